@@ -175,7 +175,10 @@ from warcmill.base.worker import WorkerLimits
 from warcmill.base.workers import Workers
 from warcmill.crawl.visit.extraction import COMMAND, _failed, _found
 workers = Workers(COMMAND, WorkerLimits(), 1)
-question = {"uri": "http://a.example/", "status": 200, "fields": [["content-type", "text/html"]], "names": ["html"]}
+question = {
+    "uri": "http://a.example/", "status": 200, "fields": [["content-type", "text/html"]], "names": ["html"],
+    "payload": "",
+}
 assert workers.ask(question, b"<a href=/b>x</a>", _found, _failed, 1 << 20).links
 print(next(iter(workers.all)).pid, flush=True)
 sys.stdin.read()

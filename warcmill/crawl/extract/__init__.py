@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from warcmill.crawl.extract import embedded, feeds, html, links
+from warcmill.crawl.extract import embedded, feeds, html, links, package_index
 from warcmill.crawl.extract.links import Outlinks
 from warcmill.crawl.fetch.answer import HeaderFields
 
-NAMES = ("headers", "html", "css", "sitemap", "feed", "script")
-DEFAULT = frozenset(NAMES) - {"script"}
+NAMES = ("headers", "html", "css", "sitemap", "feed", "script", package_index.NAME)
+DEFAULT = frozenset(NAMES) - {"script", package_index.NAME}
 _HTML = frozenset(["text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml"])
 _GZIP = frozenset(["application/gzip", "application/x-gzip"])
 _TYPE_END = re.compile(r"[;,\s]")  # servers write "text/html charset=utf-8", and browsers read it
@@ -23,17 +23,24 @@ _BEGIN = 4096  # bytes that show the root of an XML document
 _SCRIPT = ("javascript", "ecmascript", "json")
 
 
-def find(data: bytes, uri: str, status: int, fields: HeaderFields, names: Collection[str] = DEFAULT) -> Outlinks:
-    """The links of an answer with these header fields. `data` is its payload, decoded; nothing in it raises."""
+def find(
+    data: bytes, uri: str, status: int, fields: HeaderFields, names: Collection[str] = DEFAULT, payload: str = ""
+) -> Outlinks:
+    """The links of an answer with these header fields. `data` is what it brought, decoded; nothing in it raises.
+
+    `payload` is that of the URI.
+    """
     found = links.links(fields, uri, status) if "headers" in names else Outlinks()
-    inside = _inside(data, uri, fields, names)
+    inside = _inside(data, uri, status, fields, names, payload)
     found += inside
     found.cut = found.cut or inside.cut
     return found
 
 
-def reads(data: bytes, uri: str, fields: HeaderFields, names: Collection[str] = DEFAULT) -> bool:
-    """True if `find` would read a payload that begins so; others have links in their header alone."""
+def reads(data: bytes, uri: str, fields: HeaderFields, names: Collection[str] = DEFAULT, payload: str = "") -> bool:
+    """True if `find` would read what begins so; others have links in their header alone."""
+    if package_index.NAME in names and package_index.reads(payload):
+        return True
     kind = kind_of(data, uri, fields.first("content-type"))
     return ("sitemap" if kind == "robots" else kind) in names
 
@@ -43,7 +50,9 @@ def unpacks(data: bytes, uri: str, fields: HeaderFields, names: Collection[str] 
     return feeds.is_packed(data) and reads(data, uri, fields, names)
 
 
-def _inside(data: bytes, uri: str, fields: HeaderFields, names: Collection[str]) -> Outlinks:
+def _inside(data: bytes, uri: str, status: int, fields: HeaderFields, names: Collection[str], payload: str) -> Outlinks:
+    if package_index.NAME in names and package_index.reads(payload):
+        return package_index.find(data, uri, status, fields, payload)
     content_type = fields.first("content-type")
     kind = kind_of(data, uri, content_type)
     if kind == "robots" and "sitemap" in names:

@@ -56,13 +56,14 @@ _NOTHING = frozenset(["dns-prefetch", "preconnect", "pingback", "edituri", "wlwm
 
 class Link(NamedTuple):
     """A link: its absolute URI without a fragment, its hop, where it was found (`a/@href`); true if it, or its page,
-    has nofollow. Where it `is_uri` not, `uri` is its text."""
+    has nofollow. Where it `is_uri` not, `uri` is its text. `payload` is that of the URI that it makes."""
 
     uri: str
     hop: str
     context: str
     nofollow: bool = False
     is_uri: bool = True
+    payload: str = ""
 
 
 class Outlinks(list[Link]):
@@ -123,7 +124,7 @@ class LinkCollector:
         if self._work < 0 or self._left < 0 or (known is None and len(self._found) >= LIMIT):
             self.cut, self.is_whole = True, False
         elif known is None or (known.nofollow and not nofollow):
-            self._found[uri, hop] = _new(Link, (uri, hop, context, nofollow, True))  # half the time of Link(...)
+            self._found[uri, hop] = _new(Link, (uri, hop, context, nofollow, True, ""))  # half the time of Link(...)
 
     def join(self, written: str) -> str:
         """Join a link with the base; '' when it makes no http or https URL."""

@@ -43,9 +43,20 @@ class FetchRequest(NamedTuple):
 
 def request_of(uri: str, fetch: FetchOptions, headers: tuple[tuple[str, str], ...] = ()) -> FetchRequest:
     """The request for a URI that is fetched so; `headers` are the crawl's: Referer, If-None-Match, Cookie."""
-    first, last = fetch.range or (0, None)
-    asked = (("Range", f"bytes={first}-{'' if last is None else last}"),) if fetch.range else ()
+    asked = (("Range", _asked(fetch.range)),) if fetch.range else ()
     return FetchRequest(uri, fetch.method, (*headers, *asked, *fetch.headers), fetch.body.encode(), fetch.timeout)
+
+
+def key_of(key: str, payload: str) -> str:
+    """The key of a URI with this payload: another part of it is another URI. BadInput names a fault of the payload."""
+    wanted = read(payload, key).range
+    return f"{key} {_asked(wanted)}" if wanted else key  # no URI has a blank
+
+
+def _asked(wanted: tuple[int, int | None]) -> str:
+    """A range as a request has it (RFC 9110, 14.1.2)."""
+    first, last = wanted
+    return f"bytes={first}" if first < 0 else f"bytes={first}-{'' if last is None else last}"
 
 
 def as_received(value: str) -> str:
@@ -220,7 +231,8 @@ def _up_to(limit: int, parts: Iterable[bytes]) -> tuple[bytes, bool]:
 
 @dataclass(frozen=True, slots=True)
 class FetchOptions:
-    """One request. `range` is first and last byte, the last may be None; `timeout` in seconds, 0 for the job's."""
+    """One request. `range` is first and last byte, the last may be None: up to the end. A first byte below 0 is counted
+    from the end, as Python does. `timeout` in seconds, 0 for the job's."""
 
     method: str = "GET"
     headers: tuple[tuple[str, str], ...] = ()
@@ -285,11 +297,11 @@ def _body(value: object, uri: str) -> str:
 def _range(value: object, uri: str) -> tuple[int, int | None] | None:
     if value is None:
         return None
-    if isinstance(value, list) and len(value) == 2 and type(value[0]) is int and value[0] >= 0:
+    if isinstance(value, list) and len(value) == 2 and type(value[0]) is int:
         first, last = value
-        if last is None or (type(last) is int and last >= first):
+        if last is None or (type(last) is int and last >= first >= 0):
             return first, last
-    raise _bad(uri, "'range' is not [first, last], the last a byte or null")
+    raise _bad(uri, "'range' is not [first, last], the last a byte or null; and null after a first below 0")
 
 
 def _render(value: object, uri: str) -> bool:

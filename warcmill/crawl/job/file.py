@@ -53,7 +53,7 @@ TABLES = {"limits": "ceilings", "traps": "traps"}
 LISTS = ("policies", "patterns", "extensions", "allow_private", "name_servers", "resolve")
 NUMBERS = {"workers": (1, 1000), "warc_size": (1, 1 << 40), "checkpoint_hours": (0, 24 * 366), "hops": (0, 255)}
 KEYS = (
-    "contact", "no_delay", "expires", "pages", "scope_log", *NUMBERS, *LISTS, *TABLES, *SHEET_KEYS,
+    "contact", "no_delay", "expires", "pages", "scope_log", "revisits", *NUMBERS, *LISTS, *TABLES, *SHEET_KEYS,
     SHEETS,
 )  # fmt: skip
 
@@ -85,6 +85,7 @@ def sheets(found: Mapping[str, Any], base: Job) -> Sheets:
     by_seed: dict[str, Job] = {}
     for where, one in values.tables(found, SHEETS):
         values.refuse_unknown(where, one, (PREFIXES, SHEET_SEEDS, *SHEET_KEYS))
+        _refuse_of_job(one, where)
         job = read_settings(one, base, where)
         for by, names in ((by_prefix, _sheet_prefixes(one, where)), (by_seed, _seeds(one, where))):
             if twice := sorted(by.keys() & set(names)):
@@ -93,6 +94,12 @@ def sheets(found: Mapping[str, Any], base: Job) -> Sheets:
         if not (one.get(PREFIXES) or one.get(SHEET_SEEDS)):
             raise BadConfig(where, f"it names no URIs that it is for; add {PREFIXES} or {SHEET_SEEDS}")
     return Sheets(by_prefix, by_seed)
+
+
+def _refuse_of_job(one: Mapping[str, Any], where: str) -> None:
+    """BadConfig for what only a whole job may have: the gate of a host is one, whatever the URI."""
+    if "at_once" in values.as_table(one.get("politeness", {}), f"{where} [politeness]"):
+        raise BadConfig(f"{where} [politeness] at_once", "it is for the whole job; put it into its [politeness]")
 
 
 def _extractors(found: Mapping[str, Any], where: str) -> frozenset[str]:
@@ -181,6 +188,7 @@ def parse(files: Mapping[str, bytes], name: str) -> Job:
         allow_private=texts["allow_private"],
         no_delay=values.flag(found, "no_delay"),
         scope_log=values.flag(found, "scope_log"),
+        revisits=values.flag(found, "revisits", default=True),
         resolve=parse_fixed(texts["resolve"]),
         name_servers=tuple(map(_server, texts["name_servers"])),
         expiry=Expiry({} if ends is None else {"": ends}),

@@ -111,7 +111,8 @@ class Job:
     `allow_private` are networks of inside addresses that may be reached; with `no_delay` these are crawled without
     waiting. `resolve` are addresses of hosts, `name_servers` addresses and ports of the servers to ask instead of the
     machine's. `conditional` names the URIs that are asked for by what is new: those that pages embed, all, or none.
-    `scope_log`: each link that a policy refuses has a line in scope.log.
+    `scope_log`: each link that a policy refuses has a line in scope.log. Without `revisits` each answer is a full
+    record, and nothing is asked for by what is new.
     """
 
     name: str
@@ -141,6 +142,7 @@ class Job:
     expiry: Expiry = field(default_factory=Expiry)
     policies: tuple[str, ...] = ()
     scope_log: bool = False
+    revisits: bool = True
     sheets: Sheets = field(default_factory=Sheets)
 
     def of(self, uri: Uri) -> Job:

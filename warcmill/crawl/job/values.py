@@ -97,9 +97,9 @@ def text(found: Mapping[str, Any], key: str) -> str:
     return value
 
 
-def flag(found: Mapping[str, Any], key: str) -> bool:
-    """Return true or false; false when it is not set."""
-    value = found.get(key, False)
+def flag(found: Mapping[str, Any], key: str, *, default: bool = False) -> bool:
+    """Return true or false; the default when it is not set."""
+    value = found.get(key, default)
     if not isinstance(value, bool):
         raise BadConfig(f"{CONFIGURATION} {key}", f"is {value!r}; it takes true or false")
     return value

@@ -186,11 +186,17 @@ async def open_launch(
     except BaseException:
         await frontier.close()
         raise
-    await books.frontier.set_rate(Gate(""), Rate(at_once=job.workers) if job.is_hurried else None)
+    await books.frontier.set_rate(Gate(""), _rate(job))
     running = _opened(places, job, launch, books, job_log, resume)
     seeds = running.kit.offers.seeds(job.seeds)
     running.kit.offers.taken(seeds, await books.frontier.offer(seeds))
     return running
+
+
+def _rate(job: Job) -> Rate | None:
+    """The rate of each host's gate; None for the ordinary one."""
+    at_once = job.politeness.at_once or (job.workers if job.is_hurried else 1)
+    return Rate(at_once=at_once) if at_once > 1 else None
 
 
 def _opened(

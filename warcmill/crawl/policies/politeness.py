@@ -20,6 +20,8 @@ class Politeness:
     """Wait `factor` times as long as the fetch took, at least `least`, at most `most`; Heritrix's own figures.
 
     A robots.txt's crawl-delay is kept up to `respected`. `by_address`: hosts that share an address wait for each other.
+    `at_once` is the number of requests that a host may have under way; 0: one, or as many as there are workers if
+    politeness is off.
     """
 
     factor: float = 5.0
@@ -27,6 +29,7 @@ class Politeness:
     most: float = 30.0
     respected: float = 300.0
     by_address: bool = True
+    at_once: int = 0
 
     @property
     def is_off(self) -> bool:

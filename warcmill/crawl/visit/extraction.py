@@ -24,6 +24,7 @@ from warcmill.crawl.fetch import exchange
 from warcmill.crawl.fetch.answer import HeaderFields
 from warcmill.crawl.fetch.exchange import Exchange
 from warcmill.crawl.job.job import Job
+from warcmill.crawl.uri import Uri
 
 SMALL = 1 << 17  # bytes that are read at once: the worst take some 0.1 s
 LOST = "linksLost"  # noted in the log of an answer whose links were not found, with the reason
@@ -49,6 +50,7 @@ class LinkSource(NamedTuple):
     status: int
     fields: HeaderFields
     names: Collection[str]
+    payload: str = ""
 
 
 class Read(NamedTuple):
@@ -65,14 +67,14 @@ class Readers:
         self._threads = ThreadPoolExecutor(NUMBER, "reader")
         self._workers = Workers(COMMAND, LIMITS, NUMBER)
 
-    async def read(self, uri: str, answer: Exchange, job: Job) -> Read:
+    async def read(self, uri: Uri, answer: Exchange, job: Job) -> Read:
         """The links of an answer, and what the log notes of it."""
-        source = LinkSource(uri, answer.status, answer.fields, job.extractors)
+        source = LinkSource(uri.uri, answer.status, answer.fields, job.extractors, uri.payload)
         few = replace(job.limits, decoded=min(job.limits.decoded, SMALL))
         data, note = exchange.document(answer, few)
         if len(data) < few.decoded or few.decoded == job.limits.decoded:
             return await self.read_small(source, data, note)
-        if not extract.reads(data, uri, answer.fields, job.extractors):  # a picture, a film
+        if not extract.reads(data, uri.uri, answer.fields, job.extractors, uri.payload):  # a picture, a film
             return await self.read_small(source, b"", note if note != exchange.TOO_LONG else "")
         del data
         return await self._in_worker(source, lambda: exchange.document(answer, job.limits))
@@ -97,7 +99,7 @@ class Readers:
         data, note = read()
         question: dict[str, object] = {
             "uri": source.uri, "status": source.status, "fields": _link_fields(source.fields),
-            "names": sorted(source.names),
+            "names": sorted(source.names), "payload": source.payload,
         }  # fmt: skip
         found = self._workers.ask(question, data, _found, _failed, _MOST_ANSWER)
         if isinstance(found, Outside) or found.why:
@@ -111,7 +113,7 @@ def _noted(links: list[Link], cut: bool, note: str) -> Read:
 
 def _link_fields(fields: HeaderFields) -> list[tuple[str, str]]:
     """The header fields that have links, or by which they are read."""
-    wanted = ("content-type", "location", "refresh", "content-location", "link")
+    wanted = ("content-type", "location", "refresh", "content-location", "link", "content-range")
     return [(name, value) for name in wanted for value in fields.all(name)]
 
 
@@ -127,7 +129,7 @@ def _failed(why: str) -> WorkerReply:
 
 def _answer(question: dict[str, Any], data: bytes) -> object:
     fields = HeaderFields([(name, value) for name, value in question["fields"]])
-    found = extract.find(data, question["uri"], question["status"], fields, question["names"])
+    found = extract.find(data, question["uri"], question["status"], fields, question["names"], question["payload"])
     return {"links": found, "cut": found.cut}
 
 

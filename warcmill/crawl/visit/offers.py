@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from warcmill.crawl.extract.links import EMBED, LINK, REDIRECT, SUBMIT, Link, asks_not_to_follow
 from warcmill.crawl.fetch.answer import HeaderFields
+from warcmill.crawl.fetch.exchange import key_of
 from warcmill.crawl.frontier import Frontier, Intake, Offered
 from warcmill.crawl.job.job import Job, Live
 from warcmill.crawl.logs.lines import FaultListener
@@ -61,7 +62,7 @@ class Offers:
     def of(self, page: Uri, links: Iterable[Link]) -> list[Uri]:
         """The links of a page that may be crawled."""
         space, known = _space(page.crawl), self._known
-        found = [self._linked(page, link) for link in links if space + link.uri not in known]
+        found = [self._linked(page, link) for link in links if space + _name(link.uri, link.payload) not in known]
         return [uri for uri in found if uri and self._accepted(uri)]
 
     async def of_many(self, page: Uri, links: Sequence[Link], frontier: Frontier) -> list[Uri]:
@@ -92,28 +93,31 @@ class Offers:
                 self._traps.taken(uri)
 
     def _remember(self, uri: Uri) -> None:
-        self._known[_space(uri.crawl) + uri.uri] = None
+        self._known[_space(uri.crawl) + _name(uri.uri, uri.payload)] = None
         if len(self._known) > REMEMBERED:
             self._known.popitem(last=False)
 
     def _linked(self, page: Uri, link: Link) -> Uri | None:
         priority = EMBEDS_FIRST if link.hop in (EMBED, REDIRECT) else LINKS_NEXT
         return self._made(
-            link.uri, page, hops=page.hops + link.hop, source=page.source, priority=priority, is_canonical=link.is_uri
-        )
+            link.uri, page, hops=page.hops + link.hop, source=page.source, priority=priority, payload=link.payload,
+            is_canonical=link.is_uri,
+        )  # fmt: skip
 
     def _made(
         self, text: str, via: Uri | None = None, *, hops: str = "", source: str = "", priority: int = 0,
-        is_canonical: bool = False,
+        payload: str = "", is_canonical: bool = False,
     ) -> Uri | None:  # fmt: skip
         page, crawl = (via.uri, via.crawl) if via else ("", "")
         try:
             uri = make(text, hops=hops, via=page, source=source, priority=priority, crawl=crawl,
-                       is_canonical=is_canonical)  # fmt: skip
+                       payload=payload, is_canonical=is_canonical)  # fmt: skip
+            uri.key = without_session(uri.uri)
+            if payload:
+                uri.key = key_of(uri.key, payload)
         except BadInput as error:
             self._heard.no_uri(page, error.why, without_credentials(text))
             return None
-        uri.key = without_session(uri.uri)
         return uri
 
     def _now(self) -> dict[str, Ask]:
@@ -144,6 +148,11 @@ class Offers:
         if self._are_logged:
             number = [REFUSED.policy, *self._policies].index(found.policy) - 1  # nofollow is asked before them
             self._heard.judged(number, found, uri)
+
+
+def _name(uri: str, payload: str) -> str:
+    """The name by which an offer is remembered."""
+    return f"{uri}\n{payload}" if payload else uri
 
 
 def _space(crawl: str) -> str:

@@ -68,7 +68,7 @@ class Visit:
         admitted = await kit.admission.admit(uri, self._job)
         if not isinstance(admitted, Admitted):
             return self._not_admitted(admitted)
-        before = history.read(self._lease.history)
+        before = history.read(self._lease.history) if self._job.revisits else None
         answer, opens = await self._fetch(admitted, before)
         if isinstance(answer, Failure):
             return self._failed(answer, opens)
@@ -115,7 +115,7 @@ class Visit:
             self._uri, Status.PARSING, http_status=answer.status, hash=answer.payload_sha1, host_ip=answer.address,
             download_finished=clock.steady(),
         )  # fmt: skip
-        read = await self._kit.readers.read(self._uri.uri, answer, self._job)
+        read = await self._kit.readers.read(self._uri, answer, self._job)
         self._moves.update(self._uri, Status.PARSED)
         return read
 

@@ -1,0 +1,155 @@
+"""The links of a package index: which files of a page are asked for, and which part of a wheel is still needed."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import zipfile
+
+import pytest
+
+from warcmill.crawl import extract
+from warcmill.crawl.extract import package_index
+from warcmill.crawl.extract.links import Outlinks
+from warcmill.crawl.fetch.answer import HeaderFields
+from warcmill.crawl.fetch.exchange import key_of, read
+
+URI = "https://index.example/simple/demo/"
+JSON = HeaderFields([("content-type", "application/vnd.pypi.simple.v1+json")])
+FILES = [
+    "demo-1.0.tar.gz", "demo-1.0-py3-none-any.whl", "demo-2.0-py3-none-any.whl", "demo-2.0.zip",
+    "demo-3.0rc1-py3-none-any.whl", "demo-1.0-py2.7.egg", "demo-1.0.win32.exe", "demo-1.0-1.noarch.rpm",
+]  # fmt: skip
+
+
+def page(*names: str, **more: object) -> bytes:
+    files = [{"filename": name, "url": f"https://files.example/{name}", "hashes": {}, **more} for name in names]
+    return json.dumps({"meta": {"api-version": "1.1", "_last-serial": 7}, "name": "demo", "files": files}).encode()
+
+
+def found(data: bytes, **options: object) -> dict[str, str]:
+    payload = json.dumps(package_index.page("demo", **options))  # type: ignore[arg-type]
+    links = extract.find(data, URI, 200, JSON, [package_index.NAME], payload)
+    assert {link.hop for link in links} <= {"E"}
+    return {link.uri.rpartition("/")[2]: link.payload for link in links}
+
+
+def test_a_page_embeds_its_files_and_of_a_wheel_the_end_is_asked_for() -> None:
+    files = found(page(*FILES))
+    assert set(files) == set(FILES[:6])  # names of installers and RPMs suffice
+    assert read(files["demo-1.0-py3-none-any.whl"]).range == (-65536, None)
+    assert files["demo-1.0.tar.gz"] == files["demo-1.0-py2.7.egg"] == ""
+
+
+def test_whole_wheels_and_short_ones_are_asked_for_without_a_range() -> None:
+    assert not any(found(page(*FILES), whole=True).values())
+    assert not any(found(page(*FILES, size=65536)).values())
+    assert found(page("demo-1.0-py3-none-any.whl", size=65537))["demo-1.0-py3-none-any.whl"]
+
+
+def test_only_the_files_that_are_named_are_wanted() -> None:
+    assert set(found(page(*FILES), files=["demo-2.0.zip", "demo-9.tar.gz"])) == {"demo-2.0.zip"}
+
+
+def test_the_newest_release_is_no_pre_release_and_not_yanked_unless_all_are() -> None:
+    newest = {"demo-2.0-py3-none-any.whl", "demo-2.0.zip"}
+    assert set(found(page(*FILES), newest=True)) == newest
+    assert set(found(page(*FILES, yanked="broken"), newest=True)) == newest
+    assert set(found(page("demo-1rc1.tar.gz", "demo-1rc2.tar.gz"), newest=True)) == {"demo-1rc2.tar.gz"}
+    assert set(found(page("demo-final-cut.tar.gz"), newest=True)) == {"demo-final-cut.tar.gz"}
+    yanked = json.loads(page(*FILES))
+    for file in yanked["files"]:
+        file["yanked"] = file["filename"] in newest
+    assert "demo-1.0.tar.gz" in found(json.dumps(yanked).encode(), newest=True)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"<html><a href=x.whl>x</a>", b"{}", b"[]", b'{"files": 1}', b'{"files": [{"url": "x"}]}', b"[" * 100_000,
+     b'{"files": [{"filename": 1, "url": 2}]}', b"\xff\xfe", b'{"files": null}'],
+)  # fmt: skip
+def test_what_is_no_page_has_no_links(data: bytes) -> None:
+    assert found(data) == {}
+
+
+def test_odd_urls_are_left_out_and_the_log_notes_it() -> None:
+    files = [
+        {"filename": "a-1.zip", "url": "ftp://x.example/a-1.zip"}, {"filename": "b-1.zip", "url": "/b-1.zip#sha256=0"},
+        {"filename": "c-1.zip", "url": "https://[x/"}, {"filename": "d-1.zip", "url": "d" * 100_000},
+    ]  # fmt: skip
+    payload = json.dumps(package_index.page("demo"))
+    links = extract.find(json.dumps({"files": files}).encode(), URI, 200, JSON, [package_index.NAME], payload)
+    assert [link.uri for link in links] == ["https://index.example/b-1.zip"]
+    assert links.cut
+
+
+def test_pages_are_read_for_their_payload_alone() -> None:
+    assert extract.find(page(*FILES), URI, 200, JSON, [package_index.NAME]) == []
+    assert extract.find(page(*FILES), URI, 200, JSON, extract.DEFAULT, json.dumps(package_index.page("demo"))) == []
+    assert extract.find(page(*FILES), URI, 404, JSON, [package_index.NAME], json.dumps(package_index.page("d"))) == []
+
+
+def wheel(modules: int, *, metadata_first: bool = False, before: bytes = b"", size: int = 200) -> bytes:
+    noise = random.Random(1)
+    made = io.BytesIO()
+    made.write(before)
+    with zipfile.ZipFile(made, "a") as archive:
+        if metadata_first:
+            archive.writestr("demo-1.0.dist-info/METADATA", "Name: demo\n")
+        for number in range(modules):
+            archive.writestr(f"demo/module_{number}.py", noise.randbytes(size))
+        if not metadata_first:
+            archive.writestr("demo-1.0.dist-info/METADATA", "Name: demo\n")
+        archive.writestr("demo-1.0.dist-info/RECORD", "")
+    return made.getvalue()
+
+
+def asked(whole: bytes) -> list[bytes]:
+    """What the crawler gets of a wheel, request after request."""
+    payload, got = json.dumps({"fetch": {"range": [-65536, None]}, package_index.NAME: {"wheel": 1}}), []
+    while payload:
+        first, _ = read(payload).range or (0, None)
+        begin = max(0, len(whole) + first) if first < 0 else first
+        got.append(whole[begin:])
+        fields = HeaderFields([("content-range", f"bytes {begin}-{len(whole) - 1}/{len(whole)}")])
+        links: Outlinks = extract.find(whole[begin:], URI, 206, fields, [package_index.NAME], payload)
+        payload = links[0].payload if links else ""
+    return got
+
+
+@pytest.mark.parametrize(
+    ("whole", "requests"),
+    [
+        (wheel(3), 1),
+        (wheel(300, size=2000), 1),  # the directory is in its last 64 KiB, and METADATA before it
+        (wheel(2000), 2),  # the directory is longer
+        (wheel(2000, metadata_first=True), 3),
+        (wheel(300, metadata_first=True), 2),
+        (wheel(300, metadata_first=True, before=b"#!/bin/sh\n" * 9000), 2),
+        (wheel(70_000, size=0), 2),  # zip64: more members than 16 bits count
+    ],
+)
+def test_of_a_wheel_so_many_parts_are_asked_for_and_the_last_one_suffices(whole: bytes, requests: int) -> None:
+    parts = asked(whole)
+    assert len(parts) == requests
+    with zipfile.ZipFile(io.BytesIO(b"\0" * (len(whole) - len(parts[-1])) + parts[-1])) as archive:
+        assert archive.read("demo-1.0.dist-info/METADATA") == b"Name: demo\n"
+
+
+@pytest.mark.parametrize(
+    "tail", [b"", b"PK\5\6", b"\0" * 65536, b"PK\5\6" + b"\xff" * 18, b"PK\5\6" + b"\0" * 8 + b"\xf0" * 10]
+)
+def test_what_is_no_wheel_is_not_asked_for_again(tail: bytes) -> None:
+    assert package_index.first_needed(tail, 1 << 40) in (1 << 40, package_index.first_needed(tail, 1 << 40))
+    fields = HeaderFields([("content-range", f"bytes 1000000000000-1000000065535/{10**12 + 65536}")])
+    payload = json.dumps({package_index.NAME: {"wheel": 1}})
+    assert extract.find(tail, URI, 206, fields, [package_index.NAME], payload) == []
+
+
+def test_parts_of_a_file_are_uris_of_their_own() -> None:
+    assert key_of(URI, "") == URI
+    assert key_of(URI, json.dumps(package_index.page("demo"))) == URI
+    assert key_of(URI, '{"fetch": {"range": [-65536, null]}}') == f"{URI} bytes=-65536"
+    assert key_of(URI, '{"fetch": {"range": [7, null]}}') == f"{URI} bytes=7-"
+    assert key_of(URI, '{"fetch": {"range": [0, 9]}}') == f"{URI} bytes=0-9"
