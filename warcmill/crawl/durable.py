@@ -35,6 +35,20 @@ def replace(path: Path, data: bytes | bytearray) -> None:
     sync_folder(path.parent)
 
 
+def copy(source: Path, path: Path) -> None:
+    """Copy a file, durable and whole; what was at `path` is replaced at once."""
+    half = path.with_name(f".{path.name}.tmp")
+    try:
+        with source.open("rb") as file, half.open("wb") as target:
+            shutil.copyfileobj(file, target, 1 << 20)
+            target.flush()
+            os.fsync(target.fileno())
+        os.rename(half, path)
+    except OSError as error:
+        raise failed(path, error) from error
+    sync_folder(path.parent)
+
+
 def sync(path: Path) -> None:
     """Make a file that others have written durable, and its name."""
     try:

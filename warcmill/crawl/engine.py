@@ -32,6 +32,7 @@ from warcmill.crawl.launch.folders import CHECKPOINTS, CONTROL, Places
 from warcmill.crawl.launch.job_log import Word
 from warcmill.crawl.launch.repair import put_in_order
 from warcmill.errors import BadInput, Conflict, NotReady, Unavailable
+from warcmill.formats.seeds import SEED_LIST
 from warcmill.model import Json, Launch, parse_job
 
 log = logging.getLogger(__name__)
@@ -87,11 +88,15 @@ class WarcmillEngine:
         alerts = self._alerts(job, seen.launch_id)
         return CrawlProgress(seen.running, seen.launch_id, seen.words, done, queued, per_minute, kib, alerts)
 
-    def configure(self, job: str, files: Mapping[str, bytes]) -> None:
-        """Write the files of a job; BadConfig if it could not be crawled by them."""
-        file.parse(files, parse_job(job))
+    def configure(self, job: str, files: Mapping[str, bytes], seed_list: Path | None = None) -> None:
+        """Write the files of a job, and copy a list of further seeds; BadConfig if it could not be crawled by them."""
+        file.parse({**files, **({SEED_LIST: b""} if seed_list else {})}, parse_job(job))
         self.places.require()
         durable.make_folder(self.places.job(job))
+        if seed_list:
+            durable.copy(seed_list, self.places.job(job) / SEED_LIST)
+        else:
+            (self.places.job(job) / SEED_LIST).unlink(missing_ok=True)
         for name in launch_folders.PAPERS:
             path = self.places.job(job) / name
             if name in files:

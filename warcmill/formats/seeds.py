@@ -5,16 +5,25 @@
     www.example.org              a seed; without a scheme it is crawled by http
 
 Heritrix appends what seeds redirect to, each below a comment that names the seed: such a line is *added*.
+
+A long list is `seeds.jsonl`, for the built-in crawler alone, and is read line by line:
+
+    {"url": "https://index.example/simple/a/", "payload": {…}, "may_be_absent": true}
 """
 
 from __future__ import annotations
 
 import codecs
+import json
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
+from warcmill.errors import BadInput
 from warcmill.formats import surt
+
+SEED_LIST = "seeds.jsonl"
+_LONGEST_LINE = 1 << 18  # bytes: a URL and a payload, each of 64 KiB, escaped
 
 _ADDED = re.compile(r"# Heritrix added seed redirect from (\S+)\.")
 _NOTE = re.compile(r"\s#")
@@ -56,6 +65,46 @@ def comparable(text: str) -> str:
     except ValueError:
         scheme, colon, rest = url.partition(":")
         return scheme.lower() + colon + rest
+
+
+class SeedLine(NamedTuple):
+    """A seed of a long list. `payload` is JSON, '' for none; if it `may_be_absent`, 404 and 410 are answers as well."""
+
+    url: str
+    payload: str = ""
+    may_be_absent: bool = False
+
+    def line(self) -> bytes:
+        """The line of the list."""
+        more = {"payload": json.loads(self.payload)} if self.payload else {}
+        absent = {"may_be_absent": True} if self.may_be_absent else {}
+        return json.dumps({"url": self.url, **more, **absent}, separators=(",", ":")).encode() + b"\n"
+
+
+def lines(stream: BinaryIO) -> Iterator[SeedLine | BadInput]:
+    """Yield the seeds of a long list; for a line that is none, what is wrong with it. Needs constant memory."""
+    number = 0
+    while line := stream.readline(_LONGEST_LINE):
+        number += 1
+        if line.endswith(b"\n") or len(line) < _LONGEST_LINE:
+            if line.strip():
+                yield _seed_line(line, number)
+            continue
+        while line and not line.endswith(b"\n"):
+            line = stream.readline(_LONGEST_LINE)
+        yield BadInput(SEED_LIST, f"line {number} is longer than {_LONGEST_LINE} bytes")
+
+
+def _seed_line(line: bytes, number: int) -> SeedLine | BadInput:
+    try:
+        found = json.loads(line)
+        url, payload, absent = found["url"], found.get("payload"), found.get("may_be_absent", False)
+        if not isinstance(url, str) or not isinstance(absent, bool):
+            raise TypeError("its url is no text, or its may_be_absent neither true nor false")
+        text = "" if payload is None else json.dumps(payload, sort_keys=True, separators=(",", ":"))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        return BadInput(SEED_LIST, f"line {number} is no seed: {error!r}")
+    return SeedLine(url, text, absent)
 
 
 def _seeds(text: str) -> Iterator[ListedSeed]:

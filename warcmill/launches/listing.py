@@ -14,7 +14,12 @@ from warcmill.stores import Stat, Store
 JOB_FILES = ("crawler-beans.cxml", "job.log", "seeds.txt", "surts.dump")
 OWN_CONFIGURATION = "crawl.toml"
 OWN_FILES = (OWN_CONFIGURATION, "job.log", "seeds.txt")  # of a launch of the built-in crawler
-FEED_FILES = ("exclude.txt", "surts.txt", "sheets")  # only some jobs have them, so they are never reported as absent
+FEED_FILES = (
+    "exclude.txt",
+    "seeds.jsonl",
+    "surts.txt",
+    "sheets",
+)  # only some jobs have them, so they are never reported as absent
 
 
 @dataclass(slots=True)

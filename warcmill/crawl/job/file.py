@@ -2,6 +2,7 @@
 
 crawl.toml    the crawl; each key has a default, and one that is not known is refused by name
 seeds.txt     the URLs to begin with, a line each
+seeds.jsonl   more of them, each with a payload if it has one: such a list may be long, and is not read here
 surts.txt     SURT prefixes of the sites: all of them belongs to the crawl
 exclude.txt   SURT prefixes of what is never crawled
 
@@ -38,7 +39,7 @@ from warcmill.crawl.policies.recrawl import Adaptive, Age, Calendar, Recrawl
 from warcmill.crawl.policies.scope import CrawlScope, Patterns, prefix
 from warcmill.crawl.uri import canonical
 from warcmill.errors import BadConfig, BadInput, Unavailable
-from warcmill.formats.seeds import coding_of
+from warcmill.formats.seeds import SEED_LIST, coding_of
 from warcmill.formats.targets import PageReach
 
 OBEY = {"obey": True, "ignore": False}
@@ -160,17 +161,19 @@ def read(folder: Path, name: str) -> Job:
             continue
         except OSError as error:
             raise Unavailable(str(folder / file), disk.reason(error, folder / file)) from error
+    if (folder / SEED_LIST).exists():
+        found[SEED_LIST] = b""
     return parse(found, name)
 
 
 def parse(files: Mapping[str, bytes], name: str) -> Job:
-    """Return the job that these files describe; BadConfig for a fault, by name."""
+    """Return the job that these files describe; BadConfig for a fault, by name. Of seeds.jsonl only the name counts."""
     if CONFIGURATION not in files:
         raise BadConfig(CONFIGURATION, f"job {name} has none; 'warcmill crawl URL --job {name}' writes one")
     found = _toml(files[CONFIGURATION])
     values.refuse_unknown(CONFIGURATION, found, KEYS)
     seeds = _lines(files, SEEDS)
-    if not seeds:
+    if not seeds and SEED_LIST not in files:
         raise BadConfig(SEEDS, f"job {name} has no seed in it: URLs to begin with, a line each")
     texts = {key: values.text_list(found, key) for key in LISTS}
     numbers: dict[str, Any] = {key: values.number(found, key, *NUMBERS[key]) for key in NUMBERS if key in found}

@@ -2,7 +2,7 @@
 
 {output}/{warcs,viral,logs,reports}/{job}/{launch}/     kind-first
 {output}/{job}/{launch}/{warcs,viral,logs,reports}/     job-first
-{jobs}/{job}/                crawl.toml seeds.txt surts.txt exclude.txt job.log latest -> {launch}
+{jobs}/{job}/                crawl.toml seeds.txt seeds.jsonl surts.txt exclude.txt job.log latest -> {launch}
 {jobs}/{job}/{launch}/       the launch's copies of them, and its own job.log
 {jobs}/{job}/checkpoints/    a folder for each checkpoint
 {jobs}/{job}/state/          lock, control socket, database, ballast
@@ -29,6 +29,7 @@ from warcmill.crawl.durable import failed, make_folder, sync_folder
 from warcmill.crawl.launch.job_log import NAME as JOB_LOG
 from warcmill.errors import BadConfig, Busy, Unavailable
 from warcmill.formats.logs import joblog
+from warcmill.formats.seeds import SEED_LIST
 from warcmill.layout import SENTINEL, OutputLayout, check_sentinel, next_launch_id
 from warcmill.model import Launch, Root
 
@@ -76,6 +77,8 @@ def begin(folders: LaunchFolders) -> None:
     for name in PAPERS:
         if (paper := folders.job / name).exists():
             durable.replace(folders.own / name, _read(paper))
+    if (listed := folders.job / SEED_LIST).exists():
+        durable.copy(listed, folders.own / SEED_LIST)
     _point(folders.job / LATEST, folders.own.name)
 
 

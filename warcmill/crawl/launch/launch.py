@@ -44,6 +44,7 @@ from warcmill.crawl.uri import Status, canonical
 from warcmill.crawl.visit.spider import Spider
 from warcmill.crawl.visit.visit import Kit, make_kit
 from warcmill.errors import BadInput, Unavailable
+from warcmill.formats.seeds import SEED_LIST
 from warcmill.formats.warc.writer import WarcFiles, Writer
 from warcmill.model import Json, Launch, Stage, stamp_time
 
@@ -74,8 +75,9 @@ class Running:
         self.job_log.write(Word.RUNNING)
         self.logs.event("RUNNING", "Preparing")
         rows = asyncio.create_task(self._report())
+        listed = self.folders.own / SEED_LIST
         try:
-            return await self.spider.run()
+            return await self.spider.run(listed if listed.exists() else None)
         finally:
             rows.cancel()
             await asyncio.gather(rows, return_exceptions=True)

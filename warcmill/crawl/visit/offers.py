@@ -22,6 +22,7 @@ from warcmill.crawl.policies.robots import PRODUCT
 from warcmill.crawl.policies.scope import Extensions, Patterns, Traps
 from warcmill.crawl.uri import Uri, make, shown, without_credentials, without_session
 from warcmill.errors import BadInput
+from warcmill.formats.seeds import SeedLine
 
 EMBEDS_FIRST, LINKS_NEXT = 0, 1
 REMEMBERED = 50_000  # URIs that the frontier has
@@ -58,6 +59,15 @@ class Offers:
         """The seeds that may be crawled."""
         found = (self._made(text, source=text) for text in texts)
         return [uri for uri in found if uri and self._accepted(uri)]
+
+    async def listed(self, seeds: Sequence[SeedLine | BadInput], frontier: Frontier) -> None:
+        """Offer some seeds of a long list."""
+        for one in seeds:
+            if isinstance(one, BadInput):
+                self._heard.no_uri("", one.why, one.path)
+        made = (self._made(one.url, source=one.url, payload=one.payload) for one in seeds if isinstance(one, SeedLine))
+        found = [uri for uri in made if uri and self._accepted(uri)]
+        self.taken(found, await frontier.offer(found))
 
     def of(self, page: Uri, links: Iterable[Link]) -> list[Uri]:
         """The links of a page that may be crawled."""

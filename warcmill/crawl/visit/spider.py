@@ -10,13 +10,17 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
+from itertools import islice
+from pathlib import Path
 
 from warcmill.base import clock
 from warcmill.crawl.frontier import Defer, Lease
 from warcmill.crawl.job.job import End
 from warcmill.crawl.logs.statistics import Figures
+from warcmill.crawl.visit.offers import AT_ONCE
 from warcmill.crawl.visit.visit import Kit, Visit
 from warcmill.errors import WarcmillError
+from warcmill.formats.seeds import lines
 
 HOLDER = "spider"
 LONGEST_WAIT = 1.0  # seconds until it looks again
@@ -34,6 +38,7 @@ class Spider:
         self._held = 0
         self._ending: End | None = None
         self._failure: BaseException | None = None
+        self._seeding: asyncio.Task[None] | None = None
 
     @property
     def under_way(self) -> int:
@@ -49,6 +54,21 @@ class Spider:
     def is_paused(self) -> bool:
         """True if nothing new is begun."""
         return self._held > 0
+
+    async def _offer_list(self, path: Path) -> None:
+        """Offer the seeds of a long list. Those that the frontier has are passed over, so it may be repeated."""
+        with path.open("rb") as stream:
+            seeds = lines(stream)
+            while some := await asyncio.to_thread(lambda: list(islice(seeds, AT_ONCE))):
+                await self._kit.offers.listed(some, self._kit.books.frontier)
+                self._woken.set()
+
+    def _seeded(self, task: asyncio.Task[None]) -> None:
+        self._seeding = None
+        if not task.cancelled() and (error := task.exception()):
+            self._failure = self._failure or error
+            self.hurry()
+        self._woken.set()
 
     def stop(self, ending: End = End.STOPPED) -> None:
         """End the crawl: begin nothing new."""
@@ -86,12 +106,24 @@ class Spider:
         finally:
             self.resume()
 
-    async def run(self) -> End:
-        """Crawl; return how it ended. Raises what the books raised."""
+    async def run(self, seed_list: Path | None = None) -> End:
+        """Crawl; return how it ended. Raises what the books raised. `seed_list`: seeds that are offered meanwhile."""
+        if seed_list:
+            self._seeding = asyncio.create_task(self._offer_list(seed_list))
+            self._seeding.add_done_callback(self._seeded)
+        try:
+            return await self._crawl()
+        finally:
+            if seeding := self._seeding:
+                seeding.cancel()
+                await asyncio.gather(seeding, return_exceptions=True)
+
+    async def _crawl(self) -> End:
         while not (ending := self._over()):
             self._woken.clear()
             begun = await self._begin()
-            if not begun and not self._visits and not self.is_paused and await self._kit.books.frontier.is_empty():
+            is_idle = not (begun or self._visits or self.is_paused or self._seeding)
+            if is_idle and await self._kit.books.frontier.is_empty():
                 ending = End.EMPTY
                 break
             if not begun:
