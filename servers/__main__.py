@@ -17,6 +17,7 @@ from servers import (
     hdfs_ha,
     hdfs_kerberos,
     heritrix,
+    kafka,
     luigid,
     packages,
     pins,
@@ -24,6 +25,7 @@ from servers import (
     redis,
     solr,
     sshd,
+    zookeeper,
 )
 from servers.pins import HOST, Ports
 from warcmill.errors import WarcmillError
@@ -48,6 +50,8 @@ SERVERS = {
     clamd.NAME: ServerModule(clamd.up, clamd.down, pins.CLAMD),
     solr.NAME: ServerModule(solr.up, solr.down, pins.SOLR),
     redis.NAME: ServerModule(redis.up, redis.down, pins.REDIS),
+    zookeeper.NAME: ServerModule(zookeeper.up, zookeeper.down, pins.ZOOKEEPER),
+    kafka.NAME: ServerModule(kafka.up, kafka.down, pins.KAFKA),
     cluster.DASK: ServerModule(cluster.dask_up, cluster.dask_down, pins.DASK),
     cluster.SPARK: ServerModule(cluster.spark_up, cluster.spark_down, pins.SPARK),
 }

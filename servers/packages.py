@@ -129,6 +129,28 @@ def solr() -> Path:
     return _jars(f"solr-{pins.SOLR_VERSION}", pom, pins.SOLR_SHA256)
 
 
+def kafka() -> Path:
+    """A folder with Kafka's broker and its dependencies, in `lib/`."""
+    version, group = pins.KAFKA_VERSION, "org.apache.kafka"
+    wanted = [
+        DEPENDENCY.format(group=group, artifact="kafka_2.13", version=version),
+        DEPENDENCY.format(group=group, artifact="kafka-tools", version=version),
+        # The binding to a log, which nothing requires by itself.
+        DEPENDENCY.format(
+            group="org.apache.logging.log4j", artifact="log4j-slf4j-impl", version=pins.KAFKA_LOG4J_VERSION
+        ),
+    ]
+    return _jars(f"kafka-{version}", POM.format(managed="", dependencies="\n".join(wanted)), pins.KAFKA_SHA256)
+
+
+def zookeeper() -> Path:
+    """A folder with ZooKeeper and its dependencies, in `lib/`."""
+    parts = [artifact.split(":") for artifact in pins.ZOOKEEPER_ARTIFACTS]
+    wanted = [DEPENDENCY.format(group=group, artifact=name, version=version) for group, name, version in parts]
+    pom = POM.format(managed="", dependencies="\n".join(wanted))
+    return _jars(f"zookeeper-{pins.ZOOKEEPER_VERSION}", pom, pins.ZOOKEEPER_SHA256)
+
+
 def jar(artifact: str, pin: str) -> Path:
     """One jar without dependencies: `artifact` is `group:name:version`."""
     _, name, version = artifact.split(":")

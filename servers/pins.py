@@ -25,6 +25,20 @@ SOLR_JETTY_VERSION: Final = "10.0.26"
 SOLR_LOG4J_VERSION: Final = "2.25.3"
 # sha256 of the listing of all jars by name, as above: 129 lines.
 SOLR_SHA256: Final = "0a887afa8abcf37e0a819f6f35aeb13b9a2390a606034c713b862cd83c60872c"
+# Kafka's own 4.4.0 is not whole there: kafka-tools stops at this one.
+KAFKA_VERSION: Final = "4.3.1"
+KAFKA_LOG4J_VERSION: Final = "2.25.4"
+# sha256 of the listing of all jars by name, as above: 92 lines.
+KAFKA_SHA256: Final = "d20f9113cb0a550df9533c88650c44d99a14b944d91b0f6042fcbd5750e033e5"
+ZOOKEEPER_VERSION: Final = "3.9.3"
+# What it needs beside its own dependencies: it counts, and its snapshots may be packed.
+ZOOKEEPER_ARTIFACTS: Final = (
+    f"org.apache.zookeeper:zookeeper:{ZOOKEEPER_VERSION}",
+    "io.dropwizard.metrics:metrics-core:4.1.12.1",
+    "org.xerial.snappy:snappy-java:1.1.10.5",
+)
+# sha256 of the listing of all jars by name, as above: 23 lines.
+ZOOKEEPER_SHA256: Final = "77d90d107b253d5613964043db42a92e2296e110e5a1b1a1fdfde12713ac5b19"
 # The judges: they are no servers, they read what Warcmill wrote. org.roda-community publishes only this version there.
 COMMONS_IP: Final = "org.roda-community:commons-ip2"
 COMMONS_IP_VERSION: Final = "2.10.0"
@@ -79,6 +93,8 @@ LUIGID: Final[Ports] = {"http": 8082}
 CLAMD: Final[Ports] = {"clamd": 3310}
 SOLR: Final[Ports] = {"http": 8983}
 REDIS: Final[Ports] = {"redis": 6379}
+KAFKA: Final[Ports] = {"broker": 9092, "controller": 9093}
+ZOOKEEPER: Final[Ports] = {"zookeeper": 2181}
 # Workers choose their own ports.
 DASK: Final[Ports] = {"scheduler": 8786}
 SPARK: Final[Ports] = {"master": 7077, "master_http": 8180}

@@ -23,19 +23,23 @@ from servers import hdfs as hdfs_server
 from servers import hdfs_ha as hdfs_ha_server
 from servers import hdfs_kerberos as hdfs_kerberos_server
 from servers import heritrix as heritrix_server
+from servers import kafka as kafka_server
 from servers import luigid as luigid_server
 from servers import redis as redis_server
 from servers import solr as solr_server
 from servers import sshd as sshd_server
+from servers import zookeeper as zookeeper_server
 from servers.clamd import ClamdServer
 from servers.hdfs import Hdfs
 from servers.hdfs_ha import HdfsHa
 from servers.hdfs_kerberos import HdfsKerberos
 from servers.heritrix import HeritrixServer
+from servers.kafka import KafkaServer
 from servers.luigid import Luigid
 from servers.redis import RedisServer
 from servers.solr import SolrServer
 from servers.sshd import Sshd
+from servers.zookeeper import ZookeeperServer
 
 SESSIONS = packages.default_work() / "tests"
 DOWN = (
@@ -48,6 +52,8 @@ DOWN = (
     clamd_server.down,
     solr_server.down,
     redis_server.down,
+    zookeeper_server.down,
+    kafka_server.down,
     cluster.dask_down,
     cluster.spark_down,
 )
@@ -197,6 +203,16 @@ def luigid(work: Path) -> Luigid:
 @pytest.fixture(scope="session")
 def redis(work: Path) -> RedisServer:
     return redis_server.up(work, pins.free(pins.REDIS))
+
+
+@pytest.fixture(scope="session")
+def zookeeper(work: Path) -> ZookeeperServer:
+    return zookeeper_server.up(work, pins.free(pins.ZOOKEEPER))
+
+
+@pytest.fixture(scope="session")
+def kafka(work: Path) -> KafkaServer:
+    return kafka_server.up(work, pins.free(pins.KAFKA))
 
 
 @pytest.fixture(scope="session")

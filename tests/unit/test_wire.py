@@ -269,6 +269,9 @@ NONE_OF_ITS_OWN = {
     "warcmill/crawl/frontier/journal.py",
     "warcmill/formats/logs/crawllog.py",
     "warcmill/crawl/policies/robots.py",
+    # Scrapy Cluster's log lines, and what a spider puts into a queue of its own.
+    "warcmill/scutils/log_factory.py",
+    "warcmill/scutils/redis_queue.py",
     "warcmill/crawl/visit/admission.py",
     "warcmill/crawl/frontier/queues.py",
     "warcmill/crawl/frontier/table.py",
