@@ -42,7 +42,7 @@ _RUNS = re.compile(r"[-_.]+")
 
 
 def page(project: str, files: Iterable[str] = (), *, newest: bool = False, whole: bool = False) -> dict[str, Any]:
-    """What the payload of a project's page has for this extractor; without `files` all are wanted."""
+    """The part of a payload by which a project's page is read; without `files` all are wanted."""
     options = {"files": [*files], "newest": newest, "whole": whole}
     return {NAME: {"page": project, **{name: value for name, value in options.items() if value}}}
 
@@ -139,7 +139,7 @@ def _files(data: bytes, uri: str, asked: Mapping[str, Any]) -> Outlinks:
 
 
 @dataclass(frozen=True, slots=True)
-class IndexedFile:
+class PageFile:
     """A file of a project's page."""
 
     filename: str
@@ -152,10 +152,10 @@ class IndexedFile:
 class ProjectPage:
     """A project's page, of which nothing else is read."""
 
-    files: list[IndexedFile]
+    files: list[PageFile]
 
 
-def _listed(data: bytes) -> list[IndexedFile]:
+def _listed(data: bytes) -> list[PageFile]:
     """The files of a page; none of one that cannot be read."""
     import msgspec  # noqa: PLC0415 20 ms of the crawler's start, and few jobs are of an index
 
