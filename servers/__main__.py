@@ -19,6 +19,7 @@ from servers import (
     heritrix,
     kafka,
     luigid,
+    package_index,
     packages,
     pins,
     process,
@@ -52,6 +53,7 @@ SERVERS = {
     redis.NAME: ServerModule(redis.up, redis.down, pins.REDIS),
     zookeeper.NAME: ServerModule(zookeeper.up, zookeeper.down, pins.ZOOKEEPER),
     kafka.NAME: ServerModule(kafka.up, kafka.down, pins.KAFKA),
+    package_index.NAME: ServerModule(package_index.up, package_index.down, pins.PACKAGE_INDEX),
     cluster.DASK: ServerModule(cluster.dask_up, cluster.dask_down, pins.DASK),
     cluster.SPARK: ServerModule(cluster.spark_up, cluster.spark_down, pins.SPARK),
 }

@@ -95,6 +95,7 @@ SOLR: Final[Ports] = {"http": 8983}
 REDIS: Final[Ports] = {"redis": 6379}
 KAFKA: Final[Ports] = {"broker": 9092, "controller": 9093}
 ZOOKEEPER: Final[Ports] = {"zookeeper": 2181}
+PACKAGE_INDEX: Final[Ports] = {"http": 3141, "files": 3142}
 # Workers choose their own ports.
 DASK: Final[Ports] = {"scheduler": 8786}
 SPARK: Final[Ports] = {"master": 7077, "master_http": 8180}

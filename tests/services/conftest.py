@@ -25,6 +25,7 @@ from servers import hdfs_kerberos as hdfs_kerberos_server
 from servers import heritrix as heritrix_server
 from servers import kafka as kafka_server
 from servers import luigid as luigid_server
+from servers import package_index as package_index_server
 from servers import redis as redis_server
 from servers import solr as solr_server
 from servers import sshd as sshd_server
@@ -54,6 +55,7 @@ DOWN = (
     redis_server.down,
     zookeeper_server.down,
     kafka_server.down,
+    package_index_server.down,
     cluster.dask_down,
     cluster.spark_down,
 )
