@@ -17,6 +17,7 @@ from kazoo.protocol.states import EventType
 
 _log = logging.getLogger(__name__)
 _PING_SECONDS: Final = 5
+_RETRIES: Final = {"max_tries": -1, "delay": 0.1, "max_delay": 5}  # of a connection, in seconds; for ever
 
 
 class ZookeeperWatcher:
@@ -47,7 +48,7 @@ class ZookeeperWatcher:
         self.valid_file, self.old_data, self.old_pointed = False, "", ""
         self._lock = RLock()
         self._wrong = ""  # the error that was reported last: one that stays is reported once
-        self.zoo_client = KazooClient(hosts=hosts)
+        self.zoo_client = KazooClient(hosts=hosts, connection_retry=dict(_RETRIES))
         self.zoo_client.add_listener(self._state)
         if valid_init:
             self.zoo_client.start()
