@@ -35,9 +35,10 @@ from warcmill.web.access import ROLES, OneTime, TokenFile, WebAccess
 from warcmill.web.actions import Actions
 from warcmill.web.app import application
 from warcmill.web.archive import NO_INDEX, Archive
-from warcmill.web.replay import LOOPBACK, NAME, NoReplay, Pywb, ReplaySources
+from warcmill.web.replay import LOOPBACK, NAME, OFF, NoReplay, Pywb, ReplaySources
 from warcmill.web.served import Served
 
+NOT_WANTED = "Archived pages are not shown: [serve] replay is false"
 PROGRAM = (sys.executable, "-m", "commands.main")  # runs the verb of an action, with our environment
 SUMMARY = "look at the line and its crawls in a browser, search the archive, and replay"
 EPILOG = """\
@@ -54,8 +55,9 @@ examples:
 Open the printed address in a browser. Without tokens it has a one-time token, which makes
 that browser an operator's until serve ends: who starts serve can run every verb. 'token add'
 prints a token, once, for a person or a program; only its digest is kept. A browser changes
-it for a cookie at /sign-in, a program sends 'Authorization: Bearer TOKEN'. A reader looks,
-searches and replays; a curator does that too; an operator also starts and stops crawls.
+it for a cookie at /sign-in, a program sends 'Authorization: Bearer TOKEN', or the token as the
+password of Basic, with any user. A reader looks, searches and replays; a curator does that
+too; an operator also starts and stops crawls.
 
 Each page sends by ?format=json the document of the verb of its name. Pages show the state
 folder, and how old it is: they ask no engine, store or server.
@@ -123,7 +125,8 @@ def run(args: argparse.Namespace) -> int:
         line.state.store, (lambda: open_folder("index", config.index)) if config.index else None, open_store
     )
     program = _program(config, asked)
-    server.check_free(asked.replay_listen, asked.replay_port, "replay_port")
+    if asked.replay:
+        server.check_free(asked.replay_listen, asked.replay_port, "replay_port")
     logs.configure()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end)
@@ -164,6 +167,8 @@ def _warcs(config: Settings, open_store: Callable[[], Store]) -> Iterator[str]:
 
 def _program(config: Settings, asked: Serving) -> Path | str:
     """The pywb that replays, or why there is none. One that luigi.cfg names has to be there."""
+    if not asked.replay:
+        return NOT_WANTED
     try:
         return program_of(config, asked)
     except BadConfig as error:
@@ -174,6 +179,8 @@ def _program(config: Settings, asked: Serving) -> Path | str:
 
 
 def _replay(config: Settings, program: Path | str, place: str, asked: Serving) -> Pywb | NoReplay:
+    if program == NOT_WANTED:
+        return NoReplay(NOT_WANTED, asked.replay_url or f"http://{NAME}", OFF)
     if isinstance(program, str) or not config.index:
         why = program if isinstance(program, str) and config.index else NO_INDEX
         return NoReplay(why, asked.replay_url or f"http://{NAME}")

@@ -28,6 +28,11 @@ class serve(luigi.Config):  # noqa: N801 - Luigi names the section after the cla
 
     listen = luigi.Parameter(default=LOOPBACK, description="address to listen at; beyond loopback only with tokens")
     port = luigi.IntParameter(default=8090, description="port of the pages")
+    replay = luigi.BoolParameter(
+        default=True,
+        parsing=luigi.BoolParameter.EXPLICIT_PARSING,
+        description="whether pywb is started; false: the pages alone",
+    )
     replay_listen = luigi.Parameter(default=LOOPBACK, description="address to listen at with replay; in a container")
     replay_port = luigi.IntParameter(default=8091, description="port of replay, on localhost")
     replay_url = luigi.Parameter(
@@ -51,6 +56,7 @@ class Serving:
 
     listen: str
     port: int
+    replay: bool
     replay_port: int
     replay_listen: str
     replay_url: str
@@ -74,7 +80,7 @@ def serving() -> Serving:
         raise BadConfig("[serve] replay_port", f"is {keys.port}, as port; replay needs a port of its own")
     url = _url(keys.replay_url)
     addresses = (_listen("listen", keys.listen), _listen("replay_listen", keys.replay_listen))
-    ports = (keys.port, keys.replay_port)
+    ports = (keys.port, keys.replay, keys.replay_port)
     return Serving(addresses[0], *ports, addresses[1], url, keys.pywb, _token(), _proxies(keys))
 
 

@@ -10,6 +10,7 @@ import os
 import re
 import signal
 import socket
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import closing
 from html import unescape
@@ -58,6 +59,24 @@ def test_it_starts_without_pywb_and_without_an_index_and_says_so(line: Line, key
         assert process.wait(60) == 0
     assert said in "".join(printed)
     assert said in page
+
+
+def test_replay_that_is_not_wanted_is_no_fault(line: Line) -> None:
+    chosen = pins.free({"port": 0})
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:  # no port of replay is asked for
+        add(line, "replay=false", f"port={chosen['port']}", f"replay_port={taken.getsockname()[1]}")
+        env = {**os.environ, "LUIGI_CONFIG_PATH": str(line.config), "PATH": "/usr/bin:/bin"}
+        with preloaded.start("commands.main", "serve", env=env) as process:
+            assert process.stdout
+            assert process.stderr
+            address, _, token = process.stdout.readline().strip().partition("sign-in?token=")
+            with urlopen(f"{address}healthz", timeout=60) as answer:
+                assert json.load(answer)["replay"] == "off"
+            basic = b64encode(f"anyone:{token}".encode()).decode()
+            with urlopen(Request(address, headers={"Authorization": f"Basic {basic}"}), timeout=60) as answer:
+                assert "[serve] replay is false" in unescape(answer.read().decode())
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(60) == 0
 
 
 @pytest.mark.parametrize("roots", [("store",), ("output", "store", "index")])

@@ -14,6 +14,7 @@ import logging
 import re
 import secrets
 import threading
+from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -203,8 +204,8 @@ class WebAccess:
         if self.proxies.is_one(peer) and (user := self.proxies.user(headers)).role:
             return user
         kind, _, secret = headers.get("authorization", "").partition(" ")
-        if kind.lower() == "bearer":
-            return self.opened_by(secret.strip())
+        if kind.lower() in ("bearer", "basic"):
+            return self.opened_by(secret.strip() if kind.lower() == "bearer" else _password(secret))
         return self.opened_by(cookies.get(self.cookie, ""))
 
     def opened_by(self, secret: str) -> User:
@@ -269,6 +270,14 @@ class Forms:
 def networks(texts: Iterable[str]) -> tuple[Network, ...]:
     """Addresses and networks such as 10.0.0.0/8; ValueError for what is neither."""
     return tuple(ipaddress.ip_network(text) for text in texts)
+
+
+def _password(credentials: str) -> str:
+    """The password of `USER:PASSWORD` (RFC 7617), whoever the user is; '' for what is none."""
+    try:
+        return b64decode(credentials.strip(), validate=True).decode("utf-8").partition(":")[2]
+    except ValueError:
+        return ""
 
 
 def _same(given: str, secret: str) -> bool:

@@ -160,19 +160,23 @@ def _version(program: str) -> str:
     return done.stdout.decode("utf-8", "replace").strip().partition("\n")[0][:200]
 
 
+OFF = "off"  # of a replay that luigi.cfg does not want
+
+
 @dataclass(frozen=True, slots=True)
 class NoReplay:
-    """In the place of a pywb that is not installed. `missing`: why, and what installs it.
+    """In the place of a pywb that is not installed, or not wanted (`OFF`). `missing`: why, and what installs it.
 
     `address`: where replay would be. Its name stays reserved: a cookie that is given there would reach replay later.
     """
 
     missing: str
     address: str
+    word: str = "not installed"
 
     def state(self) -> str:
         """It is never ready."""
-        return "not installed"
+        return self.word
 
     def start(self) -> None:
         """There is nothing to start."""

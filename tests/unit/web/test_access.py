@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,20 @@ def test_a_token_is_kept_as_its_digest_and_gives_its_role(state: FileStore, role
     assert who(found, f"{secret}x") == who(found, "") == who(found, "\udcff") == User()
     access.withdraw_token(state, "anna")
     assert who(found, secret) == User()
+
+
+def test_a_token_may_be_the_password_of_basic(state: FileStore) -> None:
+    """As pip and uv send what an address has before its @."""
+    secret = access.add_token(state, "anna", Role.READER, None)
+    found = WebAccess(state, "c")
+
+    def given(text: str) -> User:
+        return found.user_of("127.0.0.1", {"authorization": text}, {})
+
+    for user in ("", "anna", "__token__"):
+        assert given(f"Basic {b64encode(f'{user}:{secret}'.encode()).decode()}") == User(Role.READER, "anna")
+    for odd in ("Basic", "Basic !", f"Basic {secret}", "Basic /w==", f"Basic {b64encode(secret.encode()).decode()}"):
+        assert given(odd) == User()
 
 
 def test_tokens_of_one_name_odd_names_and_none_are_refused(state: FileStore) -> None:

@@ -23,6 +23,7 @@ from warcmill.web import queries
 from warcmill.web.archive import ShownCaptures
 from warcmill.web.queries import PAGES, TYPE_NAMES, Search
 from warcmill.web.rendering import STATIC
+from warcmill.web.replay import OFF
 from warcmill.web.request import Answer, Asked, MovedTo, RefusedRequest, SentBytes, ShownPage
 from warcmill.web.served import Served
 
@@ -233,5 +234,6 @@ def health(served: Served, _: Asked) -> Answer:
     """Answer a monitor: is all that is served there?"""
     served.archive.check_store()
     versions, replay = served.archive.versions(), served.replay.state()
-    status = HTTPStatus.OK if all(versions.values()) and replay == "ready" else HTTPStatus.SERVICE_UNAVAILABLE
+    is_whole = replay == OFF or (all(versions.values()) and replay == "ready")
+    status = HTTPStatus.OK if is_whole else HTTPStatus.SERVICE_UNAVAILABLE
     return ShownPage({"replay": replay, "versions": dict(versions)}, status=status)
