@@ -56,8 +56,10 @@ def offer(frontier: Frontier, *pages: str, **more: Any) -> list[Intake]:
     return [offered.answer for offered in run(frontier.offer(uris(*pages, **more)))]
 
 
-def lease(frontier: Frontier, limit: int = 100, holder: str = "h", seconds: float = 600) -> list[Lease]:
-    return run(frontier.lease(holder, limit, seconds))
+def lease(
+    frontier: Frontier, limit: int = 100, holder: str = "h", seconds: float = 600, spider: str = ""
+) -> list[Lease]:
+    return run(frontier.lease(holder, limit, seconds, spider))
 
 
 def fetched(one: Lease, status: Status = Status.PARSED, **changes: object) -> Lease:
@@ -132,13 +134,15 @@ def test_a_uri_is_known_by_sixteen_bytes_of_its_crawl_and_key() -> None:
 def test_a_uri_comes_back_as_it_was_offered(there: Place) -> None:
     whole = make(
         "http://a.example/1?q=ü#top", key="the key", crawl="c", hops="LLE", via="http://a.example/", cluster="k",
-        source="http://seed.example/", priority=-3, payload='{"callback": "parse", "age": 5}',
+        source="http://seed.example/", priority=-3, spider="s", payload='{"callback": "parse", "age": 5}',
     )  # fmt: skip
     seed = make("http://b.example/", source="http://b.example/")
     run(there.open().offer([whole, seed]))
-    first, second = lease(there.open())
+    frontier = there.open()
+    (first,), (second,) = lease(frontier, spider="s"), lease(frontier)
     for offered, leased in ((whole, first.uri), (seed, second.uri)):
-        for name in ("key", "uri", "surt", "queue", "crawl", "hops", "via", "source", "priority", "payload", "cluster"):
+        for name in ("key", "uri", "surt", "queue", "crawl", "hops", "via", "source", "priority", "payload", "cluster",
+                     "spider"):  # fmt: skip
             assert getattr(leased, name) == getattr(offered, name), name
         assert leased.status is Status.SCHEDULED
     assert (first.gate, first.holder, first.history) == (Gate("a.example"), "h", b"")
@@ -241,6 +245,39 @@ def test_a_visited_uri_can_be_visited_again_at_a_time_with_what_the_last_visit_l
     there.now += 100
     (again,) = lease(there.open())
     assert (again.history, again.uri.tries) == (b"h" * LONGEST_HISTORY, 0)
+
+
+# Spiders
+
+
+def test_a_lease_is_for_one_spider_and_the_gate_of_a_queue_is_that_of_all(there: Place) -> None:
+    frontier = there.open()
+    offer(frontier, "a/1", "a/2", spider="s")
+    offer(frontier, "a/3", "b/1")
+    offer(frontier, "b/2", spider="t", priority=-1)
+    assert names(leases := lease(frontier, spider="s")) == ["a/1"]
+    assert [one.uri.spider for one in leases] == ["s"]
+    assert names(lease(frontier)) == ["b/1"], "of a.example one is out"
+    assert lease(frontier, spider="u") == []
+    assert finish(frontier, leases) == [True]
+    assert names(lease(frontier)) == ["a/3"]
+    frontier = there.open()
+    assert names(lease(frontier, spider="t")) == ["b/2"]
+    assert names(lease(frontier, spider="s")) == ["a/2"]
+    assert lease(frontier) == []
+
+
+def test_each_spider_has_its_uris_by_priority_and_then_in_order_of_arrival(there: Place) -> None:
+    frontier = there.open()
+    run(frontier.set_rate(ALL, FREE))
+    for number in range(60):
+        offer(frontier, f"h{number % 7}/{number}", priority=number % 3, spider=("", "s")[number % 2])
+    for spider in ("s", ""):
+        expected = [f"h{n % 7}/{n}" for _, n in sorted((n % 3, n) for n in range(60) if n % 2 == (spider == "s"))]
+        found: list[str] = []
+        while leases := lease(frontier, 4, spider=spider):
+            found += names(leases)
+        assert found == expected
 
 
 # Leases

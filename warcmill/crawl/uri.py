@@ -136,6 +136,7 @@ class Uri:
     `key` distinguishes it from others in its namespace `crawl`; it is the canonical URI unless its maker chose another.
     `queue` is what its politeness is kept by: host and port. A lower `priority` comes first.
     `payload` is JSON of its maker, kept through retries and restarts; `Fetch` reads how to fetch from it.
+    `spider` names who visits it; '' is this crawler.
     """
 
     key: str
@@ -158,6 +159,7 @@ class Uri:
     hash: str = ""
     tries: int = 0
     updated: float = 0.0
+    spider: str = ""
 
     @property
     def surt(self) -> str:
@@ -182,7 +184,8 @@ def waits(until: float) -> Status:
 
 def make(
     text: str, *, key: str = "", crawl: str = "", hops: str = "", via: str = "", source: str = "",
-    priority: int = 0, not_before: float = 0.0, payload: str = "", cluster: str = "", is_canonical: bool = False,
+    priority: int = 0, not_before: float = 0.0, payload: str = "", cluster: str = "", spider: str = "",
+    is_canonical: bool = False,
 ) -> Uri:  # fmt: skip
     """Return a new Uri from text as it stands on a page or in a seed list; BadInput when it cannot be fetched.
 
@@ -193,7 +196,7 @@ def make(
     if len(payload) > LONGEST_PAYLOAD // 4 and len(payload.encode()) > LONGEST_PAYLOAD:
         raise BadInput(shown(uri), f"its payload is larger than {LONGEST_PAYLOAD} bytes")
     return Uri(key or uri, uri, queue_of(uri), crawl, hops, via, source, priority, not_before, payload,
-               Status.CREATED, cluster)  # fmt: skip
+               Status.CREATED, cluster, spider=spider)  # fmt: skip
 
 
 def canonical(text: str) -> str:

@@ -158,6 +158,7 @@ def _uri(entry: JournalLine) -> Uri:
         not_before=more.get("until", 0.0),
         payload=more.get("payload", ""),
         cluster=more.get("cluster", ""),
+        spider=more.get("spider", ""),
     )
 
 

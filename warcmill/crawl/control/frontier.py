@@ -89,7 +89,7 @@ class FrontierControl:
 
 def as_json(uri: Uri) -> dict[str, Json]:
     """A URI as JSON; what it has not is left out."""
-    texts = {name: getattr(uri, name) for name in ("crawl", "hops", "via", "source", "payload", "hash")}
+    texts = {name: getattr(uri, name) for name in ("crawl", "hops", "via", "source", "payload", "hash", "spider")}
     numbers = {name: getattr(uri, name) for name in ("priority", "http_status", "tries")}
     times = {"not_before": _moment(uri.not_before), "finished": _moment(uri.download_finished)}
     key = uri.key if uri.key != uri.uri else ""

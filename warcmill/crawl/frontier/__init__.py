@@ -247,8 +247,8 @@ class Frontier(Protocol):
         """Schedule the URIs that its crawl has not seen; answer for each, in order."""
         ...
 
-    async def lease(self, holder: str, limit: int, seconds: float = LEASE_SECONDS) -> list[Lease]:
-        """Lease up to `limit` URIs whose gates are open: by priority, then in order of arrival."""
+    async def lease(self, holder: str, limit: int, seconds: float = LEASE_SECONDS, spider: str = "") -> list[Lease]:
+        """Lease up to `limit` URIs of a spider whose gates are open: by priority, then in order of arrival."""
         ...
 
     async def finish(self, visits: Sequence[Finish]) -> list[bool]:
@@ -355,7 +355,7 @@ def check_offer(uri: Uri) -> None:
     if len(uri.payload) > LONGEST_PAYLOAD // 4 and len(uri.payload.encode()) > LONGEST_PAYLOAD:
         raise BadInput(shown(uri.key), f"its payload is larger than {LONGEST_PAYLOAD} bytes")
     try:
-        f"{uri.key}{uri.uri}{uri.crawl}{uri.hops}{uri.via}{uri.source}{uri.payload}{uri.cluster}".encode()
+        f"{uri.key}{uri.uri}{uri.crawl}{uri.hops}{uri.via}{uri.source}{uri.payload}{uri.cluster}{uri.spider}".encode()
     except UnicodeEncodeError as error:
         raise BadInput(shown(uri.key), "one of its texts is not UTF-8") from error
     if uri.priority not in PRIORITIES:

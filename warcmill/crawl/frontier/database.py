@@ -18,7 +18,7 @@ from warcmill.base import disk
 from warcmill.crawl.durable import failed, sync
 from warcmill.errors import BadInput, Busy, Conflict, Foreign, Unavailable, WarcmillError
 
-APPLICATION, SCHEMA = 0x57434D4C, 3  # "WCML"
+APPLICATION, SCHEMA = 0x57434D4C, 4  # "WCML"
 CACHE_KIB = 16 << 10
 MOST_NAMES = 10_000  # of each table of them, kept in memory
 _CHUNK = 500  # parameters of one query
@@ -54,9 +54,9 @@ CREATE INDEX open_queues ON queues (priority, head) WHERE head IS NOT NULL;
 CREATE INDEX closed_queues ON queues (wake) WHERE wake IS NOT NULL;
 
 -- `id` is the order of arrival. `until` is NULL when it may be leased. `via` is a page's id, `source` a source's;
--- source NULL: the URI itself.
+-- source NULL: the URI itself. `spider` is NULL for this crawler.
 CREATE TABLE waiting (id INTEGER PRIMARY KEY, queue INTEGER NOT NULL, priority INTEGER NOT NULL, until INTEGER,
-    crawl INTEGER NOT NULL, uri TEXT NOT NULL, hops TEXT, via INTEGER, source INTEGER, more TEXT);
+    crawl INTEGER NOT NULL, uri TEXT NOT NULL, hops TEXT, via INTEGER, source INTEGER, more TEXT, spider TEXT);
 CREATE INDEX turn ON waiting (queue, priority) WHERE until IS NULL;
 CREATE INDEX later ON waiting (until) WHERE until IS NOT NULL;
 CREATE TABLE pages (id INTEGER PRIMARY KEY, uri TEXT NOT NULL);
@@ -67,6 +67,10 @@ CREATE TABLE sources (id INTEGER PRIMARY KEY, uri TEXT NOT NULL UNIQUE);
 CREATE TABLE seen (crawl INTEGER NOT NULL, digest BLOB NOT NULL, round INTEGER NOT NULL, id INTEGER, visit BLOB,
     PRIMARY KEY (crawl, digest)) WITHOUT ROWID;
 """
+
+
+# By the schema before: what turns its tables into those of the next.
+_RENEWALS = {3: "ALTER TABLE waiting ADD COLUMN spider TEXT"}
 
 
 def open_database(path: Path) -> sqlite3.Connection:
@@ -86,27 +90,32 @@ def open_database(path: Path) -> sqlite3.Connection:
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute(f"PRAGMA page_size={PAGE}")
     connection.execute("PRAGMA locking_mode=EXCLUSIVE")
-    is_new = _is_new(connection, path)
+    schema = _schema(connection, path)
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=NORMAL")
     connection.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
     connection.execute(f"PRAGMA wal_autocheckpoint={CHECKPOINT_AT}")
     connection.execute("PRAGMA journal_size_limit=67108864")
     connection.execute("BEGIN EXCLUSIVE")
-    if is_new:
+    if not schema:
         _create(connection)
+    while 0 < schema < SCHEMA:
+        connection.execute(_RENEWALS[schema])
+        schema += 1
+        connection.execute(f"PRAGMA user_version={schema}")
     connection.execute("COMMIT")
 
 
-def _is_new(connection: sqlite3.Connection, path: Path) -> bool:
-    """True if the file is still empty; Foreign, before anything is written, when it is another program's."""
+def _schema(connection: sqlite3.Connection, path: Path) -> int:
+    """The version of its tables, 0 if the file is still empty; Foreign, before anything is written, when it is another
+    program's."""
     application, schema, tables = (
         connection.execute(query).fetchone()[0]
         for query in ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")
     )
-    if tables and (application, schema) != (APPLICATION, SCHEMA):
+    if tables and not (application == APPLICATION and (schema in _RENEWALS or schema == SCHEMA)):
         raise Foreign(str(path), f"not a database of this crawler, or of another version ({schema}, not {SCHEMA})")
-    return not tables
+    return int(schema) if tables else 0
 
 
 def _create(connection: sqlite3.Connection) -> None:

@@ -58,6 +58,7 @@ def taken(uri: Uri) -> str:
     """The line of a URI that was taken."""
     source = "" if uri.source == uri.uri else uri.source or "-"
     more = _name(uri) | {"source": source, "payload": uri.payload, "cluster": uri.cluster, "priority": uri.priority}
+    more |= {"spider": uri.spider} if uri.spider else {}
     queue = uri.queue if uri.queue != queue_of(uri.uri) else ""
     texts = {name: text for name, text in (("hops", uri.hops), ("via", uri.via)) if text and _column(text) != text}
     return _line(TAKEN, [uri.uri, uri.hops, uri.via], more | texts | {"queue": queue, "until": uri.not_before})

@@ -77,17 +77,19 @@ class Ledger:
             else:
                 known.add(name)
                 fresh.append((uris[place], name))
+        if any(uri.spider for uri, _ in fresh):
+            self.queues.expect_spiders()
         rows = self.table.insert(fresh)
         self.queues.arrived([(row[1], row[2], row[0]) for row in rows if row[3] is None])
         return answers
 
-    def lease(self, holder: str, limit: int, seconds: float = LEASE_SECONDS) -> list[Lease]:
+    def lease(self, holder: str, limit: int, seconds: float = LEASE_SECONDS, spider: str = "") -> list[Lease]:
         self.table.rounds.forget_some()
         now = self.now()
         for ended in self.leases.expired(now):
             self.queues.give_back(ended.queue)
         self.queues.open_due(now)
-        found = self.table.rows(self.queues.pick(limit, now, self.leases.rows))
+        found = self.table.rows(self.queues.pick(limit, now, self.leases.rows, spider))
         if self._is_purging:
             found = self._without_purged(found)
         uris = self.table.uris(found)

@@ -10,7 +10,7 @@ import heapq
 import json
 import sqlite3
 import struct
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import asdict
 from functools import lru_cache
 from itertools import islice
@@ -24,6 +24,8 @@ from warcmill.errors import BadInput
 AT_ONCE = 1000  # queues opened, or rows that have waited long enough, in one call
 
 _FIRST = "(SELECT priority, id FROM waiting WHERE queue = queues.id AND until IS NULL ORDER BY priority, id LIMIT 1)"
+_ROWS = "SELECT priority, id FROM waiting WHERE queue = ?1 AND until IS NULL ORDER BY priority, id"
+_OF_SPIDER = _ROWS.replace("until IS NULL", "until IS NULL AND spider IS ?2")
 _TIME = struct.Struct("<d")  # a hit of a rate
 _ANY = 1 << 30  # leases of a gate that has no bound
 _SET_BACK = 1.0  # seconds: less is how clocks are kept right
@@ -50,14 +52,17 @@ class Queues:
         self._db = db
         self.names = Names(db, "queues", "name")
         self.out: dict[int, int] = {}  # leases of queues that have any
-        row = db.execute("SELECT value FROM about WHERE name = 'rate'").fetchone()
-        self._usual = read(row[0]) if row else POLITE
+        about = dict(db.execute("SELECT name, value FROM about WHERE name IN ('rate', 'spiders')").fetchall())
+        self._usual = read(about["rate"]) if "rate" in about else POLITE
+        self._has_spiders = "spiders" in about  # URIs of others than this crawler
 
-    def pick(self, limit: int, now: float, leased: Container[int]) -> list[int]:
-        """Return the rows to lease now, by priority, then in order of arrival; their gates have noted it."""
+    def pick(self, limit: int, now: float, leased: Container[int], spider: str = "") -> list[int]:
+        """Return the rows of a spider to lease now, by priority and in order of arrival; their gates have noted it."""
+        if spider and not self._has_spiders:
+            return []
         picked: list[int] = []
         taken: dict[int, tuple[_Open, int]] = {}
-        for queue, row in islice(_merged(self._open(now), self._rows, leased), limit):
+        for queue, row in islice(self._merged(self._open(now), leased, spider), limit):
             picked.append(row)
             taken[queue.id] = (queue, taken[queue.id][1] + 1 if queue.id in taken else 1)
         for queue, number in taken.values():
@@ -92,6 +97,12 @@ class Queues:
             " UNION ALL SELECT min(until) FROM waiting WHERE until IS NOT NULL)"
         ).fetchone()
         return None if row[0] is None else row[0] / 1000
+
+    def expect_spiders(self) -> None:
+        """Note that URIs of others than this crawler wait here."""
+        if not self._has_spiders:
+            self._has_spiders = True
+            self._db.execute("INSERT INTO about VALUES ('spiders', 1)")
 
     def arrived(self, rows: Sequence[tuple[int, int, int]]) -> None:
         """Note new rows: queue, priority, id."""
@@ -147,10 +158,41 @@ class Queues:
             if room > 0:
                 yield _Open((priority, head), queue, rate, hits, room)
 
-    def _rows(self, queue: _Open) -> Iterator[Place]:
-        """Yield the places of all rows of a queue that do not wait for a time."""
+    def _merged(self, queues: Iterator[_Open], leased: Container[int], spider: str) -> Iterator[tuple[_Open, int]]:
+        """Yield the rows of all queues in one order, and open no more queues than that takes."""
+        heads: list[tuple[Place, int, _Open, Iterator[Place]]] = []
+        coming, is_alone = next(queues, None), not self._has_spiders
+        while coming or heads:
+            while coming and (not heads or coming.first <= heads[0][0]):
+                if (
+                    is_alone and coming.room == 1 and coming.first[1] not in leased
+                ):
+                    yield coming, coming.first[1]
+                elif place := next(places := self._places(coming, leased, spider), None):
+                    heapq.heappush(heads, (place, coming.id, coming, places))
+                coming = next(queues, None)
+            if heads:
+                place, number, queue, places = heads[0]
+                yield queue, place[1]
+                if following := next(places, None):
+                    heapq.heapreplace(heads, (following, number, queue, places))
+                else:
+                    heapq.heappop(heads)
+
+    def _places(self, queue: _Open, leased: Container[int], spider: str) -> Iterator[Place]:
+        """Yield what may be leased of one queue."""
+        room, first = queue.room, None if self._has_spiders else queue.first
+        if first and first[1] not in leased:
+            yield first
+            room -= 1
+        if room:
+            rows = self._rows(queue, spider)
+            yield from islice((place for place in rows if place != first and place[1] not in leased), room)
+
+    def _rows(self, queue: _Open, spider: str) -> Iterator[Place]:
+        """Yield the places of all rows of a spider in a queue that do not wait for a time."""
         found: Iterator[Place] = self._db.execute(
-            "SELECT priority, id FROM waiting WHERE queue = ? AND until IS NULL ORDER BY priority, id", (queue.id,)
+            *((_OF_SPIDER, (queue.id, spider or None)) if self._has_spiders else (_ROWS, (queue.id,)))
         )
         return found
 
@@ -159,38 +201,6 @@ class Queues:
         self._db.execute("UPDATE queues SET recent = ? WHERE id = ?", (recent, queue.id))
         if until > now:
             self._close(queue.id, until)
-
-
-def _merged(
-    queues: Iterator[_Open], rows: Callable[[_Open], Iterator[Place]], leased: Container[int]
-) -> Iterator[tuple[_Open, int]]:
-    """Yield the rows of all queues in one order, and open no more queues than that takes."""
-    heads: list[tuple[Place, int, _Open, Iterator[Place]]] = []
-    coming = next(queues, None)
-    while coming or heads:
-        while coming and (not heads or coming.first <= heads[0][0]):
-            if coming.room == 1 and coming.first[1] not in leased:  # most queues: no need to look at their rows
-                yield coming, coming.first[1]
-            elif place := next(places := _places(coming, rows, leased), None):
-                heapq.heappush(heads, (place, coming.id, coming, places))
-            coming = next(queues, None)
-        if heads:
-            place, number, queue, places = heads[0]
-            yield queue, place[1]
-            if following := next(places, None):
-                heapq.heapreplace(heads, (following, number, queue, places))
-            else:
-                heapq.heappop(heads)
-
-
-def _places(queue: _Open, rows: Callable[[_Open], Iterator[Place]], leased: Container[int]) -> Iterator[Place]:
-    """Yield what may be leased of one queue."""
-    room = queue.room
-    if queue.first[1] not in leased:
-        yield queue.first
-        room -= 1
-    if room:
-        yield from islice((place for place in rows(queue) if place != queue.first and place[1] not in leased), room)
 
 
 def by_queue(gate: Gate) -> str:

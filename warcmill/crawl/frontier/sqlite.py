@@ -85,8 +85,8 @@ class SqliteFrontier:
         scheduled(self.transitions, uris, answers)
         return answers
 
-    async def lease(self, holder: str, limit: int, seconds: float = LEASE_SECONDS) -> list[Lease]:
-        return await self._within(lambda: self.ledger.lease(holder, limit, seconds))
+    async def lease(self, holder: str, limit: int, seconds: float = LEASE_SECONDS, spider: str = "") -> list[Lease]:
+        return await self._within(lambda: self.ledger.lease(holder, limit, seconds, spider))
 
     async def finish(self, visits: Sequence[Finish]) -> list[bool]:
         for visit in visits:

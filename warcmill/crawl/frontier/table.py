@@ -19,10 +19,10 @@ from warcmill.crawl.uri import Status, Uri, digest, waits
 AT_ONCE = 2000  # rows that one call of `forget_some` reads
 SPARE = 10_000  # pages
 
-Row = tuple[int, int, int, int | None, int, str, str | None, int, int | None, str | None]
-"""id, queue, priority, until, crawl, uri, hops, via, source, more: a row of `waiting`."""
+Row = tuple[int, int, int, int | None, int, str, str | None, int, int | None, str | None, str | None]
+"""id, queue, priority, until, crawl, uri, hops, via, source, more, spider: a row of `waiting`."""
 
-COLUMNS = "id, queue, priority, until, crawl, uri, hops, via, source, more"
+COLUMNS = "id, queue, priority, until, crawl, uri, hops, via, source, more, spider"
 _STATUS = tuple(Status)  # its place is on disk: add at the end only
 _PLACE = {status: place for place, status in enumerate(_STATUS)}
 _VISIT = struct.Struct("<BhI")
@@ -132,7 +132,7 @@ class Table:
         first = self._next
         self._next += len(fresh)
         made = [self._row(first + place, uri, name[0], pages) for place, (uri, name) in enumerate(fresh)]
-        self.db.executemany(f"INSERT INTO waiting ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", made)
+        self.db.executemany(f"INSERT INTO waiting ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", made)
         self.db.executemany(
             "INSERT INTO seen (crawl, digest, round, id) VALUES (?, ?, ?, ?)"
             " ON CONFLICT DO UPDATE SET round = excluded.round, id = excluded.id",
@@ -205,7 +205,7 @@ class Table:
         source = None if uri.source == uri.uri else self._sources.id(uri.source) if uri.source else 0
         return (
             number, self._queues.id(uri.queue), uri.priority, milliseconds(uri.not_before), crawl, uri.uri,
-            uri.hops or None, pages[uri.via], source, unusual(uri, uri.tries),
+            uri.hops or None, pages[uri.via], source, unusual(uri, uri.tries), uri.spider or None,
         )  # fmt: skip
 
 
@@ -318,14 +318,14 @@ def unusual(uri: Uri, tries: int) -> str | None:
 
 def _uri_of(row: Row, crawl: str, queue: str, via: str, source: str) -> Uri:
     """Return the URI of a row; the texts that its numbers stand for are given."""
-    _, _, priority, until, _, uri, hops, _, _, extra = row
+    _, _, priority, until, _, uri, hops, _, _, extra, spider = row
     not_before = (until or 0) / 1000
     status = waits(not_before)
-    if not extra:
+    if not (extra or spider):
         return Uri(uri, uri, queue, crawl, hops or "", via, source, priority, not_before, "", status)
-    extras = json.loads(extra)
+    extras = json.loads(extra or "{}")
     return Uri(
         extras.get("key", uri), uri, queue, crawl, hops or "", via, source, priority, not_before,
         extras.get("payload", ""), status, extras.get("cluster", ""), extras.get("host_ip", ""),
-        tries=extras.get("tries", 0),
+        tries=extras.get("tries", 0), spider=spider or "",
     )  # fmt: skip

@@ -62,3 +62,13 @@ def test_a_crawl_is_counted_and_purged_without_walking_the_rest(there: Here) -> 
     run(frontier.offer([make(f"http://h{n % 50}.example/{n}", crawl="rest") for n in range(2000)]))  # noqa: F405
     beside = _steps(frontier, "second")
     assert all(more <= 2 * few + 10 for few, more in zip(alone, beside, strict=True)), (alone, beside)
+
+
+def test_a_database_of_the_schema_before_is_renewed_when_it_is_opened(there: Here) -> None:
+    frontier = there.open()
+    offer(frontier, "a/1", "b/1")  # noqa: F405
+    frontier.db.execute("ALTER TABLE waiting DROP COLUMN spider")
+    frontier.db.execute("PRAGMA user_version=3")
+    assert names(lease(there.open())) == ["a/1", "b/1"]  # noqa: F405
+    offer(there.open(), "c/1", spider="s")  # noqa: F405
+    assert names(lease(there.open(), spider="s")) == ["c/1"]  # noqa: F405
