@@ -164,9 +164,7 @@ class Queues:
         coming, is_alone = next(queues, None), not self._has_spiders
         while coming or heads:
             while coming and (not heads or coming.first <= heads[0][0]):
-                if (
-                    is_alone and coming.room == 1 and coming.first[1] not in leased
-                ):
+                if is_alone and coming.room == 1 and coming.first[1] not in leased:
                     yield coming, coming.first[1]
                 elif place := next(places := self._places(coming, leased, spider), None):
                     heapq.heappush(heads, (place, coming.id, coming, places))
