@@ -1,0 +1,67 @@
+"""The modules of distributions. Judge: Python's own finders, over the unpacked files of a wheel."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from python_finders import EXTENSIONS, found_by_finders
+
+from warcmill.formats.pypi import modules
+
+stems = st.sampled_from(["a", "b", "c", "__init__", "__main__", "x-y", "1a", "a.b", "é"])
+folders = st.lists(st.sampled_from(["a", "b", "c", "d-e", "a.libs", "x-1.data", "purelib"]), max_size=3)
+ends = st.sampled_from([".py", ".pyc", ".pyi", ".txt", ".so.1", *EXTENSIONS])
+files = st.builds(lambda parts, stem, end: "/".join([*parts, stem + end]), folders, stems, ends)
+
+
+@given(st.lists(files, max_size=12, unique=True))
+def test_a_wheel_has_the_modules_that_finders_find_and_no_other(some: list[str]) -> None:
+    kept = [one for one in some if not any(other.startswith(f"{one}/") for other in some)]
+    assert set(modules.of_wheel(kept)) == found_by_finders(kept)
+
+
+def test_folders_that_are_no_packages() -> None:
+    assert modules.of_wheel(["google/cloud/storage/__init__.py", "google/x.py"]) == ("google.cloud.storage", "google.x")
+    assert modules.of_wheel(["foo.py", "foo/bar.py"]) == ("foo",), "the module hides the folder"
+    assert modules.of_wheel(["foo/__init__.py", "foo.py", "foo/bar.py"]) == ("foo", "foo.bar")
+    assert modules.of_wheel(["__init__.py", "../x.py", "/y.py", "a\0.py", "a//b.py", "./c.py"]) == ()
+    assert modules.of_wheel(["x-1.0.data/purelib/x.py", "x-1.0.data/scripts/y.py"]) == ("x",)
+
+
+def test_a_top_level_txt_decides() -> None:
+    paths = ["src/foo/__init__.py", "src/foo/a.py", "tests/__init__.py", "bar.py", "setup.py"]
+    assert modules.of_source(paths, ["foo"], "foo") == ("foo", "foo.a")
+    assert modules.of_source(paths, ["foo", "bar"], "foo") == ("bar", "foo", "foo.a")
+    assert modules.of_source(paths, ["_c"], "foo") == ("_c",), "a module in C has no file in Python"
+    assert modules.of_source(paths, [], "foo") == ()
+    assert modules.of_source(["lib/ns/a/__init__.py"], ["ns"], "ns-a") == ("ns.a",)
+    assert modules.of_source(paths, ["../foo", "a b"], "foo") == ()
+
+
+@pytest.mark.parametrize(
+    ("paths", "project", "known"),
+    [
+        (["src/foo/__init__.py", "foo_tests/__init__.py", "setup.py"], "foo", ("foo",)),
+        (["src/ns/foo/__init__.py"], "ns-foo", ("ns.foo",)),
+        (["foo/__init__.py", "foo/b.py", "tests/__init__.py", "docs/conf.py", "setup.py"], "foo", ("foo", "foo.b")),
+        (["foo/tests/__init__.py", "foo/__init__.py"], "foo", ("foo", "foo.tests")),
+        (["foo.py", "setup.py", "examples/a.py", "conftest.py"], "foo", ("foo",)),
+        (["ns/foo/__init__.py", "scripts/x/__init__.py"], "ns.foo", ("ns.foo",)),
+        (["README", "foo.c"], "foo", None),
+        (["setup.py", "tests/__init__.py"], "foo", None),
+        ([], "foo", None),
+    ],
+)
+def test_without_it_the_layout_does(paths: list[str], project: str, known: tuple[str, ...] | None) -> None:
+    assert modules.of_source(paths, None, project) == known
+
+
+def test_paths_are_collected_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(modules, "MOST_BYTES", 10)
+    paths = modules.ModulePaths()
+    for path in ("a.txt" * 100, "ab.py", "ab.py", "cd.py"):
+        paths.add(path)
+    assert set(paths) == {"ab.py", "cd.py"}
+    with pytest.raises(modules.TooMany):
+        paths.add("e.py")

@@ -1,0 +1,289 @@
+"""The facts of a distribution, read from its file in bounded memory; nothing of it is run or unpacked. Pure.
+
+A wheel needs its tail alone: the zip directory at its end, and its METADATA. An sdist is read once, from begin to end.
+Facts that a file does not have, or that could not be read, are None, and `why` has the reason for a fault.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import BinaryIO, NamedTuple
+
+from warcmill.errors import BadInput
+from warcmill.formats.pypi import metadata, modules
+from warcmill.formats.pypi.filenames import DistributionName, FileForm, normalised
+from warcmill.formats.pypi.metadata import MetadataFields, Requirements
+from warcmill.formats.pypi.modules import ModulePaths, TooMany
+from warcmill.formats.pypi.tar_reader import TarReader
+from warcmill.formats.pypi.zip_directory import TAIL, TooEarly, ZipDirectory, ZipMember
+
+_METADATA = re.compile(r"([^/]+)\.dist-info/METADATA")
+_MOST_METADATA = 100  # in one wheel; it should have one
+
+
+@dataclass(frozen=True, slots=True)
+class DistributionFacts:
+    """The known facts of a distribution. None is unknown; `why`: each fault that is the reason for that.
+
+    `name` and `version` are those of its metadata, as written.
+    """
+
+    name: str | None = None
+    version: str | None = None
+    requires: tuple[str, ...] | None = None
+    requires_dist: tuple[str, ...] | None = None
+    requires_python: str | None = None
+    modules: tuple[str, ...] | None = None
+    why: tuple[str, ...] = ()
+
+
+def read(stream: BinaryIO, name: DistributionName, size: int, begin: int = 0) -> DistributionFacts:
+    """The facts of a distribution whose file has `size` bytes; the stream, which can seek, has those from `begin` on.
+
+    Raises TooEarly alone: if the tail of a zip is not enough.
+    """
+    if name.form is FileForm.NAME_ONLY:
+        return DistributionFacts()
+    if name.form is FileForm.TAR and begin:
+        return DistributionFacts(why=("only the end of the file is there",))
+    try:
+        if name.form is FileForm.WHEEL:
+            return _wheel(ZipDirectory(stream, name.filename, size, begin), name)
+        papers = _Papers(name)
+        if name.form is FileForm.TAR:
+            _read_tar(TarReader(stream, name.filename, name.coding), papers)
+        else:
+            _read_zip(ZipDirectory(stream, name.filename, size, begin), papers)
+    except BadInput as error:
+        return DistributionFacts(why=(_reason(error),))
+    return papers.facts()
+
+
+def needed_from(stream: BinaryIO, name: DistributionName, size: int, begin: int) -> int | None:
+    """The offset from which the bytes of a wheel give its facts, if those from `begin` on do not; None: they do.
+
+    A wheel whose directory is not there is asked for from a little before it: its METADATA mostly is beside it.
+    """
+    try:
+        directory = ZipDirectory(stream, name.filename, size, begin)
+        if directory.offset < begin:
+            return max(0, directory.offset - TAIL)
+        _wheel(directory, name)
+    except TooEarly as early:
+        return max(0, early.needed)
+    except BadInput:
+        return None
+    return None
+
+
+def _reason(error: BadInput) -> str:
+    return error.why if error.offset is None else f"{error.why}, at offset {error.offset}"
+
+
+def _wheel(directory: ZipDirectory, name: DistributionName) -> DistributionFacts:
+    paths, found, why = ModulePaths(), list[ZipMember](), list[str]()
+    known: tuple[str, ...] | None = None
+    try:
+        for member in directory:
+            paths.add(member.name)
+            if _METADATA.fullmatch(member.name) and len(found) < _MOST_METADATA:
+                found.append(member)
+        known = modules.of_wheel(paths)
+    except TooMany:
+        why.append(_TOO_MANY)
+        found = found or [*_with_metadata(directory)]
+    fields = None
+    try:
+        fields = _fields_of(directory, _chosen(found, name), name.filename)
+    except BadInput as error:
+        why.append(_reason(error))
+    if fields is None:
+        return DistributionFacts(modules=known, why=tuple(why))
+    return DistributionFacts(
+        fields.name, fields.version, fields.requires, fields.requires_dist, fields.requires_python, known, tuple(why)
+    )
+
+
+_TOO_MANY = f"the names of its modules have more than {modules.MOST_BYTES:,} bytes"
+
+
+def _with_metadata(directory: ZipDirectory) -> Iterator[ZipMember]:
+    return (member for member in directory if _METADATA.fullmatch(member.name))
+
+
+def _chosen(found: list[ZipMember], name: DistributionName) -> ZipMember:
+    """The METADATA of the wheel's own dist-info; of two with one name the last one, as installers take it."""
+    own = [one for one in found if normalised(one.name.rpartition("-")[0].rpartition("-")[0]) == name.project]
+    candidates = own or found
+    if not candidates:
+        raise BadInput(name.filename, "it has no METADATA")
+    if len({one.name for one in candidates}) > 1:
+        raise BadInput(name.filename, f"it has {len(candidates)} dist-info folders")
+    return candidates[-1]
+
+
+def _fields_of(directory: ZipDirectory, member: ZipMember, path: str) -> MetadataFields:
+    header = metadata.header_of(directory.read(member))
+    if header is None:
+        raise BadInput(path, f"the header of its METADATA has more than {metadata.LONGEST:,} bytes")
+    return metadata.read_fields(header)
+
+
+class _Paper(NamedTuple):
+    """A file that has metadata: its rank, the best is the lowest; and its content, or the reason why there is none."""
+
+    rank: tuple[bool, int]
+    folder: str
+    content: bytes | str
+
+
+@dataclass(slots=True)
+class _Papers:
+    """The yield of one pass over an sdist or an egg: the paths of modules, and the files that have metadata."""
+
+    name: DistributionName
+    paths: ModulePaths = field(default_factory=ModulePaths)
+    found: dict[str, _Paper] = field(default_factory=dict)
+    too_many: bool = False
+
+    def rank(self, path: str) -> tuple[str, _Paper] | None:
+        """The kind of a file that is better than the one that is known, if any, without its content yet."""
+        kind, rank, folder = self._kind(path)
+        if not kind or (kind in self.found and self.found[kind].rank <= rank):
+            return None
+        return kind, _Paper(rank, folder, b"")
+
+    def _kind(self, path: str) -> tuple[str, tuple[bool, int], str]:
+        folder, _, file = path.rpartition("/")
+        depth = path.count("/")
+        if file in ("PKG-INFO", "pyproject.toml") and not folder:
+            return file, (False, 0), ""
+        inner = folder.rpartition("/")[2]
+        if file not in ("requires.txt", "top_level.txt", "PKG-INFO") or not (
+            inner.endswith(".egg-info") or folder == "EGG-INFO"
+        ):
+            return "", (False, 0), ""
+        own = folder == "EGG-INFO" or normalised(inner.removesuffix(".egg-info")) == self.name.project
+        return (f"egg {file}", (not own, depth), folder) if own or depth <= 2 else ("", (False, 0), "")
+
+    def add(self, path: str) -> None:
+        """Take the path of one file, below the distribution's folder."""
+        try:
+            self.paths.add(path)
+        except TooMany:
+            self.too_many = True
+
+    def take(self, kind: str, paper: _Paper, content: bytes | str) -> None:
+        """Keep the content of a file, or the reason why it could not be read."""
+        self.found[kind] = paper._replace(content=content)
+
+    def facts(self) -> DistributionFacts:
+        """The facts, by all that was collected."""
+        own = self._egg_info()
+        info = self._content("PKG-INFO") or self._content("egg PKG-INFO")
+        fields = metadata.read_fields(metadata.header_of([info]) or b"") if info is not None else None
+        requirements, why = self._requirements(fields, own), [*self._faults()]
+        return DistributionFacts(
+            fields.name if fields else None,
+            fields.version if fields else None,
+            self._requires(fields),
+            requirements.dists,
+            requirements.python,
+            self._modules(own),
+            (*why, *([_TOO_MANY] if self.too_many else [])),
+        )
+
+    def _faults(self) -> Iterator[str]:
+        return (f"{kind}: {paper.content}" for kind, paper in self.found.items() if isinstance(paper.content, str))
+
+    def _content(self, kind: str) -> bytes | None:
+        paper = self.found.get(kind)
+        return paper.content if paper and isinstance(paper.content, bytes) else None
+
+    def _egg_info(self) -> str | None:
+        """The folder of the best egg-info; None without one."""
+        papers = [paper for kind, paper in self.found.items() if kind.startswith("egg ")]
+        return min(papers, key=lambda paper: paper.rank).folder if papers else None
+
+    def _requires(self, fields: MetadataFields | None) -> tuple[str, ...] | None:
+        if fields is None or (not fields.requires and (not fields.is_static or "requires" in fields.dynamic)):
+            return None
+        return fields.requires
+
+    def _requirements(self, fields: MetadataFields | None, egg_info: str | None) -> Requirements:
+        """PKG-INFO where it is static, else requires.txt, else the static part of pyproject.toml."""
+        project = self._content("pyproject.toml")
+        static = metadata.of_pyproject(project) if project is not None else Requirements()
+        python = static.python
+        if fields and (fields.requires_python or (fields.is_static and "requires-python" not in fields.dynamic)):
+            python = fields.requires_python
+        if fields and fields.is_static and not fields.dynamic & {"requires-dist", "provides-extra"}:
+            return Requirements(fields.requires_dist, python)
+        paper = self.found.get("egg requires.txt")
+        if egg_info is not None and (paper is None or paper.folder != egg_info):
+            return Requirements((), python)  # setuptools leaves it out where there are none
+        if paper is not None:
+            return Requirements(
+                metadata.of_requires_txt(paper.content) if isinstance(paper.content, bytes) else None, python
+            )
+        return replace(static, python=python)
+
+    def _modules(self, egg_info: str | None) -> tuple[str, ...] | None:
+        if self.too_many:
+            return None
+        names = self.found.get("egg top_level.txt")
+        tops = None
+        if names is not None and names.folder == egg_info and isinstance(names.content, bytes):
+            tops = metadata.top_levels(names.content)
+        if self.name.form is FileForm.EGG:
+            found = modules.of_wheel(self.paths)
+            return found if tops is None else tuple(one for one in found if one.partition(".")[0] in tops)
+        return modules.of_source(self.paths, tops, self.name.project)
+
+
+def _read_tar(tar: TarReader, papers: _Papers) -> None:
+    for member in tar:
+        if not member.is_file:
+            continue
+        path = _below(member.name)
+        papers.add(path)
+        if ranked := papers.rank(path):
+            content = tar.read(metadata.LONGEST + 1)
+            papers.take(*ranked, content if len(content) <= metadata.LONGEST else _TOO_LONG)
+
+
+_TOO_LONG = f"it has more than {metadata.LONGEST:,} bytes"
+
+
+def _below(name: str) -> str:
+    """The path of a member below the folder that an sdist has all files in."""
+    return name.removeprefix("./").partition("/")[2]
+
+
+def _read_zip(directory: ZipDirectory, papers: _Papers) -> None:
+    below: Callable[[str], str] = str if papers.name.form is FileForm.EGG else _below
+    chosen: dict[str, tuple[_Paper, ZipMember]] = {}
+    for member in directory:
+        path = below(member.name)
+        papers.add(path)
+        if ranked := papers.rank(path):
+            kind, paper = ranked
+            papers.take(kind, paper, b"")
+            chosen[kind] = paper, member
+    for kind, (paper, member) in chosen.items():
+        try:
+            content = _joined(directory.read(member))
+        except BadInput as error:
+            content = _reason(error)
+        papers.take(kind, paper, content)
+
+
+def _joined(pieces: Iterable[bytes]) -> bytes | str:
+    held = bytearray()
+    for piece in pieces:
+        held += piece
+        if len(held) > metadata.LONGEST:
+            return _TOO_LONG
+    return bytes(held)
