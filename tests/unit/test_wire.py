@@ -272,6 +272,8 @@ NONE_OF_ITS_OWN = {
     "warcmill/crawl/frontier/journal.py",
     "warcmill/formats/logs/crawllog.py",
     "warcmill/crawl/policies/robots.py",
+    # What a browser is asked, and the words of its script.
+    "warcmill/crawl/render/browser.py",
     # Scrapy Cluster's log lines, and what a spider puts into a queue of its own.
     "warcmill/scutils/log_factory.py",
     "warcmill/scutils/redis_queue.py",

@@ -28,7 +28,7 @@ from warcmill.crawl.render import Answer, Answerer, Fields, PageRequest, Refused
 LOOPBACK = "127.0.0.1"
 HEADER_LIMIT = 1 << 18  # bytes of a request's head; a host's cookies may take most of it
 BODY_LIMIT = 1 << 22  # bytes that a page may send in one request
-TOO_LONG, NO_IMAGES = "bodyTooLong", "noImages"
+TOO_LONG, NO_IMAGES, SERVICE_WORKER = "bodyTooLong", "noImages", "serviceWorker"
 CONNECTIONS = 200  # of one page at once; Chromium opens 32 to a proxy
 PIECE = 1 << 16
 _TLS_HANDSHAKE = 0x16  # the first byte of a connection by TLS (RFC 8446, 5.1)
@@ -110,6 +110,7 @@ class PageProxy:
         self._open, self._ended = 0, False
         self._last = asyncio.get_running_loop().time()
         self.notes: list[str] = []
+        self.asked = 0  # requests so far
 
     @property
     def quiet(self) -> float:
@@ -172,6 +173,11 @@ class PageProxy:
         await self._converse(wire, f"{scheme}://{authority.removesuffix(default)}")
 
     async def _answer(self, http: h11.Connection, wire: _Wire, request: PageRequest) -> None:
+        self.asked += 1
+        if request.header("service-worker"):
+            self._note(SERVICE_WORKER)
+            await _send(http, wire, 403)
+            return
         if not self._images and _destination(request) == "image":
             self._note(NO_IMAGES)
             await _send(http, wire, 403)

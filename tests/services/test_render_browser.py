@@ -1,0 +1,601 @@
+"""The browser of a launch, a real Chromium, behind a proxy whose answers are made up: what it asks for, and returns."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import nobody
+import pytest
+
+from servers import packages
+from warcmill.crawl.render import (
+    Answer,
+    Answerer,
+    BrowserSettings,
+    Fields,
+    PageRequest,
+    Refused,
+    RenderedPage,
+    RenderFailed,
+    Wishes,
+)  # fmt: skip
+from warcmill.crawl.render import browser as browsers
+from warcmill.crawl.render.browser import Browser
+from warcmill.crawl.render.proxy import LOOPBACK, SERVICE_WORKER, Proxy, ProxyKeys
+from warcmill.errors import BadConfig
+
+AS_ROOT = BrowserSettings(user_agent="Mozilla/5.0 (compatible; warcmill)", sandbox=bool(os.geteuid()))
+HTML = (("content-type", "text/html; charset=utf-8"),)
+PLAIN = Wishes()
+SECONDS = 300.0  # for what takes a blink of an eye on an idle machine
+URL = "http://a.example/"
+
+
+class Site:
+    """An answerer that has pages, and keeps what it is asked."""
+
+    def __init__(self, **pages: str | bytes | tuple[Fields, str | bytes]) -> None:
+        self.pages: dict[str, str | bytes | tuple[Fields, str | bytes]] = {"/": "", **pages}
+        self.asked: list[PageRequest] = []
+        self.closed = 0
+
+    def page(self, path: str, what: str | bytes, *fields: tuple[str, str]) -> Site:
+        self.pages[path] = (fields, what) if fields else what
+        return self
+
+    @property
+    def urls(self) -> list[str]:
+        return [request.url for request in self.asked]
+
+    async def __call__(self, request: PageRequest) -> Answer | Refused:
+        self.asked.append(request)
+        path = "/" + request.url.split("/", 3)[3].partition("?")[0]
+        if request.is_socket:
+            return Refused("socket")
+        if path not in self.pages:
+            return Answer(404, "Not Found", HTML, [b""], self._close)
+        found = self.pages[path]
+        fields, body = found if isinstance(found, tuple) else (self._fields(path), found)
+        status = 302 if any(name == "location" for name, _ in fields) else 200
+        return Answer(status, "OK", fields, [body.encode() if isinstance(body, str) else body], self._close)
+
+    def _fields(self, path: str) -> Fields:
+        kinds = {"js": "text/javascript", "css": "text/css", "png": "image/png", "json": "application/json"}
+        return (("content-type", kinds.get(path.rpartition(".")[2], HTML[0][1])),)
+
+    def _close(self) -> None:
+        self.closed += 1
+
+
+@pytest.fixture(scope="module", autouse=True)
+def chromium() -> Path:
+    return packages.program("chromium", "chromium")
+
+
+@asynccontextmanager
+async def opened(settings: BrowserSettings = AS_ROOT) -> AsyncIterator[tuple[Browser, Proxy]]:
+    keys = ProxyKeys()
+    browser = Browser(settings, keys)
+    try:
+        yield browser, Proxy(keys)
+    finally:
+        await browser.close()
+        assert mine() == [], "a process is left"
+        assert [*Path(tempfile.gettempdir()).glob(f"{browsers._FOLDER}{os.getpid()}.*")] == []
+
+
+def mine() -> list[int]:
+    """The processes of Chromium below this one."""
+    return [*_pids("/chromium")]
+
+
+def _pids(what: str, top: int = 0) -> Iterator[int]:
+    """The processes below one whose words have this in them."""
+    found = subprocess.run(["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
+    lines = [line.split(None, 2) for line in found.splitlines()]
+    below = {top or os.getpid()}
+    for _ in range(8):
+        below |= {int(pid) for pid, parent, *_ in lines if int(parent) in below}
+    return (int(pid) for pid, _, *args in lines if int(pid) in below and args and what in args[0])
+
+
+def render(
+    site: Answerer,
+    url: str = URL,
+    wishes: Wishes = PLAIN,
+    *,
+    images: bool = True,
+) -> RenderedPage | RenderFailed:
+    async def whole() -> RenderedPage | RenderFailed:
+        async with opened() as (browser, proxy), proxy.page(site, images=images) as page:
+            return await browser.open(url, page, wishes)
+
+    return asyncio.run(asyncio.wait_for(whole(), SECONDS))
+
+
+def rendered(site: Answerer, url: str = URL, wishes: Wishes = PLAIN) -> RenderedPage:
+    found = render(site, url, wishes)
+    assert isinstance(found, RenderedPage), found
+    return found
+
+
+def failed(site: Answerer, wishes: Wishes) -> RenderFailed:
+    found = render(site, URL, wishes)
+    assert isinstance(found, RenderFailed), found
+    return found
+
+
+def test_a_page_made_by_scripts_is_returned_with_all_that_it_asked_for() -> None:
+    site = Site().page(
+        "/",
+        """<!DOCTYPE html><link rel=stylesheet href=/a.css><img src=/i.png><iframe src=/frame></iframe>
+        <script src=/a.js></script>""",
+    )
+    site.page("/a.js", "fetch('/d.json').then(r => r.json()).then(d => { document.title = d.title })")
+    site.page("/d.json", '{"title": "made by a script"}').page("/a.css", "body { background: url(/b.png) }")
+    site.page("/frame", "<script>new Worker('/w.js')</script>").page("/w.js", "fetch('/from-worker')")
+    found = rendered(site)
+    assert found.dom.startswith(b"<!DOCTYPE html>\n<html>")
+    assert b"<title>made by a script</title>" in found.dom
+    assert found.final_url == URL
+    paths = {url.removeprefix(URL) for url in site.urls}
+    assert {"", "a.js", "d.json", "a.css", "b.png", "i.png", "frame", "w.js", "from-worker"} <= paths
+    assert len(site.urls) == len(set(site.urls)), "one was asked for twice"
+    assert [one.url for one in site.asked if one.is_frame] == [URL, f"{URL}frame"]
+    assert {one.header("user-agent") for one in site.asked} == {AS_ROOT.user_agent}
+    assert site.closed == len(site.asked)
+
+
+def test_by_tls_it_is_the_same() -> None:
+    site = Site().page("/", "<img src=/i.png><iframe src=https://b.example:8443/frame></iframe>")
+    found = rendered(site, "https://a.example/")
+    assert found.final_url == "https://a.example/"
+    assert {"https://a.example/", "https://a.example/i.png", "https://b.example:8443/frame"} <= set(site.urls)
+
+
+def test_what_stands_below_is_loaded_as_well() -> None:
+    site = Site().page("/", "<div style='height: 30000px'></div><img loading=lazy src=/lazy.png>")
+    rendered(site)
+    assert f"{URL}lazy.png" in site.urls
+
+
+def test_redirects_are_followed_by_http_and_by_scripts() -> None:
+    site = Site().page("/", "", ("location", "/two")).page("/two", "<script>location = '/three'</script>")
+    site.page("/three", "<p>the end")
+    found = rendered(site)
+    assert (found.final_url, b"the end" in found.dom) == (f"{URL}three", True)
+    assert [url.removeprefix(URL) for url in site.urls][:3] == ["", "two", "three"]
+
+
+def test_a_refused_frame_and_a_refused_page_leave_the_page_as_it_is() -> None:
+    site = Site().page("/", "<p>here</p><iframe src=/no></iframe><script>location = '/no'</script>")
+
+    async def answerer(request: PageRequest) -> Answer | Refused:
+        return Refused("scope") if request.url.endswith("/no") else await site(request)
+
+    found = rendered(answerer)
+    assert found.final_url == URL
+    assert b"<p>here</p>" in found.dom
+
+
+def test_sockets_are_refused_and_reported() -> None:
+    site = Site().page("/", "<script>new WebSocket('ws://a.example/s'); new WebSocket('wss://b.example/s')</script>")
+    rendered(site)
+    assert {one.url for one in site.asked if one.is_socket} == {"ws://a.example/s", "wss://b.example/s"}
+
+
+def test_service_workers_are_refused_and_pages_find_none() -> None:
+    site = Site().page(
+        "/",
+        """<script>
+        document.title = 'serviceWorker' in navigator;
+        const frame = document.createElement('iframe'); frame.src = '/frame'; document.documentElement.append(frame);
+        </script>""",
+    )
+    site.page("/frame", "<script>top.document.title += 'serviceWorker' in navigator</script>")
+    site.page("/sw.js", "self.addEventListener('fetch', e => e.respondWith(new Response('made up')))")
+    found = rendered(site, "https://a.example/")
+    assert b"<title>falsefalse</title>" in found.dom
+
+
+def test_a_service_worker_that_gets_through_is_refused_by_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(browsers, "_NO_SERVICE_WORKERS", ";")
+    site = Site().page(
+        "/", "<script>navigator.serviceWorker.register('/sw.js').catch(e => document.title = e.name)</script>"
+    )
+    site.page("/sw.js", "self.addEventListener('fetch', e => e.respondWith(new Response('made up')))")
+    found = rendered(site, "https://a.example/")
+    assert b"Error</title>" in found.dom
+    assert SERVICE_WORKER in found.notes
+    assert "https://a.example/sw.js" not in site.urls
+
+
+def test_a_download_is_refused_and_noted() -> None:
+    site = Site().page("/", "<p>here<script>location = '/x.bin'</script>")
+    site.page(
+        "/x.bin", b"x" * 1000, ("content-type", "application/octet-stream"), ("content-disposition", "attachment")
+    )
+    found = rendered(site)
+    assert b"<p>here" in found.dom
+    assert browsers.DOWNLOAD in found.notes
+
+
+def test_popups_are_closed() -> None:
+    site = Site().page("/", "<script>for (let i = 0; i < 20; i++) window.open('/pop' + i)</script><p>here")
+    assert b"<p>here" in rendered(site).dom
+
+
+def test_dialogs_are_dismissed() -> None:
+    site = Site().page(
+        "/", "<script>for (let i = 0; i < 50; i++) alert(i); document.title = confirm('?') + prompt('?')</script>"
+    )
+    assert b"<title>0</title>" in rendered(site).dom
+
+
+def test_files_are_not_read() -> None:
+    site = Site().page(
+        "/", "<iframe src=file:///etc/passwd></iframe><script>location = 'file:///etc/passwd'</script><p>here"
+    )
+    found = rendered(site)
+    assert b"root:" not in found.dom
+    assert b"<p>here" in found.dom
+
+
+def test_a_script_at_the_end_and_at_the_start() -> None:
+    site = Site().page("/", "<title>t</title><script>window.early = window.mine</script>")
+    at_end = Wishes(script="({title: document.title, early: window.early ?? null})")
+    assert json.loads(rendered(site, wishes=at_end).script_value) == {"title": "t", "early": None}
+    called = Wishes(script="async () => { document.title = 'new'; return [1, 'ü'] }")
+    found = rendered(site, wishes=called)
+    assert (json.loads(found.script_value), b"<title>new</title>" in found.dom) == ([1, "ü"], True)
+    at_start = Wishes(script="() => { window.mine = 5; return {mine: 5} }", run_at="start")
+    found = rendered(site, wishes=at_start)
+    assert json.loads(found.script_value) == {"mine": 5}
+    statements = Wishes(script="window.mine = 7; let x = 8;", run_at="start")
+    found = rendered(site.page("/", "<script>document.title = window.mine</script>"), wishes=statements)
+    assert (found.script_value, b"<title>7</title>" in found.dom) == ("", True)
+
+
+@pytest.mark.parametrize(
+    "script", ["throw new Error()", "(", "new Promise(() => {})", "(() => { const a = {}; a.a = a; return a })"]
+)
+def test_a_script_that_fails_is_noted(script: str) -> None:
+    found = rendered(Site().page("/", "<p>here"), wishes=Wishes(seconds=5, script=script))
+    assert (found.script_value, b"<p>here" in found.dom) == ("", True)
+    assert browsers.SCRIPT_FAILED in found.notes
+
+
+def test_a_policy_of_the_page_does_not_stop_scripts() -> None:
+    site = Site().page("/", "<p>here", *HTML, ("content-security-policy", "default-src 'none'; script-src 'none'"))
+    for run_at in ("start", "end"):
+        assert rendered(site, wishes=Wishes(script="() => 42", run_at=run_at)).script_value == "42"
+
+
+def test_a_screenshot_is_as_wide_as_the_window_and_as_high_as_the_page() -> None:
+    site = Site().page("/", "<body style='margin: 0'><div style='height: 3000px; background: red'></div>")
+    shot = rendered(site, wishes=Wishes(width=400, height=300, screenshot=True)).screenshot
+    assert shot
+    assert shot.startswith(b"\x89PNG")
+    assert (int.from_bytes(shot[16:20]), int.from_bytes(shot[20:24])) == (400, 3000)
+    site.page("/", "<div style='height: 90000000px'></div>")
+    found = rendered(site, wishes=Wishes(width=400, height=300, screenshot=True))
+    assert found.screenshot is None or int.from_bytes(found.screenshot[20:24]) <= browsers.TALLEST
+
+
+def test_without_images_none_is_asked_for() -> None:
+    site = Site().page("/", "<img src=/i.png><script src=/a.js></script>").page("/a.js", "")
+    assert isinstance(render(site, images=False), RenderedPage)
+    assert site.urls == [URL, f"{URL}a.js"]
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<p>here<script>setInterval(() => fetch('/again?' + Math.random()), 50)</script>",
+        "<p>here<script>setTimeout(() => location = '/?' + Math.random(), 10)</script>",
+        "<p>here<script>setInterval(() => alert(1), 1)</script>",
+        "<p>here<script>new EventSource('/events'); setInterval(() => document.body.append('x'), 1)</script>",
+        "<p>here<img src=/never>",
+    ],
+    ids=["requests", "redirects", "alerts", "events", "slow"],
+)
+def test_a_page_that_never_rests_is_taken_as_it_is_in_the_end(page: str) -> None:
+    site = Site().page("/", page)
+
+    async def answerer(request: PageRequest) -> Answer | Refused:
+        if request.url.endswith(("/never", "/events")):
+            await asyncio.sleep(SECONDS)
+        return await site(request)
+
+    found = rendered(answerer, wishes=Wishes(seconds=3))
+    assert b"<p>here" in found.dom
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<script>while (true);</script>",
+        "<script>onload = () => { while (true); }</script>",
+        "<script>while (true) alert(1)</script>",
+    ],
+)
+def test_a_page_that_hangs_is_given_up_and_the_next_is_rendered(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(browsers, "GRACE", 3.0)
+    site = Site().page("/", page).page("/next", "<p>here")
+
+    async def whole() -> list[RenderedPage | RenderFailed]:
+        async with opened() as (browser, proxy):
+            found = []
+            for url, seconds in ((URL, 2), (f"{URL}next", 30)):
+                async with proxy.page(site) as one:
+                    found.append(await browser.open(url, one, Wishes(seconds=seconds)))
+            return found
+
+    first, second = asyncio.run(asyncio.wait_for(whole(), SECONDS))
+    assert isinstance(first, RenderFailed)
+    assert first.why == browsers.HUNG
+    assert isinstance(second, RenderedPage)
+    assert b"<p>here" in second.dom
+
+
+async def _killed(site: Site, kill: Callable[[], Any]) -> list[RenderedPage | RenderFailed]:
+    """What becomes of a page whose browser is killed while it waits, and of the next."""
+    reached, found = asyncio.Event(), []
+
+    async def waits(request: PageRequest) -> Answer | Refused:
+        if request.url.endswith("/wait"):
+            reached.set()
+            await asyncio.sleep(SECONDS)
+        return await site(request)
+
+    async with opened() as (browser, proxy):
+        async with proxy.page(waits) as one:
+            opening = asyncio.create_task(browser.open(URL, one, Wishes()))
+            await reached.wait()
+            kill()
+            found.append(await opening)
+        async with proxy.page(site) as one:
+            found.append(await browser.open(f"{URL}next", one, Wishes()))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("what", "why"),
+    [
+        ("--type=renderer", browsers.CRASHED),
+        (browsers._MARK, browsers.BROWSER_ENDED),
+        ("run-driver", browsers.BROWSER_ENDED),
+    ],
+)
+def test_what_is_killed_fails_and_the_next_page_is_rendered(what: str, why: str) -> None:
+    site = Site().page("/", "<img src=/wait>").page("/next", "<p>here")
+
+    def kill() -> None:
+        for pid in list(_pids(what)):
+            os.kill(pid, signal.SIGKILL)
+
+    first, second = asyncio.run(asyncio.wait_for(_killed(site, kill), SECONDS))
+    assert isinstance(first, RenderFailed)
+    assert first.why == why
+    assert isinstance(second, RenderedPage)
+    assert b"<p>here" in second.dom
+
+
+def test_a_page_that_crashes_is_named() -> None:
+    site = Site().page(
+        "/", "<script>const all = []; for (;;) all.push(new Array(1 << 20).fill(Math.random()))</script>"
+    )
+    found = failed(site, Wishes(seconds=60))
+    assert found.why in (browsers.CRASHED, browsers.MEMORY)
+
+
+def test_a_browser_that_takes_too_much_memory_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(browsers, "LOOK", 0.1)
+    monkeypatch.setattr(browsers, "MEMORY_FACTOR", 0.001)
+    site = Site().page("/", "<img src=/never>")
+
+    async def answerer(request: PageRequest) -> Answer | Refused:
+        if request.url.endswith("/never"):
+            await asyncio.sleep(SECONDS)
+        return await site(request)
+
+    assert failed(answerer, Wishes(seconds=60)).why == browsers.MEMORY
+
+
+def test_a_new_browser_after_so_many_pages() -> None:
+    site = Site().page("/", "<p>here")
+    seen = []
+
+    async def whole() -> None:
+        async with opened(BrowserSettings(sandbox=AS_ROOT.sandbox, pages=2)) as (browser, proxy):
+            for _ in range(5):
+                async with proxy.page(site) as one:
+                    assert isinstance(await browser.open(URL, one, Wishes()), RenderedPage)
+                seen.append(frozenset(_pids(browsers._MARK)))
+
+    asyncio.run(asyncio.wait_for(whole(), SECONDS))
+    assert len({pids for pids in seen if pids}) == 3
+    assert seen[1] == seen[3] == frozenset()
+
+
+def test_pages_side_by_side_have_nothing_in_common() -> None:
+    async def whole() -> list[RenderedPage | RenderFailed]:
+        async with opened() as (browser, proxy):
+
+            async def one(number: int) -> RenderedPage | RenderFailed:
+                site = Site().page(
+                    "/", f"<script>document.title = document.cookie; document.cookie = 'n={number}'</script>"
+                )
+                async with proxy.page(site) as page:
+                    return await browser.open(URL, page, Wishes())
+
+            return [*await asyncio.gather(*map(one, range(6))), await one(7)]
+
+    for found in asyncio.run(asyncio.wait_for(whole(), SECONDS)):
+        assert isinstance(found, RenderedPage)
+        assert b"<title></title>" in found.dom
+
+
+def test_a_render_that_is_cancelled_leaves_nothing() -> None:
+    async def whole() -> None:
+        reached = asyncio.Event()
+
+        async def waits(request: PageRequest) -> Answer | Refused:
+            reached.set()
+            await asyncio.sleep(SECONDS)
+            return Refused("")
+
+        async with opened() as (browser, proxy), proxy.page(waits) as one:
+            opening = asyncio.create_task(browser.open(URL, one, Wishes()))
+            await reached.wait()
+            opening.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await opening
+
+    asyncio.run(asyncio.wait_for(whole(), SECONDS))
+
+
+PROGRAM = """
+import asyncio, sys
+sys.path[:0] = [{tests!r}]
+from test_render_browser import *
+async def whole():
+    async def waits(request):
+        if request.url.endswith("/wait"):
+            print("waits", flush=True)
+            await asyncio.sleep(3600)
+        return Answer(200, "OK", HTML, [{page!r}], lambda: None)
+    keys = ProxyKeys()
+    browser = Browser(AS_ROOT, keys)
+    async with Proxy(keys).page(waits) as one:
+        print(one.port, flush=True)
+        await browser.open(URL, one, Wishes(seconds=3600))
+asyncio.run(whole())
+"""
+
+
+@pytest.mark.parametrize(
+    "page", [b"<img src=/wait>", b"<img src=/wait><script>setTimeout(() => { while (true); }, 300)</script>"]
+)
+def test_nothing_is_left_of_a_crawler_that_is_killed(page: bytes, tmp_path: Path) -> None:
+    program = PROGRAM.format(tests=str(Path(__file__).parent), page=page)
+    environment = {
+        **os.environ,
+        "TMPDIR": str(tmp_path),
+        "PYTHONPATH": os.pathsep.join(map(str, filter(None, sys.path))),
+    }
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, env=environment
+    ) as crawler:
+        assert crawler.stdout
+        port = int(crawler.stdout.readline())
+        assert crawler.stdout.readline() == "waits\n"
+        time.sleep(0.5)
+        assert list(tmp_path.glob("playwright*")), "its profile is there while it runs"
+        left = [*_pids("", crawler.pid)]
+        assert len(left) > 2
+        crawler.send_signal(signal.SIGKILL)
+    until = time.monotonic() + SECONDS
+    while (left := [pid for pid in left if Path(f"/proc/{pid}/cmdline").exists()]) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert left == []
+    while (kept := [path.name for path in tmp_path.iterdir()]) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert kept == []
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((LOOPBACK, port)).close()
+
+
+def test_what_a_killed_crawler_kept_is_removed_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    with nobody.folder() as place:
+        monkeypatch.setattr(tempfile, "tempdir", str(place))
+        pid = subprocess.run(["sh", "-c", "echo $$"], capture_output=True, text=True, check=True).stdout.strip()
+        (place / f"{browsers._FOLDER}{pid}.x").mkdir()
+        (place / f"{browsers._FOLDER}1.x").mkdir()
+        rendered(Site().page("/", "<p>here"))
+        assert [path.name for path in place.iterdir() if browsers._FOLDER in path.name] == [f"{browsers._FOLDER}1.x"]
+
+
+def test_nothing_is_asked_past_the_proxy() -> None:
+    """Calls in real time, prefetched names, hosts by their addresses: none is reached but by the proxy."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stun, socket.create_server((LOOPBACK, 0)) as server:
+        stun.bind((LOOPBACK, 0))
+        udp, tcp = stun.getsockname()[1], server.getsockname()[1]
+        site = Site().page(
+            "/",
+            f"""<link rel=preconnect href=http://{LOOPBACK}:{tcp}><link rel=dns-prefetch href=//localhost:{tcp}>
+            <img src=http://{LOOPBACK}:{tcp}/i.png><img src=http://localhost:{tcp}/j.png>
+            <script type=speculationrules>{{"prerender": [{{"urls": ["/pre"], "eagerness": "immediate"}}],
+            "prefetch": [{{"urls": ["http://localhost:{tcp}/pre"], "eagerness": "immediate"}}]}}</script>
+            <script>
+            const call = new RTCPeerConnection({{iceServers: [{{urls: 'stun:{LOOPBACK}:{udp}'}},
+              {{urls: 'turn:{LOOPBACK}:{tcp}?transport=tcp', username: 'x', credential: 'x'}}]}});
+            call.createDataChannel('x'); call.createOffer().then(o => call.setLocalDescription(o));
+            try {{ new WebTransport('https://{LOOPBACK}:{udp}/') }} catch {{}}
+            setTimeout(() => fetch('/last'), 2000); setTimeout(() => fetch('/first'), 400);
+            setTimeout(() => fetch('/second'), 800); setTimeout(() => fetch('/third'), 1200);
+            setTimeout(() => fetch('/fourth'), 1600);
+            </script>""",
+        )
+        rendered(site)
+        assert f"{URL}last" in site.urls
+        assert {f"http://{LOOPBACK}:{tcp}/i.png", f"http://localhost:{tcp}/j.png"} <= set(site.urls)
+        for one in (stun, server):
+            one.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            stun.recv(1)
+        with pytest.raises(BlockingIOError):
+            server.accept()
+
+
+def test_with_its_sandbox_it_renders_as_another_user() -> None:
+    program = f"""
+import asyncio, os, sys
+sys.path[:0] = [{str(Path(__file__).parent)!r}]
+import test_render_browser as tests
+import playwright.async_api
+tests.ProxyKeys()  # what is imported late: the Python of root may be where nobody else reads
+if not os.getuid():
+    os.setgroups([]); os.setgid({nobody.NOBODY}); os.setuid({nobody.NOBODY})
+async def whole():
+    async with tests.opened(tests.BrowserSettings(sandbox=True)) as (browser, proxy):
+        async with proxy.page(tests.Site().page("/", "<p>here")) as one:
+            print(await browser.open(tests.URL, one, tests.Wishes()))
+            print(open("/proc/%d/cmdline" % [*tests._pids(tests.browsers._MARK)][0]).read())
+asyncio.run(whole())
+"""
+    path = os.pathsep.join(filter(None, sys.path))
+    environment = {**os.environ, "PYTHONPATH": path, "HOME": "/nonexistent", "TMPDIR": "/tmp"}
+    found = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=False
+    )
+    assert "<p>here</p>" in found.stdout, found.stdout + found.stderr
+    assert "--no-sandbox" not in found.stdout
+
+
+def test_root_has_no_sandbox() -> None:
+    settings = BrowserSettings(sandbox=True)
+    if os.geteuid():
+        browsers.check(settings)
+        return
+    with pytest.raises(BadConfig, match="no sandbox as root"):
+        browsers.check(settings)
+    browsers.check(BrowserSettings(sandbox=False))
+
+
+def test_without_the_browser_nothing_is_rendered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(BadConfig, match="apt-get install chromium"):
+        browsers.check(AS_ROOT)
