@@ -91,7 +91,7 @@ PATIENCE = 3  # seconds
 EVER = date(1970, 1, 1), date(9999, 12, 31)
 DAYS = 60  # as many as config/crontab scans and backs up
 TARGETS = 3  # targets of a frequency that are named
-SECRETS = ("password_file", "webhook_file", "key_file", "smtp_password_file", "token_file")
+SECRETS = ("password_file", "webhook_file", "key_file", "smtp_password_file", "token_file", "secret_key_file")
 NO_CRAWL = "nothing, if no crawl has run yet; else correct the path in luigi.cfg, or mount the disk"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +20,7 @@ from warcmill.model import Root
 from warcmill.stores import opening as places
 from warcmill.stores import sentinel
 from warcmill.stores.opening import Access
+from warcmill.stores.s3.place import S3Access
 
 SUMMARY = "create a folder with luigi.cfg and the five roots"
 EPILOG = """\
@@ -28,6 +29,8 @@ examples:
   warcmill init /srv/archive --output /data/heritrix/output --jobs /data/heritrix/jobs
   warcmill init /srv/archive --output /data/heritrix/jobs --layout job-first
   warcmill init /srv/line --store 'webhdfs://nn1:9870,nn2:9870/archive?user=archivist'
+  warcmill init /srv/line --store s3://archive/warcmill --endpoint https://s3.example --access-key archivist \\
+      --secret-key-file /etc/warcmill/s3
   warcmill init --adopt engine.second --adopt writer.render
   warcmill init --adopt index
   warcmill init --adopt engine.imported
@@ -90,6 +93,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--create", action="store_true", help="create missing folders of --output and --jobs")
     parser.add_argument("--known-hosts", default="", metavar="FILE", help="host keys to trust, for sftp:// roots")
     parser.add_argument("--key-file", default="", metavar="FILE", help="our private key, for sftp:// roots")
+    parser.add_argument(
+        "--endpoint", default="", metavar="URL", help="the server of an s3:// store (default: Amazon's)"
+    )
+    parser.add_argument("--access-key", default="", metavar="KEY", help="our key there (default: as boto3 finds it)")
+    parser.add_argument("--secret-key-file", default="", metavar="FILE", help="file with the secret of that key")
     parser.add_argument(
         "--layout",
         choices=[str(layout) for layout in OutputLayout],
@@ -169,7 +177,8 @@ def _imported_section(place: str) -> list[str]:
 def _make(args: argparse.Namespace) -> Path:
     base: Path = args.folder.resolve()
     layout = OutputLayout(args.layout)
-    config, access = base / "luigi.cfg", Access(known_hosts=args.known_hosts, key_file=args.key_file)
+    s3 = S3Access(args.endpoint, access_key=args.access_key, secret_key_file=args.secret_key_file)
+    config, access = base / "luigi.cfg", Access(known_hosts=args.known_hosts, key_file=args.key_file, s3=s3)
     roots = _roots(args, base, layout)
     imported = str(base / IMPORTED)
     if config.exists():
@@ -249,4 +258,7 @@ def configuration(
     lines += ["[warcmill]", *(f"{root}={place}" for root, place in roots.items()), f"output_layout={layout}", ""]
     if access and (access.known_hosts or access.key_file):
         lines += ["[sftp]", f"known_hosts={access.known_hosts}", f"key_file={access.key_file}", ""]
+    if access and access.s3 != S3Access():
+        keys = asdict(access.s3).items()
+        lines += ["[s3]", *(f"{key}={value}" for key, value in keys if value), ""]
     return "\n".join([template.rstrip(), "", *lines])

@@ -26,6 +26,7 @@ from servers import (
     redis,
     solr,
     sshd,
+    versitygw,
     zookeeper,
 )
 from servers.pins import HOST, Ports
@@ -54,6 +55,7 @@ SERVERS = {
     zookeeper.NAME: ServerModule(zookeeper.up, zookeeper.down, pins.ZOOKEEPER),
     kafka.NAME: ServerModule(kafka.up, kafka.down, pins.KAFKA),
     package_index.NAME: ServerModule(package_index.up, package_index.down, pins.PACKAGE_INDEX),
+    versitygw.NAME: ServerModule(versitygw.up, versitygw.down, pins.VERSITYGW),
     cluster.DASK: ServerModule(cluster.dask_up, cluster.dask_down, pins.DASK),
     cluster.SPARK: ServerModule(cluster.spark_up, cluster.spark_down, pins.SPARK),
 }

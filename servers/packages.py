@@ -1,4 +1,4 @@
-"""Other people's programs: fetched once by Maven, npm or pip, verified against the pins, kept under {work}/packages.
+"""Other people's programs: fetched once by Maven, npm, pip or Go, verified by the pins, kept under {work}/packages.
 
 Python programs that tests compare Warcmill with have an environment each, by `config/oracles/{name}.lock`, which has
 the hash of every file; `scripts/lock_oracle NAME PACKAGE...` writes it. Some are GPL or AGPL, so nothing of Warcmill
@@ -24,6 +24,7 @@ from servers import pins, process
 from warcmill.errors import Mismatch, Unavailable
 
 FETCH_SECONDS = 900
+COMPILE_SECONDS = 1800
 POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
   <groupId>servers</groupId><artifactId>fetch</artifactId><version>1</version><packaging>pom</packaging>
@@ -165,6 +166,27 @@ def jar(artifact: str, pin: str) -> Path:
 def tika() -> Path:
     """The jar of tika-app, which has all that it needs in it."""
     return jar(pins.TIKA, pins.TIKA_SHA256)
+
+
+def versitygw() -> Path:
+    """The program of the S3 server."""
+    return _compiled("versitygw", pins.VERSITYGW_PROGRAM)
+
+
+def _compiled(name: str, program_of: str) -> Path:
+    """A program in Go, compiled from the modules of `config/oracles/{name}/go.mod`: go.sum has the hash of each, and Go
+    takes no others. Go keeps what it fetched and compiled for the next time, in its own folders."""
+    files = [LOCKS / name / file for file in ("go.mod", "go.sum")]
+    digest = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
+    home = folder() / f"{name}-{digest}"
+    with making(home) as building:
+        if building is not None:
+            for file in files:
+                shutil.copy(file, building)
+            how = ["-mod=readonly", "-buildvcs=false", "-trimpath", "-ldflags=-s -w"]
+            command: list[str | Path] = [program("go", "golang-go"), "build", *how, "-o", building / name, program_of]
+            process.run(f"go build of {name}", building, command, COMPILE_SECONDS, {"GOTOOLCHAIN": "local"})
+    return home / name
 
 
 def listing(folder: Path) -> str:

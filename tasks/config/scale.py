@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
@@ -64,9 +65,10 @@ def runner() -> Runner:
 
 
 def place(config: Settings) -> ExtractPlace:
-    """Where workers find the store and the index root; no symbolic link is followed there."""
+    """Where workers find the store and the index root; no symbolic link is followed there, and no secret goes there."""
     access = config.access
-    reached = Access(access.block_size, access.known_hosts, access.key_file, links=LinkRules())
+    s3 = replace(access.s3, secret_key="")
+    reached = Access(access.block_size, access.known_hosts, access.key_file, s3, links=LinkRules())
     return ExtractPlace(config.store, reached, config.index, chains.tika())
 
 

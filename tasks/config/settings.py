@@ -29,6 +29,7 @@ from warcmill.stores import Store
 from warcmill.stores.engine_folder import LinkRules
 from warcmill.stores.file import FileStore
 from warcmill.stores.opening import Access, is_remote, open_folder, open_store
+from warcmill.stores.s3.place import S3Access
 from warcmill.stores.sentinel import check_index
 
 NO_INDEX = "the folder for files that can be rebuilt; set it, then run 'warcmill init --adopt index'"
@@ -54,7 +55,7 @@ class warcmill(luigi.Config):  # noqa: N801 - Luigi names the section after the 
     )
     state = luigi.Parameter(description="folder of the markers; local or NFS")
     store = luigi.Parameter(
-        description="the archive: a folder, webhdfs://HOST:PORT[,HOST:PORT]/PATH?user=NAME or sftp://"
+        description="the archive: a folder, webhdfs://HOST:PORT[,HOST:PORT]/PATH?user=NAME, sftp:// or s3://"
     )
     index = luigi.Parameter(
         default="", description="folder of files that can be rebuilt; local or NFS; never backed up; empty: none"
@@ -81,6 +82,16 @@ class sftp(luigi.Config):  # noqa: N801
 
     known_hosts = luigi.Parameter(default="", description="file of trusted host keys, in the format of ssh")
     key_file = luigi.Parameter(default="", description="private key of the user in the URL, without passphrase")
+
+
+class s3(luigi.Config):  # noqa: N801
+    """[s3]: how to reach an s3:// store; what is empty is for boto3 to find, as in AWS_* of the environment."""
+
+    endpoint = luigi.Parameter(default="", description="URL of the server; empty: Amazon's")
+    region = luigi.Parameter(default="", description="its region; empty: boto3's, else us-east-1")
+    access_key = luigi.Parameter(default="", description="who we are; empty: boto3 finds that, and the secret")
+    secret_key = luigi.Parameter(default="", description="the secret of that key, as ${ENV}")
+    secret_key_file = luigi.Parameter(default="", description="file with that secret as its only line")
 
 
 class notice(luigi.Config):  # noqa: N801
@@ -220,10 +231,20 @@ def _read() -> Settings:
         layout,
         transfer.hdfs_block_size,
         transfer.retire,
-        Access(transfer.hdfs_block_size, ssh.known_hosts, ssh.key_file),
+        Access(transfer.hdfs_block_size, ssh.known_hosts, ssh.key_file, _s3_access()),
         _folders(roots.follow_links),
         roots.index.rstrip("/") or roots.index,
     )
+
+
+def _s3_access() -> S3Access:
+    """How to reach s3://, or BadConfig. The secret's file is read when the server is first asked."""
+    keys = sections.read(s3)
+    if keys.secret_key_file:
+        if keys.secret_key:
+            raise BadConfig("[s3] secret_key_file", "is set beside secret_key; keep one of them")
+        return S3Access(keys.endpoint, keys.region, keys.access_key, secret_key_file=keys.secret_key_file)
+    return S3Access(keys.endpoint, keys.region, keys.access_key, sections.secret("s3", "secret_key"))
 
 
 def _folders(text: str) -> tuple[str, ...]:

@@ -29,6 +29,7 @@ from servers import package_index as package_index_server
 from servers import redis as redis_server
 from servers import solr as solr_server
 from servers import sshd as sshd_server
+from servers import versitygw as versitygw_server
 from servers import zookeeper as zookeeper_server
 from servers.clamd import ClamdServer
 from servers.hdfs import Hdfs
@@ -40,6 +41,7 @@ from servers.luigid import Luigid
 from servers.redis import RedisServer
 from servers.solr import SolrServer
 from servers.sshd import Sshd
+from servers.versitygw import Versitygw
 from servers.zookeeper import ZookeeperServer
 
 SESSIONS = packages.default_work() / "tests"
@@ -56,6 +58,7 @@ DOWN = (
     zookeeper_server.down,
     kafka_server.down,
     package_index_server.down,
+    versitygw_server.down,
     cluster.dask_down,
     cluster.spark_down,
 )
@@ -70,8 +73,8 @@ KINDS = pytest.StashKey[list[str]]()
 TOGETHER = (
     (
         "test_fault_sweep.py", "test_webhdfs_faults.py", "test_servers.py", "test_store_conformance.py",
-        "test_submission.py", "test_webhdfs_ha.py", "test_webhdfs_kerberos.py", "test_remote_line.py",
-        "test_serve_remote.py",
+        "test_submission.py", "test_s3_faults.py", "test_webhdfs_ha.py", "test_webhdfs_kerberos.py",
+        "test_remote_line.py", "test_serve_remote.py",
     ),
     (
         "test_recrawl_heritrix.py", "test_pulse_heritrix.py", "test_feed_heritrix.py", "test_feed_chain.py",
@@ -185,6 +188,11 @@ def hdfs_kerberos(work: Path) -> HdfsKerberos:
 @pytest.fixture(scope="session")
 def sshd(work: Path) -> Sshd:
     return sshd_server.up(work, pins.free(pins.SSHD))
+
+
+@pytest.fixture(scope="session")
+def versitygw(work: Path) -> Versitygw:
+    return versitygw_server.up(work, pins.free(pins.VERSITYGW))
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""The whole line with roots on other hosts: the archive in HDFS or behind SSH, the engine's folders behind SSH."""
+"""The whole line with roots on other hosts: the archive in HDFS, in S3 or behind SSH, engines' folders behind SSH."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from line import DAY, REPORTS, SCANS, without_dead_seed, without_index
 
 from servers.hdfs import Hdfs
 from servers.sshd import Sshd
+from servers.versitygw import ACCESS_KEY, BUCKET, SECRET_KEY, Versitygw
 from warcmill import layout
 from warcmill.markers.state import MarkerStore
 from warcmill.stores.file import FileStore
@@ -78,6 +79,19 @@ def test_an_archive_in_hdfs_is_verified_by_the_checksum_of_hdfs(tmp_path: Path, 
     proven(line)
     assert "MD5" in verified_by(line)
     restored(line)
+
+
+def test_an_archive_in_s3_is_verified_by_other_reads(tmp_path: Path, versitygw: Versitygw) -> None:
+    without_dead_seed(sample.lay_out(tmp_path / "output"))
+    url, secret = f"s3://{BUCKET}/{tmp_path.parent.name}", str(versitygw.secret_key_file)
+    reached = "--endpoint", versitygw.endpoint, "--access-key", ACCESS_KEY, "--secret-key-file", secret
+    line = Line(tmp_path, "--jobs", str(tmp_path / "output/jobs"), "--store", url, *reached)
+    proven(line)
+    assert verified_by(line) == {"sha512"}
+    assert "replaces nothing" in line.run("commands.main", "doctor")
+    restored(line)
+    written = [path.read_text("utf-8", "replace") for path in tmp_path.rglob("*") if path.is_file()]
+    assert not [text for text in written if SECRET_KEY in text]
 
 
 def test_the_whole_line_runs_over_ssh(tmp_path: Path, sshd: Sshd) -> None:

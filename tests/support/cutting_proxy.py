@@ -51,8 +51,12 @@ class Proxy:
 
     def close(self) -> None:
         """Cut what is left."""
+        self._closed = True
+        self.close_all()
+
+    def close_all(self) -> None:
+        """Cut what is open now: the next request takes a new connection."""
         with self._lock:
-            self._closed = True
             self._hang_up(*self._open)
 
     def _join(self, client: socket.socket, server: socket.socket) -> None:

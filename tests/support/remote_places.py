@@ -1,8 +1,9 @@
-"""Roots in a real HDFS and on a real sshd, for tests: opened with little patience, looked at from outside."""
+"""Roots in real servers, for tests: HDFS, sshd, S3. Opened with little patience, looked at from outside."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
@@ -11,11 +12,15 @@ from in_folder import InFolder
 
 from servers.hdfs import Hdfs
 from servers.sshd import Sshd
+from servers.versitygw import ACCESS_KEY, BUCKET, Versitygw
 from warcmill.layout import SENTINEL
 from warcmill.model import Root
-from warcmill.stores import opening
+from warcmill.stores import opening, temporary_names
 from warcmill.stores.opening import Access
 from warcmill.stores.remote_files import Budget
+from warcmill.stores.s3.client import Bucket
+from warcmill.stores.s3.place import S3Access, S3Place
+from warcmill.stores.s3.store import S3Store
 from warcmill.stores.sftp.pool import SessionPool
 from warcmill.stores.sftp.ssh import Credentials, SshHost
 from warcmill.stores.sftp.store import SftpStore
@@ -120,6 +125,75 @@ class OverSsh(InFolder):
         here = self.ssh if not port else Proxied(self.ssh.user, self.ssh.host, port, self.ssh)
         pool = SessionPool(str(here), lambda: here.session(self.credentials), Budget(patience))
         return SftpStore(self.root, pool, str(self.base))
+
+    @contextmanager
+    def outage(self) -> Iterator[None]:
+        self.server.kill()
+        try:
+            yield
+        finally:
+            self.server.start()
+
+
+class InS3:
+    """A root in a bucket; an outage is a server that is gone. Its objects are files of this host."""
+
+    def __init__(self, server: Versitygw, folder: str, root: Root = "store") -> None:
+        self.server, self.root, self.place = server, root, S3Place(BUCKET, folder)
+        self.url = str(self.place)
+        self.access = Access(s3=self.at(server.endpoint))
+        self.base = server.buckets / BUCKET / folder
+        opening.adopt(self.url, [root], self.access)
+
+    def at(self, endpoint: str) -> S3Access:
+        return S3Access(endpoint, "", ACCESS_KEY, secret_key_file=str(self.server.secret_key_file))
+
+    def open(self, patience: float = 1.0, endpoint: str = "", answer_seconds: float = 60) -> S3Store:
+        return S3Store(self.root, self.bucket(patience, endpoint, answer_seconds), self.place)
+
+    def bucket(self, patience: float = 10, endpoint: str = "", answer_seconds: float = 60) -> Bucket:
+        return Bucket(BUCKET, self.at(endpoint or self.server.endpoint), Budget(patience), answer_seconds)
+
+    def files(self) -> dict[str, bytes]:
+        """An upload that is not ended has its parts, under the name of the note that it has."""
+        found = {str(path.relative_to(self.base)): path for path in self.base.rglob("*") if path.is_file()}
+        files = {name: path.read_bytes() for name, path in found.items() if name != SENTINEL}
+        return {
+            name: self._uploaded(data) if temporary_names.is_temporary(name.rpartition("/")[2]) else data
+            for name, data in files.items()
+        }
+
+    def _uploaded(self, note: bytes) -> bytes:
+        """The parts of the upload that a note names, as the server keeps them."""
+        upload, _, path = note.decode("utf-8", "replace").partition("\n")
+        if not path:
+            return note
+        bucket, key = self.bucket(), f"{self.place.prefix}/{path}"
+        (folder,) = (self.server.buckets / BUCKET / ".sgwtmp/multipart").glob(f"*/{upload}")
+        numbers = [part["PartNumber"] for part in bucket.ask("list_parts", Key=key, UploadId=upload)["Parts"]]
+        return b"".join((folder / str(number)).read_bytes() for number in numbers)
+
+    def uploads(self) -> list[str]:
+        """The keys of uploads that are neither published nor aborted."""
+        answer = self.bucket().ask("list_multipart_uploads", Prefix=f"{self.place.prefix}/")
+        return [upload["Key"] for upload in answer.get("Uploads", ())]
+
+    def read(self, path: str) -> bytes:
+        return (self.base / path).read_bytes()
+
+    def write(self, path: str, data: bytes) -> None:
+        self.bucket().ask("put_object", Key=f"{self.place.prefix}/{path}", Body=data)
+
+    def delete(self, path: str) -> None:
+        (self.base / path).unlink()
+
+    def many(self, folder: str, count: int) -> list[str]:
+        names = [f"{number:05}.warc.gz" for number in range(count)]
+        bucket = self.bucket()
+        with ThreadPoolExecutor(8) as threads:
+            put = lambda name: bucket.ask("put_object", Key=f"{self.place.prefix}/{folder}/{name}", Body=b"")  # noqa: E731
+            list(threads.map(put, names))
+        return names
 
     @contextmanager
     def outage(self) -> Iterator[None]:

@@ -33,7 +33,7 @@ from warcmill.markers.state import SCRATCH
 from warcmill.model import Root, is_writer
 from warcmill.stores import Stat, Store, temporary_names
 from warcmill.stores.file import FileStore
-from warcmill.stores.opening import Access, open_store
+from warcmill.stores.opening import Access, open_store, prove
 from warcmill.stores.sentinel import OWN
 
 GIB = 1 << 30
@@ -93,11 +93,13 @@ def check_remote(root: Root, url: str, access: Access) -> Check:
         written = store.stat(path)
         assert written is not None, f"{path} was published"
         store.remove(path, written)
+        server = prove(store)
     except (Unavailable, BadConfig, Mismatch) as error:
         return Check(
             name, Level.FAIL, str(error), "make it reachable, or correct luigi.cfg; for a new line: warcmill init"
         )
-    return Check(name, Level.OK, f"{url} is there; a file was published in it and removed again")
+    proven = f"; {server} replaces nothing, and refuses wrong bytes" if server else ""
+    return Check(name, Level.OK, f"{url} is there; a file was published in it and removed again{proven}")
 
 
 def _entries(root: Root, base: Path) -> list[Stat]:

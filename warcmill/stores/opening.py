@@ -1,4 +1,4 @@
-"""Open the store of a configured root: a folder, `webhdfs://...` or `sftp://...`."""
+"""Open the store of a configured root: a folder, `webhdfs://...`, `sftp://...` or `s3://...`."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from warcmill.stores import Store, sentinel, temporary_names
 from warcmill.stores.engine_folder import EngineFolder, LinkRules, OtherFolder
 from warcmill.stores.file import FileStore
 from warcmill.stores.remote_files import Budget
+from warcmill.stores.s3.place import S3Access, S3Place
 from warcmill.stores.sftp.pool import SessionPool
 from warcmill.stores.sftp.store import SftpStore
 from warcmill.stores.webhdfs.client import Client, NameNodes, UserName
@@ -26,10 +27,11 @@ from warcmill.stores.webhdfs.kerberos import Kerberos
 from warcmill.stores.webhdfs.store import WebHdfsStore
 
 if TYPE_CHECKING:
+    from warcmill.stores.s3.client import Bucket
     from warcmill.stores.sftp import ssh
 
 SCHEMES: dict[Root, tuple[str, ...]] = {
-    "store": ("webhdfs", "sftp"),
+    "store": ("webhdfs", "sftp", "s3"),
     "output": ("sftp",),
     "jobs": ("sftp",),
     "state": (),
@@ -38,6 +40,7 @@ SCHEMES: dict[Root, tuple[str, ...]] = {
     "verified_at": ("webhdfs", "sftp"),
 }
 _WRITERS = ("sftp",)
+S3_EXTRA = "warcmill[s3]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,7 @@ class Access:
     block_size: int = 128 << 20
     known_hosts: str = ""
     key_file: str = ""
+    s3: S3Access = field(default_factory=S3Access)
     links: LinkRules = field(default_factory=LinkRules)
 
 
@@ -63,6 +67,8 @@ def open_store(root: Root, url: str, access: Access, *, new: bool = False) -> St
         return _open_webhdfs(root, url, access, new)
     if scheme == "sftp":
         return _open_sftp(root, url, access, new)
+    if scheme == "s3":
+        return _open_s3(root, url, access, new)
     folder = open_folder(root, url)
     return folder if root in sentinel.OWN else EngineFolder(root, folder.base, access.links)
 
@@ -76,6 +82,8 @@ def check_place(root: Root, url: str) -> None:
         from warcmill.stores.sftp import ssh  # noqa: PLC0415 - as below
 
         ssh.SftpUrl.parse(url)
+    elif scheme == "s3":
+        S3Place.parse(url)
     else:
         _check_absolute(root, url)
 
@@ -117,21 +125,32 @@ def _key(root: Root) -> str:
 def adopt(url: str, names: list[Root], access: Access) -> None:
     """Write the sentinel of a remote folder that will be these roots. Safe to repeat.
 
-    BadConfig when it is another root already, or when the store or the destination would begin in a folder that is not
-    empty. Unavailable when there is no such folder on sftp://: a new empty one would look like an engine without files.
+    BadConfig when it is another root already, when the store or the destination would begin in a folder that is not
+    empty, or when a server of S3 does not keep what a store promises. Unavailable when there is no such folder on
+    sftp://, as a new empty one would look like an engine without files, or no such bucket.
     """
     store, text = open_store(names[0], url, access, new=True), sentinel.sentinel(names)
     if url.startswith("sftp://") and store.stat("") is None:
         raise Unavailable(url, "there is no such folder; correct the URL, or make the folder on that host")
+    if url.startswith("s3://") and store.stat("") is None:
+        raise Unavailable(url, "there is no such bucket; correct the URL, or make the bucket")
     if store.stat(SENTINEL) is None:
         content = (entry.name for entry in store.list("") if not temporary_names.is_temporary(entry.name))
         if set(names) & set(sentinel.OWN) and list(islice(content, 1)):
             raise BadConfig(names[0], f"{url} holds files and was not made by 'warcmill init'; choose an empty folder")
+        prove(store)
         store.commit_new(SENTINEL, io.BytesIO(text), len(text), hashlib.sha512(text).hexdigest())
     with store.open(SENTINEL) as file:
         written = file.read(len(text) + 1)
     if written != text:
         raise BadConfig(", ".join(names), f"{url}/{SENTINEL} has other contents, {written!r}; choose another folder")
+
+
+def prove(store: Store) -> str:
+    """Return the name of the server if there are others that do not keep what a store promises, and this one does;
+    BadConfig if it does not. Small files are written for that, and removed."""
+    server = getattr(store, "prove", None)
+    return str(server()) if server else ""
 
 
 def _open_webhdfs(root: Root, url: str, access: Access, new: bool) -> Store:
@@ -159,3 +178,20 @@ def _open_sftp(root: Root, url: str, access: Access, new: bool) -> Store:
 def _pool(_process: int, server: ssh.SshHost, credentials: ssh.Credentials) -> SessionPool:
     """As `_client`: one for all roots on a host."""
     return SessionPool(str(server), lambda: server.session(credentials), Budget())
+
+
+def _open_s3(root: Root, url: str, access: Access, new: bool) -> Store:
+    try:
+        from warcmill.stores.s3 import store  # noqa: PLC0415 - boto3 is an extra, and slow to import
+    except ModuleNotFoundError as error:
+        raise BadConfig(_key(root), f"is {url}, and {error.name} is missing: pip install '{S3_EXTRA}'") from error
+    place = S3Place.parse(url)
+    return store.S3Store(root, _bucket(os.getpid(), place.bucket, access.s3), place, new=new)
+
+
+@cache
+def _bucket(_process: int, bucket: str, access: S3Access) -> Bucket:
+    """As `_client`."""
+    from warcmill.stores.s3.client import Bucket  # noqa: PLC0415 - as above
+
+    return Bucket(bucket, access, Budget())
