@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -96,7 +96,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--endpoint", default="", metavar="URL", help="the server of an s3:// store (default: Amazon's)"
     )
-    parser.add_argument("--access-key", default="", metavar="KEY", help="our key there (default: as boto3 finds it)")
+    parser.add_argument("--access-key", default="", metavar="NAME", help="our key there (default: as boto3 finds it)")
     parser.add_argument("--secret-key-file", default="", metavar="FILE", help="file with the secret of that key")
     parser.add_argument(
         "--layout",
@@ -259,6 +259,6 @@ def configuration(
     if access and (access.known_hosts or access.key_file):
         lines += ["[sftp]", f"known_hosts={access.known_hosts}", f"key_file={access.key_file}", ""]
     if access and access.s3 != S3Access():
-        keys = asdict(access.s3).items()
+        keys = ((key, getattr(access.s3, key)) for key in ("endpoint", "access_key", "secret_key_file"))
         lines += ["[s3]", *(f"{key}={value}" for key, value in keys if value), ""]
     return "\n".join([template.rstrip(), "", *lines])

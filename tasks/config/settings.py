@@ -238,7 +238,7 @@ def _read() -> Settings:
 
 
 def _s3_access() -> S3Access:
-    """How to reach s3://, or BadConfig. The secret's file is read when the server is first asked."""
+    """The access to s3://, or BadConfig. The secret's file is read when the server is first asked."""
     keys = sections.read(s3)
     if keys.secret_key_file:
         if keys.secret_key:

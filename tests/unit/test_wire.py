@@ -60,6 +60,7 @@ CLAIMS = (
     Place("warcmill/formats/warc/header.py"),
     Place("warcmill/stores/file.py", only=("FileStore._inside", "FileStore.server_digest")),
     Place("warcmill/stores/remote_files.py", only=("check_path",)),
+    Place("warcmill/stores/s3/store.py", only=("S3Store.server_digest", "S3Store._key")),
     Place("warcmill/stores/sftp/store.py", only=("SftpStore.server_digest",)),
     Place("warcmill/stores/webhdfs/hdfscli.py", only=("HdfsCli.read",)),
     Place("warcmill/stores/webhdfs/store.py", only=("WebHdfsStore._real", "WebHdfsStore.server_digest")),
