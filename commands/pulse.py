@@ -6,9 +6,6 @@ An act is run as its luigi task, unless its marker is there. `status` asks the e
 from __future__ import annotations
 
 import argparse
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 
@@ -18,6 +15,7 @@ from rich.text import Text
 
 from commands.console.arguments import add_json, checkpoint, due, job
 from commands.console.show import as_json, console, err, lines, out, styled
+from commands.console.single_task import do, free_moment
 from tasks.config import engines
 from tasks.config.sections import jobs_of
 from tasks.config.settings import check_hardened, settings
@@ -29,7 +27,7 @@ from warcmill.clients.engine import JobStatus
 from warcmill.errors import NotReady, WarcmillError
 from warcmill.markers.claim import Evidence
 from warcmill.markers.facts import Assembled, Checkpointed, Launched
-from warcmill.model import Key, Launch, Stage, stamp_time
+from warcmill.model import Launch, Stage, stamp_time
 from warcmill.pulse import control as steps
 from warcmill.pulse import reported_jobs
 from warcmill.pulse.reported_jobs import ReportedJob
@@ -115,7 +113,7 @@ def _start(line: OpenRoots, args: argparse.Namespace) -> int:
     def describe(marker: Evidence) -> str:
         return f"launch {Launched.from_claim(marker.claim).launch.id} was started for {what}"
 
-    return _do(line, layout.due_key(args.job, moment), words, describe)
+    return do(line, layout.due_key(args.job, moment), words, describe)
 
 
 def _again(line: OpenRoots, name: str) -> str:
@@ -131,14 +129,7 @@ def _again(line: OpenRoots, name: str) -> str:
     if seen.running:
         out(f"{name}: launch {seen.launch_id} is running ({seen.words}); first run: warcmill pulse stop {name}")
         return ""
-    return _free_moment(line, name)
-
-
-def _free_moment(line: OpenRoots, name: str) -> str:
-    """Now, as a due time. If a crawl was due in this very second, the next one: this start would be taken for that."""
-    while line.state.holds(layout.due_key(name, moment := clock.stamp())):
-        time.sleep(TICK)
-    return moment
+    return free_moment(line, name)
 
 
 def _due_by_now(name: str) -> str:
@@ -171,7 +162,7 @@ def _checkpoint(line: OpenRoots, args: argparse.Namespace) -> int:
         return f"launch {launch.id} has taken checkpoint {Checkpointed.from_claim(marker.claim).stage}"
 
     key = layout.key("pulse.CheckpointJob", launch, number=f"{number:05d}")
-    if code := _do(line, key, words, describe):
+    if code := do(line, key, words, describe):
         return code
     return _assemble(line, launch, str(Checkpointed.from_claim(line.state.require(key).claim).stage))
 
@@ -186,7 +177,7 @@ def _assemble(line: OpenRoots, launch: Launch, stage: str) -> int:
             f"stage {stage} is assembled: {Assembled.from_claim(marker.claim).numbers['lines']} lines of its crawl log"
         )
 
-    code = _do(line, key, words, describe, "tasks.output")
+    code = do(line, key, words, describe, "tasks.output")
     if code:
         err(f"{launch.job}: the checkpoint is taken; the next scan assembles its stage")
     return code
@@ -199,30 +190,12 @@ def _stop(line: OpenRoots, args: argparse.Namespace) -> int:
         return 1
     launch = Launch.parse(args.job, seen.launch_id)
     words = ["pulse.StopJob", "--job", launch.job, "--launch-id", launch.id]
-    return _do(line, layout.key("pulse.StopJob", launch), words, lambda _: f"launch {launch.id} has ended")
+    return do(line, layout.key("pulse.StopJob", launch), words, lambda _: f"launch {launch.id} has ended")
 
 
 def _look(name: str) -> JobStatus:
     with closing(engines.engine_of(name)) as engine:
         return engine.look(name)
-
-
-def _do(
-    line: OpenRoots, key: Key, words: list[str], describe: Callable[[Evidence], str], module: str = "tasks.pulse"
-) -> int:
-    """Run the task, unless its marker exists; return luigi's exit code."""
-    if marker := line.state.read(key):
-        out(f"{key['job']}: {describe(marker)}; this was done already, at {marker.run.finished}")
-        return 0
-    # luigi prints on stdout as well, which is not our result
-    code = subprocess.run(  # noqa: S603 - our own words
-        [sys.executable, "-m", "luigi", "--module", module, *words], stdout=sys.stderr, check=False
-    ).returncode
-    if code == 0:
-        out(f"{key['job']}: {describe(line.state.require(key))}")
-    else:
-        err(f"{key['job']}: {words[0]} ended with {code}; its error is above, and in the attempt's file")
-    return code
 
 
 ACTIONS: dict[str, Callable[[OpenRoots, argparse.Namespace], int]] = {

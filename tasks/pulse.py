@@ -12,6 +12,7 @@ import luigi
 
 from tasks.config import engines
 from tasks.config import feed as feeds
+from tasks.config import pypi as indexes
 from tasks.params import CheckpointParameter, DueParameter, LaunchParameter, NumberParameter
 from tasks.step import JobStep, OpenRoots, Scan, Step, ToRun, open_line, span
 from tasks.summary import ScanEnding
@@ -25,11 +26,14 @@ from warcmill.errors import Conflict, NotReady, WarcmillError
 from warcmill.launches.roots import JobRoots
 from warcmill.launches.view import of_checkpoint
 from warcmill.markers import decisions, locks
-from warcmill.markers.facts import Continued
+from warcmill.markers.claim import Claim
+from warcmill.markers.facts import Continued, Started
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Json, Key, Launch, stamp_time
 from warcmill.pulse import broken_launches, feed
 from warcmill.pulse import control as steps
+from warcmill.pypi import dumps
+from warcmill.pypi import feed as index_feed
 
 log = logging.getLogger(__name__)
 MOST_NAMED = 10
@@ -37,6 +41,8 @@ MOST_NAMED = 10
 
 class CrawlFeed(JobStep):
     """Fetch and keep the feed of a due crawl; refuse a feed that cannot be right.
+
+    The feed of a job that mirrors a package index is what changed there since its newest whole dump.
 
     Requires: nothing.
     Output:   00.feed.{job}.{due}
@@ -47,14 +53,40 @@ class CrawlFeed(JobStep):
     task_namespace = "pulse"
 
     due = DueParameter(description="when the crawl is due: 14 digits, such as 20161019230000")
+    full = luigi.BoolParameter(
+        default=False, significant=False, description="of a package index: ask for all projects, not for what changed"
+    )
+    continues = LaunchParameter(
+        default="",
+        significant=False,
+        description="of a package index: keep this launch's feed",
+    )
 
     @property
     def key(self) -> Key:
-        return feeds.due_of(self.job, self.due).key
+        return layout.feed_key(self.job, self.due)
 
     def work(self, line: OpenRoots) -> None:
+        if indexes.mirrors(self.job):
+            indexes.refuse_unfit(self.job)
+            line.state.publish(self.key, self._of_index(line))
+            return
         feeds.refuse_unfit(line.settings, self.job)
         line.state.publish(self.key, feed.crawl(line.state, feeds.due_of(self.job, self.due), feeds.source()))
+
+    def _of_index(self, line: OpenRoots) -> Claim:
+        if self.continues:
+            started = line.state.require(layout.key("pulse.Started", Launch(self.job, self.continues)))
+            earlier = layout.feed_key(self.job, Started.from_claim(started.claim).due)
+            return index_feed.again(line.state, self.key, earlier)
+        source = indexes.source()
+        if self.full:
+            return index_feed.full(line.state, self.key, source)
+        newest = dumps.newest(line.state, self.job)
+        if newest is None:
+            why = "it has no whole dump yet, after which changes count; first run"
+            raise NotReady(self.job, f"{why}: warcmill pypi trigger_full {self.job}")
+        return index_feed.increment(line.state, self.key, source, newest)
 
 
 class StartJob(JobStep):
@@ -79,13 +111,26 @@ class StartJob(JobStep):
         significant=False,
         description="resume the launch with this id, which broke off, from its newest valid checkpoint",
     )
+    full = luigi.BoolParameter(
+        default=False, significant=False, description="of a package index: crawl all projects, not what changed"
+    )
 
     @property
     def key(self) -> Key:
         return layout.due_key(self.job, self.due)
 
     def requires(self) -> list[luigi.Task]:
-        return [*_fed(self.job, self.due), *self._before]
+        return [*self._feed, *self._before]
+
+    @property
+    def _feed(self) -> list[luigi.Task]:
+        """The step that makes its feed. A launch of an index that continues another one keeps that one's."""
+        if not indexes.mirrors(self.job):
+            return _fed(self.job, self.due)
+        continues = self.broken
+        if self.checkpoint:
+            continues = of_checkpoint(open_line().rootmap.alone(self.job), self.job, self.checkpoint).launch.id
+        return [CrawlFeed(job=self.job, due=self.due, full=self.full, continues=continues)]
 
     @cached_property
     def _before(self) -> list[luigi.Task]:
@@ -106,6 +151,9 @@ class StartJob(JobStep):
 
     def work(self, line: OpenRoots) -> None:
         roots = line.rootmap.alone(self.job)
+        if unchanged := self._unchanged(line, roots):
+            line.state.publish(self.key, unchanged)
+            return
         checkpoint = of_checkpoint(roots, self.job, self.checkpoint) if self.checkpoint else None
         with locks.alone(line.state, f"pulse.{self.job}"), closing(engines.engine_of(self.job)) as engine:
             prepare = partial(_prepared, line.state, engine, self.job, self.due)
@@ -119,6 +167,13 @@ class StartJob(JobStep):
 
             claim = steps.start(line.state, engine, self.job, self.due, prepare, resume)
         line.state.publish(self.key, claim)
+
+    def _unchanged(self, line: OpenRoots, roots: JobRoots) -> Claim | None:
+        """The claim of a due crawl of an index in which nothing is new: the newest launch is what it got. Else None."""
+        if not indexes.mirrors(self.job):
+            return None
+        fed, before = line.state.require(layout.feed_key(self.job, self.due)), broken_launches.last(roots, self.job)
+        return steps.unchanged(self.job, self.due, fed, before.launch) if before else None
 
 
 class StopJob(Step):
@@ -188,6 +243,8 @@ class ScanForLaunches(Scan):
         for job in dict.fromkeys([*jobs, *engines.crawled()]):
             try:
                 due: list[luigi.Task] = [*self._missing(line, job)] if job in jobs else []
+                if due and engines.waits(job):
+                    due = self._after_the_newest(line, job, due)
                 listed.tasks.extend(due or self._broken(line, job))
             except WarcmillError as error:
                 log.error("%s: %s", job, error)
@@ -198,6 +255,15 @@ class ScanForLaunches(Scan):
         ending.starts = [task.key for task in listed.tasks if isinstance(task, StartJob)]
         log.info("%s: %s, %d jobs", self.task_family, span(self.date_interval), len(jobs))
         return listed
+
+    def _after_the_newest(self, line: OpenRoots, job: str, due: list[luigi.Task]) -> list[luigi.Task]:
+        """The start of a due crawl that waits until the job's newest launch has ended; first that one is continued."""
+        with closing(engines.engine_of(job)) as engine:
+            seen = engine.look(job)
+        if seen.running:
+            log.info("%s: the crawl that is due waits for launch %s, by overrun=%s", job, seen.launch_id, engines.WAIT)
+            return []
+        return [*self._broken(line, job)] or due
 
     def _broken(self, line: OpenRoots, job: str) -> Iterator[luigi.Task]:
         """The step that continues the job's newest launch, if that broke off; or that finishes such a step."""
@@ -282,9 +348,11 @@ def _stamp(moment: datetime) -> str:
 
 def _fed(job: str, due: str) -> list[luigi.Task]:
     """The feed step of a due crawl; none for a job without a feed."""
-    return [CrawlFeed(job=job, due=due)] if feeds.is_fed(job) else []
+    return [CrawlFeed(job=job, due=due)] if feeds.is_fed(job) or indexes.mirrors(job) else []
 
 
 def _prepared(state: MarkerStore, engine: Engine, job: str, due: str) -> dict[str, Json]:
     """Write the job's configuration and return its facts. A job without a feed keeps the configuration it has."""
+    if indexes.mirrors(job):
+        return indexes.configure(state, engine, job, layout.feed_key(job, due))
     return feeds.configure(state, engine, job, due) if feeds.is_fed(job) else {}

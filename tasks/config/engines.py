@@ -24,7 +24,8 @@ from warcmill.crawl.launch.folders import Places
 from warcmill.errors import BadConfig, BadInput
 from warcmill.model import parse_job
 
-JOB_KEYS = ("frequency", "start")
+JOB_KEYS = ("frequency", "start", "overrun")
+STOP, WAIT = "stop", "wait"
 HERITRIX, WARCMILL = HeritrixEngine.kind, WarcmillEngine.kind
 _LOGIN_KEYS = ("url", "user", "password", "password_file", "certificate", "engine_output")
 _JOB = "job."
@@ -113,11 +114,20 @@ def schedule_of(job: str) -> Schedule:
         raise BadConfig(f"[{section}]", "there is no such section; it sets when the job is due: frequency and start")
     sections.refuse_unknown(section, JOB_KEYS)
     word, start = needed(section, "frequency"), needed(section, "start")
+    waits(job)
     try:
         frequency = Frequency.parse(word)
     except ValueError as error:
         raise BadConfig(f"[{section}] frequency", str(error)) from error
     return Schedule(_moment(section, start), frequency)
+
+
+def waits(job: str) -> bool:
+    """True if a due crawl of a job waits while one runs; False if it stops that one. Or BadConfig."""
+    word = value(f"{_JOB}{job}", "overrun") or STOP
+    if word not in (STOP, WAIT):
+        raise BadConfig(f"[{_JOB}{job}] overrun", f"is {word}; {STOP} or {WAIT}")
+    return word == WAIT
 
 
 def _moment(section: str, text: str) -> datetime:

@@ -16,6 +16,7 @@ ELSEWHERE = {
     "warcmill crawl": ("tests/pipeline/test_crawl_command.py", "process, terminal = begun(tmp_path, *words)"),
     "warcmill job": ("tests/tasks/test_job_command.py", 'typed(capsys, "state")'),
     "warcmill pulse": PULSE,
+    "warcmill pypi": ("tests/pipeline/test_index_crawls.py", 'line.warcmill("pypi", "trigger_full", JOB)'),
     "luigi --module tasks.pulse": PULSE,
     "warcmill catalogue": ("tests/pipeline/test_submission.py", '"catalogue", "query", "--warc"'),
     "warcmill init --adopt package": ("tests/pipeline/test_submission.py", '"init", "--adopt", "package"'),

@@ -39,6 +39,7 @@ CLAIMS = (
     # The keys of facts, read and written; and what is wrong with a value, which is the `why` of a broken marker.
     Place("warcmill/markers/facts/__init__.py", but=("__all__",), raised=True),
     Place("warcmill/markers/facts/pulse.py", raised=True),
+    Place("warcmill/markers/facts/pypi.py", raised=True),
     Place("warcmill/markers/facts/output.py", raised=True),
     Place("warcmill/markers/facts/files.py", raised=True),
     Place("warcmill/markers/facts/package.py", raised=True),
@@ -90,6 +91,7 @@ CLAIMS = (
     Place("warcmill/files/transfer.py", but=("as_announced", "present", "store_file")),
     Place("warcmill/files/verify.py"),
     Place("warcmill/pulse/control.py", but=("_refuse_other_due", "_refuse_unknown")),
+    Place("warcmill/pypi/feed.py", only=("again", "prepare", "serials", "_claim", "_counts")),
     Place("warcmill/pulse/feed.py", only=("Recipe", "HeritrixRecipe", "_refuse_faults", "OwnRecipe"), documents=True),
     Place("warcmill/decisions/folder_layouts.py", only=("LAYOUTS", "TASK", "bare", "_sort_in", "names")),
     Place("warcmill/decisions/folder_import.py", only=("Taking._sort_in", "claim_of", "_counts", "_item")),
@@ -236,7 +238,8 @@ NONE_OF_ITS_OWN = {
     "warcmill/extracts/text.py",
     # Rows of dumps: their own tests hold their bytes.
     "warcmill/formats/pypi/dump.py",
-    # Lists of seeds, and payloads of URIs: their own tests hold their bytes.
+    # Lists of seeds, payloads of URIs, calls of an index: their own tests hold their bytes.
+    "warcmill/clients/package_index.py",
     "warcmill/formats/seeds.py",
     "warcmill/crawl/extract/package_index.py",
     # By what scans and folds know launches again; it may be lost.

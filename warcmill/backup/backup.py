@@ -142,7 +142,9 @@ def _of_due(state: MarkerStore, crawl: DueCrawl) -> Iterator[tuple[str, Stat]]:
         launch = Launched.from_claim(launched.claim).launch
         yield from _there(state, "launch", layout.marker_path(layout.key("pulse.Started", launch)))
     if fed := state.read(feed):
-        yield from _there(state, "feeds", Fed.from_claim(fed.claim).kept.path)
+        facts = Fed.from_claim(fed.claim)
+        for file in (facts.kept, *([facts.projects] if facts.projects else [])):
+            yield from _there(state, "feeds", file.path)
 
 
 def _there(state: MarkerStore, folder: str, path: str) -> Iterator[tuple[str, Stat]]:

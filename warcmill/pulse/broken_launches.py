@@ -34,12 +34,25 @@ def due_of(launch: Launch) -> str:
     return clock.digits(stamp_time(launch.id) + timedelta(seconds=1))
 
 
+def last(roots: JobRoots, job: str) -> Newest | None:
+    """The job's newest launch, whoever began it, by the job's own job.log; None for none."""
+    launch, time, is_empty = "", "", False
+    for event in job_log(roots, f"{job}/job.log"):
+        if event.word == "PREPARING":
+            launch, is_empty = event.subject, False
+        time, is_empty = event.time, is_empty or event.word == "EMPTY"
+    try:
+        return Newest(Launch.parse(job, launch), datetime.fromisoformat(time), is_empty) if launch else None
+    except BadInput:
+        return None  # of an engine whose launches have other names
+
+
 def newest(state: MarkerStore, roots: JobRoots, job: str) -> Newest | None:
     """The job's newest launch if StartJob began it and it shows no end, or if its continuation was begun; else None.
 
     It may still run: ask its engine.
     """
-    found = _newest(roots, job)
+    found = last(roots, job)
     if found is None or not state.read(layout.key("pulse.Started", found.launch)):
         return None
     key = layout.due_key(job, due_of(found.launch))
@@ -97,16 +110,3 @@ def _launches(roots: JobRoots, job: str) -> list[Launch]:
         return [Launch.parse(job, subject) for subject in subjects]
     except BadInput:
         return []  # of an engine whose launches have other names
-
-
-def _newest(roots: JobRoots, job: str) -> Newest | None:
-    """By the job's own job.log."""
-    launch, time, is_empty = "", "", False
-    for event in job_log(roots, f"{job}/job.log"):
-        if event.word == "PREPARING":
-            launch, is_empty = event.subject, False
-        time, is_empty = event.time, is_empty or event.word == "EMPTY"
-    try:
-        return Newest(Launch.parse(job, launch), datetime.fromisoformat(time), is_empty) if launch else None
-    except BadInput:
-        return None  # of an engine whose launches have other names

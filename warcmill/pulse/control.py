@@ -18,9 +18,9 @@ from warcmill.errors import BadInput, Conflict, Mismatch, NotReady
 from warcmill.launches.roots import JobRoots
 from warcmill.launches.view import checkpoints
 from warcmill.markers.attempts import Attempts, Launching
-from warcmill.markers.claim import Claim
-from warcmill.markers.facts import Continued, Launched, Started, follows
-from warcmill.markers.state import MarkerStore, input_of
+from warcmill.markers.claim import Claim, Evidence
+from warcmill.markers.facts import Continued, Fed, Launched, Started, follows
+from warcmill.markers.state import MarkerStore, input_of, rests_on
 from warcmill.model import Json, Launch, Stage
 
 Prepare = Callable[[], dict[str, Json]]
@@ -78,6 +78,13 @@ def _launched(attempts: Attempts, engine: Engine, due: str, prepare: Prepare, re
     facts = {**prepared, "engine": engine.kind, **begins}
     attempts.append({"launching": due, "after": seen.launch_id, "prepared": facts})
     return engine.start(job, str(continued.checkpoint) if continued else "", followed)
+
+
+def unchanged(job: str, due: str, fed: Evidence, newest: Launch) -> Claim | None:
+    """The claim of 00.due of a crawl whose feed asks for nothing: the newest launch has all of it. None if it asks."""
+    if Fed.from_claim(fed.claim).counts["of_job"]:
+        return None
+    return Claim(layout.due_key(job, due), rests_on(fed), facts={"launch_id": newest.id, "nothing_new": True})
 
 
 def running(state: MarkerStore, engine: Engine, job: str) -> Begun | None:

@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from commands import pulse
+from commands.console.single_task import free_moment
 from tasks.step import OpenRoots
 from warcmill import layout
 from warcmill.base import clock
@@ -24,5 +24,5 @@ def test_a_second_that_a_crawl_was_due_at_is_not_taken_again(tmp_path: Path, mon
     seconds = iter(["20261121060000", "20261121060000", "20261121060001"])
     with monkeypatch.context() as patched:
         patched.setattr(clock, "stamp", lambda: next(seconds))
-        moment = pulse._free_moment(cast("OpenRoots", SimpleNamespace(state=state)), "news")
+        moment = free_moment(cast("OpenRoots", SimpleNamespace(state=state)), "news")
     assert moment == "20261121060001"

@@ -7,8 +7,8 @@ A URI is read so if its payload, which the feed of the index or this module has 
 
 A page embeds its files, so that they belong to the crawl on whatever host. Of them those named are wanted, or all;
 those of the newest release alone, or of all. A wheel is a zip file (PEP 427): its last 64 KiB mostly have its directory
-and its METADATA. Where they begin before, it is asked for once more from there on, so that one record suffices to read
-it. Installers for Windows and RPMs are not wanted: their names have all that is known of them.
+and its METADATA. Where they begin before, it is asked for once more from there on, by a hop `R`, so that one record
+suffices to read it. Installers for Windows and RPMs are not wanted: their names have all that is known of them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from ada_url import join_url
 
-from warcmill.crawl.extract.links import EMBED, LIMIT, LONGEST, Link, Outlinks
+from warcmill.crawl.extract.links import EMBED, LIMIT, LONGEST, REDIRECT, Link, Outlinks
 from warcmill.crawl.fetch.answer import HeaderFields
 
 NAME = "package_index"
@@ -41,10 +41,13 @@ _METADATA = re.compile(rb"[^/]+\.dist-info/METADATA").fullmatch
 _RUNS = re.compile(r"[-_.]+")
 
 
-def page(project: str, files: Iterable[str] = (), *, newest: bool = False, whole: bool = False) -> dict[str, Any]:
+def page(
+    project: str, files: Iterable[str] | None = None, *, newest: bool = False, whole: bool = False
+) -> dict[str, Any]:
     """The part of a payload by which a project's page is read; without `files` all are wanted."""
-    options = {"files": [*files], "newest": newest, "whole": whole}
-    return {NAME: {"page": project, **{name: value for name, value in options.items() if value}}}
+    named = {} if files is None else {"files": [*files]}
+    flags = {name: True for name, value in (("newest", newest), ("whole", whole)) if value}
+    return {NAME: {"page": project, **named, **flags}}
 
 
 def reads(payload: str) -> bool:
@@ -62,7 +65,7 @@ def find(data: bytes, uri: str, status: int, fields: HeaderFields, payload: str)
         begin = int(part[1])
         first = first_needed(data, begin)
         if first < begin and begin + len(data) - first <= MOST_TAIL:
-            return Outlinks([_link(uri, _part(first, times + 1))])
+            return Outlinks([Link(uri, REDIRECT, NAME, payload=_part(first, times + 1))])
     return Outlinks()
 
 
@@ -118,8 +121,8 @@ def _entries(directory: bytes) -> Iterator[tuple[bytes, int]]:
 def _files(data: bytes, uri: str, asked: Mapping[str, Any]) -> Outlinks:
     """The files of a page that are wanted."""
     files = _listed(data)
-    named = frozenset(asked.get("files", ()))
-    wanted = [file for file in files if (not named or file.filename in named) and _is_fetched(file.filename)]
+    named = asked.get("files")
+    wanted = [file for file in files if (named is None or file.filename in named) and _is_fetched(file.filename)]
     if asked.get("newest"):
         newest = _of_newest(asked["page"], {file.filename: bool(file.yanked) for file in files})
         wanted = [file for file in wanted if file.filename in newest]
@@ -134,7 +137,7 @@ def _files(data: bytes, uri: str, asked: Mapping[str, Any]) -> Outlinks:
             continue
         is_part = file.filename.endswith(WHEEL) and not asked.get("whole")
         is_short = file.size is not None and file.size <= TAIL
-        found.append(_link(place, _part(-TAIL, 1) if is_part and not is_short else ""))
+        found.append(Link(place, EMBED, NAME, payload=_part(-TAIL, 1) if is_part and not is_short else ""))
     return found
 
 
@@ -163,10 +166,6 @@ def _listed(data: bytes) -> list[PageFile]:
         return msgspec.json.decode(data, type=ProjectPage).files
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return []
-
-
-def _link(uri: str, payload: str) -> Link:
-    return Link(uri, EMBED, NAME, payload=payload)
 
 
 def _part(first: int, times: int) -> str:

@@ -8,8 +8,8 @@ from functools import partial
 from typing import Self
 
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts.reading import ClaimFields, number, object_of, stage, stamp, text, texts
-from warcmill.model import FileRef, Json, Launch, Stage
+from warcmill.markers.facts.reading import ClaimFields, number, object_of, stage, stamp, text, texts, true
+from warcmill.model import FileRef, Json, Launch, Stage, Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,37 +50,50 @@ def _continued(job: str, value: Json) -> Continued:
 
 @dataclass(frozen=True, slots=True)
 class Fed:
-    """00.feed: the source of a feed, its faulty targets, its number of targets, and the file in which it is kept."""
+    """00.feed: the source of a feed, its faulty targets, its number of targets, and the file in which it is kept.
+
+    The feed of a package index has a `window` of serials, and a file of the `projects` that are wanted; None: all are.
+    """
 
     source: str
     faulty: tuple[str, ...]
     again: str | None
     counts: Mapping[str, int]
     kept: FileRef
+    projects: FileRef | None
+    window: Window | None
 
     @classmethod
     def from_claim(cls, claim: Claim) -> Self:
         facts, counts = ClaimFields.facts(claim), ClaimFields.counts(claim)
-        if len(claim.outputs) != 1:
+        listed = facts.maybe("projects", text)
+        files = [file for file in claim.outputs if file.sha512 != listed]
+        if len(files) != 1:
             raise facts.bad("source", "is of no feed that is kept, or of several")
+        after = facts.maybe("serial_from", number)
         return cls(
             facts.require("source", text),
             facts.maybe("faulty", texts) or (),
             facts.maybe("again", stamp),
             {name: counts.require(name, number) for name in ("targets", "of_job")},
-            claim.outputs[0],
+            files[0],
+            next((file for file in claim.outputs if file.sha512 == listed), None),
+            None if after is None else Window(after, facts.require("serial_to", number)),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """00.due: the launch that a due crawl got."""
+    """00.due: the launch that a due crawl got. `nothing_new`: nothing was launched, as the newest launch has it all."""
 
     launch: Launch
+    nothing_new: bool
 
     @classmethod
     def from_claim(cls, claim: Claim) -> Self:
-        return cls(Launch.parse(claim.key["job"], ClaimFields.facts(claim).require("launch_id", stamp)))
+        facts = ClaimFields.facts(claim)
+        launch = Launch.parse(claim.key["job"], facts.require("launch_id", stamp))
+        return cls(launch, facts.maybe("nothing_new", true) or False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,126 @@
+"""[pypi] of luigi.cfg: the jobs that mirror a package index, and how their feeds and files are made."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import luigi
+
+from tasks.config import engines, sections
+from warcmill.clients import feed_source
+from warcmill.clients.engine import Engine
+from warcmill.clients.package_index import IndexClient
+from warcmill.crawl.engine import WarcmillEngine
+from warcmill.crawl.job import file
+from warcmill.errors import BadConfig, BadInput
+from warcmill.formats.seeds import SEED_LIST
+from warcmill.markers.state import MarkerStore
+from warcmill.model import Json, Key
+from warcmill.pypi import feed as steps
+from warcmill.pypi.feed import IndexRecipe, IndexSource
+
+RELEASES, WHEELS = {"all": False, "newest": True}, {"tail": False, "whole": True}
+MOST_AT_ONCE = 64
+
+
+class pypi(luigi.Config):  # noqa: N801 - Luigi names the section after the class
+    """[pypi]: jobs that mirror a package index by its changelog; off unless `since` is set."""
+
+    since = luigi.Parameter(default="", description="dump the launches from this day on, by their ids; empty: off")
+    jobs = luigi.Parameter(default="", description="the jobs of kind=warcmill that mirror it, separated by commas")
+    index = luigi.Parameter(default="", description="URL of the index, without /simple/")
+    contact = luigi.Parameter(default="", description="URL where its operators read who crawls")
+    concurrency = luigi.IntParameter(default=1, description="shards of a full dump that are written side by side")
+    settings = luigi.Parameter(default="", description="a crawl.toml with further keys for the jobs; by default none")
+    projects = luigi.Parameter(
+        default="", description="names, an absolute path, a URL or command: of the projects wanted; empty: all"
+    )
+    releases = luigi.Parameter(default="all", description="all, or newest: of each project its newest release alone")
+    wheels = luigi.Parameter(default="tail", description="tail, or whole: how much of a wheel is fetched")
+
+
+def jobs() -> tuple[str, ...]:
+    """The jobs that mirror an index, or BadConfig."""
+    return sections.names(sections.value("pypi", "jobs"), "[pypi] jobs")
+
+
+def mirrors(job: str) -> bool:
+    """True if a job mirrors an index, or BadConfig."""
+    return job in jobs()
+
+
+def concurrency() -> int:
+    """The number of shards that are dumped side by side, or BadConfig."""
+    number = int(sections.read(pypi).concurrency)
+    if not 1 <= number <= MOST_AT_ONCE:
+        raise BadConfig("[pypi] concurrency", f"is {number}; from 1 to {MOST_AT_ONCE}")
+    return number
+
+
+def source() -> IndexSource:
+    """The index and the wanted projects, or BadConfig. Unavailable if the list of them cannot be read."""
+    keys = sections.read(pypi)
+    if not keys.index:
+        raise BadConfig("[pypi] index", "is not set; the URL of the index, without /simple/")
+    return IndexSource(IndexClient(keys.index, _contact(keys)), _projects(str(keys.projects)))
+
+
+def recipe() -> IndexRecipe:
+    """The recipe of the jobs' files, or BadConfig."""
+    keys = sections.read(pypi)
+    newest = _choice("releases", keys.releases, RELEASES)
+    return IndexRecipe(_contact(keys), _settings(keys.settings), newest, _choice("wheels", keys.wheels, WHEELS))
+
+
+def refuse_unfit(job: str) -> None:
+    """Check what a start needs besides the feed, or BadConfig: no launch is stopped for a crawl that cannot start."""
+    section = engines.section_of(job)
+    if section and engines.kind_of(section) != engines.WARCMILL:
+        raise BadConfig("[pypi] jobs", f"{job} is a job of [{section}]; only the built-in crawler mirrors an index")
+    file.parse({**recipe().files(), SEED_LIST: b""}, job)
+
+
+def configure(state: MarkerStore, engine: Engine, job: str, key: Key) -> dict[str, Json]:
+    """Write the files of a due crawl into the engine's job; return facts of them for the claim."""
+    if not isinstance(engine, WarcmillEngine):
+        raise BadConfig("[pypi] jobs", f"{job} is not crawled by the built-in crawler, which alone mirrors an index")
+
+    def write(files: Mapping[str, bytes], seeds: Path) -> None:
+        engine.configure(job, files, seeds)
+
+    return steps.prepare(state, key, recipe(), write)
+
+
+def _contact(keys: pypi) -> str:
+    if not keys.contact.startswith(("http://", "https://")):
+        raise BadConfig("[pypi] contact", "is not set; a URL of a page: who crawls, and how to ask")
+    return str(keys.contact)
+
+
+def _projects(text: str) -> frozenset[str] | None:
+    where = "[pypi] projects"
+    if not text.strip():
+        return None
+    if not feed_source.is_remote(text) and not Path(text).is_absolute():
+        return steps.parse_projects(text, where)
+    data = feed_source.read(text, key=where)
+    try:
+        return steps.parse_projects(data.decode("utf-8"), f"{where}, {feed_source.shown(text)}")
+    except UnicodeDecodeError as error:
+        raise BadInput(feed_source.shown(text), f"{where} is not UTF-8: {error.reason}", error.start) from error
+
+
+def _choice(key: str, word: str, words: Mapping[str, bool]) -> bool:
+    if word not in words:
+        raise BadConfig(f"[pypi] {key}", f"is {word}; one of {', '.join(words)}")
+    return words[word]
+
+
+def _settings(path: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(Path(path).read_text("utf-8")) if path else {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise BadConfig("[pypi] settings", f"{path}: {error}") from error

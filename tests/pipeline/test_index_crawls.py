@@ -1,0 +1,135 @@
+"""A package index crawled by `warcmill pypi`: in full, stopped and continued; and refused while there is no dump."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from line import Line, line_at
+
+from servers import distributions, pins
+from servers.package_index import PackageIndex
+from warcmill import layout
+from warcmill.crawl.launch import folders, job_log
+from warcmill.formats.logs import crawllog
+from warcmill.formats.logs.crawllog import CrawlRecord
+from warcmill.markers.facts import Started
+from warcmill.model import Key, Launch, Window
+from warcmill.pypi import feed
+
+JOB = "pypi"
+CONFIGURATION = """
+[engine.own]
+kind=warcmill
+jobs={job}
+allow_private=127.0.0.0/8
+
+[pypi]
+since=2026-01-01
+jobs={job}
+index={index}
+contact=http://archive.example/
+"""
+SECONDS = 120
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[PackageIndex]:
+    found = PackageIndex(tmp_path / "index", pins.free(pins.PACKAGE_INDEX))
+    with found.running():
+        for name in ("alpha", "beta", "gamma"):
+            found.upload(distributions.wheel(tmp_path, name, "1.0"))
+            found.upload(distributions.sdist(tmp_path, name, "1.0", {f"{name}.py": b""}))
+        yield found
+
+
+@pytest.fixture
+def line(tmp_path: Path, index: PackageIndex) -> Iterator[Line]:
+    made = line_at(tmp_path)
+    made.config.write_text(made.config.read_text() + CONFIGURATION.format(job=JOB, index=index.url))
+    yield made
+    if (found := holder(made)) and found.pid:
+        os.kill(found.pid, signal.SIGKILL)
+
+
+def holder(line: Line) -> folders.Holder | None:
+    return folders.holder(folders.state_of(line.folders["jobs"], JOB))
+
+
+def ended(line: Line) -> Launch:
+    """Wait until the job's newest launch has ended."""
+    deadline = time.monotonic() + SECONDS
+    while holder(line) is not None:
+        assert time.monotonic() < deadline, "the crawl does not end"
+        time.sleep(0.05)
+    last = job_log.last(line.folders["jobs"] / JOB)
+    assert last
+    assert last.ended
+    return Launch.parse(JOB, last.launch)
+
+
+def fetched(line: Line, launch: Launch) -> dict[str, tuple[int | None, str | None]]:
+    """The status and the hops of each URI, by its last part."""
+    found = {}
+    for path in (line.folders["output"] / "logs" / JOB / launch.id).glob("crawl.log*"):
+        with path.open("rb") as stream:
+            for one in crawllog.lines(stream):
+                assert isinstance(one, CrawlRecord)
+                found[one.uri.rstrip("/").rpartition("/")[2]] = (one.status, one.hops)
+    return found
+
+
+def feed_of(line: Line, launch: Launch) -> Key:
+    started = Started.from_claim(line.state.require(layout.key("pulse.Started", launch)).claim)
+    return layout.feed_key(JOB, started.due)
+
+
+def test_a_full_crawl_fetches_every_page_and_its_files(line: Line, index: PackageIndex) -> None:
+    done = line.warcmill("pypi", "trigger_full", JOB)
+    assert done.returncode == 0, done.stderr
+    assert f"was started: serials 0-{index.serial}, 3 projects" in done.stdout
+    launch = ended(line)
+    wanted = dict.fromkeys(("alpha", "beta", "gamma"), (200, None))
+    wanted |= {f"{name}-1.0-py3-none-any.whl": (200, "E") for name in ("alpha", "beta", "gamma")}
+    wanted |= {f"{name}-1.0.tar.gz": (200, "E") for name in ("alpha", "beta", "gamma")}
+    assert fetched(line, launch) == wanted
+    started = line.state.require(layout.key("pulse.Started", launch)).claim
+    assert (started.facts["serial_from"], started.facts["serial_to"]) == (0, index.serial)
+    assert all("robots.txt" not in one.path for one in index.requests())
+    (warc,) = (line.folders["output"] / "warcs" / JOB / launch.id).iterdir()
+    assert line.scan(launch.day.isoformat()) == [0, 0]
+    assert line.warcmill("check", str(warc)).returncode == 0
+    assert line.warcmill("reconcile", launch.day.isoformat()).returncode == 0
+
+
+def test_changes_are_not_asked_for_before_a_whole_full_crawl(line: Line) -> None:
+    done = line.warcmill("pypi", "trigger_incremental", JOB)
+    assert done.returncode == 30
+    assert f"warcmill pypi trigger_full {JOB}" in done.stderr
+    assert not (line.folders["jobs"] / JOB).exists()
+
+
+def test_a_full_crawl_that_was_stopped_is_continued_with_its_window(line: Line, index: PackageIndex) -> None:
+    index.delay("/simple/", 1.0)
+    assert line.warcmill("pypi", "trigger_full", JOB).returncode == 0
+    assert line.warcmill("pypi", "trigger_full", JOB).returncode == 1  # it is running
+    assert line.warcmill("pulse", "stop", JOB).returncode == 0
+    first, serial = ended(line), index.serial
+    index.recover()
+    index.event("beta", "remove release")
+    done = line.warcmill("pypi", "trigger_full", JOB)
+    assert done.returncode == 0, done.stderr
+    second = ended(line)
+    assert second != first
+    assert feed.window_of(line.state, feed_of(line, second)) == Window(0, serial)
+    assert {name for launch in (first, second) for name in fetched(line, launch)} >= {"alpha", "beta", "gamma"}
+
+
+def test_a_job_that_mirrors_no_index_is_refused(line: Line) -> None:
+    done = line.warcmill("pypi", "trigger_full", "daily")
+    assert done.returncode == 3
+    assert "[pypi] jobs" in done.stderr

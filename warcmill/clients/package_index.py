@@ -1,0 +1,258 @@
+"""A package index as PyPI is one: its last serial, its changelog in pages, the list of its projects. Reads only.
+
+    {url}/pypi      XML-RPC: changelog_last_serial, changelog_since_serial
+    {url}/simple/   the list of projects as JSON (PEP 691), each with the serial of its last event
+
+A serial numbers an event, and only grows. An index answers at most so many events at once, so the changelog is asked
+for again from the last one on. All of it is hostile: answers are bounded, XML is read as it comes, without DTDs, and
+an event of another shape is passed over with a fault. An index that is busy (429, 503) is asked again a few times.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple, Self
+from urllib.parse import urlsplit
+from xml.etree.ElementTree import Element
+from xmlrpc.client import dumps
+
+import msgspec
+import requests
+from defusedxml import DefusedXmlException, ElementTree
+
+from warcmill import __version__
+from warcmill.clients.feed_source import shown
+from warcmill.errors import BadConfig, BadInput, Unavailable
+from warcmill.model import Window
+
+JSON = "application/vnd.pypi.simple.v1+json"
+LARGEST = 256 << 20  # bytes of an answer: PyPI's list of projects has 40 MB, 50,000 events have 25
+MOST_AT_ONCE = 200_000  # events of an answer
+MOST_EVENTS = 20_000_000  # in one window; PyPI has had that many in fifteen years
+_TIMES, _LONGEST_WAIT = 4, 120.0  # tries of a request; seconds
+_PATIENCE = (10.0, 120.0)  # seconds: to connect, and between two pieces
+_BUSY = frozenset([429, 502, 503, 504])
+_TOO_MANY = "TooManyRequests"  # in the fault that PyPI answers then, with 200
+_LONGEST_TEXT, _DIGITS = 2_000, 19
+
+
+class IndexEvent(NamedTuple):
+    """An event of a changelog: the project, its release or '', what happened, and its serial."""
+
+    project: str
+    version: str
+    action: str
+    serial: int
+
+
+class IndexedProject(NamedTuple):
+    """A project that an index lists, and the serial of its last event; 0: the index does not give it."""
+
+    name: str
+    serial: int
+
+
+class _ProjectEntry(msgspec.Struct):
+    name: str
+    serial: int = msgspec.field(name="_last-serial", default=0)
+
+
+class _ProjectList(msgspec.Struct):
+    projects: list[_ProjectEntry]
+
+
+class IndexClient:
+    """The index at a URL such as https://pypi.org. `contact`: a URL for its operators, in each request."""
+
+    def __init__(self, url: str, contact: str, sleep: Callable[[float], object] = time.sleep) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+            raise BadConfig("[pypi] index", f"{shown(url)} is no http or https URL of a package index")
+        self.url, self._sleep = url.rstrip("/"), sleep
+        self._session = requests.Session()
+        self._session.trust_env = False
+        self._session.headers["User-Agent"] = f"Warcmill/{__version__} (+{contact})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._session.close()
+
+    def page(self, project: str) -> str:
+        """The URL of a project's page, by its normalised name."""
+        return f"{self.url}/simple/{project}/"
+
+    def last_serial(self) -> int:
+        """The serial of the newest event."""
+        found = next(iter(self._call("changelog_last_serial", depth=1)), None)
+        if isinstance(found, int) and found >= 0:
+            return found
+        raise BadInput(shown(self._rpc), f"its last serial is no whole number: {str(found)[:100]!a}")
+
+    def changes(self, window: Window) -> Iterator[IndexEvent | BadInput]:
+        """Yield the events of a window, in the order of the index; a fault for each row that is no event."""
+        begin, number = window.after, 0
+        while begin < window.up_to:
+            newest = begin
+            for event in (_event(value, self._rpc) for value in self._call("changelog_since_serial", begin, depth=2)):
+                number += 1
+                if number > MOST_EVENTS:
+                    raise BadInput(shown(self._rpc), f"it has more than {MOST_EVENTS:,} events in {window}")
+                if isinstance(event, BadInput):
+                    yield event
+                    continue
+                newest = max(newest, event.serial)
+                if window.after < event.serial <= window.up_to:
+                    yield event
+            if newest == begin:  # the newest events were taken back, or the index would give the same for ever
+                return
+            begin = newest
+
+    def projects(self) -> Iterator[IndexedProject]:
+        """Yield all projects, as the index names them. BadInput for a list that is none."""
+        place = f"{self.url}/simple/"
+        with self._asked("GET", place, headers={"Accept": JSON}) as answer:
+            data = _Bounded(answer, place).read()
+        try:
+            found = msgspec.json.decode(data, type=_ProjectList).projects
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise BadInput(shown(place), f"it is no list of projects in JSON (PEP 691): {error}") from error
+        del data
+        for entry in found:
+            yield IndexedProject(entry.name, max(0, entry.serial))
+
+    @property
+    def _rpc(self) -> str:
+        return f"{self.url}/pypi"
+
+    def _call(self, method: str, *words: int, depth: int) -> list[object]:
+        """The values of an answer; asked again where the index answers that there are too many calls."""
+        body = dumps(words, method).encode()
+        for number in range(1, _TIMES + 1):
+            with self._asked("POST", self._rpc, data=body, headers={"Content-Type": "text/xml"}) as answer:
+                try:
+                    return _values(_Bounded(answer, self._rpc), self._rpc, depth)
+                except _Fault as fault:
+                    why = fault.why
+            if _TOO_MANY not in why or number == _TIMES:
+                break
+            self._sleep(2.0**number)
+        raise Unavailable(shown(self._rpc), f"{method} is answered with a fault: {why}")
+
+    @contextmanager
+    def _asked(self, method: str, url: str, **more: object) -> Iterator[requests.Response]:
+        """One request, answered with 200. Unavailable if it is not, after some tries."""
+        for number in range(1, _TIMES + 1):
+            try:
+                answer = self._session.request(
+                    method, url, timeout=_PATIENCE, stream=True, allow_redirects=False, **more  # type: ignore[arg-type]
+                )  # fmt: skip
+            except requests.RequestException as error:
+                why, asked = type(error).__name__, 0.0
+            else:
+                if answer.status_code == requests.codes.ok:
+                    with answer:
+                        try:
+                            yield answer
+                        except (requests.RequestException, OSError) as error:
+                            raise Unavailable(shown(url), f"its answer broke off: {type(error).__name__}") from error
+                    return
+                answer.close()
+                why, asked = f"it was answered {answer.status_code}", _seconds(answer.headers.get("Retry-After", ""))
+                if answer.status_code not in _BUSY:
+                    raise Unavailable(shown(url), why)
+            if number == _TIMES or asked > _LONGEST_WAIT:
+                raise Unavailable(shown(url), f"{why}, {number} times" if number > 1 else why)
+            self._sleep(asked or 2.0**number)
+        raise AssertionError("the last try returns or raises")
+
+
+class _Bounded:
+    """The decoded body of an answer, of so many bytes at most."""
+
+    def __init__(self, answer: requests.Response, where: str) -> None:
+        self._pieces, self._where = answer.iter_content(1 << 16), where
+        self._held, self._left = bytearray(), LARGEST
+
+    def read(self, size: int = -1, /) -> bytes:
+        while size < 0 or len(self._held) < size:
+            piece = next(self._pieces, b"")
+            if not piece:
+                break
+            self._left -= len(piece)
+            if self._left < 0:
+                raise BadInput(shown(self._where), f"it has more than {LARGEST:,} bytes")
+            self._held += piece
+        found = bytes(self._held if size < 0 else self._held[:size])
+        del self._held[: len(found)]
+        return found
+
+
+class _Fault(Exception):
+    """A fault that an index answers."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
+
+
+def _values(stream: _Bounded, where: str, depth: int) -> list[object]:
+    """The values of an XML-RPC answer: 1 is the one that it has, 2 those of the array that that is.
+
+    BadInput for what is no answer.
+    """
+    inside, is_fault, root, found = 0, False, "", list[object]()
+    try:
+        for event, element in ElementTree.iterparse(stream, events=("start", "end"), forbid_dtd=True):
+            root = root or element.tag
+            if event == "start":
+                inside += element.tag == "value"
+                is_fault = is_fault or element.tag == "fault"
+            elif element.tag == "fault":
+                raise _Fault(" ".join(" ".join(element.itertext()).split())[:_LONGEST_TEXT])
+            elif element.tag == "value":
+                if inside == depth and not is_fault:
+                    found.append(_value(element))
+                    element.clear()
+                inside -= 1
+            if len(found) > MOST_AT_ONCE:
+                raise BadInput(shown(where), f"it answers with more than {MOST_AT_ONCE:,} values at once")
+    except (ElementTree.ParseError, DefusedXmlException, RecursionError) as error:
+        raise BadInput(shown(where), f"its answer is no XML-RPC: {str(error) or type(error).__name__}") from error
+    if root != "methodResponse":
+        raise BadInput(shown(where), f"its answer is no XML-RPC, but {root[:_LONGEST_TEXT]!r}")
+    return found
+
+
+def _value(element: Element) -> object:
+    """A value: a text, a whole number, None, or a list of them; any other is None."""
+    inner = next(iter(element), None)
+    if inner is None:
+        return element.text or ""
+    text = inner.text or ""
+    if inner.tag == "string":
+        return text
+    if inner.tag in ("int", "i4", "i8"):
+        return int(text) if _is_number(text) else None
+    data = inner.find("data") if inner.tag == "array" else None
+    return None if data is None else [_value(one) for one in data]
+
+
+def _event(value: object, where: str) -> IndexEvent | BadInput:
+    match value:
+        case [str() as project, str() | None as version, _, str() as action, int() as serial] if project and serial > 0:
+            if max(len(project), len(version or ""), len(action)) <= _LONGEST_TEXT:
+                return IndexEvent(project, version or "", action, serial)
+    return BadInput(shown(where), f"an event that is none: {str(value)[:200]!a}")
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.removeprefix("-").isdigit() and len(text) < _DIGITS
+
+
+def _seconds(text: str) -> float:
+    """The seconds of a Retry-After that has them; 0 for a date, and without one."""
+    return float(text) if _is_number(text) and text[0] != "-" else 0.0

@@ -1,0 +1,47 @@
+"""The dumps of a package index's job, by their markers. Reads only. It stands alone: the feed and the dump need it."""
+
+from __future__ import annotations
+
+import re
+
+from warcmill import chain, layout
+from warcmill.errors import BadInput
+from warcmill.markers.facts import Started
+from warcmill.markers.facts.pypi import Dumped
+from warcmill.markers.state import MarkerStore
+from warcmill.model import Launch
+from warcmill.pypi.feed import EarlierDump, projects_of
+
+DUMP = "pypi.DumpDistributionData"
+_MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")
+
+
+def newest(state: MarkerStore, job: str) -> EarlierDump | None:
+    """The newest whole dump of a job; None for a job without any. A launch's marker is there once its dump is whole,
+    and a later launch's window begins where that ends."""
+    if DUMP not in chain.by_task(chain.ROWS):
+        return None
+    for launch in _launches(state, job):
+        if marker := state.read(layout.key(DUMP, launch)):
+            dumped = Dumped.from_claim(marker.claim)
+            return EarlierDump(dumped.window.up_to, frozenset(dumped.lacking), _asked(state, launch))
+    return None
+
+
+def _asked(state: MarkerStore, launch: Launch) -> frozenset[str] | None:
+    """The projects that a launch was for; None: all."""
+    started = state.require(layout.key("pulse.Started", launch))
+    return projects_of(state, layout.feed_key(launch.job, Started.from_claim(started.claim).due))
+
+
+def _launches(state: MarkerStore, job: str) -> list[Launch]:
+    """The launches of a job that have markers, the newest first."""
+    months = [entry.name for entry in state.store.list("") if _MONTH.fullmatch(entry.name)]
+    names = {name for month in months for name in state.store.names(f"{month}/{job}")}
+    found = []
+    for name in sorted(names, reverse=True):
+        try:
+            found.append(Launch.parse(job, name))
+        except BadInput:
+            continue  # a marker of a due crawl, or the folder of its attempts
+    return found

@@ -1,0 +1,356 @@
+"""The feed of a package index: the projects that a launch asks for, by a window of serials. Writes to the state.
+
+A line a project, by name: its page; the serial of its last event, null where the index does not give it; and of a
+project that only got new files, their names. Without `files` all of its files are asked for.
+
+    {"files": ["PyYAML-6.0.tar.gz"], "id": "pyyaml", "seeds": ["https://index.example/simple/pyyaml/"], "serial": 31415}
+
+The last serial is asked for before anything else: what happens meanwhile belongs to the next window.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from warcmill import layout
+from warcmill.base import digests
+from warcmill.clients.package_index import IndexClient, IndexEvent
+from warcmill.crawl.extract import package_index
+from warcmill.crawl.job import text
+from warcmill.crawl.job.values import CONFIGURATION
+from warcmill.errors import BadConfig, BadInput, Mismatch, NotReady
+from warcmill.formats.seeds import SEED_LIST, SeedLine
+from warcmill.markers.claim import Claim
+from warcmill.markers.facts import Fed
+from warcmill.markers.state import MarkerStore
+from warcmill.model import FileRef, Json, Key, Window
+
+log = logging.getLogger(__name__)
+MOST_FAULTS, MOST_FILES = 100, 40_000  # faults in a claim; characters of the names of a project's new files
+ACCEPT = "application/vnd.pypi.simple.v1+json"
+OF_FEED = ("contact", "seeds", "pages", "extractors", "robots", "revisits")
+"""The keys of crawl.toml that the feed decides."""
+SETTINGS: Mapping[str, object] = {
+    "robots": "ignore",
+    "revisits": False,
+    "hops": 0,
+    "extractors": [package_index.NAME],
+    "politeness": {"factor": 0.0, "least": 0.1, "most": 30.0, "respected": 0.0, "by_address": False, "at_once": 4},
+    "retries": {"times": 5, "wait": 60.0},
+}
+"""The keys that all jobs of an index begin with. Its robots.txt closes the pages to crawlers, and its documents offer
+them to mirrors: it is not asked."""
+_ADDED = re.compile(r"add \S+ file (\S+)")
+_PAGE_ALONE = re.compile(
+    r"create|new release|remove(?: project| release| file .+)?|(?:un)?yank release.*|docupdate|update .+"
+    r"|(?:add|remove|accepted|change|invite) (?:Owner|Maintainer) .+"
+)
+_RUNS = re.compile(r"[-_.]+")
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,998}[A-Za-z0-9])?")
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSource:
+    """An index, and the projects that are wanted of it, by their normalised names; None: all."""
+
+    index: IndexClient
+    projects: frozenset[str] | None = None
+
+    def wants(self, project: str) -> bool:
+        """True if a project is wanted."""
+        return self.projects is None or project in self.projects
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierDump:
+    """The newest whole dump of a job: the last serial of its window, the projects that it lacks, and those that its
+    launch asked for; None: all."""
+
+    up_to: int
+    lacking: frozenset[str] = frozenset()
+    projects: frozenset[str] | None = None
+
+
+class ProjectTarget(NamedTuple):
+    """A project that a launch asks for. `files` are those that are new; None: all that its page has."""
+
+    project: str
+    page: str
+    serial: int | None
+    files: tuple[str, ...] | None
+
+    def line(self) -> bytes:
+        """Its line in the feed."""
+        files = {} if self.files is None else {"files": [*self.files]}
+        whole = {**files, "id": self.project, "seeds": [self.page], "serial": self.serial}
+        return json.dumps(whole, sort_keys=True).encode() + b"\n"
+
+
+@dataclass(slots=True)
+class _Changed:
+    """The last serial of a project in a window, and its new files; None: all."""
+
+    serial: int | None = None
+    files: dict[str, None] | None = field(default_factory=dict)
+
+
+def full(state: MarkerStore, key: Key, source: IndexSource) -> Claim:
+    """The claim of 00.feed of a crawl of all projects. BadInput for an index without any."""
+    window = Window(0, source.index.last_serial())
+    found, faults = {}, list[str]()
+    if source.projects is None:
+        for name, serial in _listed(source.index, faults):
+            found[name] = _Changed(serial, None)
+        if not found:
+            raise BadInput(source.index.url, "it lists no project; a crawl of nothing would replace all that is known")
+    else:
+        found = {name: _Changed(None, None) for name in source.projects}
+    return _claim(state, key, source, window, found, faults)
+
+
+def increment(state: MarkerStore, key: Key, source: IndexSource, newest: EarlierDump) -> Claim:
+    """The claim of 00.feed of a crawl of what has changed since a dump, and of what that lacked or did not ask for."""
+    up_to = source.index.last_serial()
+    if up_to < newest.up_to:
+        why = f"its last serial is {up_to}, and serials up to {newest.up_to} are dumped: it is another index, or a copy"
+        raise BadInput(source.index.url, f"{why} that lags; nothing is asked for")
+    window, faults, found = Window(newest.up_to, up_to), list[str](), dict[str, _Changed]()
+    for event in source.index.changes(window):
+        if isinstance(event, BadInput):
+            _note(faults, event)
+        elif (name := _name(event.project, faults)) and source.wants(name):
+            _add(found.setdefault(name, _Changed()), event)
+    for name in newest.lacking:
+        if source.wants(name):
+            found.setdefault(name, _Changed()).files = None
+    for name in _new(source, newest.projects, faults):
+        found.setdefault(name, _Changed()).files = None
+    return _claim(state, key, source, window, found, faults)
+
+
+def again(state: MarkerStore, key: Key, earlier: Key) -> Claim:
+    """The claim of 00.feed of a launch that continues another one: the window and the projects of that one's feed."""
+    before = state.require(earlier).claim
+    facts = {name: value for name, value in before.facts.items() if name != "again"}
+    return Claim(key, outputs=before.outputs, counts=before.counts, facts={**facts, "again": earlier["due"]})
+
+
+def window_of(state: MarkerStore, key: Key) -> Window:
+    """The window of a feed. NotReady without its marker; BadInput for the feed of no package index."""
+    window = Fed.from_claim(state.require(key).claim).window
+    if window is None:
+        raise BadInput(layout.marker_path(key), "this feed is of no package index: it has no serials")
+    return window
+
+
+def targets(state: MarkerStore, key: Key) -> Iterator[ProjectTarget]:
+    """Yield the projects of a feed, in the order of their names. NotReady without its marker; Mismatch, at the end, if
+    the file is no longer the one that was kept."""
+    kept = Fed.from_claim(state.require(key).claim).kept
+    with _verified(state, kept) as stream:
+        for line in stream:
+            yield _target(line, kept.path)
+
+
+def projects_of(state: MarkerStore, key: Key) -> frozenset[str] | None:
+    """The names of the projects that a feed was made for; None: all."""
+    listed = Fed.from_claim(state.require(key).claim).projects
+    if listed is None:
+        return None
+    with _verified(state, listed) as stream:
+        return frozenset(line.decode().rstrip("\n") for line in stream)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRecipe:
+    """The files of an index's job. `settings`: further keys of crawl.toml. `newest`: only the newest release of each
+    project is asked for; `whole`: wheels are asked for whole, not their ends alone."""
+
+    contact: str
+    settings: Mapping[str, object] = field(default_factory=dict)
+    newest: bool = False
+    whole: bool = False
+
+    def files(self) -> dict[str, bytes]:
+        """crawl.toml, and empty lists. BadConfig for a key that the feed decides."""
+        if known := sorted(set(self.settings) & set(OF_FEED)):
+            raise BadConfig(f"[pypi] settings, {known[0]}", "the feed decides it; take it out of the file")
+        merged = {**SETTINGS, **self.settings}
+        for name, value in SETTINGS.items():
+            if isinstance(value, Mapping) and isinstance(own := self.settings.get(name), Mapping):
+                merged[name] = {**value, **own}
+        keys = {"contact": self.contact, **merged}
+        return {CONFIGURATION: text.render(keys, HEAD).encode(), "seeds.txt": b"# They are in seeds.jsonl.\n"}
+
+    def seeds(self, found: Iterable[ProjectTarget]) -> Iterator[bytes]:
+        """Yield the lines of seeds.jsonl."""
+        headers = {"fetch": {"headers": {"Accept": ACCEPT}}}
+        for one in found:
+            page = package_index.page(one.project, one.files, newest=self.newest, whole=self.whole)
+            payload = json.dumps({**headers, **page}, sort_keys=True, separators=(",", ":"))
+            yield SeedLine(one.page, payload, may_be_absent=True).line()
+
+
+HEAD = "# Written from the package index before each launch. To change it, change [pypi] of luigi.cfg.\n"
+
+
+def prepare(
+    state: MarkerStore, key: Key, recipe: IndexRecipe, configure: Callable[[Mapping[str, bytes], Path], None]
+) -> dict[str, Json]:
+    """Have the files of a job written, and return facts of them for the claim of its start."""
+    window, files = window_of(state, key), recipe.files()
+    with state.scratch() as folder:
+        path = folder / SEED_LIST
+        number, digest = _write(path, recipe.seeds(targets(state, key)))
+        configure(files, path)
+    made = {CONFIGURATION: hashlib.sha512(files[CONFIGURATION]).hexdigest(), SEED_LIST: digest}
+    return {"targets": number, "files": {**made}, **serials(window)}
+
+
+def _write(path: Path, lines: Iterable[bytes]) -> tuple[int, str]:
+    """Write lines; return their number and the SHA-512 of them all."""
+    digest, number = hashlib.sha512(), 0
+    with path.open("wb") as stream:
+        for line in lines:
+            digest.update(line)
+            number += 1
+            stream.write(line)
+    return number, digest.hexdigest()
+
+
+def serials(window: Window) -> dict[str, Json]:
+    """The facts of a window, as claims have them."""
+    return {"serial_from": window.after, "serial_to": window.up_to}
+
+
+def normal(project: str) -> str:
+    """A project's name as indexes compare it (PEP 503)."""
+    return _RUNS.sub("-", project).lower()
+
+
+def parse_projects(text: str, where: str) -> frozenset[str]:
+    """The normalised names in a list: separated by blanks, commas or ends of lines; `#` begins a comment.
+
+    BadConfig for a list without any, and for what is no name.
+    """
+    words = [word for line in text.splitlines() for word in re.split(r"[,\s]+", line.partition("#")[0]) if word]
+    if unfit := next((word for word in words if not _NAME.fullmatch(word)), ""):
+        raise BadConfig(where, f"{unfit[:100]!a} is no name of a project")
+    if not words:
+        raise BadConfig(where, "it names no project; leave the key out for all")
+    return frozenset(map(normal, words))
+
+
+def _add(changed: _Changed, event: IndexEvent) -> None:
+    """Add an event. One that is not understood takes the whole page."""
+    changed.serial = max(changed.serial or 0, event.serial)
+    if changed.files is None:
+        return
+    if added := _ADDED.fullmatch(event.action):
+        changed.files[added[1]] = None
+        if sum(map(len, changed.files)) > MOST_FILES:  # a payload has bounds
+            changed.files = None
+    elif not _PAGE_ALONE.fullmatch(event.action):
+        changed.files = None
+
+
+def _new(source: IndexSource, before: frozenset[str] | None, faults: list[str]) -> Iterator[str]:
+    """The projects that are wanted, and were not asked for before."""
+    if before is None:
+        return
+    if source.projects is not None:
+        yield from source.projects - before
+        return
+    yield from (name for name, _ in _listed(source.index, faults) if name not in before)
+
+
+def _listed(index: IndexClient, faults: list[str]) -> Iterator[tuple[str, int | None]]:
+    for project in index.projects():
+        if name := _name(project.name, faults):
+            yield name, project.serial or None
+
+
+def _name(project: str, faults: list[str]) -> str:
+    if _NAME.fullmatch(project):
+        return normal(project)
+    _note(faults, f"{project[:100]!a} is no name of a project")
+    return ""
+
+
+def _note(faults: list[str], fault: object) -> None:
+    log.warning("%s", fault)
+    if len(faults) < MOST_FAULTS:
+        faults.append(str(fault))
+
+
+def _claim(
+    state: MarkerStore, key: Key, source: IndexSource, window: Window, found: Mapping[str, _Changed], faults: list[str]
+) -> Claim:
+    def lines() -> Iterator[bytes]:
+        for name in sorted(found):
+            changed = found[name]
+            files = None if changed.files is None else tuple(changed.files)
+            yield ProjectTarget(name, source.index.page(name), changed.serial, files).line()
+
+    facts: dict[str, Json] = {"source": source.index.url, **serials(window)}
+    outputs = [_keep(state, lines())]
+    if source.projects is not None:
+        outputs.append(_keep(state, (f"{one}\n".encode() for one in sorted(source.projects))))
+        facts["projects"] = outputs[-1].sha512
+    if faults:
+        facts["faulty"] = [*faults]
+    log.info("%s: serials %s, %d projects", key["job"], window, len(found))
+    return Claim(key, outputs=tuple(outputs), counts=_counts(len(found)), facts=facts)
+
+
+def _counts(number: int) -> dict[str, Json]:
+    return {"targets": number, "of_job": number}
+
+
+def _keep(state: MarkerStore, lines: Iterable[bytes]) -> FileRef:
+    """Keep lines in the state, by their digest; a long list is never in memory."""
+    with state.scratch() as folder:
+        path = folder / "feed"
+        with path.open("wb") as stream:
+            stream.writelines(lines)
+        with path.open("rb") as file:
+            size, sha512 = digests.sha512(file)
+            file.seek(0)
+            state.store.commit_new(layout.feed_path(sha512), file, size, sha512)
+    return FileRef("state", layout.feed_path(sha512), size, sha512)
+
+
+class _verified:  # noqa: N801 - a block, as open() is one
+    """The lines of a kept file; Mismatch, at the end of the block, if it has other bytes than were kept."""
+
+    def __init__(self, state: MarkerStore, kept: FileRef) -> None:
+        self._state, self._kept = state, kept
+
+    def __enter__(self) -> Iterator[bytes]:
+        if self._state.store.stat(self._kept.path) is None:
+            raise NotReady(f"state:{self._kept.path}", "this feed is not there; 'warcmill restore' brings it back")
+        self._file = self._state.store.open(self._kept.path)
+        if (found := digests.sha512(self._file)) != (self._kept.size, self._kept.sha512):
+            self._file.close()
+            raise Mismatch(f"size and SHA-512 of state:{self._kept.path}", (self._kept.size, self._kept.sha512), found)
+        self._file.seek(0)
+        return iter(self._file)
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+
+def _target(line: bytes, path: str) -> ProjectTarget:
+    try:
+        found = json.loads(line)
+        files = found.get("files")
+        return ProjectTarget(found["id"], found["seeds"][0], found["serial"], None if files is None else tuple(files))
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
+        raise BadInput(f"state:{path}", f"a line is no project: {error!r}") from error
