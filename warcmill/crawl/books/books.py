@@ -31,6 +31,7 @@ from warcmill.crawl.frontier import (
     scheduled,
 )
 from warcmill.crawl.frontier.register import Register
+from warcmill.crawl.render import RenderedPage
 from warcmill.crawl.uri import Status, Uri, digest
 from warcmill.errors import Mismatch, NotReady, WarcmillError
 from warcmill.formats.logs import crawllog
@@ -49,7 +50,8 @@ class BookEntry:
     The URI is as it is now: Parsed, Failed or Removed; or Scheduled, to be tried again when its `not_before` has
     come. Without a lease it was fetched besides the frontier, as robots.txt is. `opens`, `again`: see Finish.
     `cookies` are those that its answers have changed in its crawl's jar; `site` is its answer about its site.
-    `may_recall`: its first record answers a browser that asks for the URI later (`Books.find`).
+    `may_recall`: its first record answers a browser that asks for the URI later (`Books.find`). `rendered` is the page
+    as a browser had it, for those who hear of entries.
     """
 
     uri: Uri
@@ -63,6 +65,7 @@ class BookEntry:
     cookies: Sequence[Cookie] = ()
     site: SiteRow | None = None
     may_recall: bool = False
+    rendered: RenderedPage | None = None
 
 
 class Kept(NamedTuple):
@@ -127,6 +130,10 @@ class Books:
                     await asyncio.wait([future])
             future.exception()
             raise
+
+    async def holds(self, lease: Lease) -> bool:
+        """True if a lease has not ended: its URI may have been visited besides the frontier meanwhile."""
+        return await self.frontier.change(lambda changes: changes.holds(lease))
 
     async def find(self, crawl: str, uri: str) -> tuple[Path, int] | None:
         """Return the WARC of this launch that has the answer to a URI which it may recall, and where it begins there;

@@ -28,6 +28,7 @@ NOT_KNOWN, TOO_LONG = "unsatisfiableContentEncoding", "decodedTrunc"
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")  # RFC 9110, section 5.6.2
 _VALUE = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f]{0,8192}")  # RFC 9110, section 5.5: no line ends, no NUL
 _LONGEST_TIMEOUT = 86_400
+WINDOW = 10_000  # pixels that the window of a page may be wide, or high
 _OURS = frozenset({"host", "connection", "content-length", "transfer-encoding"})
 
 
@@ -230,20 +231,41 @@ def _up_to(limit: int, parts: Iterable[bytes]) -> tuple[bytes, bool]:
 
 
 @dataclass(frozen=True, slots=True)
+class RenderOptions:
+    """The way a page is rendered: a `script` that is run at its `start` or `end`; the size of the window, 0 for the
+    job's; `images`: False if none is to be asked for."""
+
+    script: str = ""
+    run_at: str = "end"
+    width: int = 0
+    height: int = 0
+    images: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class FetchOptions:
     """One request. `range` is first and last byte, the last may be None: up to the end. A first byte below 0 is counted
-    from the end, as Python does. `timeout` in seconds, 0 for the job's."""
+    from the end, as Python does. `timeout` in seconds, 0 for the job's.
+
+    `render`: the page is opened in a browser, whatever the job says; None: as the job says.
+    """
 
     method: str = "GET"
     headers: tuple[tuple[str, str], ...] = ()
     body: str = ""
     range: tuple[int, int | None] | None = None
-    render: bool = False
+    render: RenderOptions | None = None
     timeout: float = 0
+
+    @property
+    def is_plain(self) -> bool:
+        """True if it asks for what every browser would get."""
+        return self.method == "GET" and not (self.headers or self.body or self.range)
 
 
 _PLAIN = FetchOptions()
 _NAMES = frozenset(one.name for one in fields(FetchOptions))
+_RENDER_NAMES = frozenset(one.name for one in fields(RenderOptions))
 
 
 def read(payload: str, uri: str = "") -> FetchOptions:
@@ -304,10 +326,22 @@ def _range(value: object, uri: str) -> tuple[int, int | None] | None:
     raise _bad(uri, "'range' is not [first, last], the last a byte or null; and null after a first below 0")
 
 
-def _render(value: object, uri: str) -> bool:
-    if not isinstance(value, bool):
-        raise _bad(uri, "'render' is neither true nor false")
-    return value
+def _render(value: object, uri: str) -> RenderOptions | None:
+    if isinstance(value, bool):
+        return RenderOptions() if value else None
+    if not isinstance(value, dict):
+        raise _bad(uri, "'render' is neither true nor false, nor an object")
+    if unknown := sorted(map(str, value.keys() - _RENDER_NAMES)):
+        raise _bad(uri, f"'render' has no {unknown[0]!r}; it has {', '.join(sorted(_RENDER_NAMES))}")
+    script, run_at = value.get("script", ""), value.get("run_at", "end")
+    if not isinstance(script, str) or run_at not in ("start", "end"):
+        raise _bad(uri, "'render': 'script' is no text, or 'run_at' neither start nor end")
+    for name in ("width", "height"):
+        if type(value.get(name, 0)) is not int or not 0 <= value.get(name, 0) <= WINDOW:
+            raise _bad(uri, f"'render': {name!r} is no number of pixels up to {WINDOW}")
+    if not isinstance(value.get("images", True), bool):
+        raise _bad(uri, "'render': 'images' is neither true nor false")
+    return RenderOptions(**value)
 
 
 def _timeout(value: object, uri: str) -> float:

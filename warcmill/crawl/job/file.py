@@ -30,6 +30,7 @@ from typing import Any
 from warcmill.base import disk
 from warcmill.crawl import extract
 from warcmill.crawl.fetch.addresses import Judge, parse_fixed
+from warcmill.crawl.fetch.exchange import WINDOW
 from warcmill.crawl.job import values
 from warcmill.crawl.job.job import Job, Sheets
 from warcmill.crawl.job.values import CONFIGURATION
@@ -37,6 +38,7 @@ from warcmill.crawl.policies import decision, scope
 from warcmill.crawl.policies.quotas import By, Expiry, Quota
 from warcmill.crawl.policies.recrawl import Adaptive, Age, Calendar, Recrawl
 from warcmill.crawl.policies.scope import CrawlScope, Patterns, prefix
+from warcmill.crawl.render import WHICH, RenderSettings
 from warcmill.crawl.uri import canonical
 from warcmill.errors import BadConfig, BadInput, Unavailable
 from warcmill.formats.seeds import SEED_LIST, coding_of
@@ -45,7 +47,8 @@ from warcmill.formats.targets import PageReach
 OBEY = {"obey": True, "ignore": False}
 CONDITIONAL = {word: word for word in ("embeds", "all", "none")}
 SHEET_TABLES = {"fetch": "limits", "retries": "retries", "politeness": "politeness"}
-SHEET_KEYS = ("robots", "nofollow", "conditional", "extractors", "quotas", "recrawl", *SHEET_TABLES)
+SHEET_KEYS = ("robots", "nofollow", "conditional", "extractors", "quotas", "recrawl", "render", *SHEET_TABLES)
+LONGEST_RENDER = 600  # seconds: a page that is open holds a worker
 SHEETS, PREFIXES, SHEET_SEEDS = "settings", "prefixes", "seeds"
 
 
@@ -77,6 +80,8 @@ def read_settings(found: Mapping[str, Any], base: Job, where: str = CONFIGURATIO
         changed["quotas"] = tuple(_quota(one, place) for place, one in values.tables(found, "quotas", where))
     if "recrawl" in found:
         changed["recrawl"] = _recrawl(found, where)
+    if "render" in found:
+        changed["render"] = _render(found, base.render, where)
     return replace(base, **changed)
 
 
@@ -133,6 +138,22 @@ def _recrawl(found: Mapping[str, Any], where: str) -> Recrawl:
     except BadConfig as error:
         raise BadConfig(where, error.why) from error
     raise BadConfig(where, "it takes one rule: age in seconds; or calendar, a text; or some of share, least, most")
+
+
+def _render(found: Mapping[str, Any], base: RenderSettings, where: str) -> RenderSettings:
+    """The pages that are opened in a browser, and what one may take. The sandbox is that of all: there is one
+    browser."""
+    at = f"{where} [render]"
+    table = dict(values.as_table(found["render"], at))
+    if where != CONFIGURATION and "sandbox" in table:
+        raise BadConfig(f"{at} sandbox", f"all pages have one browser; set it in [render] of {CONFIGURATION}")
+    which = values.choice(table, "which", {word: word for word in WHICH}, base.which, at)
+    table.pop("which", None)
+    render = values.table({"render": table}, "render", base, where)
+    for name, least, most in (("width", 1, WINDOW), ("height", 1, WINDOW), ("seconds", 1, LONGEST_RENDER)):
+        if not least <= getattr(render, name) <= most:
+            raise BadConfig(f"{at} {name}", f"is {getattr(render, name)}; it takes a number from {least} to {most:,}")
+    return replace(render, which=which)
 
 
 def _sheet_prefixes(one: Mapping[str, Any], where: str) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from warcmill.crawl.policies.quotas import Expiry, Quota
 from warcmill.crawl.policies.recrawl import Recrawl
 from warcmill.crawl.policies.robots import PRODUCT
 from warcmill.crawl.policies.scope import CrawlScope
+from warcmill.crawl.render import NEVER, RenderSettings
 from warcmill.crawl.uri import Uri
 
 
@@ -111,8 +112,8 @@ class Job:
     `allow_private` are networks of inside addresses that may be reached; with `no_delay` these are crawled without
     waiting. `resolve` are addresses of hosts, `name_servers` addresses and ports of the servers to ask instead of the
     machine's. `conditional` names the URIs that are asked for by what is new: those that pages embed, all, or none.
-    `scope_log`: each link that a policy refuses has a line in scope.log. Without `revisits` each answer is a full
-    record, and nothing is asked for by what is new.
+    `render`: the pages that are opened in a browser. `scope_log`: each link that a policy refuses has a line in
+    scope.log. Without `revisits` each answer is a full record, and nothing is asked for by what is new.
     """
 
     name: str
@@ -143,6 +144,7 @@ class Job:
     policies: tuple[str, ...] = ()
     scope_log: bool = False
     revisits: bool = True
+    render: RenderSettings = field(default_factory=RenderSettings)
     sheets: Sheets = field(default_factory=Sheets)
 
     def of(self, uri: Uri) -> Job:
@@ -158,6 +160,11 @@ class Job:
     def visits_again(self) -> bool:
         """True if some URIs are visited again, each at its time."""
         return any(job.recrawl for job in self._all())
+
+    @property
+    def renders(self) -> bool:
+        """True if some pages are opened in a browser."""
+        return any(job.render.which != NEVER for job in self._all())
 
     @property
     def has_quotas(self) -> bool:
@@ -180,3 +187,11 @@ class Live:
 
     def __init__(self, job: Job) -> None:
         self.job = job
+        self._asked, self._renders = job, job.renders
+
+    @property
+    def renders(self) -> bool:
+        """True if some of its pages are opened in a browser."""
+        if self._asked is not self.job:
+            self._asked, self._renders = self.job, self.job.renders
+        return self._renders

@@ -126,7 +126,7 @@ class Running:
         self.job_log.write(Word.STOPPING)
         if end is End.EMPTY:
             self.job_log.write(Word.EMPTY)
-        self.kit.close()
+        await self.kit.close()
         await self.books.settle()
         self.logs.progress(await self.moment())
         self.logs.event("ENDED", end)
@@ -141,7 +141,7 @@ class Running:
 
     async def abandon(self) -> None:
         """Let go of all files after an error of a disk; the next start repairs the launch."""
-        self.kit.close()
+        await self.kit.close()
         if not self.is_closed:
             await self.books.close()
 

@@ -100,12 +100,15 @@ class BrowserSettings:
     memory: int = 1 << 30
 
 
+NEVER, SEEDS, PAGES = WHICH = ("never", "seeds", "pages")
+
+
 @dataclass(frozen=True, slots=True)
 class RenderSettings:
-    """The pages that a job renders, `which` of never, seeds, pages; and what one may take: `seconds`, `requests`, and
-    `bytes` of answers."""
+    """The pages that a job renders, `which` of WHICH; and what one may take: `seconds`, `requests`, and `bytes` of
+    answers. `width` and `height` are those of its window."""
 
-    which: str = "never"
+    which: str = NEVER
     seconds: float = 30.0
     requests: int = 1_000
     bytes: int = 1 << 28

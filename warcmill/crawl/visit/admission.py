@@ -89,8 +89,11 @@ class Admission:
         self._by, self._policies = live.job, self._policies_of(live.job)
         self._sums: dict[tuple[str, str], Sums] = {}
 
-    async def admit(self, uri: Uri, job: Job) -> Admitted | NotAdmitted:
-        """Judge a leased URI; `job` is the job as it is for it. One that is admitted is under way from now on."""
+    async def admit(self, uri: Uri, job: Job, *, in_turn: bool = True) -> Admitted | NotAdmitted:
+        """Judge a leased URI; `job` is the job as it is for it. One that is admitted is under way from now on.
+
+        `in_turn`: False for a part of a page that is open, whose parts are fetched at once.
+        """
         against = await self._judged(uri, job)
         if against.verdict is Verdict.DEFER:
             return Later(0.0, against.until)
@@ -101,15 +104,21 @@ class Admission:
             return _no_address(addresses)
         manners, address, delay = self._manners, addresses[0], 0.0
         if job.robots:
-            if not self._sites.knows(uri):  # other hosts of the address wait for this one's robots.txt, too
+            if in_turn and not self._sites.knows(uri):  # other hosts of the address wait for this one's robots.txt, too
                 if opens := manners.turn(job.politeness, address):
                     return Later(opens)
                 manners.begin(job.politeness, address)
             site = await self._sites.site(uri)
-            if answer := await self._by_robots(uri, job, site, address):
+            if answer := await self._by_robots(uri, site):
                 return answer
             delay = site.rules.delay
-        if opens := manners.turn(job.politeness, address):
+            if (
+                in_turn
+                and site.is_new
+                and (opens := manners.after(job.politeness, uri.queue, address, None, 0.0, delay))
+            ):
+                return Later(opens)
+        if in_turn and (opens := max(manners.turn(job.politeness, address), manners.rests(uri.queue))):
             return Later(opens)
         manners.begin(job.politeness, address)
         return Admitted(addresses, delay)
@@ -143,19 +152,16 @@ class Admission:
     def _within_quotas(self, uri: Uri) -> Decision | None:
         return quotas.judge(self._live.job.of(uri).quotas, self._sums.get((uri.crawl, uri.key), {}), uri)
 
-    async def _by_robots(self, uri: Uri, job: Job, site: RobotsSite, address: str) -> NotAdmitted | None:
+    async def _by_robots(self, uri: Uri, site: RobotsSite) -> NotAdmitted | None:
         if site.standing is Standing.DEFERRED:
             if not self._sites.is_given_up(site):
                 return Later(site.until, site.until)
             why = f"its robots.txt cannot be had: {site.why}"
             return Refusal(lines.NO_ROBOTS, Decision(Verdict.REJECT, "robots", why))
         verdict = await self._sites.judge(site, uri)
-        if not verdict.allowed:
-            return Refusal(lines.ROBOTS_FORBID, Decision(Verdict.REJECT, "robots", f"robots.txt says {verdict.rule}"))
-        if not site.is_new:
+        if verdict.allowed:
             return None
-        opens = self._manners.after(job.politeness, uri.queue, address, None, 0.0, site.rules.delay)
-        return Later(opens) if opens else None
+        return Refusal(lines.ROBOTS_FORBID, Decision(Verdict.REJECT, "robots", f"robots.txt says {verdict.rule}"))
 
 
 def _no_address(why: Failure) -> Refusal | Failure:
@@ -455,6 +461,15 @@ class Manners:
         if settings.by_address and address:
             self._close(address, until)
         return until
+
+    def rest(self, queue: str, until: float) -> None:
+        """Let a queue rest that was asked without a lease."""
+        self._close(queue, until)
+
+    def rests(self, queue: str) -> float:
+        """Until when a queue rests that was asked without a lease; 0: it does not."""
+        until = self._closed.get(queue, 0.0)
+        return until if until > clock.steady() else 0.0
 
     def _close(self, address: str, until: float) -> None:
         _put(self._closed, address, until)

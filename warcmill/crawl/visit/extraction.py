@@ -23,6 +23,7 @@ from warcmill.crawl.extract.links import TOO_MANY, Link
 from warcmill.crawl.fetch import exchange
 from warcmill.crawl.fetch.answer import HeaderFields
 from warcmill.crawl.fetch.exchange import Exchange
+from warcmill.crawl.fetch.limits import FetchLimits
 from warcmill.crawl.job.job import Job
 from warcmill.crawl.uri import Uri
 
@@ -59,6 +60,12 @@ class Read(NamedTuple):
     links: list[Link]
     notes: tuple[str, ...] = ()
 
+    def joined(self, other: Read) -> Read:
+        """These links, and the others that are not among them."""
+        known = {(link.uri, link.hop) for link in self.links}
+        more = [link for link in other.links if (link.uri, link.hop) not in known]
+        return Read([*self.links, *more], tuple(dict.fromkeys((*self.notes, *other.notes))))
+
 
 class Readers:
     """Reads answers. Processes are started when they are needed; `close` ends them."""
@@ -78,6 +85,14 @@ class Readers:
             return await self.read_small(source, b"", note if note != exchange.TOO_LONG else "")
         del data
         return await self._in_worker(source, lambda: exchange.document(answer, job.limits))
+
+    async def read_page(self, source: LinkSource, data: bytes, limits: FetchLimits) -> Read:
+        """The links of a page as a browser had it, under the limits that one from the wire has."""
+        note = exchange.TOO_LONG if len(data) > limits.decoded else ""
+        data = data[: limits.decoded]
+        if len(data) <= SMALL:
+            return await self.read_small(source, data, note)
+        return await self._in_worker(source, lambda: (data, note))
 
     async def read_small(self, source: LinkSource, data: bytes, note: str = "") -> Read:
         """The links of so few bytes that they are read at once, unless they unpack to many."""

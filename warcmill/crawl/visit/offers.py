@@ -85,6 +85,16 @@ class Offers:
             at += AT_ONCE
         return self.of(page, links[at:])
 
+    def asked_for(self, page: Uri, url: str, hop: str) -> Uri | None:
+        """What the browser of a page asks for; None if the policies do not accept it, or not yet."""
+        uri = self._linked(page, Link(url, hop, "", is_uri=False))
+        return uri if uri and self._accepted(uri) and not uri.not_before else None
+
+    def visited(self, uri: Uri) -> None:
+        """Hear of a URI that was visited without being offered: it counts as one that was."""
+        self._remember(uri)
+        self._traps.taken(uri)
+
     def followed(self, page: Uri, links: Sequence[Link], fields: HeaderFields) -> Sequence[Link]:
         """The links of a page that it does not ask to leave out; the others are refused."""
         found = followed(links, closes(fields, PRODUCT))

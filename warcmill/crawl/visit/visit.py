@@ -1,4 +1,4 @@
-"""One visit of a leased URI, a straight line: admit, fetch, compare, extract, offer, keep.
+"""One visit of a leased URI, a straight line: admit, fetch, compare, render, extract, offer, keep.
 
 Each step takes values and returns one; the first that ends the visit returns its `BookEntry`, which the books keep.
 Whatever goes wrong with a URI ends as a line of its own; an error of the books alone ends the crawl. `Kit` is what
@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Sequence
-from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from warcmill.base import clock
@@ -20,7 +19,7 @@ from warcmill.crawl.extract.links import EMBED, Link
 from warcmill.crawl.fetch import exchange, heartbeat
 from warcmill.crawl.fetch.addresses import Judge, Resolver, read_hosts
 from warcmill.crawl.fetch.answer import HeaderFields, mime_of
-from warcmill.crawl.fetch.exchange import Exchange, as_received, request_of
+from warcmill.crawl.fetch.exchange import Exchange, FetchOptions, RenderOptions, as_received, request_of
 from warcmill.crawl.fetch.http import Fetcher
 from warcmill.crawl.fetch.limits import Failure
 from warcmill.crawl.frontier import Lease
@@ -29,11 +28,13 @@ from warcmill.crawl.logs import lines
 from warcmill.crawl.logs.lines import FaultListener
 from warcmill.crawl.policies.decision import Own
 from warcmill.crawl.uri import Status, Uri
-from warcmill.crawl.visit import history
+from warcmill.crawl.visit import history, rendering
 from warcmill.crawl.visit.admission import Admission, Admitted, Hosts, Later, Manners, NotAdmitted, Refusal, RobotsFiles
 from warcmill.crawl.visit.extraction import LinkSource, Read, Readers
 from warcmill.crawl.visit.history import PastVisit
 from warcmill.crawl.visit.offers import Offers
+from warcmill.crawl.visit.rendering import DOM_FIELDS, Page, Render, Rendering
+from warcmill.crawl.visit.sharing import SharedAnswer
 from warcmill.errors import BadInput, Unavailable, WarcmillError, describe
 from warcmill.formats.logs.crawllog import ASKED_AGAIN, CrawlRecord
 
@@ -47,11 +48,15 @@ class Visit:
         self._job = kit.job.of(lease.uri)
 
     async def run(self) -> None:
-        """Make the visit. Raises only what the books raise."""
+        """Make the visit, unless a browser has asked for the URI meanwhile. Raises only what the books raise."""
+        async with self._kit.rendering.turns.of(self._uri, is_shared=self._is_shared) as shared:
+            if not shared.has_waited or await self._kit.books.holds(self._lease):
+                await self._make(shared)
+
+    async def _make(self, shared: SharedAnswer) -> None:
         self._moves.update(self._uri, Status.DOWNLOADING, tries=self._uri.tries + 1, download_started=clock.steady())
         try:
-            with ExitStack() as spools:  # an answer is read until the books have kept it
-                await self._kit.books.keep(await self._result(spools))
+            await self._kit.books.keep(await self._result(shared))
         except Exception as error:
             if isinstance(error, Unavailable):  # a disk, such as that of the scratch files: no fault of the page
                 self._kit.books.stop(error)
@@ -60,7 +65,7 @@ class Visit:
             trace = describe(error) if isinstance(error, WarcmillError) else traceback.format_exc()
             await self._kit.books.keep(self._broken(trace))
 
-    async def _result(self, spools: ExitStack) -> BookEntry:
+    async def _result(self, shared: SharedAnswer) -> BookEntry:
         """Take the steps in this order. Each returns a value, and may end the visit."""
         uri, kit = self._uri, self._kit
         if uri.uri.startswith("data:"):
@@ -72,27 +77,47 @@ class Visit:
         answer, opens = await self._fetch(admitted, before)
         if isinstance(answer, Failure):
             return self._failed(answer, opens)
-        spools.enter_context(closing(answer))
+        shared.put(answer)  # it can be read until the books have kept it
         compared = history.compare(answer, before)
         if self._job.retries.asks_again(answer.status, uri.tries, answer.retry_after):
             return self._asked_again(answer, compared, opens)
-        links, notes = await self._extract(answer)
+        rendered = await self._render(answer, shared, admitted)
+        links, notes = await self._extract(answer, rendered)
         found = await self._offer(links, answer.fields)
-        records, left = history.records(answer, compared, lines.metadata(uri, links))
-        line = lines.of_answer(uri, answer, (*compared.annotations, *answer.annotations, *notes), self._thread)
+        records, left = history.records(answer, compared, (*lines.metadata(uri, links), *rendered.metadata))
+        records = [*records, *rendered.records(uri, records[0])]
+        notes = (*compared.annotations, *answer.annotations, *notes, *rendered.notes)
+        line = lines.of_answer(uri, answer, notes, self._thread)
+        if rendered.failure:
+            kit.heard.failed(line, f"not rendered: {rendered.failure}")
         cookies = kit.books.jar(uri.crawl).receive(uri.uri, answer.set_cookies, clock.steady())
         again = history.next_visit(self._job, uri, left)
-        return BookEntry(uri, self._lease, records, line, left, found, opens, again, cookies)
+        return BookEntry(
+            uri, self._lease, records, line, left, found, max(opens, rendered.opens), again, cookies,
+            may_recall=self._is_shared and not compared.word, rendered=rendered.page,
+        )  # fmt: skip
 
     async def _fetch(self, admitted: Admitted, before: PastVisit | None) -> tuple[Exchange | Failure, float]:
         """The answer, and when the URI's queue may be asked again."""
         uri, kit, beats = self._uri, self._kit, heartbeat.current()
-        request = request_of(uri.uri, exchange.read(uri.payload, uri.uri), self._headers(before))
+        request = request_of(uri.uri, self._options(), self._headers(before))
         began = beats.now()
         answer = await kit.fetcher.fetch(request, admitted.addresses, self._job.limits)
         address = answer.address if isinstance(answer, Exchange) else admitted.addresses[0]
         took = beats.now() - began
         return answer, kit.manners.after(self._job.politeness, uri.queue, address, answer, took, admitted.delay)
+
+    def _options(self) -> FetchOptions:
+        return exchange.read(self._uri.payload, self._uri.uri)
+
+    @property
+    def _is_shared(self) -> bool:
+        """True if the browser of another page may ask for the same."""
+        try:
+            options = self._options()
+        except BadInput:  # a step of the visit will raise it
+            return False
+        return options.is_plain and (self._kit.live.renders or options.render is not None)
 
     def _headers(self, before: PastVisit | None) -> tuple[tuple[str, str], ...]:
         """Our headers of the request, as a browser would send them; and what asks for new things alone."""
@@ -109,13 +134,24 @@ class Visit:
             *((name, as_received(value)) for name, value in returned),
         )
 
-    async def _extract(self, answer: Exchange) -> Read:
-        """The links of an answer, and notes for the log."""
+    async def _render(self, answer: Exchange, shared: SharedAnswer, admitted: Admitted) -> Render:
+        """Open a page in the browser, if it is one and the job or its URI asks for that."""
+        settings, asked = self._job.render, self._options().render
+        if not (rendering.is_page(answer) and (asked or rendering.is_wanted(settings, self._uri))):
+            return rendering.NOT_RENDERED
+        page = Page(self._uri, self._job, shared, answer, admitted.delay)
+        return await self._kit.rendering.render(page, asked or RenderOptions())
+
+    async def _extract(self, answer: Exchange, rendered: Render) -> Read:
+        """The links of an answer, and those that its scripts have made besides; and notes for the log."""
         self._moves.update(
             self._uri, Status.PARSING, http_status=answer.status, hash=answer.payload_sha1, host_ip=answer.address,
             download_finished=clock.steady(),
         )  # fmt: skip
         read = await self._kit.readers.read(self._uri, answer, self._job)
+        if page := rendered.page:
+            source = LinkSource(page.final_url, 200, DOM_FIELDS, self._job.extractors)
+            read = read.joined(await self._kit.readers.read_page(source, page.dom, self._job.limits))
         self._moves.update(self._uri, Status.PARSED)
         return read
 
@@ -206,15 +242,17 @@ class Kit:
     manners: Manners
     offers: Offers
     heard: FaultListener
-    readers: Readers = field(default_factory=Readers)
+    readers: Readers
+    rendering: Rendering
 
     @property
     def job(self) -> Job:
         """The job as it is now."""
         return self.live.job
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Fetch no more: nothing is under way but what was fetched for others."""
+        await self.rendering.close()
         self.admission.close()
         self.fetcher.close()
         self.readers.close()
@@ -228,4 +266,6 @@ def make_kit(job: Job, books: Books, heard: FaultListener, scratch: Path) -> Kit
     offers, manners = Offers(live, heard, own), Manners(live)
     sites = RobotsFiles(live, books, fetcher, hosts, offers, heard)
     admission = Admission(live, own, books, hosts, sites, manners)
-    return Kit(live, books, fetcher, admission, manners, offers, heard)
+    readers = Readers()
+    renders = Rendering(live, books, fetcher, admission, manners, offers, readers, heard, scratch)
+    return Kit(live, books, fetcher, admission, manners, offers, heard, readers, renders)

@@ -169,9 +169,10 @@ def metadata(answer: Record, fields: Pairs) -> Record:
     return _record("metadata", _capture(answer), FIELDS, Block.of(fields_block(fields)), _concurrent(answer))
 
 
-def resource(capture: Capture, content_type: str, block: Block) -> Record:
-    """A file that came without a protocol's answer around it."""
-    return _record("resource", capture, content_type, block, _ip(capture), block.digest)
+def resource(capture: Capture, content_type: str, block: Block, about: Record | None = None) -> Record:
+    """A file that came without a protocol's answer around it; `about`: the record of the page that it was made of."""
+    more = [*_ip(capture), *(_concurrent(about) if about else ())]
+    return _record("resource", capture, content_type, block, more, block.digest)
 
 
 def dns(capture: Capture, text: str) -> Record:

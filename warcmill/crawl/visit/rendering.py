@@ -1,0 +1,441 @@
+"""Rendering, a step of a visit: a page opens in the browser, and all that this asks for goes through the crawl.
+
+    Rendering     the browser of a launch, and the turns of the hosts that its pages ask
+    _PageAsking   the requests of one page: each is a URI that is judged, then recalled, shared or fetched, and kept
+
+The page itself is answered by what its visit has fetched. What the launch has is answered from its WARC; what it has
+not is fetched as the crawl fetches all, with the browser's own headers, and is an entry in the books without a lease.
+So no URI is fetched twice, neither by two pages nor by page and crawl, and the browser sees what replay will show.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import traceback
+from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+from weakref import WeakValueDictionary
+
+from warcmill.base import clock
+from warcmill.crawl.books.books import BookEntry, Books
+from warcmill.crawl.books.recall import recall
+from warcmill.crawl.extract.links import EMBED, LINK, REDIRECT
+from warcmill.crawl.fetch.answer import HeaderFields
+from warcmill.crawl.fetch.exchange import Exchange, FetchRequest, RenderOptions, as_received
+from warcmill.crawl.fetch.http import Fetcher
+from warcmill.crawl.fetch.limits import Failure
+from warcmill.crawl.job.job import Job, Live
+from warcmill.crawl.logs import lines
+from warcmill.crawl.logs.lines import FaultListener
+from warcmill.crawl.policies.politeness import Politeness
+from warcmill.crawl.render import (
+    PAGES,
+    SEEDS,
+    Answer,
+    BrowserSettings,
+    PageRequest,
+    Refused,
+    RenderedPage,
+    RenderFailed,
+    RenderSettings,
+    Wishes,
+)
+from warcmill.crawl.uri import Uri, canonical
+from warcmill.crawl.visit import history
+from warcmill.crawl.visit.admission import Admission, Admitted, Later, Manners, NotAdmitted, Refusal
+from warcmill.crawl.visit.extraction import Readers
+from warcmill.crawl.visit.offers import Offers
+from warcmill.crawl.visit.sharing import SharedAnswer, Turns
+from warcmill.errors import BadInput, Unavailable, WarcmillError, describe
+from warcmill.formats.warc.records import Block, Capture, Pairs, Record, resource
+
+if TYPE_CHECKING:
+    from warcmill.crawl.render.browser import Browser
+    from warcmill.crawl.render.proxy import Proxy
+
+AT_ONCE = 6  # requests to a host, as browsers have it
+STREAM = 2.0  # seconds that a stream of events is read: it has no end, and nobody waits for more
+LEAST = 1.0  # seconds that a request may take, however late it comes
+STOPPED, REQUESTS, BYTES, NO_BROWSER, SOCKET = "stopped", "requests", "bytes", "noBrowser", "webSocket"
+DOM_TYPE = "text/html; charset=utf-8"
+DOM_FIELDS = HeaderFields([("content-type", DOM_TYPE)])
+Result = RenderedPage | RenderFailed
+_PAGES = frozenset(["text/html", "application/xhtml+xml"])
+# The crawl's own: it names itself, takes what it can record, and has a jar.
+_NOT_SENT = frozenset(["host", "user-agent", "accept-encoding", "cookie", "connection", "content-length"])
+
+
+class Page(NamedTuple):
+    """A page that was fetched, with its answer, the job as it is for it, and the rest that its host asks for."""
+
+    uri: Uri
+    job: Job
+    shared: SharedAnswer
+    answer: Exchange
+    delay: float
+
+
+class Render(NamedTuple):
+    """The page as the browser had it, or why there is none; and when its queue may be asked again."""
+
+    result: Result | None = None
+    opens: float = 0.0
+
+    @property
+    def page(self) -> RenderedPage | None:
+        """The page, if it was rendered."""
+        return self.result if isinstance(self.result, RenderedPage) else None
+
+    @property
+    def failure(self) -> str:
+        """The reason for which it was not, as a sentence; '' without one."""
+        return (self.result.details or self.result.why) if isinstance(self.result, RenderFailed) else ""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The words of the page's line in crawl.log."""
+        if isinstance(self.result, RenderFailed):
+            return (f"render:failed:{self.result.why}",)
+        return tuple(f"render:{note}" for note in self.result.notes) if self.result else ()
+
+    @property
+    def metadata(self) -> Pairs:
+        """The fields of the page's metadata record."""
+        return [("renderScriptValue", self.page.script_value)] if self.page and self.page.script_value else []
+
+    def records(self, uri: Uri, about: Record) -> list[Record]:
+        """The records of the DOM and of the screenshot. Their URIs have a scheme that no page has, so that nobody takes
+        them for captures of it; Browsertrix names screenshots so, too."""
+        if self.page is None:
+            return []
+        date = clock.text(datetime.now(UTC))
+        dom = resource(Capture(f"urn:dom:{uri.uri}", date), DOM_TYPE, Block.of(self.page.dom), about)
+        if self.page.screenshot is None:
+            return [dom]
+        view = Block.of(self.page.screenshot)
+        return [dom, resource(Capture(f"urn:view:{uri.uri}", date), "image/png", view, about)]
+
+
+NOT_RENDERED = Render()
+
+
+def is_page(answer: Exchange) -> bool:
+    """True if an answer is a page that a browser shows."""
+    return answer.mime.lower() in _PAGES and 200 <= answer.status <= 299 and answer.method == "GET"
+
+
+def is_wanted(settings: RenderSettings, uri: Uri) -> bool:
+    """True if a job has a page rendered. Where a seed redirects to counts as the seed."""
+    return settings.which == PAGES or (settings.which == SEEDS and not uri.hops.strip(REDIRECT))
+
+
+class _Asked(NamedTuple):
+    """The slowest answer of a host, by which it rests, and what its robots.txt and the job ask for."""
+
+    answer: Exchange
+    delay: float
+    politeness: Politeness
+
+
+class Rendering:
+    """Renders the pages of a launch. Its browser is started for the first."""
+
+    def __init__(
+        self, live: Live, books: Books, fetcher: Fetcher, admission: Admission, manners: Manners, offers: Offers,
+        readers: Readers, heard: FaultListener, scratch: Path,
+    ) -> None:  # fmt: skip
+        self.live, self.books, self.fetcher, self.admission = live, books, fetcher, admission
+        self.manners, self.offers, self.readers, self.heard, self.scratch = manners, offers, readers, heard, scratch
+        self.turns = Turns()
+        self._hosts: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        self._browser: tuple[Browser, Proxy] | None = None
+
+    async def render(self, page: Page, options: RenderOptions) -> Render:
+        """Open a page, and keep all that it asks for. Raises only what the books raise.
+
+        A visit that is cancelled meanwhile goes on without it: what was fetched is not fetched again.
+        """
+        settings = page.job.render
+        wishes = Wishes(
+            settings.seconds, options.width or settings.width, options.height or settings.height, settings.screenshot,
+            options.script, options.run_at,
+        )  # fmt: skip
+        asking = _PageAsking(self, page)
+        try:
+            result = await asking.until_it_fails(self._open(page.uri.uri, asking, wishes, images=options.images))
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or self.books.stopped:
+                raise
+            task.uncancel()
+            asking.stop()
+            result = RenderFailed(STOPPED, "the crawl was stopped, or takes a checkpoint")
+        await asking.settled()
+        if isinstance(result, RenderedPage):
+            result = result._replace(notes=(*result.notes, *asking.notes))
+        return Render(result, asking.rest())
+
+    def host(self, queue: str) -> asyncio.Semaphore:
+        """The turn of a request at its host."""
+        found = self._hosts.get(queue) or asyncio.Semaphore(AT_ONCE)
+        self._hosts[queue] = found
+        return found
+
+    async def close(self) -> None:
+        """End the browser."""
+        if self._browser is not None:
+            browser, _ = self._browser
+            self._browser = None
+            await browser.close()
+
+    async def _open(self, url: str, asking: _PageAsking, wishes: Wishes, *, images: bool) -> Result:
+        try:
+            browser, proxy = self._running()
+        except ImportError as error:
+            return RenderFailed(NO_BROWSER, f"{error}; pip install 'warcmill[render]'")
+        async with proxy.page(asking.answer, images=images) as port:
+            result = await browser.open(url, port, wishes)
+            asking.note(*port.notes)
+            return result
+
+    def _running(self) -> tuple[Browser, Proxy]:
+        if self._browser is None:
+            from warcmill.crawl.render.browser import Browser  # noqa: PLC0415 of the extra `render`
+            from warcmill.crawl.render.proxy import Proxy, ProxyKeys  # noqa: PLC0415
+
+            job, keys = self.live.job, ProxyKeys()
+            self._browser = (Browser(BrowserSettings(job.user_agent, job.render.sandbox), keys), Proxy(keys))
+        return self._browser
+
+
+class _PageAsking:
+    """The requests of a page that is open. `notes` are words for its line in crawl.log."""
+
+    def __init__(self, kit: Rendering, page: Page) -> None:
+        self._kit, self._page, self._limits = kit, page, page.job.render
+        loop = asyncio.get_running_loop()
+        self._ends = loop.time() + self._limits.seconds
+        self._failed: asyncio.Future[Result] = loop.create_future()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._asked = {page.uri.queue: _Asked(page.answer, page.delay, page.job.politeness)}
+        self._requests = self._bytes = 0
+        self.notes: list[str] = []
+
+    async def until_it_fails(self, opening: Coroutine[None, None, Result]) -> Result:
+        """The result of opening the page, or why it ends before."""
+        work = asyncio.create_task(opening)
+        try:
+            ends: list[asyncio.Future[Result]] = [work, self._failed]
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            return self._failed.result() if self._failed.done() else work.result()
+        finally:
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+
+    async def settled(self) -> None:
+        """Wait until the books have all that was fetched. Raises what they raise."""
+        while self._tasks:
+            await asyncio.gather(*self._tasks)
+
+    def stop(self) -> None:
+        """Fetch no more: what is under way is given up."""
+        for task in self._tasks:
+            task.cancel()
+
+    def rest(self) -> float:
+        """Let the hosts rest that were asked, as their politeness says; return until when that of the page does."""
+        opens = 0.0
+        for queue, (answer, delay, politeness) in self._asked.items():
+            until = self._kit.manners.after(politeness, queue, answer.address, answer, answer.took_ms / 1000, delay)
+            if queue == self._page.uri.queue:
+                opens = until
+            elif until:
+                self._kit.manners.rest(queue, until)
+        return opens
+
+    def note(self, *words: str) -> None:
+        """Note something for the page's line in crawl.log, once."""
+        self.notes += [word for word in dict.fromkeys(words) if word not in self.notes]
+
+    async def answer(self, request: PageRequest) -> Answer | Refused:
+        """Answer a request of the browser."""
+        self._requests += 1
+        if self._requests > self._limits.requests:
+            self._fail(REQUESTS, f"more than {self._limits.requests:,} requests")
+        if self._failed.done():
+            return Refused("the page is given up")
+        if request.is_socket:
+            self.note(SOCKET)
+            return Refused("a WebSocket cannot be recorded")
+        if request.method == "GET" and _canonical(request.url) == self._page.uri.uri:  # its visit has it
+            return _answer(self._page.shared, await self._page.shared.read())
+        uri = self._kit.offers.asked_for(self._page.uri, request.url, LINK if request.is_frame else EMBED)
+        if uri is None:
+            return Refused("it does not belong to the crawl")
+        return await self._get(uri, request) if request.method == "GET" else await self._send(uri, request)
+
+    async def _get(self, uri: Uri, request: PageRequest) -> Answer | Refused:
+        """A GET: what another has under way, what the launch has, or what is fetched now."""
+        turns = self._kit.turns
+        while other := turns.find(uri):
+            if (exchange := await other.read()) or other.why:
+                return _answer(other, exchange)
+            await other.ended()
+        shared = turns.begin(uri)
+        self._begin(uri, request, shared, lambda: turns.end(uri, shared))
+        return _answer(shared, await shared.read())
+
+    async def _send(self, uri: Uri, request: PageRequest) -> Answer | Refused:
+        """A request of another method, which is never shared: what it does it does each time."""
+        body = hashlib.sha256(request.body).hexdigest()
+        uri.key = f"{request.method} {uri.uri} {body[:32]}"  # it is no visit of the URI itself
+        shared = SharedAnswer()
+        self._begin(uri, request, shared, shared.end)
+        return _answer(shared, await shared.read())
+
+    def _begin(self, uri: Uri, request: PageRequest, shared: SharedAnswer, end: Callable[[], None]) -> None:
+        """Ask for something in a task of its own: it goes on when the browser does not wait for it any more."""
+        task = asyncio.create_task(self._ask(uri, request, shared, end))
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        if task.cancelled() or task.exception() is None:
+            self._tasks.discard(task)  # `settled` raises what is left
+        else:
+            self._fail(STOPPED, "the books take nothing more")
+
+    async def _ask(self, uri: Uri, request: PageRequest, shared: SharedAnswer, end: Callable[[], None]) -> None:
+        kit = self._kit
+        try:
+            if request.method == "GET" and (known := await self._recalled(uri)):
+                shared.put(known)
+            else:
+                await self._fetch(uri, request, shared)
+        except Exception as error:
+            if isinstance(error, Unavailable):  # a disk: no fault of the page
+                kit.books.stop(error)
+            if kit.books.stopped:
+                raise
+            trace = describe(error) if isinstance(error, WarcmillError) else traceback.format_exc()
+            shared.why = "a fault; runtime-errors.log names it"
+            kit.heard.broke(lines.of_failure(uri, lines.FAULT), trace)
+        finally:
+            end()
+
+    async def _recalled(self, uri: Uri) -> Exchange | None:
+        """The answer that the launch has of a URI."""
+        place = await self._kit.books.find(uri.crawl, uri.uri)
+        return await asyncio.to_thread(recall, uri.uri, *place, self._kit.scratch) if place else None
+
+    async def _fetch(self, uri: Uri, request: PageRequest, shared: SharedAnswer) -> None:
+        kit, job = self._kit, self._kit.live.job.of(uri)
+        admitted = await kit.admission.admit(uri, job, in_turn=False)
+        if not isinstance(admitted, Admitted):
+            await self._refused(uri, admitted, shared)
+            return
+        async with kit.host(uri.queue):
+            if self._failed.done():
+                return
+            answer = await kit.fetcher.fetch(self._fetch_request(uri, request, job), admitted.addresses, job.limits)
+        if isinstance(answer, Failure):  # the crawl tries it again, if it finds it by itself
+            shared.why = answer.why
+            kit.heard.failed(lines.of_failure(uri, answer.status), answer.why)
+            return
+        shared.put(answer)
+        self._count(uri, _Asked(answer, admitted.delay, job.politeness))
+        await self._keep(uri, job, answer)
+
+    def _fetch_request(self, uri: Uri, request: PageRequest, job: Job) -> FetchRequest:
+        """The request as the crawl sends it: with the browser's headers, and the cookies of both."""
+        is_stream = request.header("accept") == "text/event-stream"
+        left = max(LEAST, self._ends - asyncio.get_running_loop().time())
+        cookies = _cookies(self._kit.books.jar(uri.crawl).header(uri.uri, clock.steady()), request.header("cookie"))
+        headers = [
+            *((name, value) for name, value in request.headers if _is_sent(name.lower())),
+            *([("Cookie", cookies)] if cookies else []),
+        ]
+        return FetchRequest(
+            uri.uri, request.method, tuple((name, as_received(value)) for name, value in headers), request.body,
+            min(STREAM if is_stream else left, job.limits.total),
+        )  # fmt: skip
+
+    def _count(self, uri: Uri, asked: _Asked) -> None:
+        """Count an answer for the limits of the page, and for the rest of its host."""
+        before = self._asked.get(uri.queue)
+        if before is None or before.answer.took_ms < asked.answer.took_ms:
+            self._asked[uri.queue] = asked
+        self._bytes += asked.answer.payload_length
+        if self._bytes > self._limits.bytes:
+            self._fail(BYTES, f"more than {self._limits.bytes:,} bytes of answers")
+
+    async def _keep(self, uri: Uri, job: Job, answer: Exchange) -> None:
+        """Take the links of an answer, and keep it, as a visit does."""
+        kit = self._kit
+        links, notes = await kit.readers.read(uri, answer, job)
+        followed = kit.offers.followed(uri, links, answer.fields) if job.nofollow else links
+        found = await kit.offers.of_many(uri, followed, kit.books.frontier)
+        records, left = history.records(answer, history.compare(answer, None), lines.metadata(uri, links))
+        lines.visited(kit.books.frontier.transitions, uri, answer.status, failed=False, digest=answer.payload_sha1)
+        line = lines.of_answer(uri, answer, (*answer.annotations, *notes))
+        cookies = kit.books.jar(uri.crawl).receive(uri.uri, answer.set_cookies, clock.steady())
+        is_get = answer.method == "GET"
+        await kit.books.keep(
+            BookEntry(uri, None, records, line, left if is_get else b"", found, cookies=cookies, may_recall=is_get)
+        )
+        kit.offers.visited(uri)
+
+    async def _refused(self, uri: Uri, answer: NotAdmitted, shared: SharedAnswer) -> None:
+        """Log what may not be fetched, once, as the crawl does for what it has found by itself."""
+        kit = self._kit
+        match answer:
+            case Later():
+                shared.why = "not now"
+            case Failure(status, why):
+                shared.why = why
+                kit.heard.failed(lines.of_failure(uri, status), why)
+            case Refusal(status, against):
+                shared.why = f"{against.policy}: {against.why}"
+                seen = (await kit.books.frontier.list(uri.crawl, keys=[uri.key])).uris
+                if any(one.http_status == status for one in seen):
+                    return
+                kit.offers.refused.add(uri.uri, against)
+                lines.visited(kit.books.frontier.transitions, uri, status, failed=True)
+                line = lines.of_failure(uri, status, annotations=lines.words(against) if status in lines.NAMED else ())
+                kit.heard.failed(line, shared.why)
+                await kit.books.keep(BookEntry(uri, None, (), line))
+
+    def _fail(self, why: str, details: str) -> None:
+        if not self._failed.done():
+            self._failed.set_result(RenderFailed(why, details))
+
+
+def _canonical(url: str) -> str:
+    try:
+        return canonical(url)
+    except BadInput:
+        return ""
+
+
+def _answer(shared: SharedAnswer, exchange: Exchange | None) -> Answer | Refused:
+    """The answer as the browser gets it."""
+    if exchange is None:
+        return Refused(shared.why or "it was not fetched")
+    return Answer(exchange.status, "", tuple(exchange.fields.pairs), exchange.payload(), shared.leave)
+
+
+def _is_sent(name: str) -> bool:
+    """True for a header of the browser that the server gets: not its name, which is the crawler's."""
+    return name not in _NOT_SENT and not name.startswith("sec-ch-ua")
+
+
+def _cookies(ours: str, browsers: str) -> str:
+    """The cookies of the crawl's jar and of the browser, whose scripts may have set newer ones."""
+    found = {}
+    for pair in f"{ours}; {browsers}".split("; "):
+        if pair:
+            found[pair.partition("=")[0]] = pair
+    return "; ".join(found.values())
