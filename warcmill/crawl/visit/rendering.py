@@ -128,7 +128,7 @@ def is_page(answer: Exchange) -> bool:
 
 
 def is_wanted(settings: RenderSettings, uri: Uri) -> bool:
-    """True if a job has a page rendered. Where a seed redirects to counts as the seed."""
+    """True if a job has a page rendered. The place that a seed redirects to counts as the seed."""
     return settings.which == PAGES or (settings.which == SEEDS and not uri.hops.strip(REDIRECT))
 
 

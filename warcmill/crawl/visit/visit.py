@@ -27,6 +27,7 @@ from warcmill.crawl.job.job import Job, Live
 from warcmill.crawl.logs import lines
 from warcmill.crawl.logs.lines import FaultListener
 from warcmill.crawl.policies.decision import Own
+from warcmill.crawl.render import NEVER
 from warcmill.crawl.uri import Status, Uri
 from warcmill.crawl.visit import history, rendering
 from warcmill.crawl.visit.admission import Admission, Admitted, Hosts, Later, Manners, NotAdmitted, Refusal, RobotsFiles
@@ -137,6 +138,8 @@ class Visit:
     async def _render(self, answer: Exchange, shared: SharedAnswer, admitted: Admitted) -> Render:
         """Open a page in the browser, if it is one and the job or its URI asks for that."""
         settings, asked = self._job.render, self._options().render
+        if not asked and settings.which == NEVER:
+            return rendering.NOT_RENDERED
         if not (rendering.is_page(answer) and (asked or rendering.is_wanted(settings, self._uri))):
             return rendering.NOT_RENDERED
         page = Page(self._uri, self._job, shared, answer, admitted.delay)
