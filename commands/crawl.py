@@ -12,6 +12,7 @@ from commands.console.show import out
 from tasks.config import folders
 from warcmill.crawl.fetch import addresses
 from warcmill.crawl.fetch.addresses import Judge
+from warcmill.crawl.render import WHICH
 from warcmill.crawl.uri import canonical
 from warcmill.errors import BadConfig, BadInput
 from warcmill.formats.feed import TargetScope
@@ -24,6 +25,7 @@ examples:
   warcmill crawl https://www.example.org/news/ --limit 500 --job news
   warcmill crawl https://example.org/ --scope subdomains --hops 5
   warcmill crawl https://example.org/report.html --scope page
+  warcmill crawl https://example.org/app/ --render pages
   warcmill crawl http://intranet.example/ --allow-private 10.20.0.0/16 --no-delay
   warcmill crawl https://www.example.org/ --config crawl.toml --no-line
 
@@ -63,6 +65,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--hops", type=_whole, metavar="NUMBER", help="at most so many links from a URL (default: 20)")
     parser.add_argument("--limit", type=_whole, metavar="NUMBER", help="at most so many documents (default: no limit)")
+    parser.add_argument(
+        "--render", choices=WHICH, metavar="WHICH",
+        help=f"open these pages in a browser: {', '.join(WHICH)} (default: never)",
+    )  # fmt: skip
     parser.add_argument("--job", type=_job, metavar="NAME", help="its name (default: the first URL's host)")
     parser.add_argument("--config", type=Path, metavar="FILE", help="a crawl.toml with further settings")
     parser.add_argument("--no-line", action="store_true", help="only crawl: 'warcmill scan' does the rest later")

@@ -128,6 +128,8 @@ def _settings(args: argparse.Namespace) -> dict[str, Any]:
     settings |= {key: value for key, value in given.items() if value}
     if args.hops is not None:
         settings["hops"] = args.hops
+    if args.render is not None:
+        settings["render"] = {**settings.get("render", {}), "which": args.render}
     if args.limit is not None:
         settings["limits"] = {**settings.get("limits", {}), "documents": args.limit}
     return settings

@@ -29,7 +29,6 @@ from warcmill.crawl.launch.job_log import JobLog
 from warcmill.crawl.launch.launch import open_launch
 from warcmill.crawl.launch.repair import put_in_order
 from warcmill.crawl.launch.session import Session
-from warcmill.crawl.render import BrowserSettings
 from warcmill.errors import Unavailable, WarcmillError, describe
 from warcmill.layout import OutputLayout
 from warcmill.model import Launch
@@ -45,10 +44,6 @@ async def crawl(
     with folders.held(places.state(name)) as held:
         job = file.read(places.job(name), name)
         job = replace(job, allow_private=(*job.allow_private, *allow_private))
-        if job.renders:
-            from warcmill.crawl.render import browser  # noqa: PLC0415 most crawls render nothing
-
-            browser.check(BrowserSettings(sandbox=job.render.sandbox))
         with _named_in_job_log(places, name) as launches:
             await put_in_order(places, name)
             checkpoints = places.job(name) / folders.CHECKPOINTS

@@ -38,7 +38,7 @@ from warcmill.crawl.policies import decision, scope
 from warcmill.crawl.policies.quotas import By, Expiry, Quota
 from warcmill.crawl.policies.recrawl import Adaptive, Age, Calendar, Recrawl
 from warcmill.crawl.policies.scope import CrawlScope, Patterns, prefix
-from warcmill.crawl.render import WHICH, RenderSettings
+from warcmill.crawl.render import WHICH, BrowserSettings, RenderSettings
 from warcmill.crawl.uri import canonical
 from warcmill.errors import BadConfig, BadInput, Unavailable
 from warcmill.formats.seeds import SEED_LIST, coding_of
@@ -220,8 +220,9 @@ def parse(files: Mapping[str, bytes], name: str) -> Job:
         **numbers,
     )
     job = read_settings(found, job)
+    job = replace(job, sheets=sheets(found, job))
     _check(job)
-    return replace(job, sheets=sheets(found, job))
+    return job
 
 
 def _check(job: Job) -> None:
@@ -229,6 +230,10 @@ def _check(job: Job) -> None:
     Judge(job.allow_private)
     Patterns(job.patterns)
     decision.load(job.policies)
+    if job.renders:
+        from warcmill.crawl.render import browser  # noqa: PLC0415 of an extra, and most jobs render nothing
+
+        browser.check(BrowserSettings(sandbox=job.render.sandbox))
 
 
 def _toml(data: bytes) -> dict[str, Any]:
