@@ -386,7 +386,8 @@ class _PageAsking:
         await kit.books.keep(
             BookEntry(uri, None, records, line, left if is_get else b"", found, cookies=cookies, may_recall=is_get)
         )
-        kit.offers.visited(uri)
+        if is_get:
+            kit.offers.visited(uri)
 
     async def _refused(self, uri: Uri, answer: NotAdmitted, shared: SharedAnswer) -> None:
         """Log what may not be fetched, once, as the crawl does for what it has found by itself."""

@@ -24,33 +24,37 @@ class SharedAnswer:
         self.has_waited, self.why = has_waited, ""
         self._exchange: Exchange | None = None
         self._is_there, self._ended = asyncio.Event(), asyncio.Event()
-        self._readers = 0
+        self._users = 1  # its owner, and who waits for it or reads it
 
     def put(self, exchange: Exchange) -> None:
         """Give it to all who wait for it. It is closed when its owner and the last of them have left it."""
-        self._exchange, self._readers = exchange, 1
+        self._exchange = exchange
         self._is_there.set()
 
     async def read(self) -> Exchange | None:
         """Wait for the answer: who gets one must `leave` it. None: it has ended without one, or is closed already."""
-        await self._is_there.wait()
-        if self._exchange is not None:
-            self._readers += 1
+        self._users += 1
+        try:
+            await self._is_there.wait()
+        except asyncio.CancelledError:
+            self.leave()
+            raise
+        if self._exchange is None:
+            self._users -= 1
         return self._exchange
 
     def leave(self) -> None:
         """Read it no more."""
-        self._readers -= 1
-        if self._exchange is not None and not self._readers:
+        self._users -= 1
+        if self._exchange is not None and not self._users:
             self._exchange.close()
             self._exchange = None
 
     def end(self) -> None:
         """Its owner has nothing more to do with it: the books have it, or it will not come."""
-        if self._exchange is not None:
-            self.leave()
         self._is_there.set()
         self._ended.set()
+        self.leave()
 
     async def ended(self) -> None:
         """Wait until its owner has nothing more to do with it."""

@@ -1,0 +1,300 @@
+"""Pages that are rendered: each request judged, answered once, kept. The browser is a plain client of the real proxy."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import crawled
+import pytest
+from plain_browser import Asks, PlainBrowser
+from several_hosts import Page, Web, page, serve
+from warcio.archiveiterator import ArchiveIterator
+
+from warcmill.crawl.books.books import BookEntry, Kept
+from warcmill.crawl.fetch.exchange import FetchOptions, RenderOptions
+from warcmill.crawl.fetch.exchange import read as read_fetch
+from warcmill.crawl.job.job import Job
+from warcmill.crawl.launch.launch import open_launch
+from warcmill.crawl.policies.politeness import Politeness
+from warcmill.crawl.render import RenderedPage, RenderFailed, RenderSettings
+from warcmill.crawl.uri import make
+from warcmill.errors import BadInput
+
+PAGES = RenderSettings(which="pages", sandbox=False)
+HOST = "a.example"
+
+
+class CountedWeb(dict[tuple[str, str], Page]):
+    """A web that counts what it is asked for; robots.txt and what it has not, too."""
+
+    def __init__(self, pages: Web) -> None:
+        super().__init__(pages)
+        self.asked: Counter[str] = Counter()
+
+    def get(self, key: tuple[str, str], default: Any = None) -> Any:  # type: ignore[override]
+        self.asked["".join(key)] += 1
+        return super().get(key, default)
+
+
+def web(*paths: str, **pages: Page) -> CountedWeb:
+    """A seed that links to nothing, and these paths with a byte each."""
+    made = {(HOST, path): Page(path.encode(), "text/plain") for path in paths}
+    return CountedWeb({(HOST, "/"): page([]), **made, **{(HOST, path): one for path, one in pages.items()}})
+
+
+def job(port: int, **more: Any) -> Job:
+    resolve = dict.fromkeys((HOST, "b.example", "inside.example"), ("127.0.0.1",))
+    return replace(crawled.job(port, HOST, render=PAGES), **{"resolve": resolve, **more})
+
+
+def crawl(folder: Path, site: CountedWeb, browser: PlainBrowser, **more: Any) -> int:
+    """Crawl a web with this browser; return its port."""
+    with serve(site) as port:
+        crawled.crawl(folder, job(port, **more), browser.use)
+    return port
+
+
+def asked_once(site: CountedWeb, folder: Path) -> None:
+    """The site's own counts and the WARCs name the same requests, each once."""
+    stored = Counter(
+        crawled.plain(uri).removeprefix("http://") for kind, uri in crawled.records(crawled.warcs(folder))
+        if kind in ("response", "revisit")
+    )  # fmt: skip
+    assert site.asked == stored
+    assert set(site.asked.values()) == {1}
+    assert crawled.unbalanced(folder) == []
+
+
+def notes(folder: Path, path: str = "/") -> tuple[str, ...]:
+    return next(line.annotations for line in crawled.lines(folder) if crawled.plain(line.uri) == f"http://{HOST}{path}")
+
+
+def test_the_page_is_asked_for_once_and_all_that_it_asks_for_is_recorded(tmp_path: Path) -> None:
+    site = web("/a.css", "/b.js", **{"/": page(["/next"], "/a.css"), "/next": page([], "/b.js")})
+    browser = PlainBrowser({"/": ["/a.css", ["/b.js", "/data"]], "/next": ["/a.css", "/b.js"]})
+    crawl(tmp_path, site, browser)
+    asked_once(site, tmp_path)
+    assert site.asked.keys() == {f"{HOST}{path}" for path in ("/", "/robots.txt", "/a.css", "/b.js", "/data", "/next")}
+    bodies = {(crawled.plain(url), body) for url, _, body in browser.seen if url.endswith(".css")}
+    assert bodies == {(f"http://{HOST}/a.css", b"/a.css")}
+    hops = {crawled.plain(line.uri): line.hops for line in crawled.lines(tmp_path)}
+    assert hops[f"http://{HOST}/data"] == "E"
+    assert browser.closed == 1
+
+
+def test_what_the_crawl_fetched_before_is_answered_from_its_warc(tmp_path: Path) -> None:
+    """The picture is fetched by the crawl, before the second page asks for it; a redirect is one in the browser too."""
+    site = web("/i.png", "/new", **{"/": page(["/2"], "/i.png", "/old"), "/2": page([])})
+    site[HOST, "/old"] = Page(b"/new", status=301)
+    browser = PlainBrowser({"/2": ["/i.png", "/old", "/new"]})
+    crawl(tmp_path, site, browser)
+    asked_once(site, tmp_path)
+    seen = {crawled.plain(url).removeprefix(f"http://{HOST}"): (status, body) for url, status, body in browser.seen}
+    assert seen["/i.png"] == (200, b"/i.png")
+    assert seen["/old"] == (301, b"")
+    assert seen["/new"] == (200, b"/new")
+
+
+def test_two_that_want_one_thing_at_one_time_share_one_fetch(tmp_path: Path) -> None:
+    site = web("/shared", **{"/": page(["/1", "/2", "/3"]), **{f"/{n}": page([], "/shared") for n in (1, 2, 3)}})
+    steps = {f"/{n}": [["/shared"] * 5, "/shared"] for n in (1, 2, 3)}
+    browser = PlainBrowser(steps)
+    crawl(tmp_path, site, browser, politeness=Politeness(0.0, 0.0, 0.0, 0.0, at_once=10))
+    asked_once(site, tmp_path)
+    assert [body for url, _, body in browser.seen if url.endswith("/shared")] == [b"/shared"] * 18
+
+
+def test_pages_that_have_each_other_in_frames_wait_for_nobody(tmp_path: Path) -> None:
+    site = web(**{"/": page(["/1", "/2"]), "/1": page([]), "/2": page([])})
+    frame = (("Sec-Fetch-Dest", "iframe"),)
+    browser = PlainBrowser({"/1": [Asks("/2", headers=frame)], "/2": [Asks("/1", headers=frame)]})
+    crawl(tmp_path, site, browser, politeness=Politeness(0.0, 0.0, 0.0, 0.0, at_once=10))
+    asked_once(site, tmp_path)
+
+
+def test_a_frame_is_a_link_and_all_else_an_embed(tmp_path: Path) -> None:
+    site = web("/frame")
+    site["b.example", "/far"] = Page(b"far", "text/plain")
+    with serve(site) as port:
+        far = f"http://b.example:{port}/far"
+        frame = (("Sec-Fetch-Dest", "iframe"),)
+        browser = PlainBrowser({"/": [Asks("/frame", headers=frame), Asks(far, headers=frame), far]})
+        crawled.crawl(tmp_path, job(port), browser.use)
+    hops = {crawled.plain(line.uri): line.hops for line in crawled.lines(tmp_path)}
+    assert hops[f"http://{HOST}/frame"] == "L"
+    assert hops["http://b.example/far"] == "E"
+    assert [status for url, status, _ in browser.seen if url == far] == [204, 200]  # no link of the site's leads there
+
+
+def test_what_may_not_be_fetched_is_refused_and_logged_once(tmp_path: Path) -> None:
+    site = web(**{"/": page(["/2"]), "/2": page([])})
+    site[HOST, "/robots.txt"] = Page(b"User-agent: *\nDisallow: /private", "text/plain")
+    with serve(site) as port:
+        steps = ["/private/x", f"http://10.1.2.3:{port}/", "/bad extension.zip".replace(" ", ""), "/private/x"]
+        browser = PlainBrowser({"/": steps, "/2": steps})
+        crawled.crawl(tmp_path, job(port, extensions=("zip",)), browser.use)
+    assert site.asked.keys() == {f"{HOST}{path}" for path in ("/", "/2", "/robots.txt")}
+    assert {status for url, status, _ in browser.seen if url.rpartition("/")[2] in ("x", "", "badextension.zip")
+            and url not in browser.opened} == {403}  # fmt: skip
+    counts = Counter(
+        (crawled.plain(line.uri), line.status) for line in crawled.lines(tmp_path) if (line.status or 0) < 0
+    )
+    assert counts == {(f"http://{HOST}/private/x", -9998): 1, ("http://10.1.2.3/", -5002): 1}
+
+
+def test_a_request_with_a_body_is_recorded_each_time_and_is_no_visit_of_its_uri(tmp_path: Path) -> None:
+    site = web("/form", **{"/": page(["/form"])})
+    browser = PlainBrowser({"/": [Asks("/form", "POST", b"q=1"), Asks("/form", "POST", b"q=1")]})
+    crawl(tmp_path, site, browser)
+    statuses = [line.status for line in crawled.lines(tmp_path) if line.uri.endswith("/form")]
+    assert statuses == [501, 501, 200]  # this server knows no POST
+    requests = []
+    for path in crawled.warcs(tmp_path):
+        with path.open("rb") as stream:
+            requests += [
+                (record.http_headers.protocol, record.content_stream().read()) for record in ArchiveIterator(stream)
+                if record.rec_type == "request" and record.rec_headers.get_header("WARC-Target-URI").endswith("/form")
+            ]  # fmt: skip
+    assert sorted(requests) == [("GET", b""), ("POST", b"q=1"), ("POST", b"q=1")]
+
+
+def test_a_socket_is_refused_and_noted(tmp_path: Path) -> None:
+    site = web()
+    upgrade = (("Connection", "Upgrade"), ("Upgrade", "websocket"))
+    browser = PlainBrowser({"/": [Asks("/socket", headers=upgrade)]})
+    crawl(tmp_path, site, browser)
+    assert notes(tmp_path) == ("render:webSocket",)
+    assert f"{HOST}/socket" not in site.asked
+
+
+@pytest.mark.parametrize(
+    ("limits", "why"), [({"requests": 3}, "requests"), ({"bytes": 100}, "bytes")], ids=["requests", "bytes"]
+)
+def test_a_page_that_takes_too_much_is_given_up_and_its_plain_links_count(
+    tmp_path: Path, limits: dict[str, int], why: str
+) -> None:
+    site = web(*(f"/{n}{'x' * 40}" for n in range(9)), **{"/": page(["/next"]), "/next": Page(b"", "text/plain")})
+    browser = PlainBrowser({"/": [f"/{n}{'x' * 40}" for n in range(9)]})
+    crawl(tmp_path, site, browser, render=replace(PAGES, **limits))
+    assert notes(tmp_path) == (f"render:failed:{why}",)
+    assert f"{HOST}/next" in site.asked
+    assert len(site.asked) < 8
+    asked_once(site, tmp_path)
+    assert not [uri for kind, uri in crawled.records(crawled.warcs(tmp_path)) if kind == "resource"]
+    errors = (tmp_path / "output/logs/news" / crawled.LAUNCH.id / "nonfatal-errors.log").read_text()
+    assert "not rendered: more than" in errors
+
+
+def test_a_render_that_fails_costs_the_render_alone(tmp_path: Path) -> None:
+    site = web("/a", **{"/": page(["/a"])})
+    browser = PlainBrowser(result=RenderFailed("crashed"))
+    crawl(tmp_path, site, browser)
+    assert notes(tmp_path) == ("render:failed:crashed",)
+    asked_once(site, tmp_path)
+
+
+def test_the_dom_and_the_picture_are_records_that_are_no_captures_and_its_links_count(tmp_path: Path) -> None:
+    site = web("/by-script", **{"/": page([])})
+    browser = PlainBrowser(dom=b'<title>then</title><a href="/by-script">x</a>')
+    port = crawl(tmp_path, site, browser, render=replace(PAGES, screenshot=True))
+    asked_once(site, tmp_path)
+    assert f"{HOST}/by-script" in site.asked
+    found = [uri for kind, uri in crawled.records(crawled.warcs(tmp_path)) if kind == "resource"]
+    assert found == [f"urn:dom:http://{HOST}:{port}/", f"urn:view:http://{HOST}:{port}/"]
+    text = crawled.metadata(crawled.warcs(tmp_path)[0])[f"http://{HOST}:{port}/"]
+    assert f"outlink: http://{HOST}:{port}/by-script L" in text
+
+
+@pytest.mark.parametrize(("which", "rendered"), [("never", set()), ("seeds", {"/new"}), ("pages", {"/new", "/a"})])
+def test_which_pages_are_rendered(tmp_path: Path, which: str, rendered: set[str]) -> None:
+    """A seed that redirects, a page that it links to, a picture, a page that is not there."""
+    site = web("/t", **{"/new": page(["/a", "/t", "/none"]), "/a": page([])})
+    site[HOST, "/"] = Page(b"/new", status=301)
+    browser = PlainBrowser()
+    crawl(tmp_path, site, browser, render=replace(PAGES, which=which))
+    assert {"/" + url.split("/", 3)[3] for url in browser.opened} == rendered
+
+
+def test_a_uri_may_ask_for_it_with_a_script_whose_value_goes_to_who_hears(tmp_path: Path) -> None:
+    """`fetch.render` in the payload of a URI of a job that renders nothing by itself."""
+    site = web("/plain.png", **{"/studio": page([])})
+    browser = PlainBrowser({"/studio": [Asks("/plain.png", headers=(("Sec-Fetch-Dest", "image"),))]})
+    heard: dict[str, RenderedPage | None] = {}
+
+    async def scenario(port: int) -> None:
+        running = await open_launch(crawled.places(tmp_path), job(port, render=RenderSettings()), crawled.LAUNCH)
+        browser.use(running)
+        hear = running.books.hear
+
+        def also(entry: BookEntry, kept: Kept) -> None:
+            heard[crawled.plain(entry.uri.uri)] = entry.rendered
+            hear(entry, kept)
+
+        running.books.hear = also
+        options = '{"script": "1 + 1", "run_at": "start", "width": 320, "height": 200, "images": false}'
+        uri = make(f"http://{HOST}:{port}/studio", payload='{"fetch": {"render": %s}}' % options)  # noqa: UP031 braces
+        await running.books.frontier.offer([uri])
+        await running.close(await running.crawl())
+
+    with serve(site) as port:
+        asyncio.run(scenario(port))
+    (wishes,) = browser.opened.values()
+    assert (wishes.script, wishes.run_at, wishes.width, wishes.height) == ("1 + 1", "start", 320, 200)
+    rendered = heard.pop(f"http://{HOST}/studio")
+    assert rendered == RenderedPage(b"<p>done</p>", f"http://{HOST}:{port}/studio", None, "1 + 1", ("noImages",))
+    assert set(heard.values()) == {None}
+    assert f"{HOST}/plain.png" not in site.asked
+    assert "renderScriptValue: 1 + 1" in crawled.metadata(crawled.warcs(tmp_path)[0])[f"http://{HOST}:{port}/studio"]
+
+
+@pytest.mark.parametrize(
+    "render",
+    ['"yes"', '{"scripts": ""}', '{"script": 1}', '{"run_at": "then"}', '{"width": -1}', '{"height": 1e9}',
+     '{"images": 1}', '{"width": true}'],
+)  # fmt: skip
+def test_options_that_make_no_sense_are_refused_by_name(render: str) -> None:
+    with pytest.raises(BadInput, match="render"):
+        read_fetch('{"fetch": {"render": %s}}' % render)  # noqa: UP031 braces
+    assert read_fetch('{"fetch": {"render": true}}') == FetchOptions(render=RenderOptions())
+    assert read_fetch('{"fetch": {"render": false}}') == FetchOptions()
+
+
+def test_a_visit_that_is_given_back_goes_on_without_its_render(tmp_path: Path) -> None:
+    """The crawl is stopped at once while a page is open: nothing of it is fetched again by the next launch."""
+    site = web("/a")
+    browser = PlainBrowser({"/": ["/a"]})
+
+    async def scenario(port: int) -> None:
+        browser.hold = asyncio.Event()
+        running = await open_launch(crawled.places(tmp_path), job(port), crawled.LAUNCH)
+        browser.use(running)
+        crawl = asyncio.create_task(running.crawl())
+        while not browser.seen[1:]:
+            await asyncio.sleep(0.01)
+        running.spider.hurry()
+        await running.close(await crawl)
+
+    with serve(site) as port:
+        asyncio.run(scenario(port))
+    assert notes(tmp_path) == ("render:failed:stopped",)
+    asked_once(site, tmp_path)
+
+
+def test_the_host_of_a_page_rests_once_it_has_all_its_parts(tmp_path: Path) -> None:
+    """Parts are asked for at once; the next page waits for its host, and a page on another host that was asked too."""
+    site = web("/a", "/b", **{"/": page(["/2"]), "/2": page([])})
+    browser = PlainBrowser({"/": ["/a", "/b"]})
+    polite = Politeness(0.0, 0.6, 0.6, 0.0)
+    crawl(tmp_path, site, browser, politeness=polite, no_delay=False, robots=False)
+    times = {crawled.plain(line.uri): _began(line.fetched) for line in crawled.lines(tmp_path) if line.fetched}
+    first, a, b, second = (times[f"http://{HOST}{path}"] for path in ("/", "/a", "/b", "/2"))
+    assert b - first < 0.5
+    assert second - max(a, b) >= 0.6
+
+
+def _began(text: str) -> float:
+    return float(text[:14]) + float(text[14:17]) / 1000
