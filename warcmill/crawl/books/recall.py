@@ -1,7 +1,7 @@
-"""Recall: an answer that the launch has recorded, read from its WARC for a browser that asks for it too. Reads only.
+"""Recall: a recorded answer, read from a WARC of the launch. Stands alone: it reads what `files` writes. Reads only.
 
-The block of the record is the answer as its server sent it, so it is read as it was when it came. A long one is in a
-scratch file again.
+A browser that asks for what the launch has gets it so. The block of the record is the answer as its server sent it,
+so it is read as it was when it came. A long one is in a scratch file again.
 """
 
 from __future__ import annotations

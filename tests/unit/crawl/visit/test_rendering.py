@@ -1,4 +1,4 @@
-"""Pages that are rendered: each request judged, answered once, kept. The browser is a plain client of the real proxy."""
+"""Pages that are rendered: each request is judged, answered once and kept. The browser is a plain client."""
 
 from __future__ import annotations
 
