@@ -1,4 +1,4 @@
-"""Recall: a recorded answer, read from a WARC of the launch. Stands alone: it reads what `files` writes. Reads only.
+"""Recall reads a recorded answer from a WARC of the launch; it stands alone, as the reader of what `files` writes.
 
 A browser that asks for what the launch has gets it so. The block of the record is the answer as its server sent it,
 so it is read as it was when it came. A long one is in a scratch file again.

@@ -86,7 +86,7 @@ class Offers:
         return self.of(page, links[at:])
 
     def asked_for(self, page: Uri, url: str, hop: str) -> Uri | None:
-        """What the browser of a page asks for; None if the policies do not accept it, or not yet."""
+        """The URI that the browser of a page asks for; None if the policies do not accept it, or not yet."""
         uri = self._linked(page, Link(url, hop, "", is_uri=False))
         return uri if uri and self._accepted(uri) and not uri.not_before else None
 

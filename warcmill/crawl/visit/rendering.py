@@ -3,8 +3,8 @@
     Rendering     the browser of a launch, and the turns of the hosts that its pages ask
     _PageAsking   the requests of one page: each is a URI that is judged, then recalled, shared or fetched, and kept
 
-The page itself is answered by what its visit has fetched. What the launch has is answered from its WARC; what it has
-not is fetched as the crawl fetches all, with the browser's own headers, and is an entry in the books without a lease.
+The page itself is answered by what its visit has fetched, and all that the launch has from its WARC. The rest is
+fetched as the crawl fetches all, with the browser's own headers, and is an entry in the books without a lease.
 So no URI is fetched twice, neither by two pages nor by page and crawl, and the browser sees what replay will show.
 """
 
@@ -68,7 +68,7 @@ _PAGES = frozenset(["text/html", "application/xhtml+xml"])
 _NOT_SENT = frozenset(["host", "user-agent", "accept-encoding", "cookie", "connection", "content-length"])
 
 
-class Page(NamedTuple):
+class FetchedPage(NamedTuple):
     """A page that was fetched, with its answer, the job as it is for it, and the rest that its host asks for."""
 
     uri: Uri
@@ -153,7 +153,7 @@ class Rendering:
         self._hosts: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self._browser: tuple[Browser, Proxy] | None = None
 
-    async def render(self, page: Page, options: RenderOptions) -> Render:
+    async def render(self, page: FetchedPage, options: RenderOptions) -> Render:
         """Open a page, and keep all that it asks for. Raises only what the books raise.
 
         A visit that is cancelled meanwhile goes on without it: what was fetched is not fetched again.
@@ -214,7 +214,7 @@ class Rendering:
 class _PageAsking:
     """The requests of a page that is open. `notes` are words for its line in crawl.log."""
 
-    def __init__(self, kit: Rendering, page: Page) -> None:
+    def __init__(self, kit: Rendering, page: FetchedPage) -> None:
         self._kit, self._page, self._limits = kit, page, page.job.render
         loop = asyncio.get_running_loop()
         self._ends = loop.time() + self._limits.seconds

@@ -34,7 +34,7 @@ from warcmill.crawl.visit.admission import Admission, Admitted, Hosts, Later, Ma
 from warcmill.crawl.visit.extraction import LinkSource, Read, Readers
 from warcmill.crawl.visit.history import PastVisit
 from warcmill.crawl.visit.offers import Offers
-from warcmill.crawl.visit.rendering import DOM_FIELDS, Page, Render, Rendering
+from warcmill.crawl.visit.rendering import DOM_FIELDS, FetchedPage, Render, Rendering
 from warcmill.crawl.visit.sharing import SharedAnswer
 from warcmill.errors import BadInput, Unavailable, WarcmillError, describe
 from warcmill.formats.logs.crawllog import ASKED_AGAIN, CrawlRecord
@@ -142,7 +142,7 @@ class Visit:
             return rendering.NOT_RENDERED
         if not (rendering.is_page(answer) and (asked or rendering.is_wanted(settings, self._uri))):
             return rendering.NOT_RENDERED
-        page = Page(self._uri, self._job, shared, answer, admitted.delay)
+        page = FetchedPage(self._uri, self._job, shared, answer, admitted.delay)
         return await self._kit.rendering.render(page, asked or RenderOptions())
 
     async def _extract(self, answer: Exchange, rendered: Render) -> Read:
