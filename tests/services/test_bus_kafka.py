@@ -1,0 +1,102 @@
+"""The bus by a real Kafka: what every bus must do, and a broker that is killed."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from bus_conformance import *  # noqa: F403 - the tests of every bus
+from bus_conformance import PATIENCE, Place, take
+
+from servers import kafka as kafka_server
+from servers import pins
+from servers.kafka import KafkaServer
+from warcmill.clients.bus import Bus, TooLong
+from warcmill.clients.bus.kafka import KafkaBus
+from warcmill.clients.bus.opening import open_bus
+from warcmill.errors import Unavailable
+
+_numbers = itertools.count()
+READER = """
+import sys
+from warcmill.clients.bus.kafka import KafkaBus
+reader = KafkaBus(sys.argv[1]).reader(sys.argv[2], "g")
+print([message.value for message in reader.read(10, 120)], flush=True)
+sys.stdin.read()
+"""
+
+
+class OfKafka:
+    """Topics of the broker, each new."""
+
+    def __init__(self, server: KafkaServer) -> None:
+        self.server = server
+        self.opened: list[Bus] = []
+
+    def open(self) -> Bus:
+        self.opened.append(open_bus(self.server.url, Path("nowhere")))
+        return self.opened[-1]
+
+    def topic(self) -> str:
+        return f"demo.topic-{next(_numbers)}"
+
+
+@pytest.fixture
+def there(kafka: KafkaServer) -> Iterator[Place]:
+    place = OfKafka(kafka)
+    yield place
+    for bus in place.opened:
+        bus.close()
+
+
+def test_a_message_above_the_brokers_limit_is_too_long_and_a_shorter_one_passes(there: Place) -> None:
+    topic, bus = there.topic(), there.open()
+    with pytest.raises(TooLong, match="longer than Kafka takes"):
+        bus.append(topic, [json.dumps(list(range(2_000_000))).encode().ljust(9 << 20)[: 9 << 20]])
+    bus.append(topic, [b"short"])
+    assert take(bus.reader(topic, None), 1) == [b"short"]
+
+
+def test_a_reader_that_is_killed_has_its_messages_read_by_another_one(there: Place, kafka: KafkaServer) -> None:
+    topic, bus = there.topic(), there.open()
+    bus.append(topic, [b"a", b"b"])
+    words = [sys.executable, "-c", READER, kafka.hosts, topic]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        assert process.stdout.readline() == b"[b'a', b'b']\n"
+        process.kill()
+    reader = bus.reader(topic, "g")
+    assert take(reader, 2) == [b"a", b"b"]
+    reader.close()
+
+
+def test_a_broker_that_is_killed_is_unavailable_and_what_it_acknowledged_is_there_again(tmp_path: Path) -> None:
+    server = kafka_server.up(tmp_path, pins.free(pins.KAFKA))
+    try:
+        bus = KafkaBus(server.hosts, seconds=4)
+        bus.append("demo.incoming", [b"kept"])
+        reader = bus.reader("demo.incoming", "g")
+        server.kill()
+        with pytest.raises(Unavailable, match="Kafka at 127"):
+            bus.append("demo.incoming", [b"not acknowledged"])
+        with pytest.raises(Unavailable, match="Kafka at 127"):
+            KafkaBus(server.hosts, seconds=1).append("demo.other", [b"x"])
+        server.start()
+        found: list[bytes] = []
+        while b"after" not in found:
+            try:
+                if not found:
+                    bus.append("demo.incoming", [b"after"])
+                found += [message.value for message in reader.read(10, PATIENCE)]
+            except Unavailable:
+                continue
+        assert found.count(b"kept") == 1
+        reader.commit()
+        reader.close()
+    finally:
+        kafka_server.down(tmp_path)

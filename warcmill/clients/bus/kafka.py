@@ -1,0 +1,262 @@
+"""The bus by a cluster of Kafka, from 3.9 on. Writes to its topics. The extra `kafka` must be installed.
+
+A group is a consumer group: its readers share the partitions, and a message is read once by the group as long as its
+readers live. Messages of one append go to one partition, and keep their order.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import secrets
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
+from warcmill.clients.bus import LONGEST, Message, TooLong, check_name, check_values
+from warcmill.errors import Unavailable
+
+_log = logging.getLogger(__name__)
+SECONDS: Final = 30
+_JOIN_SECONDS: Final = 60  # a group takes some seconds to agree who reads which partition
+_SESSION_SECONDS: Final = 10  # then the partitions of a killed reader are given to others
+_LOOK: Final = 0.1
+_ROOM: Final = LONGEST + (1 << 16)  # bytes of a message with its frame
+_MOVING: Final = (  # the group is about to give its partitions to other readers
+    KafkaError.ILLEGAL_GENERATION,
+    KafkaError.REBALANCE_IN_PROGRESS,
+    KafkaError.UNKNOWN_MEMBER_ID,
+)
+_GONE: Final = (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._RESOLVE)  # noqa: SLF001 their names
+
+
+class KafkaBus:
+    """Topics of a Kafka. `seconds`: for so long it may not answer before that is an error."""
+
+    def __init__(self, hosts: str, seconds: float = SECONDS) -> None:
+        self._hosts, self._seconds = hosts, seconds
+        self._partitions: dict[str, int] = {}  # of the topics that are known
+        self._lock = threading.Lock()
+        milliseconds = int(seconds * 1000)
+        own = {
+            "acks": "all",
+            "max.in.flight.requests.per.connection": 1,  # keeps the order when one is sent again
+            "linger.ms": 5,
+            "compression.type": "lz4",
+            "message.max.bytes": _ROOM,
+            "delivery.timeout.ms": milliseconds,
+            "request.timeout.ms": milliseconds,
+        }
+        self._producer = Producer({**self._shared, **own})
+        self._admin = AdminClient(self._shared)
+
+    @property
+    def _shared(self) -> dict[str, Any]:
+        return {"bootstrap.servers": self._hosts, "client.id": "warcmill", "log_level": 2, "error_cb": _ignore}
+
+    def append(self, topic: str, values: Sequence[bytes]) -> None:
+        check_values(topic, values)
+        if not values:
+            return
+        partition = secrets.randbelow(self._make(topic))
+        answers: list[KafkaError | None] = []
+
+        def answered(error: KafkaError | None, _: object) -> None:
+            answers.append(error)
+
+        for value in values:
+            self._produce(topic, partition, value, answered)
+        self._producer.flush(self._seconds + _LOOK)
+        wrong = next((error for error in answers if error is not None), None)
+        if wrong is not None and wrong.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+            raise _too_long(topic, max(values, key=len))
+        if wrong is not None or len(answers) < len(values):
+            raise self._unavailable(wrong.str() if wrong else "it did not acknowledge in time")
+
+    def reader(self, topic: str, group: str | None, *, from_end: bool = False) -> KafkaReader:
+        check_name("topic", topic)
+        if group is not None:
+            check_name("group", group)
+        self._make(topic)
+        return KafkaReader(self._shared, self._hosts, topic, group, from_end=from_end)
+
+    def topics(self) -> list[str]:
+        return sorted(name for name in self._described() if not name.startswith("__"))
+
+    def close(self) -> None:
+        self._producer.flush(self._seconds)
+
+    def _produce(self, topic: str, partition: int, value: bytes, answered: Callable[..., None]) -> None:
+        while True:
+            try:
+                self._producer.produce(topic, value, partition=partition, on_delivery=answered)
+            except BufferError:  # the client's queue is full
+                self._producer.poll(_LOOK)
+            except KafkaException as error:
+                if _fault(error).code() == KafkaError.MSG_SIZE_TOO_LARGE:
+                    raise _too_long(topic, value) from None
+                raise self._unavailable(_fault(error).str()) from error
+            else:
+                return
+
+    def _make(self, topic: str) -> int:
+        """Make a topic unless it is there, as the broker's settings have it, and return its number of partitions."""
+        with self._lock:
+            if topic in self._partitions:
+                return self._partitions[topic]
+            deadline = time.monotonic() + self._seconds
+            if not self._count(topic):
+                self._create(topic)
+            while not (number := self._count(topic)):
+                if time.monotonic() > deadline:
+                    raise self._unavailable(f"it has no partition of {topic}")
+                time.sleep(_LOOK)
+            return self._partitions.setdefault(topic, number)
+
+    def _create(self, topic: str) -> None:
+        made = self._admin.create_topics([NewTopic(topic)], request_timeout=self._seconds)[topic]
+        try:
+            made.result(self._seconds + 1)
+        except TimeoutError as error:
+            raise self._unavailable(f"it did not make {topic} in time") from error
+        except KafkaException as error:
+            if _fault(error).code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise self._unavailable(f"it does not make {topic}: {_fault(error).str()}") from error
+
+    def _count(self, topic: str) -> int:
+        found = self._described().get(topic)
+        return 0 if found is None or found.error is not None else len(found.partitions)
+
+    def _described(self) -> dict[str, Any]:
+        try:
+            return dict(self._admin.list_topics(timeout=self._seconds).topics)
+        except KafkaException as error:
+            raise self._unavailable(_fault(error).str()) from error
+
+    def _unavailable(self, why: str) -> Unavailable:
+        return Unavailable(f"Kafka at {self._hosts}", f"{why}. What was not acknowledged has to be sent again")
+
+
+class KafkaReader:
+    """A consumer of one topic. It is given its partitions before it is returned, so `from_end` is from now on.
+
+    While partitions are given to other readers, what was read and not committed may be read again by them.
+    """
+
+    def __init__(self, shared: dict[str, Any], hosts: str, topic: str, group: str | None, *, from_end: bool) -> None:
+        self._hosts, self._topic, self._keeps, self._from_end = hosts, topic, group is not None, from_end
+        self._joined = False
+        self._away: KafkaError | None = None
+        self._waiting: list[tuple[int, int, bytes]] = []  # partition, offset, value: taken, and not yet returned
+        self._returned: dict[int, int] = {}  # the next offset of each partition, to be committed
+        own = {
+            "group.id": group or f"warcmill-once-{secrets.token_hex(8)}",
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "auto.offset.reset": "earliest",
+            "partition.assignment.strategy": "cooperative-sticky",
+            "session.timeout.ms": _SESSION_SECONDS * 1000,
+            "fetch.message.max.bytes": _ROOM,
+            "error_cb": self._failed,
+        }
+        self._consumer = Consumer({**shared, **own})
+        self._consumer.subscribe([topic], on_assign=self._assigned, on_revoke=self._revoked)
+        deadline = time.monotonic() + _JOIN_SECONDS
+        while not self._joined and time.monotonic() < deadline and self._away is None:
+            self._take(1, _LOOK)
+
+    def read(self, most: int, seconds: float) -> list[Message]:
+        deadline = time.monotonic() + seconds
+        while not self._waiting:
+            left = deadline - time.monotonic()
+            self._take(most, max(0.0, min(_LOOK, left)))
+            if self._away is not None and not self._waiting:
+                away, self._away = self._away, None
+                raise self._unavailable(f"{away.str()}. It is tried again")
+            if left <= 0:
+                break
+        found, self._waiting = self._waiting[:most], self._waiting[most:]
+        self._returned.update({partition: offset + 1 for partition, offset, _ in found})
+        return [Message(self._topic, f"{partition}:{offset}", value) for partition, offset, value in found]
+
+    def commit(self) -> None:
+        deadline = time.monotonic() + _JOIN_SECONDS
+        while self._returned and self._keeps:
+            try:
+                self._consumer.commit(offsets=self._partitions(self._returned), asynchronous=False)
+                self._returned.clear()
+            except KafkaException as error:
+                if _fault(error).code() not in _MOVING or time.monotonic() > deadline:
+                    raise self._unavailable(f"the place is not kept: {_fault(error).str()}") from error
+                self._take(1, _LOOK)  # has the group agree; partitions that go to others are forgotten here
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def _partitions(self, offsets: dict[int, int]) -> list[TopicPartition]:
+        return [TopicPartition(self._topic, partition, offset) for partition, offset in offsets.items()]
+
+    def _take(self, most: int, seconds: float) -> None:
+        try:
+            messages = self._consumer.consume(most, seconds)
+        except KafkaException as error:  # of what is done when partitions are given
+            raise self._unavailable(_fault(error).str()) from error
+        for message in messages:
+            fault, partition, offset, value = message.error(), message.partition(), message.offset(), message.value()
+            if fault is not None:
+                self._failed(fault)
+            elif partition is not None and offset is not None:
+                self._waiting.append((partition, offset, value if isinstance(value, bytes) else b""))
+                self._away = None
+
+    def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        """Begin at the end where that is asked for, and keep that place."""
+        for partition, kept in zip(partitions, self._kept(consumer, partitions), strict=True):
+            if kept < 0:
+                partition.offset = consumer.get_watermark_offsets(partition, timeout=SECONDS)[1]
+                if self._keeps:
+                    consumer.commit(offsets=[partition], asynchronous=False)
+        consumer.incremental_assign(partitions)
+        self._joined = True
+
+    def _kept(self, consumer: Consumer, partitions: list[TopicPartition]) -> list[int]:
+        """The places of the group; negative for none that counts here."""
+        if not self._from_end or not partitions:
+            return [0] * len(partitions)
+        return [found.offset for found in consumer.committed(partitions, timeout=SECONDS)]
+
+    def _revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        """Forget what others read from now on."""
+        gone = {partition.partition for partition in partitions}
+        self._waiting = [one for one in self._waiting if one[0] not in gone]
+        self._returned = {partition: offset for partition, offset in self._returned.items() if partition not in gone}
+        with contextlib.suppress(KafkaException):  # they are somebody else's already
+            consumer.incremental_unassign(partitions)
+
+    def _unavailable(self, why: str) -> Unavailable:
+        return Unavailable(f"Kafka at {self._hosts}", why)
+
+    def _failed(self, error: KafkaError) -> None:
+        if error.code() in _GONE or error.fatal():
+            self._away = error
+        else:
+            _log.info("Kafka at %s: %s", self._hosts, error.str())
+
+
+def _fault(error: KafkaException) -> KafkaError:
+    fault = error.args[0]
+    assert isinstance(fault, KafkaError)
+    return fault
+
+
+def _too_long(topic: str, value: bytes) -> TooLong:
+    return TooLong(f"topic {topic}", f"a message of {len(value):,} bytes is longer than Kafka takes")
+
+
+def _ignore(error: KafkaError) -> None:
+    """An append learns of it by the answer that does not come."""
+    _log.info("Kafka: %s", error.str())

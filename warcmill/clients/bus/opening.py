@@ -1,0 +1,30 @@
+"""Open the bus of a configuration: `spool`, or `kafka://h1:9092,h2:9092`. Reads only."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from warcmill.clients.bus import Bus
+from warcmill.clients.bus.spool import DAYS, Spool
+from warcmill.errors import BadConfig
+
+_KAFKA = re.compile(
+    r"kafka://((?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):\d{1,5}(?:,(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):\d{1,5})*)"
+)
+
+
+def open_bus(named: str, folder: Path, days: int = DAYS) -> Bus:
+    """Open a bus by its name; the spool's files are in `folder`, and kept for `days`. BadConfig for another name."""
+    if named == "spool":
+        return Spool(folder, days)
+    found = _KAFKA.fullmatch(named)
+    if found is None:
+        raise BadConfig("[requests] bus", f"{named[:60]!a} is no bus; set spool, or kafka://HOST:PORT,HOST:PORT")
+    try:
+        from warcmill.clients.bus.kafka import KafkaBus  # noqa: PLC0415 the extra need not be installed
+    except ImportError as error:
+        raise BadConfig(
+            "[requests] bus", f"Kafka's client is not installed: pip install 'warcmill[kafka]' ({error})"
+        ) from None
+    return KafkaBus(found[1])
