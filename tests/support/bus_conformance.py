@@ -11,7 +11,7 @@ from typing import Protocol
 
 import pytest
 
-from warcmill.clients.bus import LONGEST, Bus, Reader, TooLong
+from warcmill.clients.bus import LONGEST, Bus, TooLong, TopicReader
 from warcmill.errors import BadInput
 
 PATIENCE = 120.0
@@ -28,7 +28,7 @@ class Place(Protocol):
         """A topic that nobody has used."""
 
 
-def take(reader: Reader, number: int, most: int = 100) -> list[bytes]:
+def take(reader: TopicReader, number: int, most: int = 100) -> list[bytes]:
     """Read until there are so many."""
     found: list[bytes] = []
     for _ in range(1000):
@@ -150,7 +150,7 @@ def send(bus: Bus, topic: str, values: Sequence[bytes]) -> None:
         bus.append(topic, [value])
 
 
-def take_by_turns(readers: Sequence[Reader], wanted: Sequence[bytes]) -> list[bytes]:
+def take_by_turns(readers: Sequence[TopicReader], wanted: Sequence[bytes]) -> list[bytes]:
     """Read and commit until all came, and a while longer: none may come again."""
     found: list[bytes] = []
     quiet = 0

@@ -32,7 +32,7 @@ class Message:
     value: bytes
 
 
-class Reader(Protocol):
+class TopicReader(Protocol):
     """Reads a topic for a group. Of a group's readers each message is given to one, as long as all live."""
 
     def read(self, most: int, seconds: float) -> list[Message]:
@@ -61,7 +61,7 @@ class Bus(Protocol):
         are not durable. After an error some may be there: append all again, as readers expect repeats.
         """
 
-    def reader(self, topic: str, group: str | None, *, from_end: bool = False) -> Reader:
+    def reader(self, topic: str, group: str | None, *, from_end: bool = False) -> TopicReader:
         """Return a reader that goes on at the group's place; a group without one begins at the topic's first message,
         or at its end. Without a group no place is kept, and others are not kept from reading."""
 
