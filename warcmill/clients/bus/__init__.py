@@ -44,7 +44,7 @@ class TopicReader(Protocol):
     def commit(self) -> None:
         """Keep the place behind all that was read, durable: the group's next reader begins there.
 
-        What was read and not committed is read again after a death, perhaps by another reader.
+        Messages that were read and not committed are read again after a death, perhaps by another reader.
         """
 
     def close(self) -> None:
