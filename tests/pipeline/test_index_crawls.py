@@ -17,7 +17,7 @@ from warcmill import layout
 from warcmill.crawl.launch import folders, job_log
 from warcmill.formats.logs import crawllog
 from warcmill.formats.logs.crawllog import CrawlRecord
-from warcmill.markers.facts import Started
+from warcmill.markers.facts import Seeds, Started
 from warcmill.model import Key, Launch, Window
 from warcmill.pypi import feed
 
@@ -104,6 +104,21 @@ def test_a_full_crawl_fetches_every_page_and_its_files(line: Line, index: Packag
     assert line.scan(launch.day.isoformat()) == [0, 0]
     assert line.warcmill("check", str(warc)).returncode == 0
     assert line.warcmill("reconcile", launch.day.isoformat()).returncode == 0
+
+
+def test_a_project_that_is_not_there_is_no_dead_seed_and_one_that_fails_is(line: Line, index: PackageIndex) -> None:
+    with line.config.open("a") as config:
+        config.write("projects=alpha, Beta, not-there\nsettings={}\n".format(line.config.with_name("more.toml")))
+    line.config.with_name("more.toml").write_text("[retries]\ntimes = 1\n")
+    index.fail("/simple/beta/", 500)
+    assert line.warcmill("pypi", "trigger_full", JOB).returncode == 0
+    launch = ended(line)
+    assert fetched(line, launch)["not-there"] == (404, None)
+    assert line.scan(launch.day.isoformat()) == [0, 0]
+    found = Seeds.from_claim(line.state.require(layout.step("seeds", launch)).claim)
+    assert found.numbers == {"seeds": 3, "alive": 2, "redirected": 0, "dead": 1, "untried": 0}
+    assert [(one.seed, one.code) for one in found.seeds] == [(f"{index.url}/simple/beta/", 500)]
+    assert line.warcmill("reconcile", launch.day.isoformat()).returncode == 1
 
 
 def test_changes_are_not_asked_for_before_a_whole_full_crawl(line: Line) -> None:

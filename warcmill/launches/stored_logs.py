@@ -39,6 +39,10 @@ class StoredLogs:
         """
         return logzip.open_member(self.stream, name).read(most) if name in self.members else None
 
+    def open_paper(self, name: str) -> BinaryIO | None:
+        """The same, opened: one that may be long."""
+        return logzip.open_member(self.stream, name) if name in self.members else None
+
     def read_crawl_logs(self, take: Callable[[BinaryIO], None]) -> list[str]:
         """Give every crawl log to `take`, oldest first; return those that could not be read to their end."""
         ours = {name: item for name, item in self._logs() if layout.is_crawl_log(_plain(item))}

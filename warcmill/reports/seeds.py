@@ -1,7 +1,8 @@
 """List what became of each seed of a launch, from the stored logs of its stages: what reports.seeds claims. Reads only.
 
 The seeds are those of the launch's own seeds.txt. A launch that continues a checkpoint got some of them before it: the
-stages of the earlier launch up to that checkpoint count, and its list where the launch has none of its own.
+stages of the earlier launch up to that checkpoint count, and its list where the launch has none of its own. Of a long
+list, seeds.jsonl, all seeds are counted, and those that were not got are listed.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -19,7 +21,7 @@ from warcmill.errors import Mismatch, NotReady
 from warcmill.formats import feed
 from warcmill.formats import seeds as seed_list
 from warcmill.formats.feed import Target
-from warcmill.formats.seeds import ListedSeed, comparable
+from warcmill.formats.seeds import SEED_LIST, ListedSeed, comparable
 from warcmill.launches import stored_logs
 from warcmill.launches.stored_logs import StoredLogs
 from warcmill.markers.claim import Claim, Evidence
@@ -29,6 +31,7 @@ from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import FINAL, Launch, Stage
 from warcmill.reports import seed_fates
 from warcmill.reports.locations import Locations
+from warcmill.reports.long_seed_list import LongSeedList
 from warcmill.reports.seed_lines import SeedLines
 from warcmill.stores import Store
 
@@ -83,16 +86,22 @@ def seeds(state: MarkerStore, store: Store, launch: Launch) -> Claim:
         papers = logs.papers((launch, FINAL))
         listed, inputs = (papers.seeds, verified) if papers.seeds is not None else logs.earlier_list(read)
         found = seed_list.read(listed or b"")
+        long = logs.long_list((launch, FINAL))
+        found = [*found, *(long.others if long else ())]
         lines, unread = logs.look_up([seed.url for seed in found], with_pages=bool(targets))
     of_target = {comparable(url): target.id for target in reversed(targets) for url in target.seeds}
     fates = [seed_fates.of(seed, lines, of_target.get(seed.url, "")) for seed in found]
     states = Counter(fate.state for fate in fates)
+    if long:
+        states[SeedState.ALIVE] += long.got
+        states[SeedState.UNTRIED] += long.unnamed
+        unread = sorted({*unread, *long.unread})
     return Claim(
         layout.step(WORD, launch),
         rests_on(complete, *inputs.values(), *([started] if started else [])),
-        counts={"seeds": len(fates), **{str(one): states[one] for one in SeedState}},
+        counts={"seeds": states.total(), **{str(one): states[one] for one in SeedState}},
         facts={
-            "list": "" if listed is None else LIST,
+            "list": SEED_LIST if long else "" if listed is None else LIST,
             "end": papers.end,
             "untried_as": _untried_as(started, papers),
             "seeds": [fate.facts() for fate in fates],
@@ -110,7 +119,7 @@ class _Logs:
 
     def papers(self, part: Part) -> _Papers:
         """The papers of a launch, in its final stage."""
-        with stored_logs.opened(self._store, self._verified[part], self._folder) as logs:
+        with self._opened(part) as logs:
             report = _STATUS.search(logs.paper(_CRAWL_REPORT, _LARGEST) or b"")
             end = report[1].decode("utf-8", "backslashreplace").strip() if report else ""
             return _Papers(logs.paper(f"jobs/{LIST}", _LARGEST), end, end == _BY_OPERATOR)
@@ -126,6 +135,19 @@ class _Logs:
                 if papers.seeds is not None:
                     return papers.seeds, markers
         return None, markers
+
+    def long_list(self, part: Part) -> LongSeedList | None:
+        """The long list of a launch, in its final stage, with what became of its seeds; None without one."""
+        found = LongSeedList()
+        with self._opened(part) as logs:
+            if logs.open_paper(f"jobs/{SEED_LIST}") is None:
+                return None
+        for each in self._each():
+            found.unread += each.read_crawl_logs(found.add)
+        with self._opened(part) as logs:
+            if stream := logs.open_paper(f"jobs/{SEED_LIST}"):
+                found.read(seed_list.lines(stream))
+        return found
 
     def look_up(self, urls: list[str], *, with_pages: bool) -> tuple[SeedLines, list[str]]:
         """The lines of some URLs, and of those that they lead to; also the logs that could not be read whole."""
@@ -149,9 +171,12 @@ class _Logs:
         return unread
 
     def _each(self) -> Iterator[StoredLogs]:
-        for marker in self._verified.values():
-            with stored_logs.opened(self._store, marker, self._folder) as logs:
+        for part in self._verified:
+            with self._opened(part) as logs:
                 yield logs
+
+    def _opened(self, part: Part) -> AbstractContextManager[StoredLogs]:
+        return stored_logs.opened(self._store, self._verified[part], self._folder)
 
 
 def _unfollowed(urls: Iterable[str], lines: SeedLines, locations: Locations) -> Iterator[tuple[str, str]]:
