@@ -61,8 +61,13 @@ def ask(
         "client": ("127.0.0.1", 50_000), "server": ("127.0.0.1", 8090),
     }  # fmt: skip
     got: list[Message] = []
+    asked = False
 
     async def receive() -> Message:
+        nonlocal asked
+        if asked:  # the client waits for its answer, and does not hang up
+            await asyncio.Event().wait()
+        asked = True
         return {"type": "http.request", "body": body, "more_body": False}
 
     async def send(message: Message) -> None:

@@ -31,7 +31,7 @@ class Asked:
 
     `form`: the name that the form's one-time token gives to what is done; '' for what is not posted.
     `base`: the address of this server as the browser has it. `is_from_elsewhere`: a link of another site leads here, as
-    those above an archived page do, and a browser keeps our cookie back.
+    those above an archived page do, and a browser keeps our cookie back. `accept`: the header of that name.
     """
 
     method: str
@@ -43,6 +43,7 @@ class Asked:
     base: str = ""
     is_secure: bool = False
     is_from_elsewhere: bool = False
+    accept: str = ""
 
     @property
     def address(self) -> str:

@@ -1,4 +1,4 @@
-"""The one table of the pages. Pure; it stands alone, as whoever adds a page reads it.
+"""The one table of the pages. Pure.
 
 A new page is a row, a view and a template. A view is a plain function of what is served and what was asked; it runs
 in a thread, and may raise: BadInput is 400, NotReady and Unavailable are 503.
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from warcmill.web.access import Role
 from warcmill.web.request import Answer, Asked
 from warcmill.web.served import Served
-from warcmill.web.views import jobs, launches, line, search
+from warcmill.web.views import jobs, launches, line, packages, search
 
 GET, POST = ("GET", "HEAD"), ("POST",)
 
@@ -50,6 +50,9 @@ ROUTES = (
     Route("/launches/{job}/{launch_id}/accept", GET + POST, Role.OPERATOR, jobs.action("accept"), "action.html"),
     Route("/launches/{job}/{launch_id}/close", GET + POST, Role.OPERATOR, jobs.action("close"), "action.html"),
     Route("/actions/{action_id}", GET, Role.OPERATOR, jobs.taken, "taken.html"),
+    Route("/as-of/{serial}/simple/", GET, Role.READER, packages.all_projects),
+    Route("/as-of/{serial}/simple/{project}/", GET, Role.READER, packages.project),
+    Route("/as-of/{serial}/files/{project}/{filename}", GET, Role.READER, packages.file),
     Route("/sign-in", GET + POST, Role.NOBODY, search.sign_in, "sign_in.html", is_signed=False),
     Route("/sign-out", POST, Role.READER, search.sign_out, is_signed=False),
     Route("/static/{name}", GET, Role.NOBODY, search.static),

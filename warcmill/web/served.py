@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from warcmill.audit.documents.line import AuditedLine
+from warcmill.formats.pypi.simple_pages import OfferedFile
 from warcmill.markers.state import MarkerStore
 from warcmill.web.access import Forms, WebAccess
 from warcmill.web.actions import Actions
@@ -31,12 +32,34 @@ class Replay(Protocol):
         ...
 
 
+class PackageHistory(Protocol):
+    """The files of a package index, by the serials between which each was there."""
+
+    @property
+    def newest(self) -> int:
+        """The last serial that is known."""
+        ...
+
+    def projects(self, serial: int) -> Iterator[str]:
+        """The normalised names of the projects that had a file at a serial, sorted."""
+        ...
+
+    def files(self, project: str, serial: int) -> Iterator[OfferedFile]:
+        """The files that a project had at a serial, as its page listed them."""
+        ...
+
+    def close(self) -> None:
+        """Close what is open."""
+        ...
+
+
 @dataclass(frozen=True)
 class Served:
     """The parts that views may ask. Between requests it keeps the keys of forms and sessions, and which actions run.
 
     `line` opens the line anew, by luigi.cfg as it is now: a view calls it once. `refresh` has engines asked, in the
-    background and at most every few seconds: a view calls it while a running crawl is looked at.
+    background and at most every few seconds: a view calls it while a running crawl is looked at. `packages` opens the
+    current history of a package index; None where none is published.
     """
 
     state: MarkerStore
@@ -47,6 +70,7 @@ class Served:
     refresh: Callable[[], object] = lambda: None
     actions: Actions = field(default_factory=Actions)
     forms: Forms = field(default_factory=Forms)
+    packages: Callable[[], PackageHistory | None] | None = None
 
     def missing(self) -> Iterator[str]:
         """The parts that are not there to be searched or replayed, each with the command that brings it."""

@@ -25,7 +25,7 @@ ODD = (
 )  # fmt: skip
 PARTS = {
     "job": JOB, "launch_id": WHOLE.id, "stage": "final", "name": "logs/crawl.log",
-    "action_id": "20161019234428-0123456789ab",
+    "action_id": "20161019234428-0123456789ab", "serial": "7", "project": "a-b", "filename": "a_b-1-py3-none-any.whl",
 }  # fmt: skip
 FIELDS = {
     "/": ("token",), "/search": ("q", "site", "from", "to", "year", "type", "page"), "/capture": ("time", "url"),

@@ -1,0 +1,133 @@
+"""A package index as it was, at `/as-of/SERIAL/simple/`: its pages, the ways to its files, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import pytest
+from searchable import Searchable
+from starlette.applications import Starlette
+from web_client import WebAnswer, ask
+
+from warcmill.formats.pypi.dump import DistributionRow, DistType, ListedFile
+from warcmill.formats.pypi.simple_pages import OfferedFile, PageKind
+from warcmill.web import access
+from warcmill.web.access import WebAccess
+from warcmill.web.app import application
+from warcmill.web.archive import Archive
+from warcmill.web.replay import OFF, NoReplay
+from warcmill.web.served import PackageHistory, Served
+
+JSON = str(PageKind.JSON_V1)
+
+
+def offered(filename: str, version: str, url: str = "https://x.example/f?a=b c") -> OfferedFile:
+    row = DistributionRow(filename, "a-b", version, DistType.WHEEL, "0" * 64, None, ("six",), None, None)
+    return OfferedFile(ListedFile(filename, url, "0" * 64, 10, None, None, None), row)
+
+
+@dataclass
+class HistoryInMemory:
+    """Files by project, each with the serials from and to which it was there."""
+
+    newest: int = 9
+    kept: dict[str, list[tuple[int, int, OfferedFile]]] = field(default_factory=dict)
+    closed: int = 0
+
+    def projects(self, serial: int) -> Iterator[str]:
+        return (name for name in sorted(self.kept) if any(self.files(name, serial)))
+
+    def files(self, project: str, serial: int) -> Iterator[OfferedFile]:
+        return (one for first, last, one in self.kept.get(project, []) if first <= serial <= last)
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+@pytest.fixture
+def history() -> HistoryInMemory:
+    first, second = offered("a_b-1-py3-none-any.whl", "1"), offered("a_b-2-py3-none-any.whl", "2")
+    return HistoryInMemory(kept={"a-b": [(1, 7, first), (5, 9, second)], "gone": [(1, 2, offered("gone-1.zip", "1"))]})
+
+
+@pytest.fixture
+def server(tmp_path_factory: pytest.TempPathFactory, history: HistoryInMemory) -> Starlette:
+    return served(Searchable(tmp_path_factory.mktemp("archive")), history)
+
+
+def served(archive: Searchable, history: PackageHistory | None) -> Starlette:
+    state, replay = archive.state, NoReplay("", "http://localhost", OFF)
+    shown = Archive(state.store, lambda: archive.index, lambda: archive.store)
+    digest = access.digest_of("the-token-of-anna")
+    token = {"made": "2016-10-19T23:44:28Z", "role": "reader", "sha256": digest, "until": ""}
+    state.store.replace(f"{access.FOLDER}/anna.json", json.dumps(token).encode())
+    opened = WebAccess(state.store, "warcmill-8090")
+    return application(Served(state, shown, replay, opened, lambda: archive.audited, packages=lambda: history))
+
+
+def get(server: Starlette, path: str, accept: str = JSON) -> WebAnswer:
+    return ask(server, path, headers={"authorization": "Bearer the-token-of-anna", "accept": accept})
+
+
+@pytest.mark.parametrize(
+    ("serial", "names"),
+    [
+        (1, ["a_b-1-py3-none-any.whl"]),
+        (5, ["a_b-1-py3-none-any.whl", "a_b-2-py3-none-any.whl"]),
+        (8, ["a_b-2-py3-none-any.whl"]),
+    ],
+)
+def test_a_page_has_the_files_of_that_serial(server: Starlette, serial: int, names: list[str]) -> None:
+    answer = get(server, f"/as-of/{serial}/simple/a-b/")
+    assert answer.header("Content-Type") == JSON
+    assert [one["filename"] for one in answer.document["files"]] == names
+    html = get(server, f"/as-of/{serial}/simple/a-b/", "text/html")
+    assert html.header("Content-Type") == "text/html; charset=utf-8"
+    assert html.text.count("<a href=") == len(names)
+
+
+def test_the_list_has_the_projects_of_that_serial(server: Starlette, history: HistoryInMemory) -> None:
+    assert [one["name"] for one in get(server, "/as-of/1/simple/").document["projects"]] == ["a-b", "gone"]
+    assert [one["name"] for one in get(server, "/as-of/9/simple/").document["projects"]] == ["a-b"]
+    assert get(server, "/as-of/0/simple/").document["projects"] == []
+    assert history.closed == 3
+
+
+def test_a_name_that_is_not_normal_leads_to_the_page(server: Starlette) -> None:
+    answer = get(server, "/as-of/5/simple/A._b/")
+    assert (answer.status, answer.header("Location")) == (303, "/as-of/5/simple/a-b/")
+
+
+def test_a_file_leads_to_where_the_index_had_it(server: Starlette) -> None:
+    path = "/as-of/5/files/a-b/a_b-1-py3-none-any.whl"
+    answer = get(server, path)
+    assert (answer.status, answer.header("Location")) == (303, "https://x.example/f?a=b%20c")
+    metadata = get(server, f"{path}.metadata")
+    assert (metadata.status, "Requires-Dist: six\n" in metadata.text) == (200, True)
+    for absent in (path.replace("/5/", "/8/"), f"{path}.metadata".replace("-1-", "-3-"), path.replace("a-b", "c")):
+        assert get(server, absent).status == 404
+
+
+@pytest.mark.parametrize("url", ["javascript:alert(1)", "", "file:///etc/passwd", "//x.example/"])
+def test_an_address_that_is_none_leads_nowhere(server: Starlette, history: HistoryInMemory, url: str) -> None:
+    one = offered("a_b-1-py3-none-any.whl", "1", url)
+    history.kept["a-b"] = [(1, 9, replace(one, row=None))]
+    assert get(server, "/as-of/5/files/a-b/a_b-1-py3-none-any.whl").status == 404
+    assert get(server, "/as-of/5/files/a-b/a_b-1-py3-none-any.whl.metadata").status == 404
+
+
+@pytest.mark.parametrize("path", ["/as-of/10/simple/", "/as-of/x/simple/", "/as-of/-1/simple/a-b/",
+    f"/as-of/{'9' * 30}/simple/", "/as-of/5/simple/none/", "/as-of/5/simple"])  # fmt: skip
+def test_what_is_not_there_is_404(server: Starlette, history: HistoryInMemory, path: str) -> None:
+    assert get(server, path).status == 404
+    assert history.closed <= 1
+
+
+def test_only_readers_get_it_and_nothing_is_there_until_it_is_published(
+    server: Starlette, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    assert ask(server, "/as-of/5/simple/").status == 403
+    answer = get(served(Searchable(tmp_path_factory.mktemp("none")), None), "/as-of/5/simple/")
+    assert (answer.status, "No packages are published yet" in answer.text) == (503, True)

@@ -1,0 +1,105 @@
+"""The views of a package index as it was: its list of projects, a project's page, its files. Reads only.
+
+pip and uv read them, at `/as-of/SERIAL/simple/`. A file is not here: its address leads on to where the index had it.
+The METADATA that an installer resolves by is made of the row of a wheel.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import closing
+from http import HTTPStatus
+from urllib.parse import quote
+
+from warcmill.errors import NotReady
+from warcmill.formats.pypi.simple_pages import OfferedFile, index_page, metadata, preferred, project_page
+from warcmill.web.request import Answer, Asked, MovedTo, RefusedRequest, SentBytes
+from warcmill.web.served import PackageHistory, Served
+
+NOT_PUBLISHED = (
+    "No packages are published yet: 'warcmill scan' publishes those of a mirrored package index, where luigi.cfg has"
+    " [pypi] since"
+)
+_SERIAL = re.compile(r"[0-9]{1,18}")
+_RUNS = re.compile(r"[-_.]+")
+_METADATA = ".metadata"
+_IN_URLS = ":/?#[]@!$&'()*+,;=%-._~"
+
+
+def all_projects(served: Served, asked: Asked) -> Answer:
+    """All projects that had a file then."""
+    found = _opened(served, asked)
+    if isinstance(found, RefusedRequest):
+        return found
+    history, serial = found
+    kind = preferred(asked.accept)
+    return SentBytes(_closing(history, index_page(kind, serial, history.projects(serial))), kind.type, more=VARY)
+
+
+def project(served: Served, asked: Asked) -> Answer:
+    """The files that a project had then; 404 if it had none."""
+    name = asked.names["project"]
+    if name != _normalised(name):
+        return MovedTo(quote(asked.path.removesuffix(f"{name}/")) + f"{quote(_normalised(name), '')}/")
+    found = _opened(served, asked)
+    if isinstance(found, RefusedRequest):
+        return found
+    history, serial = found
+    with closing(history):
+        files = [*history.files(name, serial)]
+    if not files:
+        return _absent(f"no project {name} had a file at serial {serial}")
+    kind = preferred(asked.accept)
+    return SentBytes(project_page(kind, name, serial, files), kind.type, more=VARY)
+
+
+def file(served: Served, asked: Asked) -> Answer:
+    """The way to a file, as the index had it; or the METADATA of a wheel, at its address and `.metadata`."""
+    name, filename = asked.names["project"], asked.names["filename"]
+    found = _opened(served, asked)
+    if isinstance(found, RefusedRequest):
+        return found
+    history, serial = found
+    with closing(history):
+        files = {one.listed.filename: one for one in history.files(name, serial)}
+    if filename not in files and filename.endswith(_METADATA):
+        return _metadata(files.get(filename.removesuffix(_METADATA)))
+    if filename not in files:
+        return _absent(f"no project {name} had a file {filename} at serial {serial}")
+    url = files[filename].listed.url
+    if not url.startswith(("http://", "https://")):
+        return _absent(f"of {filename} no address is known that leads to it")
+    return MovedTo(quote(url, _IN_URLS))
+
+
+VARY = {"Vary": "Accept"}
+
+
+def _metadata(found: OfferedFile | None) -> Answer:
+    data = metadata(found.row) if found else None
+    return SentBytes(data, "text/plain; charset=utf-8", len(data)) if data else _absent("its metadata is not known")
+
+
+def _opened(served: Served, asked: Asked) -> tuple[PackageHistory, int] | RefusedRequest:
+    """The history, to be closed, and the serial that is asked for; or why there is none."""
+    if served.packages is None or (history := served.packages()) is None:
+        raise NotReady("packages", NOT_PUBLISHED)
+    text, newest = asked.names["serial"], history.newest
+    if _SERIAL.fullmatch(text) and int(text) <= newest:
+        return history, int(text)
+    history.close()
+    return _absent(f"the serial in the address is no number up to {newest}, the last one that is published")
+
+
+def _closing(history: PackageHistory, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    with closing(history):
+        yield from pieces
+
+
+def _normalised(name: str) -> str:
+    return _RUNS.sub("-", name).lower()
+
+
+def _absent(why: str) -> RefusedRequest:
+    return RefusedRequest(HTTPStatus.NOT_FOUND, why)
