@@ -276,7 +276,9 @@ NONE_OF_ITS_OWN = {
     "warcmill/crawl/launch/reports.py",
     "warcmill/crawl/control/control.py",
     "warcmill/crawl/logs/statistics.py",
+    "warcmill/crawl/frontier/dump.py",
     "warcmill/crawl/frontier/journal.py",
+    "warcmill/crawl/frontier/outbox.py",
     "warcmill/formats/logs/crawllog.py",
     "warcmill/crawl/policies/robots.py",
     # What a browser is asked, and the words of its script.
@@ -286,6 +288,8 @@ NONE_OF_ITS_OWN = {
     "warcmill/scutils/redis_queue.py",
     "warcmill/crawl/visit/admission.py",
     "warcmill/crawl/frontier/queues.py",
+    "warcmill/crawl/frontier/redis.py",
+    "warcmill/crawl/frontier/rows.py",
     "warcmill/crawl/frontier/table.py",
     "warcmill/crawl/logs/logs.py",
     "warcmill/formats/warc/records.py",

@@ -73,7 +73,8 @@ POLITE = Rate()
 
 
 class Lease(NamedTuple):
-    """A URI that `holder` may fetch until `until`; `history` is what its last visit left."""
+    """A URI that `holder` may fetch until `until`; `history` is what its last visit left. `token` distinguishes it from
+    other leases of its URI, where several processes share a frontier."""
 
     id: int
     uri: Uri
@@ -81,6 +82,7 @@ class Lease(NamedTuple):
     holder: str
     until: float
     history: bytes = b""
+    token: int = 0
 
 
 class Intake(StrEnum):

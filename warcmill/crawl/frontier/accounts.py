@@ -97,7 +97,7 @@ class Spending:
     def add(self, documents: Iterable[tuple[Uri, CrawlRecord]]) -> None:
         """Count documents: the URI of each, and its line in crawl.log."""
         spent = [
-            (by, name(uri), 1, line.content_size or 0, _seconds(line))
+            (by, name(uri), 1, line.content_size or 0, seconds_of(line))
             for uri, line in documents
             for by, name in NAMES.items()
         ]
@@ -118,6 +118,7 @@ class Spending:
         self._db.execute("DELETE FROM spent")
 
 
-def _seconds(line: CrawlRecord) -> float:
+def seconds_of(line: CrawlRecord) -> float:
+    """Return how long a fetch took, by its line in crawl.log."""
     milliseconds = (line.fetched or "").partition("+")[2]
     return int(milliseconds) / 1000 if milliseconds.isdigit() else 0.0

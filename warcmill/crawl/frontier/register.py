@@ -8,6 +8,7 @@ has the places of records by which the launch answers a browser: a page that is 
 from __future__ import annotations
 
 import sqlite3
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,10 +33,14 @@ class KnownFile(NamedTuple):
 
 class Register:
     """The register in the database at `path`. Its calls are made on one thread at a time; within a transaction of the
-    caller they are part of it, else each has its own."""
+    caller they are part of it, else each has its own. `is_shared`: the frontier is elsewhere, and hears the journal."""
 
-    def __init__(self, db: sqlite3.Connection, path: Path) -> None:
-        self._db, self._path = db, path
+    def __init__(self, db: sqlite3.Connection, path: Path, is_shared: bool = False) -> None:
+        self._db, self._path, self.is_shared = db, path, is_shared
+
+    def disconnect(self) -> None:
+        """Close the database, where it is not that of the frontier."""
+        self._db.close()
 
     @property
     def launch(self) -> str:
@@ -52,13 +57,35 @@ class Register:
         """The stage that logs are being renamed for; '' for none."""
         return str(self._about("rotating") or "")
 
+    @property
+    def writer(self) -> str:
+        """The name by which a shared frontier knows this register: made once, by chance. A new register is another."""
+        if not (name := self._about("writer")):
+            name = uuid.uuid4().hex
+            with self.whole():
+                self._put("writer", name)
+        return str(name)
+
+    @property
+    def group(self) -> int:
+        """The number of the last group of the journal, over all launches; 0: they are not numbered."""
+        return int(str(self._about("group") or 0))
+
+    def next_group(self) -> int:
+        """Number a group of the journal, where a shared frontier must hear it; else 0."""
+        if not self.is_shared:
+            return 0
+        number = self.group + 1
+        self._put("group", number)
+        return number
+
     def examine(self) -> None:
         """Read all of the database; BadInput when it is damaged."""
         examine(self._db, self._path)
 
     def begin(self, launch: str) -> None:
         """Begin with a launch that has no files yet."""
-        with self._whole():
+        with self.whole():
             self._db.execute("DELETE FROM files")
             self._db.execute("DROP TABLE IF EXISTS places")
             self._db.execute("DELETE FROM about WHERE name = 'rotating'")
@@ -66,13 +93,13 @@ class Register:
 
     def open(self) -> None:
         """Note that the files are open: from now on a kill leaves them longer than they are known to be."""
-        with self._whole():
+        with self.whole():
             self._db.execute("DELETE FROM about WHERE name = 'clean'")
             self._db.execute(_PLACES)
 
     def close(self) -> None:
         """Note that the files were closed."""
-        with self._whole():
+        with self.whole():
             self._put("clean", 1)
 
     def files(self) -> list[KnownFile]:
@@ -82,13 +109,13 @@ class Register:
 
     def put(self, folder: str, lengths: Mapping[str, int]) -> None:
         """Note how long files are."""
-        with self._whole():
+        with self.whole():
             rows = [(name, folder, length) for name, length in lengths.items()]
             self._db.executemany("INSERT OR REPLACE INTO files VALUES (?, ?, ?)", rows)
 
     def keep_places(self, places: Mapping[bytes, RecordPlace]) -> None:
         """Note the records of URIs, by their digests; the newest of each counts."""
-        with self._whole():
+        with self.whole():
             rows = [(uri, place.name, place.offset, place.length) for uri, place in places.items()]
             self._db.executemany("INSERT OR REPLACE INTO places VALUES (?, ?, ?, ?)", rows)
 
@@ -99,12 +126,12 @@ class Register:
 
     def begin_rotation(self, stage: str) -> None:
         """Note that logs are being renamed for a stage."""
-        with self._whole():
+        with self.whole():
             self._put("rotating", stage)
 
     def end_rotation(self, names: Mapping[str, str]) -> None:
         """Note that logs were renamed: the new names by the old ones."""
-        with self._whole():
+        with self.whole():
             self._db.executemany("UPDATE files SET name = ? WHERE name = ?", [(new, old) for old, new in names.items()])
             self._db.execute("DELETE FROM about WHERE name = 'rotating'")
 
@@ -116,7 +143,8 @@ class Register:
         self._db.execute("INSERT OR REPLACE INTO about VALUES (?, ?)", (name, value))
 
     @contextmanager
-    def _whole(self) -> Iterator[None]:
+    def whole(self) -> Iterator[None]:
+        """All or nothing of what is noted within."""
         if self._db.in_transaction:
             yield
         else:

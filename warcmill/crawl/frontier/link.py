@@ -1,0 +1,164 @@
+"""The link to a Redis: which one, what is asked of it, and its scripts. Talks to Redis.
+
+A Redis that would lose what it was told is refused: Redis Cluster, a replica, one that keeps no log of what it does
+(appendonly), or that throws keys away when it is full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from warcmill.errors import BadConfig, Conflict, Foreign, Unavailable
+
+SCHEMES = ("redis", "rediss")
+PREFIX, VERSION, OLDEST = "warcmill", 1, (6, 2)
+CONNECT_SECONDS, SECONDS = 5.0, 30.0
+_PASSING = ("OOM", "READONLY", "LOADING", "MISCONF", "BUSY", "MASTERDOWN", "NOREPLICAS", "max number of clients")
+
+
+@dataclass(frozen=True, slots=True)
+class RedisPlace:
+    """Where a frontier is: a URL, the file with the password, and the word that its keys begin with."""
+
+    url: str
+    password_file: str = ""
+    prefix: str = PREFIX
+
+    @property
+    def shown(self) -> str:
+        """The URL as messages show it."""
+        return self.url
+
+    def keys(self, job: str) -> str:
+        """The beginning of the keys of a job."""
+        return f"{self.prefix}:{job}:"
+
+
+def read_place(key: str, url: str, password_file: str = "") -> RedisPlace:
+    """Return the place that a setting names: redis:// or rediss://, host, port, number; `?prefix=WORD`. BadConfig with
+    what is wrong, such as a password in it."""
+    try:
+        parts = urlsplit(url)
+        query = parse_qs(parts.query, strict_parsing=bool(parts.query))
+        _ = parts.port
+    except ValueError as error:
+        raise BadConfig(key, f"cannot be read as a URL: {error}") from error
+    if parts.scheme not in SCHEMES or not parts.hostname:
+        raise BadConfig(key, "is no redis://HOST:PORT/NUMBER or rediss://HOST:PORT/NUMBER")
+    if parts.password is not None:
+        raise BadConfig(key, "has a password in it; write that into a file, and name it in frontier_password_file")
+    prefix = query.pop("prefix", [PREFIX])[-1]
+    if query or not prefix.replace("-", "").replace("_", "").isalnum():
+        raise BadConfig(key, "has after its '?' more than prefix=WORD, of letters, digits, '-' and '_'")
+    if parts.path.strip("/") and not parts.path.strip("/").isdigit():
+        raise BadConfig(key, f"'{parts.path}' is not the number of a database")
+    return RedisPlace(parts._replace(query="", fragment="").geturl(), password_file, prefix)
+
+
+class RedisLink:
+    """One connection to Redis, for the keys of a job. Its calls are made on one thread at a time.
+
+    `now` gives the time in place of Redis's clock. Every call may raise Unavailable: whether it was done is not known
+    then.
+    """
+
+    def __init__(self, place: RedisPlace, job: str, now: Callable[[], float] | None = None) -> None:
+        self.place, self.prefix, self._now = place, place.keys(job), now
+        self._redis = _client()
+        self._client = self._redis.Redis.from_url(
+            place.url, password=_password(place), socket_connect_timeout=CONNECT_SECONDS, socket_timeout=SECONDS,
+            retry=None, retry_on_timeout=False, client_name=f"warcmill-{job}",
+        )  # fmt: skip
+        self._shas: dict[str, str] = {}
+
+    def examine(self) -> None:
+        """Refuse a Redis that is none for a frontier: BadConfig, with what to set."""
+        found: dict[str, Any] = self._try(self._client.info)
+        name, version = self.place.shown, str(found.get("redis_version", "0"))
+        if tuple(int(part) for part in version.split(".")[:2]) < OLDEST:
+            raise BadConfig(name, f"is Redis {version}; 6.2 or later is needed")
+        if found.get("redis_mode") == "cluster" or found.get("cluster_enabled"):
+            raise BadConfig(name, "is a Redis Cluster; a frontier needs one Redis server")
+        if found.get("role") != "master":
+            raise BadConfig(name, "is a replica, which takes nothing; name its master")
+        if not found.get("aof_enabled"):
+            raise BadConfig(name, "keeps no log of what it is told; set 'appendonly yes'")
+        if (policy := found.get("maxmemory_policy")) != "noeviction":
+            raise BadConfig(name, f"throws keys away when it is full ({policy}); set 'maxmemory-policy noeviction'")
+        keys = self._try(lambda: self._client.hget(f"{self.prefix}about", "version"))
+        if keys and int(keys) != VERSION:
+            raise Foreign(f"{name} {self.prefix}", f"its keys are of version {int(keys)}, not {VERSION}")
+
+    def call(self, script: str, *args: bytes | str | int | float) -> Any:
+        """Call a script, and return its answer."""
+        moment = "" if self._now is None else str(round(self._now() * 1000))
+        sha = self._shas.get(script) or self._load(script)
+        words = (1, self.prefix, moment, *args)
+        try:
+            return self._try(lambda: self._client.execute_command("EVALSHA", sha, *words))
+        except self._redis.exceptions.NoScriptError:  # it was started anew, or somebody emptied its cache
+            self._shas.clear()
+            sha = self._load(script)
+            return self._try(lambda: self._client.execute_command("EVALSHA", sha, *words))
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._client.close()
+
+    def _load(self, script: str) -> str:
+        self._shas[script] = self._try(lambda: self._client.script_load(_source(script)))
+        return self._shas[script]
+
+    def _try(self, act: Callable[[], Any]) -> Any:
+        """Do something; Redis's errors become ours."""
+        errors = self._redis.exceptions
+        try:
+            return act()
+        except errors.NoScriptError:
+            raise
+        except errors.AuthenticationError as error:
+            raise BadConfig(self.place.shown, f"refuses this user or password: {error}") from error
+        except (errors.ConnectionError, errors.TimeoutError, OSError) as error:
+            raise Unavailable(self.place.shown, f"Redis does not answer: {error}") from error
+        except errors.ResponseError as error:
+            if any(word in str(error) for word in _PASSING):
+                raise Unavailable(self.place.shown, f"Redis takes nothing: {error}") from error
+            if "WRONGTYPE" in str(error):
+                why = f"a key that begins with {self.prefix} is not ours ({error}); remove it, or set another prefix"
+                raise Conflict(self.place.shown, why) from error
+            raise Conflict(self.place.shown, f"Redis refuses: {error}") from error
+
+
+def _client() -> Any:
+    try:
+        import redis  # noqa: PLC0415 an extra
+    except ImportError as error:
+        raise BadConfig("frontier", "redis:// needs the package redis: pip install 'warcmill[redis]'") from error
+    return redis
+
+
+def _password(place: RedisPlace) -> str | None:
+    if not place.password_file:
+        return None
+    try:
+        return Path(place.password_file).read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadConfig("frontier_password_file", f"{place.password_file} cannot be read: {error}") from error
+
+
+@cache
+def _source(script: str) -> str:
+    """The text of a script: what all have, and its own."""
+    folder = resources.files("warcmill.crawl.frontier") / "lua"
+    return "".join((folder / f"{name}.lua").read_text("utf-8") for name in ("common", script))
+
+
+def parts(words: Sequence[Any], most: int) -> list[Sequence[Any]]:
+    """Return a batch in parts of at most so many."""
+    return [words[begin : begin + most] for begin in range(0, len(words), most)]

@@ -1,0 +1,289 @@
+-- Every script begins with this: the keys of a frontier, and the moves of its URIs. docs/frontier-keys.md lists the keys.
+-- KEYS[1] begins all of them. ARGV[1] is the time in milliseconds, '' for Redis's own; times cross the wire as spans.
+local P, call = KEYS[1], redis.call
+local FOREVER = 1099511627776000
+local EACH = 1024 -- rows of one key
+local budget = 500 -- what one call may pass over
+local about = call('HMGET', P .. 'about', 'era', 'round', 'clock', 'offset', 'usual', 'rated', 'holes', 'purging')
+local era, round = tonumber(about[1] or 1), tonumber(about[2] or 1)
+local usual, rated = about[5], tonumber(about[6] or 0)
+local holes, purging = tonumber(about[7] or 0), tonumber(about[8] or 0)
+local E = P .. era .. ':'
+
+local now = tonumber(ARGV[1])
+if not now then
+  local time = call('TIME')
+  now = time[1] * 1000 + math.floor(time[2] / 1000)
+end
+-- A clock that was set back goes on from where it was: only spans leave this server, so nobody sees the difference.
+local set_back = tonumber(about[3] or 0) - (now + tonumber(about[4] or 0))
+if set_back > 1000 then
+  call('HSET', P .. 'about', 'offset', string.format('%d', tonumber(about[4] or 0) + set_back))
+else
+  set_back = 0
+end
+now = now + tonumber(about[4] or 0) + set_back
+local function note_clock()
+  if now > tonumber(about[3] or 0) + 500 then call('HSET', P .. 'about', 'clock', string.format('%d', now)) end
+end
+
+-- What a writer sends of its journal has a number, a group's times 1,000 and that of the call in it, and is done once.
+-- The last call of a group counts as 999. Returns nil when it is to be done.
+local function heard(writer, number)
+  if writer == '' then return nil end
+  local last, this = tonumber(call('HGET', P .. 'heard', writer) or 999), tonumber(number)
+  if this <= last then return 'heard' end
+  return last ~= this - 1 and 'behind' or nil
+end
+local function note_heard(writer, number, is_last)
+  if writer == '' then return end
+  local this = tonumber(number)
+  if is_last == '1' then this = this - this % 1000 + 999 end
+  call('HSET', P .. 'heard', writer, string.format('%d', this))
+end
+
+-- Counts are gathered, and written at the end of a script.
+local sums = {}
+local function add(key, field, number)
+  local of = sums[key] or {}
+  sums[key], of[field] = of, (of[field] or 0) + number
+end
+local function write_sums()
+  for key, of in pairs(sums) do
+    for field, number in pairs(of) do
+      if number ~= 0 then call('HINCRBY', key, field, number) end
+    end
+  end
+end
+
+-- Crawls: 'm1' is one without a name, 'c2' one with. Its URIs are spread over many small hashes, which Redis packs.
+local cids = {}
+local function cid_of(name, make)
+  if cids[name] then return cids[name] end
+  local cid = call('HGET', P .. 'crawls', name)
+  if not cid and make then
+    cid = (name == '' and 'm' or 'c') .. call('HINCRBY', P .. 'about', 'crawls', 1)
+    call('HSET', P .. 'crawls', name, cid)
+  end
+  cids[name] = cid
+  return cid
+end
+local function bucket(cid, digest)
+  if string.sub(cid, 1, 1) == 'm' then
+    return cid .. string.format(':%02x%02x', string.byte(digest, 1, 2)), string.sub(digest, 3)
+  end
+  return cid .. string.format(':%02x', string.byte(digest, 1)), string.sub(digest, 2)
+end
+local function is_purged(cid) return purging > 0 and call('SISMEMBER', P .. 'purging', cid) == 1 end
+local function count(cid, word, number)
+  if not is_purged(cid) then
+    local lives = word == 'w' or word == 's' or word == 'd'
+    add(E .. (lives and 'waits' or round .. ':done'), cid .. ':' .. word, number)
+    if word == 'w' then add(E .. 'waits', 'w', number) end
+  end
+end
+
+-- Of a URI that was taken: the number of its row, or how its last visit ended.
+local function seen(cid, digest)
+  local name, field = bucket(cid, digest)
+  return call('HGET', E .. 's:' .. name, field)
+end
+local function put_seen(cid, digest, value)
+  local name, field = bucket(cid, digest)
+  call('HSET', E .. 's:' .. name, field, value)
+  call('SADD', E .. 'buckets:' .. cid, name)
+end
+local function visit_of(value)
+  local status = string.sub(value, 1, 1)
+  if status ~= 'P' and status ~= 'F' and status ~= 'R' then return nil end
+  local of, http, finished = struct.unpack('>I4i2I4', value, 2)
+  return {status = status, round = of, http = http, finished = finished}
+end
+local function pack_visit(status, http, finished)
+  return status .. struct.pack('>I4i2I4', round, tonumber(http), tonumber(finished))
+end
+local function put_history(cid, digest, history)
+  if history == '' then return end
+  local name, field = bucket(cid, digest)
+  call('HSET', P .. 'h:' .. name, field, history)
+  call('SADD', P .. 'histories:' .. cid, name)
+end
+
+-- Rows: 16 bytes of the digest, then priority, crawl, tries, queue, spider, and what only the caller reads.
+local function place(id) return E .. 'r:' .. math.floor(id / EACH), id % EACH end
+local function member(id, queue) return string.format('%013d', id) .. (queue or '') end
+local function header(row)
+  return row.digest .. row.priority .. ' ' .. row.cid .. ' ' .. row.tries .. ' ' .. row.queue .. '\n' .. row.spider .. '\n'
+end
+local function parse(id, raw)
+  local priority, cid, tries, queue, spider, at = string.match(raw, '^(%-?%d+) (%w+) (%d+) ([^\n]*)\n([^\n]*)\n()', 17)
+  return {
+    id = id, raw = raw, digest = string.sub(raw, 1, 16), priority = tonumber(priority), cid = cid, tries = tries,
+    queue = queue, spider = spider, blob = string.sub(raw, at),
+  }
+end
+local function row_of(id)
+  local key, field = place(id)
+  local raw = call('HGET', key, field)
+  return raw and parse(id, raw)
+end
+local function put_row(row)
+  local key, field = place(row.id)
+  call('HSET', key, field, header(row) .. row.blob)
+end
+local function hole(number)
+  holes = holes + number
+  call('HINCRBY', P .. 'about', 'holes', number)
+end
+
+-- Gates. What waits behind one: a list of rows of priority 0 in order of arrival, and a set of all others.
+local function list_of(queue, spider) return E .. 'l:' .. queue .. '/' .. spider end
+local function others_of(queue, spider) return E .. 'x:' .. queue .. '/' .. spider end
+local POLITE, rates = {a = 1}, {}
+local function rate_of(queue)
+  local text = rated > 0 and call('HGET', P .. 'rates', queue) or usual
+  if not text then return POLITE end
+  rates[text] = rates[text] or cjson.decode(text)
+  return rates[text]
+end
+local function within(recent, rate)
+  local kept = {}
+  for moment in string.gmatch(recent or '', '%d+') do
+    if tonumber(moment) > now - rate.w then kept[#kept + 1] = moment end
+  end
+  return kept
+end
+local function room_of(rate, out, recent)
+  local room = rate.a and rate.a - tonumber(out or 0) or 1e9
+  if rate.n and rate.m then return math.min(room, 1) end
+  return rate.n and math.min(room, rate.n - #within(recent, rate)) or room
+end
+local function close(queue, til)
+  call('HSET', E .. 'q:' .. queue, 'wake', string.format('%.0f', til))
+  call('ZADD', E .. 'wake', til, queue)
+end
+local function open(queue)
+  call('HDEL', E .. 'q:' .. queue, 'wake')
+  call('ZREM', E .. 'wake', queue)
+end
+local function is_listed(id, others)
+  budget = budget - 1
+  return budget < 0 or (row_of(id) and call('HEXISTS', E .. 'leases', id) == 0 and not call('ZSCORE', E .. 'later', id)
+    and not call('ZSCORE', others, member(id)))
+end
+local function head(queue, spider)
+  local list, others = list_of(queue, spider), others_of(queue, spider)
+  local first = tonumber(call('LINDEX', list, 0) or nil)
+  while first and holes > 0 and not is_listed(first, others) do
+    call('LPOP', list)
+    hole(-1)
+    first = tonumber(call('LINDEX', list, 0) or nil)
+  end
+  local other = call('ZRANGE', others, 0, 0, 'WITHSCORES')
+  if other[1] then
+    local id, priority = tonumber(other[1]), tonumber(other[2])
+    if not first or priority < 0 or (priority == 0 and id < first) then return id, priority end
+  end
+  return first, 0
+end
+local function spiders_of(text)
+  local found = {''}
+  for spider in string.gmatch(text or '', '[^\n]+') do found[#found + 1] = spider end
+  return found
+end
+local function set_ready(queue, spider, before, id, priority)
+  local field, ready = spider == '' and 'ready' or 'ready/' .. spider, E .. 'ready/' .. spider
+  local after = id and member(id, queue) or false
+  if before == after then return end
+  if before then call('ZREM', ready, before) end
+  if after then
+    call('ZADD', ready, priority, after)
+    call('HSET', E .. 'q:' .. queue, field, after)
+  else
+    call('HDEL', E .. 'q:' .. queue, field)
+  end
+end
+-- Put a queue where its first row belongs among those that may be leased from, or take it out.
+local function refresh(queue)
+  local key = E .. 'q:' .. queue
+  local gate = call('HMGET', key, 'wake', 'out', 'recent', 'ready', 'spiders')
+  local rate = rate_of(queue)
+  local is_open = not gate[1] and room_of(rate, gate[2], gate[3]) > 0
+  if rate.n and not rate.m and not gate[1] then
+    local kept = within(gate[3], rate)
+    if #kept >= rate.n then close(queue, kept[#kept - rate.n + 1] + rate.w) end
+  end
+  for _, spider in ipairs(spiders_of(gate[5])) do
+    local before = gate[4]
+    if spider ~= '' then before = call('HGET', key, 'ready/' .. spider) end
+    if is_open then
+      set_ready(queue, spider, before, head(queue, spider))
+    else
+      set_ready(queue, spider, before, nil)
+    end
+  end
+end
+local touched = {}
+local function touch(queue) touched[queue] = true end
+local function refresh_touched()
+  for queue in pairs(touched) do refresh(queue) end
+  touched = {}
+end
+local function leave(queue, span)
+  local til = now + span
+  if span > 0 and til > tonumber(call('HGET', E .. 'q:' .. queue, 'wake') or 0) then close(queue, til) end
+  touch(queue)
+end
+
+-- Where a row waits.
+local function await(row, til)
+  if til > now then
+    call('ZADD', E .. 'later', string.format('%.0f', til), row.id)
+  else
+    call('ZADD', others_of(row.queue, row.spider), row.priority, member(row.id))
+  end
+end
+local function take_out(row)
+  local later = call('ZSCORE', E .. 'later', row.id)
+  if later then
+    call('ZREM', E .. 'later', row.id)
+    return tonumber(later) >= FOREVER and 's' or 'w'
+  end
+  local was_other = call('ZREM', others_of(row.queue, row.spider), member(row.id)) == 1
+  if not was_other and row.priority == 0 then
+    local list = list_of(row.queue, row.spider)
+    if tonumber(call('LINDEX', list, 0) or nil) == row.id then call('LPOP', list) else hole(1) end
+  end
+  return 'w'
+end
+local function end_lease(id)
+  local lease = call('HGET', E .. 'leases', id)
+  if not lease then return nil end
+  local token, cid, writer, queue = string.match(lease, '^(%d+) (%w+) ([^\n]*)\n(.*)$')
+  call('HDEL', E .. 'leases', id)
+  call('ZREM', E .. 'ends', id)
+  call('HINCRBY', E .. 'q:' .. queue, 'out', -1)
+  count(cid, 'd', -1)
+  touch(queue)
+  return queue
+end
+local function give_back(id)
+  if end_lease(id) then
+    local row = row_of(id)
+    if row then await(row, 0) end
+  end
+end
+local function delete(row)
+  local key, field = place(row.id)
+  call('HDEL', key, field)
+  add(E .. 'queues', row.queue, -1)
+end
+-- End the wait of a row, whichever it is; returns how it counted.
+local function drop(row)
+  local word = 'w'
+  if not end_lease(row.id) then word = take_out(row) end
+  delete(row)
+  count(row.cid, word, -1)
+  touch(row.queue)
+  return word
+end

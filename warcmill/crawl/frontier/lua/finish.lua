@@ -1,0 +1,116 @@
+-- ARGV: time, writer, number, is last, then ten for each, by the first:
+--   F id token status http finished opens again history rest       the visit of a lease has ended
+--   D id token until opens tries rest                              a lease is given back, its URI waits
+--   V crawl digest status http finished again history opens        a visit without a lease
+--   W crawl digest until tries                                     a URI waits, leased or not
+--   H crawl digest history                                         what a visit has left
+-- Spans: 0 is now or none, -1 for ever. Returns 1 for each that was done; of V: that waited.
+local done = heard(ARGV[2], ARGV[3])
+if done then return done end
+local DONE = {P = true, F = true, R = true}
+local function moment(span)
+  span = tonumber(span)
+  return span < 0 and FOREVER or span == 0 and 0 or now + span
+end
+local function held(id, token)
+  local lease = call('HGET', E .. 'leases', id)
+  return lease and string.match(lease, '^%d+') == token
+end
+local function wait_again(row, til)
+  row.tries = 0
+  put_row(row)
+  await(row, til)
+  call('HSET', P .. 'about', 'visited', 1)
+end
+local function end_wait(row, status, http, finished)
+  delete(row)
+  put_seen(row.cid, row.digest, pack_visit(status, http, finished))
+  count(row.cid, 'w', -1)
+  count(row.cid, status, 1)
+end
+
+local act = {}
+function act.F(id, token, status, http, finished, opens, again, history, rest)
+  if not held(id, token) then return 0 end
+  id = tonumber(id)
+  local row = row_of(id)
+  local queue = end_lease(id)
+  if not row then return 0 end
+  put_history(row.cid, row.digest, history)
+  if again == '0' then
+    end_wait(row, status, http, finished)
+  else
+    row.blob = rest
+    wait_again(row, moment(again))
+  end
+  leave(queue, tonumber(opens))
+  return 1
+end
+function act.D(id, token, til, opens, tries, rest)
+  if not held(id, token) then return 0 end
+  id = tonumber(id)
+  local row = row_of(id)
+  local queue = end_lease(id)
+  if not row then return 0 end
+  row.tries, row.blob = tries, rest
+  put_row(row)
+  await(row, moment(til))
+  if til == '-1' then
+    count(row.cid, 'w', -1)
+    count(row.cid, 's', 1)
+  end
+  leave(queue, tonumber(opens))
+  return 1
+end
+function act.V(crawl, digest, status, http, finished, again, history, opens)
+  local cid = cid_of(crawl, true)
+  local value = seen(cid, digest)
+  local visit = value and visit_of(value)
+  local row = value and not visit and row_of(tonumber(value))
+  put_history(cid, digest, history)
+  if row and again ~= '0' then
+    local word = 'w'
+    if not end_lease(row.id) then word = take_out(row) end
+    count(cid, word, -1)
+    count(cid, 'w', 1)
+    wait_again(row, moment(again))
+  elseif row then
+    drop(row)
+    put_seen(cid, digest, pack_visit(status, http, finished))
+    count(cid, status, 1)
+  else
+    if visit and visit.round == round then count(cid, visit.status, -1) end
+    put_seen(cid, digest, pack_visit(status, http, finished))
+    count(cid, status, 1)
+  end
+  if row then leave(row.queue, tonumber(opens)) end
+  return row and 1 or 0
+end
+function act.W(crawl, digest, til, tries)
+  local cid = cid_of(crawl, false)
+  local value = cid and seen(cid, digest)
+  local row = value and not visit_of(value) and row_of(tonumber(value))
+  if not row then return 0 end
+  local word = 'w'
+  if not end_lease(row.id) then word = take_out(row) end
+  if tries ~= '' then row.tries = tries end
+  put_row(row)
+  await(row, moment(til))
+  count(cid, word, -1)
+  count(cid, til == '-1' and 's' or 'w', 1)
+  touch(row.queue)
+  return 1
+end
+function act.H(crawl, digest, history)
+  put_history(cid_of(crawl, true), digest, history)
+  call('HSET', P .. 'about', 'visited', 1)
+  return 1
+end
+
+local found = {}
+for item = 5, #ARGV, 10 do found[#found + 1] = act[ARGV[item]](unpack(ARGV, item + 1, item + 9)) end
+refresh_touched()
+write_sums()
+note_clock()
+note_heard(ARGV[2], ARGV[3], ARGV[4])
+return found

@@ -1,0 +1,97 @@
+-- ARGV: time, writer, spider, limit, span in ms. Returns: 1 if more may be had at once, the version of the cookies, then
+-- for each lease: id, token, row, history.
+local writer, spider, limit, span = ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
+local SOME = 100
+local expired = call('ZRANGEBYSCORE', E .. 'ends', '-inf', now, 'LIMIT', 0, SOME)
+for _, id in ipairs(expired) do give_back(tonumber(id)) end
+local opened = call('ZRANGEBYSCORE', E .. 'wake', '-inf', now, 'LIMIT', 0, SOME)
+for _, queue in ipairs(opened) do
+  open(queue)
+  touch(queue)
+end
+local due = call('ZRANGEBYSCORE', E .. 'later', '-inf', now, 'LIMIT', 0, SOME)
+for _, id in ipairs(due) do
+  call('ZREM', E .. 'later', id)
+  local row = row_of(tonumber(id))
+  if row then
+    await(row, 0)
+    touch(row.queue)
+  end
+end
+refresh_touched()
+
+local more = call('HMGET', P .. 'about', 'visited', 'cookies', 'tokens')
+local visited, token = more[1], tonumber(more[3] or 0)
+local found = {0, more[2] or '0'}
+if #expired == SOME or #opened == SOME or #due == SOME then found[1] = 1 end
+local ready = E .. 'ready/' .. spider
+local leased = 0
+while leased < limit do
+  local first = call('ZRANGE', ready, 0, 0)[1]
+  if not first then break end
+  budget = budget - 1
+  if budget <= 0 then
+    found[1] = 1
+    break
+  end
+  local id, queue = tonumber(string.sub(first, 1, 13)), string.sub(first, 14)
+  local key, rate = E .. 'q:' .. queue, rate_of(queue)
+  local gate = call('HMGET', key, 'out', 'recent', 'spiders')
+  local room = room_of(rate, gate[1], gate[2])
+  local row = room > 0 and row_of(id)
+  if room > 0 then
+    local list = list_of(queue, spider)
+    if call('ZREM', others_of(queue, spider), member(id)) == 0 then
+      call('LPOP', list)
+      if row and holes > 0 and (call('HEXISTS', E .. 'leases', id) == 1 or call('ZSCORE', E .. 'later', id)) then
+        row = nil
+      end
+      if not row then hole(-1) end
+    end
+  end
+  if row and is_purged(row.cid) then
+    delete(row)
+    row = nil
+  end
+  if row then
+    token, leased = token + 1, leased + 1
+    call('HSET', E .. 'leases', id, token .. ' ' .. row.cid .. ' ' .. writer .. '\n' .. queue)
+    call('ZADD', E .. 'ends', now + span, id)
+    call('HINCRBY', key, 'out', 1)
+    count(row.cid, 'd', 1)
+    room = room - 1
+    if rate.n then
+      local kept, til = within(gate[2], rate), nil
+      if rate.m then
+        til = now + rate.w / rate.n
+      else
+        kept[#kept + 1] = string.format('%.0f', now)
+        call('HSET', key, 'recent', table.concat(kept, ' '))
+        if #kept >= rate.n then til = tonumber(kept[1]) + rate.w end
+      end
+      if til and til > now then
+        close(queue, til)
+        room = 0
+      end
+    end
+    local history = ''
+    if visited then
+      local name, field = bucket(row.cid, row.digest)
+      history = call('HGET', P .. 'h:' .. name, field) or ''
+    end
+    found[#found + 1] = id
+    found[#found + 1] = token
+    found[#found + 1] = row.raw
+    found[#found + 1] = history
+  end
+  if room <= 0 and not gate[3] then
+    call('ZREM', ready, first)
+    call('HDEL', key, 'ready')
+  else
+    refresh(queue)
+  end
+end
+if leased > 0 then call('HSET', P .. 'about', 'tokens', string.format('%.0f', token)) end
+write_sums()
+note_clock()
+return found

@@ -1,0 +1,161 @@
+-- Changes nothing but what it finds to be gone. ARGV: time, the question, what it is asked of. Spans are from now.
+local ask = {}
+local function by_crawl(each)
+  local found = {}
+  for item = 3, #ARGV, 2 do
+    local cid = cid_of(ARGV[item], false)
+    found[#found + 1] = cid and each(cid, ARGV[item + 1]) or ''
+  end
+  return found
+end
+local function state(row)
+  local til = call('ZSCORE', E .. 'later', row.id)
+  local is_leased = call('HEXISTS', E .. 'leases', row.id)
+  return {row.id, row.raw, is_leased, til and (tonumber(til) >= FOREVER and -1 or til - now) or 0}
+end
+-- crawl, digest ...: 1 for each that is seen.
+function ask.seen()
+  return by_crawl(function(cid, digest)
+    local value = seen(cid, digest)
+    local visit = value and visit_of(value)
+    return value and not (visit and visit.round < round) and 1 or ''
+  end)
+end
+-- crawl, digest ...: of each id, row, is leased, span; or status, http, finished; or nothing.
+function ask.keys()
+  return by_crawl(function(cid, digest)
+    local value = seen(cid, digest)
+    local visit = value and visit_of(value)
+    if visit then return visit.round == round and {visit.status, visit.http, visit.finished} or '' end
+    local row = value and row_of(tonumber(value))
+    return row and state(row) or ''
+  end)
+end
+-- crawl, after, limit: the next number, then rows as `keys` has them. A crawl of '*' is any.
+function ask.page()
+  local cid, after, limit = ARGV[3] ~= '*' and cid_of(ARGV[3], false), tonumber(ARGV[4]), tonumber(ARGV[5])
+  local found, last = {0}, 0
+  for _, number in ipairs(call('ZRANGEBYSCORE', E .. 'rows', math.floor(after / EACH), '+inf', 'LIMIT', 0, 4)) do
+    local raw, ids = call('HGETALL', E .. 'r:' .. number), {}
+    local rows = {}
+    for place = 1, #raw, 2 do
+      local id = number * EACH + raw[place]
+      if id > after then
+        ids[#ids + 1] = id
+        rows[id] = raw[place + 1]
+      end
+    end
+    if #raw == 0 then call('ZREM', E .. 'rows', number) end
+    table.sort(ids)
+    for _, id in ipairs(ids) do
+      local row = parse(id, rows[id])
+      if (ARGV[3] == '*' or row.cid == cid) and not is_purged(row.cid) then
+        found[#found + 1] = state(row)
+        if #found > limit then
+          found[1] = id
+          return found
+        end
+      end
+    end
+    last = (number + 1) * EACH - 1
+  end
+  if #call('ZRANGEBYSCORE', E .. 'rows', math.floor((last + 1) / EACH), '+inf', 'LIMIT', 0, 1) > 0 and last > 0 then
+    found[1] = last
+  end
+  return found
+end
+-- by, name ...: documents, bytes and milliseconds of each.
+function ask.spent()
+  local found = {}
+  for item = 3, #ARGV, 2 do found[#found + 1] = call('HGET', E .. round .. ':sum:' .. ARGV[item], ARGV[item + 1]) or '' end
+  return found
+end
+-- origin ...: of each the span for which it counts, and its text; or ''.
+function ask.sites()
+  local found = {}
+  for item = 3, #ARGV do
+    local value = call('HGET', E .. 'sites', ARGV[item])
+    local til, at = string.match(value or '', '^(%d+) ()')
+    found[#found + 1] = til and {til - now, string.sub(value, at)} or ''
+  end
+  return found
+end
+-- The version of the cookies, then of each crawl that has any: its name, and its cookies.
+function ask.cookies()
+  local found, crawls = {call('HGET', P .. 'about', 'cookies') or '0'}, call('HGETALL', P .. 'crawls')
+  for item = 1, #crawls, 2 do
+    local cookies = call('HVALS', E .. 'cookies:' .. crawls[item + 1])
+    if #cookies > 0 then
+      found[#found + 1] = crawls[item]
+      found[#found + 1] = cookies
+    end
+  end
+  return found
+end
+-- crawl: how many wait, are suspended, are leased, and are done: P, F, R.
+function ask.count()
+  local cid = cid_of(ARGV[3], false)
+  if not cid then return {'0', '0', '0', '0', '0', '0'} end
+  local lives = call('HMGET', E .. 'waits', cid .. ':w', cid .. ':s', cid .. ':d')
+  local done = call('HMGET', E .. round .. ':done', cid .. ':P', cid .. ':F', cid .. ':R')
+  return {lives[1] or '0', lives[2] or '0', lives[3] or '0', done[1] or '0', done[2] or '0', done[3] or '0'}
+end
+-- How many wait in all crawls, and in which span something opens; '' for never.
+function ask.next()
+  local soonest = nil
+  for _, key in ipairs({'wake', 'later'}) do
+    local first = call('ZRANGEBYSCORE', E .. key, '-inf', '(' .. string.format('%.0f', FOREVER), 'WITHSCORES', 'LIMIT', 0, 1)
+    if first[2] and (not soonest or tonumber(first[2]) < soonest) then soonest = tonumber(first[2]) end
+  end
+  return {call('HGET', E .. 'waits', 'w') or '0', soonest and string.format('%.0f', soonest - now) or ''}
+end
+-- Over all crawls: the counts of what lives, of what is done, and of leases.
+function ask.totals()
+  return {call('HGETALL', E .. 'waits'), call('HVALS', E .. round .. ':done'), call('HLEN', E .. 'leases')}
+end
+-- cursor: the next one, then of some queues the name, how many wait, and 1 when it is closed, 2 for ever.
+function ask.queues()
+  local scanned = call('HSCAN', E .. 'queues', ARGV[3], 'COUNT', 100)
+  local found = {scanned[1]}
+  for item = 1, #scanned[2], 2 do
+    local wake = tonumber(call('HGET', E .. 'q:' .. scanned[2][item], 'wake') or 0)
+    found[#found + 1] = scanned[2][item]
+    found[#found + 1] = scanned[2][item + 1]
+    found[#found + 1] = wake == 0 and 0 or wake >= FOREVER and 2 or 1
+  end
+  return found
+end
+-- For a dump: the crawls, the rates; hashes of the round; the buckets of a crawl, and what one has: digest, status, http,
+-- finished, history of each.
+function ask.crawls() return call('HGETALL', P .. 'crawls') end
+function ask.rates() return call('HGETALL', P .. 'rates') end
+function ask.rest()
+  local name = ARGV[3]
+  return call('HGETALL', name == 'sites' and E .. name or E .. round .. ':' .. name)
+end
+function ask.buckets() return call('SUNION', E .. 'buckets:' .. ARGV[3], P .. 'histories:' .. ARGV[3]) end
+function ask.bucket()
+  local name, found, kept = ARGV[3], {}, {}
+  local cid, hex = string.match(name, '^(%w+):(%x+)$')
+  local before = string.gsub(hex, '%x%x', function(two) return string.char(tonumber(two, 16)) end)
+  local histories, states = call('HGETALL', P .. 'h:' .. name), call('HGETALL', E .. 's:' .. name)
+  for item = 1, #histories, 2 do kept[histories[item]] = histories[item + 1] end
+  local function put(field, visit)
+    for _, word in ipairs({before .. field, visit and visit.status or '', visit and visit.http or 0,
+      visit and visit.finished or 0, kept[field] or ''}) do found[#found + 1] = word end
+    kept[field] = nil
+  end
+  for item = 1, #states, 2 do
+    local visit = visit_of(states[item + 1])
+    if visit and visit.round == round then put(states[item], visit) end
+  end
+  local left = {}
+  for field in pairs(kept) do left[#left + 1] = field end
+  for _, field in ipairs(left) do put(field) end
+  return found
+end
+function ask.about()
+  local more = call('HMGET', P .. 'about', 'version', 'launch')
+  return {more[1] or '', more[2] or '', set_back, call('HGET', P .. 'heard', ARGV[3]) or '0'}
+end
+return ask[ARGV[2]]()

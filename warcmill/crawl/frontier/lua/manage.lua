@@ -1,0 +1,143 @@
+-- ARGV: time, the act, what it is of.
+local act = {}
+-- writer, number heard, launch, how: begins the round of a launch, unless it has begun. Returns by how much the clock
+-- was set back, and the launch before.
+function act.begin()
+  local writer, number, launch, how = ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+  local before = call('HGET', P .. 'about', 'launch') or ''
+  if before ~= launch then
+    if how == 'fresh' then
+      call('RPUSH', P .. 'eras', era)
+      call('HSET', P .. 'about', 'era', era + 1, 'round', round + 1, 'holes', 0)
+    elseif how == 'follows' then
+      call('UNLINK', E .. round .. ':done', E .. round .. ':sum:host', E .. round .. ':sum:target', E .. round .. ':sum:crawl')
+      call('HSET', P .. 'about', 'round', round + 1)
+    end
+    call('HSET', P .. 'about', 'launch', launch, 'visited', 1, 'version', 1)
+  end
+  if writer ~= '' and (before ~= launch and how == 'fresh') then call('HSET', P .. 'heard', writer, number) end
+  return {set_back, before}
+end
+-- queue, span: closes a gate; 0 opens it.
+function act.block()
+  local span = tonumber(ARGV[4])
+  call('HINCRBY', E .. 'queues', ARGV[3], 0)
+  if span == 0 then open(ARGV[3]) else close(ARGV[3], span < 0 and FOREVER or now + span) end
+  refresh(ARGV[3])
+  return {}
+end
+-- queue, rate: '' is that of all that have none of their own; no rate: none.
+function act.rate()
+  local queue, rate = ARGV[3], ARGV[4]
+  if queue == '' then
+    if rate == '' then call('HDEL', P .. 'about', 'usual') else call('HSET', P .. 'about', 'usual', rate) end
+    usual = rate ~= '' and rate
+    for _, lease in ipairs(call('HVALS', E .. 'leases')) do touch(string.match(lease, '\n(.*)$')) end
+    refresh_touched()
+  else
+    if rate == '' then call('HDEL', P .. 'rates', queue) else call('HSET', P .. 'rates', queue, rate) end
+    rated = call('HLEN', P .. 'rates')
+    call('HSET', P .. 'about', 'rated', rated)
+    refresh(queue)
+  end
+  return {}
+end
+-- writer, token ...: gives back the leases of a writer but those of these tokens. Returns how many.
+function act.release()
+  local known, number = {}, 0
+  for item = 4, #ARGV do known[ARGV[item]] = true end
+  local leases = call('HGETALL', E .. 'leases')
+  for item = 1, #leases, 2 do
+    local token, writer = string.match(leases[item + 1], '^(%d+) %w+ ([^\n]*)\n')
+    if writer == ARGV[3] and not known[token] then
+      give_back(tonumber(leases[item]))
+      number = number + 1
+    end
+  end
+  refresh_touched()
+  write_sums()
+  return number
+end
+-- crawl: gives up its name. Returns how many of its URIs waited.
+function act.purge()
+  local cid = cid_of(ARGV[3], false)
+  if not cid then return 0 end
+  local counts = call('HMGET', E .. 'waits', cid .. ':w', cid .. ':s')
+  local waited, suspended = tonumber(counts[1] or 0), tonumber(counts[2] or 0)
+  call('HDEL', E .. 'waits', cid .. ':w', cid .. ':s', cid .. ':d')
+  call('HDEL', E .. round .. ':done', cid .. ':P', cid .. ':F', cid .. ':R')
+  call('HDEL', E .. round .. ':sum:crawl', ARGV[3])
+  call('HINCRBY', E .. 'waits', 'w', -waited)
+  call('UNLINK', E .. 'cookies:' .. cid)
+  call('HINCRBY', P .. 'about', 'cookies', 1)
+  call('HDEL', P .. 'crawls', ARGV[3])
+  call('SADD', P .. 'purging', cid)
+  call('SADD', E .. 'purged', cid)
+  call('HSET', P .. 'about', 'purging', call('SCARD', P .. 'purging'))
+  return waited + suspended
+end
+-- Deletes some of what a purge, or a launch that has ended, has left. Returns how many waited, and 1 when all is gone.
+function act.tidy()
+  local cid = call('SRANDMEMBER', P .. 'purging')
+  if cid then
+    local names, waited = call('SRANDMEMBER', E .. 'buckets:' .. cid, 10), 0
+    for _, name in ipairs(names) do
+      local found = call('HSCAN', E .. 's:' .. name, 0, 'COUNT', 50)[2]
+      for item = 1, #found, 2 do
+        local row = not visit_of(found[item + 1]) and row_of(tonumber(found[item + 1]))
+        if row then
+          drop(row)
+          waited = waited + 1
+        end
+        call('HDEL', E .. 's:' .. name, found[item])
+      end
+      if #found == 0 then call('SREM', E .. 'buckets:' .. cid, name) end
+      if waited > 300 then break end
+    end
+    refresh_touched()
+    write_sums()
+    if #names == 0 then
+      local left = call('SPOP', P .. 'histories:' .. cid, 100)
+      for _, name in ipairs(left) do call('UNLINK', P .. 'h:' .. name) end
+      if #left == 0 then
+        call('SREM', P .. 'purging', cid)
+        call('HSET', P .. 'about', 'purging', call('SCARD', P .. 'purging'))
+      end
+    end
+    return {waited, 0}
+  end
+  local old = call('LINDEX', P .. 'eras', 0)
+  if not old then return {0, 1} end
+  local O = P .. old .. ':'
+  local queues = call('HSCAN', O .. 'queues', 0, 'COUNT', 50)[2]
+  for item = 1, #queues, 2 do
+    local queue = queues[item]
+    for _, spider in ipairs(spiders_of(call('HGET', O .. 'q:' .. queue, 'spiders'))) do
+      call('UNLINK', O .. 'l:' .. queue .. '/' .. spider, O .. 'x:' .. queue .. '/' .. spider)
+    end
+    call('UNLINK', O .. 'q:' .. queue)
+    call('HDEL', O .. 'queues', queue)
+  end
+  if #queues > 0 then return {0, 0} end
+  local rows = call('ZPOPMIN', O .. 'rows', 20)
+  for item = 1, #rows, 2 do call('UNLINK', O .. 'r:' .. rows[item]) end
+  if #rows > 0 then return {0, 0} end
+  local crawls = call('HVALS', P .. 'crawls')
+  for _, of in ipairs(call('SMEMBERS', O .. 'purged')) do crawls[#crawls + 1] = of end
+  for _, of in ipairs(crawls) do
+    call('UNLINK', O .. 'cookies:' .. of)
+    local left = call('SPOP', O .. 'buckets:' .. of, 100)
+    for _, name in ipairs(left) do call('UNLINK', O .. 's:' .. name) end
+    if #left > 0 then return {0, 0} end
+  end
+  for _, spider in ipairs(call('SMEMBERS', O .. 'spiders')) do call('UNLINK', O .. 'ready/' .. spider) end
+  call('UNLINK', O .. 'ready/', O .. 'spiders', O .. 'wake', O .. 'later', O .. 'leases', O .. 'ends', O .. 'queues',
+    O .. 'waits', O .. 'sites', O .. 'purged')
+  for number = 1, round do
+    call('UNLINK', O .. number .. ':done', O .. number .. ':sum:host', O .. number .. ':sum:target', O .. number .. ':sum:crawl')
+  end
+  call('LPOP', P .. 'eras')
+  return {0, 0}
+end
+note_clock()
+return act[ARGV[2]]()

@@ -1,0 +1,58 @@
+-- ARGV: time, writer, number, is last, how many crawls, their names, then for each URI: the number of its crawl among
+-- those, digest, until (a span; 0: now, -1: for ever), queue, spider, priority, the rest. Returns 1 for each that is new.
+local done = heard(ARGV[2], ARGV[3])
+if done then return done end
+local names, at, found, lists, fresh = {}, 6 + tonumber(ARGV[5]), {}, {}, {}
+for number = 1, tonumber(ARGV[5]) do names[number] = cid_of(ARGV[5 + number], true) end
+for item = at, #ARGV, 7 do
+  local cid, digest = names[tonumber(ARGV[item])], ARGV[item + 1]
+  local value = seen(cid, digest)
+  local visit = value and visit_of(value)
+  if value and not (visit and visit.round < round) then
+    found[#found + 1] = 0
+  else
+    found[#found + 1] = 1
+    fresh[#fresh + 1] = item
+    put_seen(cid, digest, '0') -- its number follows
+  end
+end
+if #fresh > 0 then
+  local id = call('HINCRBY', P .. 'about', 'next', #fresh) - #fresh
+  for _, item in ipairs(fresh) do
+    id = id + 1
+    local cid, span = names[tonumber(ARGV[item])], tonumber(ARGV[item + 2])
+    local row = {
+      id = id, digest = ARGV[item + 1], cid = cid, tries = 0, queue = ARGV[item + 3], spider = ARGV[item + 4],
+      priority = tonumber(ARGV[item + 5]), blob = ARGV[item + 6],
+    }
+    local til = span < 0 and FOREVER or now + span
+    put_row(row)
+    call('ZADD', E .. 'rows', math.floor(id / EACH), math.floor(id / EACH))
+    local name, field = bucket(cid, row.digest)
+    call('HSET', E .. 's:' .. name, field, id)
+    add(E .. 'queues', row.queue, 1)
+    count(cid, til >= FOREVER and 's' or 'w', 1)
+    if span == 0 and row.priority == 0 then
+      local list = list_of(row.queue, row.spider)
+      lists[list] = lists[list] or {}
+      table.insert(lists[list], id)
+    else
+      await(row, til)
+    end
+    if row.spider ~= '' then
+      local key = E .. 'q:' .. row.queue
+      local known = call('HGET', key, 'spiders') or ''
+      if not string.find('\n' .. known, '\n' .. row.spider .. '\n', 1, true) then
+        call('HSET', key, 'spiders', known .. row.spider .. '\n')
+      end
+      call('SADD', E .. 'spiders', row.spider)
+    end
+    touch(row.queue)
+  end
+  for list, ids in pairs(lists) do call('RPUSH', list, unpack(ids)) end
+end
+refresh_touched()
+write_sums()
+note_clock()
+note_heard(ARGV[2], ARGV[3], ARGV[4])
+return found
