@@ -13,6 +13,7 @@ from commands.console.show import as_json, console, counted, err, out, styled
 from tasks.config.settings import NO_INDEX, settings
 from tasks.step import open_line
 from warcmill.errors import BadConfig, BadInput
+from warcmill.formats.pypi import data_sets
 from warcmill.markers import decisions
 from warcmill.model import Json
 from warcmill.stores import LocalStore
@@ -39,6 +40,8 @@ examples:
 
 A version is a numbered list of WARCs, and the index of their captures, or, with --of text,
 of the words in them. index.ScanForIndexing publishes a new one when there is something new.
+--of modules, depgraph and distributions are of a package index: each is a LevelDB, made of
+the files of dumps, which pypi.UpdateLevelDb publishes ("warcs" of --json counts these).
 list shows them all; diff lists the WARCs by which two differ, and what was hidden or shown
 again, with its captures; verify reads one again to its end, the current one by default.
 retire removes the files of all but the newest versions, by default two; their lists stay.
@@ -61,7 +64,9 @@ exit codes: 0 done, or nothing is wrong, 1 no such version, something is wrong w
 hidden or shown already, 2 usage, 3 configuration, 4 a root did not answer, 5 a fold is
 running
 """
-LINES = {cdx.NAME: "captures", text.NAME: "documents"}  # what a line of each is
+LINES = {cdx.NAME: "captures", text.NAME: "documents", **dict.fromkeys(data_sets.NAMES, "keys")}  # what a line is
+INPUTS = {name: ("dump file", "dump files") for name in data_sets.NAMES}
+WARCS = "WARC", "WARCs"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -127,10 +132,12 @@ def _list(name: str, *, in_json: bool) -> int:
         return 0
     if not listed:
         switch = "[text]" if name == text.NAME else "[index]"
-        out(f"no version of {name} yet: index.ScanForIndexing publishes the first, where {switch} is on")
+        scan = "index.ScanForIndexing" if name not in INPUTS else "pypi.ScanForDistributions"
+        switch = switch if name not in INPUTS else "[pypi]"
+        out(f"no version of {name} yet: {scan} publishes the first, where {switch} is on")
     else:
         console().print(_table(name, listed, published, current, hides))
-    for surt in sorted(kept.entries):
+    for surt in sorted(kept.entries) if name not in INPUTS else ():
         out(f"hidden: {surt}  {kept.entries[surt]}")
     return 0
 
@@ -168,7 +175,7 @@ def _table(
 ) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     apart = () if hides is None else ("hidden",)
-    for head in (name, "time", "WARCs", LINES[name], *apart, "segments", "bytes", ""):
+    for head in (name, "time", INPUTS.get(name, WARCS)[1], LINES[name], *apart, "segments", "bytes", ""):
         table.add_column(head, justify="left" if head in ("time", "") else "right", no_wrap=True)
     for version in listed:
         found = published.get(version.number)
@@ -197,9 +204,10 @@ def _diff(name: str, old: int, new: int) -> int:
     found = difference(before, after)
     for sign, names in (("+", found.added), ("-", found.removed), ("~", found.changed)):
         out(*(f"{sign} {warc}" for warc in names))
-    out(*_hidden_since(store, _index(), before, after))
+    if name not in INPUTS:
+        out(*_hidden_since(store, _index(), before, after))
     added, removed, changed = map(len, (found.added, found.removed, found.changed))
-    out(f"{counted(added, 'WARC', 'WARCs')} added, {removed} removed, {changed} changed")
+    out(f"{counted(added, *INPUTS.get(name, WARCS))} added, {removed} removed, {changed} changed")
     return 0
 
 
@@ -233,14 +241,15 @@ def _meant(index: LocalStore, found: Published, name: str, surt: str) -> str:
 def _verify(name: str, number: int | None) -> int:
     verified = verify(open_line().state.store, _index(), name, number)
     out(*verified.findings)
-    warcs = counted(verified.warcs, "WARC", "WARCs")
+    warcs = counted(verified.warcs, *INPUTS.get(name, WARCS))
     what = f"version {verified.number} of {name}: {verified.lines:,} {LINES[name]} of {warcs}"
     if not verified.findings:
         out(f"{what} read again, nothing is wrong")
         return 0
     folder = f"{settings().index}/versions/{name}"
     out(f"{what}: {counted(len(verified.findings), 'thing is', 'things are')} wrong")
-    err(f"to build it anew: remove its folder in {folder}, then run index.ScanForIndexing")
+    scan = "index.ScanForIndexing" if name not in INPUTS else "pypi.UpdateLevelDb"
+    err(f"to build it anew: remove its folder in {folder}, then run {scan}")
     return 1
 
 

@@ -59,9 +59,11 @@ class ListedWarc:
 
     @classmethod
     def parse(cls, line: str) -> ListedWarc:
-        """Parse a line; ValueError if it is none."""
+        """Parse a line; ValueError if it is none. A name is any text without a blank: other inputs than WARCs have
+        no launch."""
         name, sha512, generation, extract, left_out = line.split(" ")
-        Launch.parse(*name.split("/")[:2])
+        if not name:
+            raise ValueError("an input without a name")
         return cls(name, sha512, int(generation), extract, parse_offsets(left_out))
 
 

@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 
-from warcmill.errors import BadInput, Mismatch, NotReady
+from warcmill.errors import BadInput, Mismatch, NotReady, Unavailable
 from warcmill.extracts import cdx as cdx_extracts
 from warcmill.extracts import text as text_extracts
 from warcmill.extracts.extracts import Extracts
@@ -36,14 +36,18 @@ class Verified:
 
 
 def verify(state: LocalStore, index: LocalStore, data_set: str, number: int | None = None) -> Verified:
-    """Read a version, the current one by default. NotReady if its files are not there."""
+    """Read a version, the current one by default. NotReady if its files are not there.
+
+    Of a data set of a package index each file is compared with its digest, and the keys are counted.
+    """
     payloads = Payloads(index, data_set)
     found = payloads.current() if number is None else payloads.numbered(number)
     if found is None:
         raise NotReady(f"version {number or 'current'} of {data_set}", "its files are not in the index root")
     listed = Lists(state, data_set).read(found.number)
     said = hidden_list.read(state, listed.hiding.decisions)
-    findings = [*_of_list(listed, found, said), *_of_segments(index, listed, found, said)]
+    of_segments = _of_segments(index, listed, found, said) if data_set in READINGS else _of_database(index, found)
+    findings = [*_of_list(listed, found, said), *of_segments]
     return Verified(found.number, len(listed.inputs), found.lines, tuple(findings))
 
 
@@ -52,6 +56,21 @@ def _of_list(listed: VersionList, found: Published, said: Hidden) -> Iterator[st
         yield f"index:{found.folder} is of another list than version {listed.number} in the state"
     if said.hiding.sha512 != listed.hiding.sha512:
         yield f"the first {listed.hiding.decisions} decisions differ from those that version {listed.number} names"
+
+
+def _of_database(index: LocalStore, found: Published) -> Iterator[str]:
+    from warcmill.versions import leveldb  # noqa: PLC0415 - plyvel is an extra
+
+    try:
+        for segment in found.segments:
+            leveldb.check_files(index, segment)
+        with leveldb.reading(index, found) as database, database.iterator(start=b"\x01", include_value=False) as keys:
+            count = sum(1 for _ in keys)
+    except (Mismatch, NotReady, Unavailable) as error:
+        yield str(error)
+        return
+    if count != found.lines:
+        yield f"index:{found.folder} has {count:,} keys, and {found.lines:,} were counted when it was made"
 
 
 def _of_segments(index: LocalStore, listed: VersionList, found: Published, said: Hidden) -> Iterator[str]:

@@ -1,0 +1,231 @@
+"""The data sets of a package index: what a dump brings and takes, and what stays untouched."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from package_dumps import JOB, PLACE, DumpedIndex, digest, listed, row, state
+
+from warcmill.errors import BadConfig, Mismatch
+from warcmill.formats.pypi import data_sets
+from warcmill.formats.pypi.data_sets import DEPGRAPH, DISTRIBUTIONS, MODULES, NAMES, Dependencies
+from warcmill.pypi.data_sets import PackageHistory, newest_serial
+from warcmill.pypi.update_leveldb import update
+from warcmill.versions import leveldb
+from warcmill.versions.inputs import Lists
+from warcmill.versions.publication import Payloads
+
+YAML1, YAML2 = row("pyyaml", "6.0", "yaml", "yaml.nodes"), row("pyyaml", "6.1", "yaml")
+SIX = row("six", "1.17", "six", requires=None)
+BOTO = row("boto3", "1.0", "boto3", "boto3.s3", requires=("botocore>=1", "six ; extra == 's3'"))
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> DumpedIndex:
+    return DumpedIndex(tmp_path)
+
+
+def full(index: DumpedIndex) -> None:
+    states = [state("pyyaml", 40, YAML1), state("six", 7, SIX), state("boto3", 99, BOTO)]
+    index.dump(0, 100, [YAML1, SIX, BOTO], states)
+
+
+def pairs(index: DumpedIndex, name: str, number: int | None = None) -> dict[bytes, bytes]:
+    payloads = Payloads(index.index, name)
+    found = payloads.numbered(number) if number else payloads.current()
+    assert found
+    with leveldb.reading(index.index, found) as database, database.iterator() as all_pairs:
+        kept = {key: value for key, value in all_pairs if not key.startswith(b"\0")}
+        assert found.lines == len(kept) == int(database.get(data_sets.COUNT))
+    return kept
+
+
+def history(index: DumpedIndex, serial: int) -> dict[str, dict[str, str | None]]:
+    found = Payloads(index.index, DISTRIBUTIONS).current()
+    assert found
+    with leveldb.reading(index.index, found) as database:
+        kept = PackageHistory(
+            database, newest_serial(Lists(index.state.store, DISTRIBUTIONS).read(found.number).inputs)
+        )
+        projects = list(kept.projects(serial))
+        return {
+            project: {life.file.filename: life.at(serial).yanked for life in kept.files(project, serial)}
+            for project in projects
+        }
+
+
+def test_a_full_dump_makes_the_first_version_of_each(index: DumpedIndex) -> None:
+    full(index)
+    assert [(one.number, one.new) for one in index.update()] == [(1, True)] * 3
+    assert sorted(pairs(index, MODULES)) == [
+        b"boto3\tboto3\t1.0\tboto3-1.0-py3-none-any.whl",
+        b"boto3.s3\tboto3\t1.0\tboto3-1.0-py3-none-any.whl",
+        b"six\tsix\t1.17\tsix-1.17-py3-none-any.whl",
+        b"yaml\tpyyaml\t6.0\tpyyaml-6.0-py3-none-any.whl",
+        b"yaml.nodes\tpyyaml\t6.0\tpyyaml-6.0-py3-none-any.whl",
+    ]
+    edges = pairs(index, DEPGRAPH)
+    key = b"boto3\t1.0\tWHEEL\t>=3.9\tany\tnone\t\tpy3\tboto3-1.0-py3-none-any.whl"
+    assert edges[key] == bytes.fromhex(BOTO.sha256) + b"botocore>=1\tsix ; extra == 's3'"
+    known = {one.project: one.requires_dist for one in (Dependencies.parse(*pair) for pair in edges.items())}
+    assert known == {"pyyaml": (), "six": None, "boto3": BOTO.requires_dist}
+    assert history(index, 100) == {one.project: {one.filename: None} for one in (YAML1, SIX, BOTO)}
+    assert history(index, 50) == {one.project: {one.filename: None} for one in (YAML1, SIX)}
+
+
+def test_the_store_has_the_databases_and_last_the_lists(index: DumpedIndex) -> None:
+    full(index)
+    index.update()
+    top = index.base / "store/dumps" / JOB / "v1"
+    for name in NAMES:
+        uris = (top / name / "input_lists/00001").read_text().splitlines()
+        assert uris == sorted(f"{PLACE}/{file.path.removeprefix('dumps/')}" for file in index.dumps[0].files)
+        current = Payloads(index.index, name).current()
+        assert current
+        here = {path.name: path.read_bytes() for path in (index.base / "index" / current.folder).iterdir()}
+        left = {path.name: path.read_bytes() for path in (top / name / "leveldbs/00001").iterdir()}
+        assert left == {end: here[end] for end in current.segments[0].files}
+
+
+def test_with_nothing_new_no_version_is_made(index: DumpedIndex) -> None:
+    full(index)
+    index.update()
+    before = {path: path.stat().st_mtime_ns for path in index.base.rglob("*") if path.is_file()}
+    assert [(one.number, one.new) for one in index.update()] == [(1, False)] * 3
+    assert {path: path.stat().st_mtime_ns for path in index.base.rglob("*") if path.is_file()} == before
+
+
+def test_an_increment_uploads_yanks_and_removes(index: DumpedIndex) -> None:
+    full(index)
+    index.update()
+    changed = [state("pyyaml", 110, listed(YAML1, "broken"), YAML2), state("six", 105)]
+    index.dump(100, 120, [YAML2], changed)
+    assert [(one.number, one.new) for one in index.update()] == [(2, True)] * 3
+    assert sorted(key.split(b"\t")[:3] for key in pairs(index, MODULES)) == [
+        [b"boto3", b"boto3", b"1.0"],
+        [b"boto3.s3", b"boto3", b"1.0"],
+        [b"yaml", b"pyyaml", b"6.0"],
+        [b"yaml", b"pyyaml", b"6.1"],
+        [b"yaml.nodes", b"pyyaml", b"6.0"],
+    ]
+    assert len(pairs(index, MODULES, 1)) == 5
+    assert {key.partition(b"\t")[0] for key in pairs(index, DEPGRAPH)} == {b"boto3", b"pyyaml"}
+    assert history(index, 104)["six"] == {SIX.filename: None}
+    assert "six" not in history(index, 105)
+    assert history(index, 109)["pyyaml"] == {YAML1.filename: None}
+    assert history(index, 120)["pyyaml"] == {YAML1.filename: "broken", YAML2.filename: None}
+
+
+def test_the_tables_are_shared_and_the_old_version_stays_as_it_was(index: DumpedIndex) -> None:
+    full(index)
+    index.update()
+    first = Payloads(index.index, MODULES).current()
+    assert first
+    folder = index.base / "index" / first.folder
+    before = {path.name: (path.stat().st_ino, path.read_bytes()) for path in folder.iterdir()}
+    index.dump(100, 120, [YAML2], [state("pyyaml", 110, YAML1, YAML2)])
+    index.update()
+    assert {path.name: (path.stat().st_ino, path.read_bytes()) for path in folder.iterdir()} == before
+    second = Payloads(index.index, MODULES).current()
+    assert second
+    assert second.number == 2
+    for segment in (first.segments[0], second.segments[0]):
+        leveldb.check_files(index.index, segment)
+    left = [path for path in (index.base / "index").glob("*ing/**/*") if path.is_file()]
+    assert left == []
+
+
+def test_an_update_from_a_version_is_the_same_as_one_from_nothing(index: DumpedIndex, tmp_path: Path) -> None:
+    full(index)
+    index.update()
+    changed = [state("pyyaml", 110, YAML2), state("six", 105), state("boto3", 111, listed(BOTO, ""))]
+    index.dump(100, 120, [YAML2], changed)
+    index.dump(120, 121, [], [state("six", 121, SIX)])
+    index.update()
+    stepwise = {name: pairs(index, name) for name in NAMES}
+    for name in NAMES:
+        os.rename(index.base / "index/versions" / name, tmp_path / f"gone-{name}")
+    assert [one.new for one in index.update()] == [False] * 3
+    assert {name: pairs(index, name) for name in NAMES} == stepwise
+    assert Lists(index.state.store, MODULES).numbers() == [1, 2]
+
+
+def test_a_name_uploaded_anew_with_other_bytes_is_another_file(index: DumpedIndex) -> None:
+    full(index)
+    other = row("six", "1.17", "six", "six.moves", content="other bytes")
+    index.dump(100, 120, [other], [state("six", 110, other)])
+    index.update()
+    assert [key for key in pairs(index, MODULES) if b"\tsix\t" in key] == [
+        b"six\tsix\t1.17\tsix-1.17-py3-none-any.whl",
+        b"six.moves\tsix\t1.17\tsix-1.17-py3-none-any.whl",
+    ]
+    (edge,) = (Dependencies.parse(*pair) for pair in pairs(index, DEPGRAPH).items() if pair[0].startswith(b"six\t"))
+    assert edge.sha256 == digest("other bytes")
+    assert history(index, 109) == {one.project: {one.filename: None} for one in (YAML1, BOTO)}
+
+
+def test_a_new_generation_begins_with_nothing(index: DumpedIndex) -> None:
+    full(index)
+    index.update()
+    index.generation = 2
+    index.dump(0, 130, [BOTO], [state("boto3", 99, BOTO)])
+    index.update()
+    assert {key.partition(b"\t")[0] for key in pairs(index, DEPGRAPH)} == {b"boto3"}
+    assert (index.base / "store/dumps" / JOB / "v2/modules/input_lists/00002").exists()
+
+
+def test_a_dump_beyond_a_hole_waits(index: DumpedIndex) -> None:
+    full(index)
+    index.dump(110, 120, [YAML2], [state("pyyaml", 115, YAML1, YAML2)])
+    index.update()
+    assert not [key for key in pairs(index, MODULES) if b"6.1" in key]
+
+
+def test_a_dump_with_other_bytes_publishes_nothing(index: DumpedIndex) -> None:
+    full(index)
+    path = index.base / "store" / index.dumps[0].files[0].path
+    damaged = bytearray(path.read_bytes())
+    damaged[4] ^= 1  # the time in the header of gzip: the rows are the same
+    path.write_bytes(damaged)
+    with pytest.raises(Mismatch, match="sha512 of store:dumps"):
+        index.update()
+    assert Payloads(index.index, MODULES).current() is None
+    assert not (index.base / "store/dumps" / JOB / "v1/modules").exists()
+
+
+def test_what_a_killed_update_left_in_the_store_is_replaced(index: DumpedIndex) -> None:
+    full(index)
+    left = index.base / "store/dumps" / JOB / "v1/modules/leveldbs/00001/CURRENT"
+    left.parent.mkdir(parents=True)
+    left.write_bytes(b"half")
+    index.update()
+    assert left.read_bytes().startswith(b"MANIFEST")
+
+
+def test_the_dumps_of_another_job_are_refused(index: DumpedIndex) -> None:
+    full(index)
+    index.update()
+    with pytest.raises(BadConfig, match="made of the dumps of pypi"):
+        update(index.roots, "another", index.dumps)
+
+
+def test_many_readers_read_at_once_and_while_a_version_is_retired(index: DumpedIndex) -> None:
+    full(index)
+    index.update()
+    payloads = Payloads(index.index, MODULES)
+    found = payloads.current()
+    assert found
+    with leveldb.reading(index.index, found) as one, leveldb.reading(index.index, found) as two:
+        payloads.remove(found.folder)
+        assert one.get(b"six\tsix\t1.17\tsix-1.17-py3-none-any.whl") == b""
+        assert two.get(b"six\tsix\t1.17\tsix-1.17-py3-none-any.whl") == b""
+
+
+@pytest.mark.parametrize("hostile", ["a\tb", "new\nline", "nul\0", "\ud800", "\u2028"])
+def test_hostile_texts_stay_in_their_part_of_a_key(hostile: str) -> None:
+    key = data_sets.joined("project", hostile, "file")
+    assert len(data_sets.parts_of(key)) == 3
+    assert b"\n" not in key
+    assert b"\0" not in key

@@ -1,0 +1,160 @@
+"""The keys and values of the data sets of a package index. Pure.
+
+    modules         module, project, version, filename: nothing
+    depgraph        project, version, type, requires_python, platform, abi, build, python tag, filename:
+                    32 bytes of the file's SHA-256, then the requirements
+    distributions   project, filename: JSON, a `DistributionLife`
+
+The parts of a key, and requirements, are joined by tabs; control characters in them are replaced. What is unknown is
+empty in a key; requirements that are unknown are one zero byte, none at all are nothing. Keys that begin with a zero
+byte are for whoever writes: `\\0 project TAB filename` has what a file put there, `\\0` alone the number of keys.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from warcmill.errors import BadInput
+from warcmill.formats.pypi import filenames
+from warcmill.formats.pypi.dump import DistributionRow, ListedFile
+
+MODULES, DEPGRAPH, DISTRIBUTIONS = "modules", "depgraph", "distributions"
+NAMES = (MODULES, DEPGRAPH, DISTRIBUTIONS)
+TAB, COUNT, UNKNOWN = b"\t", b"\0", b"\0"
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+Pairs = dict[bytes, bytes]
+
+
+def joined(*parts: str | None) -> bytes:
+    """A key, or the begin of one, of these parts."""
+    return TAB.join(_CONTROL.sub("\ufffd", part or "").encode("utf-8", "replace") for part in parts)
+
+
+def parts_of(key: bytes) -> list[str]:
+    """The parts of a key."""
+    return [part.decode("utf-8", "replace") for part in key.split(TAB)]
+
+
+def owner(project: str, filename: str) -> bytes:
+    """The key that has what a file put into a data set."""
+    return COUNT + joined(project, filename)
+
+
+def owned(keys: Iterable[bytes]) -> bytes:
+    """The value of that key: no key has the end of a line in it."""
+    return b"\n".join(keys)
+
+
+def of_modules(row: DistributionRow) -> Pairs:
+    """The pairs of a row in `modules`."""
+    return {joined(module, row.project, row.version, row.filename): b"" for module in row.modules or ()}
+
+
+def of_depgraph(row: DistributionRow) -> Pairs:
+    """The pair of a row in `depgraph`."""
+    name = filenames.parse(row.filename, row.project)
+    tags = (name.platform, name.abi, name.build, name.python) if name else ("", "", "", "")
+    key = joined(row.project, row.version, str(row.dist_type), row.requires_python, *tags, row.filename)
+    try:
+        digest = bytes.fromhex(row.sha256)
+    except ValueError:
+        digest = b""
+    return {key: digest.rjust(32, b"\0")[:32] + _requirements(row.requires_dist)}
+
+
+def _requirements(texts: tuple[str, ...] | None) -> bytes:
+    return UNKNOWN if texts is None else joined(*texts)
+
+
+@dataclass(frozen=True, slots=True)
+class Dependencies:
+    """A pair of `depgraph`. `requires_dist` None: unknown; texts that were unknown are ''."""
+
+    project: str
+    version: str
+    dist_type: str
+    requires_python: str
+    platform: str
+    abi: str
+    build: str
+    python: str
+    filename: str
+    sha256: str
+    requires_dist: tuple[str, ...] | None
+
+    @classmethod
+    def parse(cls, key: bytes, value: bytes) -> Self:
+        """Read a pair; BadInput if it is none."""
+        parts = parts_of(key)
+        if len(parts) != 9 or len(value) < 32:
+            raise BadInput(f"the key {key[:200]!r}", f"is none of {DEPGRAPH}: {len(parts)} parts, {len(value)} bytes")
+        rest = value[32:]
+        known = None if rest == UNKNOWN else tuple(parts_of(rest)) if rest else ()
+        project, version, dist_type, requires_python, platform, abi, build, python, filename = parts
+        tags = platform, abi, build, python
+        return cls(project, version, dist_type, requires_python, *tags, filename, value[:32].hex(), known)
+
+
+@dataclass(frozen=True, slots=True)
+class Yanked:
+    """A file that is yanked: the serial of the page that was the first to say so, and the reason, '' without one."""
+
+    since: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class DistributionLife:
+    """A file of an index through time: `first` and `last` are serials at which it was there; `last` None: it still is.
+
+    `file` is as its project's page listed it when that was last read. `row` has its facts; None: they are unknown.
+    """
+
+    file: ListedFile
+    first: int
+    last: int | None
+    yanked: Yanked | None
+    row: DistributionRow | None
+
+    def was_there(self, serial: int) -> bool:
+        """True if the file was there at a serial."""
+        return self.first <= serial and (self.last is None or serial <= self.last)
+
+    def at(self, serial: int) -> ListedFile:
+        """The file as the page had it at a serial."""
+        is_yanked = self.yanked is not None and self.yanked.since <= serial
+        return replace(self.file, yanked=self.yanked.reason if self.yanked and is_yanked else None)
+
+    def encode(self) -> bytes:
+        """The value of `distributions`."""
+        yanked = {"from": self.yanked.since, "reason": self.yanked.reason} if self.yanked else None
+        listed = self.file.to_json()
+        document = {
+            "url": listed.pop("url"),
+            "digest": listed.pop("sha256"),
+            "from": self.first,
+            "to": self.last,
+            "yanked": yanked,
+            "file": {name: value for name, value in listed.items() if name != "yanked"},
+            "row": self.row.to_json() if self.row else None,
+        }
+        return json.dumps(document, sort_keys=True, ensure_ascii=True).encode("ascii")
+
+    @classmethod
+    def parse(cls, value: bytes) -> Self:
+        """Read a value; BadInput if it is none."""
+        try:
+            raw: Mapping[str, Any] = json.loads(value)
+            mark = raw["yanked"]
+            yanked = Yanked(int(mark["from"]), str(mark["reason"])) if mark else None
+            listed = {**raw["file"], "url": raw["url"], "sha256": raw["digest"]}
+            listed["yanked"] = yanked.reason if yanked else None
+            row = DistributionRow.from_json(raw["row"]) if raw["row"] else None
+            last = None if raw["to"] is None else int(raw["to"])
+            return cls(ListedFile.from_json(listed), int(raw["from"]), last, yanked, row)
+        except (ValueError, KeyError, TypeError) as error:
+            raise BadInput(f"a value of {DISTRIBUTIONS}", f"is no file of an index: {error!r}") from error

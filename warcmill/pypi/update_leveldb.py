@@ -1,0 +1,106 @@
+"""Bring the data sets of a package index up to date, and leave their databases in the store. Writes to index and store.
+
+    dumps/{job}/v{generation}/{data set}/leveldbs/00007/CURRENT …
+                                        /input_lists/00007       the URI of each dump's file; written last
+
+The number is that of the version. A list that is there proves that the database beside it is whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from warcmill import layout
+from warcmill.errors import BadConfig, Mismatch
+from warcmill.formats.pypi import data_sets
+from warcmill.markers.state import MarkerStore
+from warcmill.model import FileRef
+from warcmill.pypi.data_sets import DUMPS, PackageData, WholeDump
+from warcmill.stores import LocalStore, Store
+from warcmill.versions.fold import Folded, fold
+from warcmill.versions.inputs import ListedWarc, Lists, VersionList
+from warcmill.versions.publication import Payloads, Published
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateRoots:
+    """The places of an update. `place` is the URI of the store's folder of dumps."""
+
+    state: MarkerStore
+    open_store: Callable[[], Store]
+    index: LocalStore
+    place: str
+
+
+def update(roots: UpdateRoots, job: str, dumps: Sequence[WholeDump]) -> list[Folded]:
+    """Publish what is dumped and in no version, of each data set; then leave it in the store. With nothing new no
+    version is made, and what a killed update did not leave is left. Busy during another update."""
+    folded = []
+    for name in data_sets.NAMES:
+        lists = Lists(roots.state.store, name)
+        _refuse_other_job(job, lists.newest())
+        data = PackageData(roots.state.store, roots.open_store, roots.index, name, dumps)
+        folded.append(fold(roots.state, roots.open_store, roots.index, data, roots.place))
+        current = Payloads(roots.index, name).current()
+        if current is not None and current.segments:
+            leave(roots, current, lists.read(current.number))
+    return folded
+
+
+def leave(roots: UpdateRoots, published: Published, listed: VersionList) -> None:
+    """Leave a version in the store, unless it is there."""
+    store, top = roots.open_store(), folder(listed)
+    number = f"{listed.number:05}"
+    if store.stat(f"{top}/input_lists/{number}") is not None:
+        return
+    store.sweep(f"{top}/leveldbs/{number}")
+    for segment in published.segments:
+        for name, file in segment.files.items():
+            _copy(roots.index, store, file, f"{top}/leveldbs/{number}/{name}")
+    uris = "".join(f"{roots.place}/{one.name}\n" for one in listed.inputs).encode()
+    store.commit_new(f"{top}/input_lists/{number}", io.BytesIO(uris), len(uris), hashlib.sha512(uris).hexdigest())
+    log.info("%s: version %d is in the store, at %s/leveldbs/%s", listed.data_set, listed.number, top, number)
+
+
+def folder(listed: VersionList) -> str:
+    """The folder in the store of a version's data set: below the generation of its dumps."""
+    first = layout.parse_dump_path(DUMPS + listed.inputs[0].name)
+    assert first is not None, "a version of a data set is made of dumps"
+    return f"{layout.dumps_folder(first.job, first.generation)}/{listed.data_set}"
+
+
+def _copy(index: LocalStore, store: Store, file: FileRef, to: str) -> None:
+    """Copy a file of the index root. Another under its name is of an update that was killed: no list names it yet."""
+    digest = str(file.sha512)
+    for _ in range(2):
+        with index.open(file.path) as source:
+            if store.commit_new(to, source, file.size, digest):
+                return
+        found = store.stat(to)
+        if found is None or store.server_digest(to) == ("sha512", digest) or _is_same(store, to, digest):
+            return
+        store.remove(to, found)
+    raise Mismatch(f"store:{to}", digest, "another file, which comes again when it is removed")
+
+
+def _is_same(store: Store, path: str, sha512: str) -> bool:
+    """True if a file of a store that digests otherwise is this one."""
+    with store.open(path) as stream:
+        return hashlib.file_digest(stream, "sha512").hexdigest() == sha512  # type: ignore[arg-type]
+
+
+def _refuse_other_job(job: str, newest: VersionList | None) -> None:
+    jobs = {_job(one) for one in newest.inputs} if newest else set()
+    if jobs - {job}:
+        why = f"the data sets are made of the dumps of {', '.join(sorted(jobs))}; a line publishes those of one job"
+        raise BadConfig("[pypi] jobs", why)
+
+
+def _job(one: ListedWarc) -> str:
+    return one.name.partition("/")[0]
