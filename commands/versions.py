@@ -65,7 +65,7 @@ hidden or shown already, 2 usage, 3 configuration, 4 a root did not answer, 5 a 
 running
 """
 LINES = {cdx.NAME: "captures", text.NAME: "documents", **dict.fromkeys(data_sets.NAMES, "keys")}  # what a line is
-INPUTS = {name: ("dump file", "dump files") for name in data_sets.NAMES}
+INPUTS = dict.fromkeys(data_sets.NAMES, ("dump file", "dump files"))
 WARCS = "WARC", "WARCs"
 
 

@@ -1,7 +1,7 @@
 """The data sets of a package index, as the fold sees them: each is one LevelDB, made of the dumps of one job.
 
 A version that has more dumps than the one before begins with its database, and takes the new ones, in the order of
-their windows; else it begins with nothing. What a file put into a data set is known there under the file's own key: by
+their windows; else it begins with nothing. A key of the file's own lists what it put into a data set: by
 that it goes when its project's page has it no more. In `distributions` it stays, with the last serial at which it was
 there.
 """

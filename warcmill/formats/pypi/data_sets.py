@@ -5,8 +5,8 @@
                     32 bytes of the file's SHA-256, then the requirements
     distributions   project, filename: JSON, a `DistributionLife`
 
-The parts of a key, and requirements, are joined by tabs; control characters in them are replaced. What is unknown is
-empty in a key; requirements that are unknown are one zero byte, none at all are nothing. Keys that begin with a zero
+The parts of a key, and requirements, are joined by tabs; control characters in them are replaced. Unknown parts of
+a key are empty; requirements that are unknown are one zero byte, none at all are nothing. Keys that begin with a zero
 byte are for whoever writes: `\\0 project TAB filename` has what a file put there, `\\0` alone the number of keys.
 """
 
