@@ -27,6 +27,7 @@ from warcmill.audit.documents.health import Asker, Refresher
 from warcmill.errors import BadConfig, WarcmillError
 from warcmill.markers import locks
 from warcmill.model import Json
+from warcmill.pypi.data_sets import PublishedHistory, open_history
 from warcmill.stores import Store
 from warcmill.stores.opening import check_place, is_remote, open_folder
 from warcmill.versions.index_inputs import WARCS
@@ -134,13 +135,22 @@ def run(args: argparse.Namespace) -> int:
         pywb = _replay(config, program, place, asked)
         refresh = Refresher(partial(look, Asker())).wanted
         served = Served(
-            line.state, archive, pywb, entry, lambda: audited(open_line()), refresh=refresh, actions=Actions(PROGRAM)
+            *(line.state, archive, pywb, entry, lambda: audited(open_line())),
+            refresh=refresh,
+            actions=Actions(PROGRAM),
+            packages=partial(_packages, line),
         )
         try:
             server.serve(application(served), asked.listen, asked.port, partial(_begin, served, pywb, asked))
         finally:
             pywb.stop()
     return 0
+
+
+def _packages(line: OpenRoots) -> PublishedHistory | None:
+    """The current history of a package index; None where none is published."""
+    index = line.settings.index
+    return open_history(line.state.store, open_folder("index", index)) if index else None
 
 
 def _access(line: OpenRoots, asked: Serving) -> WebAccess:

@@ -237,7 +237,6 @@ NONE_OF_ITS_OWN = {
     "warcmill/versions/segments.py",
     "warcmill/extracts/text.py",
     # Rows of dumps, and pages made of them: their own tests hold their bytes.
-    # Rows of dumps: their own tests hold their bytes.
     "warcmill/formats/pypi/data_sets.py",
     "warcmill/formats/pypi/dump.py",
     "warcmill/formats/pypi/simple_pages.py",

@@ -10,23 +10,24 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
 from warcmill import layout
-from warcmill.errors import BadInput, Mismatch
+from warcmill.errors import BadConfig, BadInput, Mismatch
 from warcmill.formats.pypi import data_sets
 from warcmill.formats.pypi.data_sets import COUNT, DEPGRAPH, DISTRIBUTIONS, MODULES, DistributionLife, Pairs, Yanked
 from warcmill.formats.pypi.dump import DistributionRow, ListedFile, ProjectState, rows_of, states_of
+from warcmill.formats.pypi.simple_pages import OfferedFile
 from warcmill.layout import DumpedData, DumpFile
 from warcmill.model import FileRef, Window
 from warcmill.stores import LocalStore, Store
 from warcmill.versions.dataset import Built, New, Wanted
 from warcmill.versions.hidden_list import Hidden
 from warcmill.versions.inputs import ListedWarc, Lists
-from warcmill.versions.publication import Published
+from warcmill.versions.publication import Payloads, Published
 from warcmill.versions.segments import Segment
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 GENERATION = 1
 DUMPS = "dumps/"
+EXTRA = "warcmill[pypi]"
 _BATCH = 4 << 20  # bytes of keys and values that are written together
 _PAIRS: dict[str, Callable[[DistributionRow], Pairs]] = {
     MODULES: data_sets.of_modules,
@@ -262,11 +264,17 @@ def _life(before: DistributionLife | None, file: ListedFile, serial: int) -> Dis
 
 
 @dataclass(frozen=True)
-class PackageHistory:
-    """The files of a package index by serial, as an open database of `distributions` has them."""
+class PublishedHistory:
+    """The files of a package index by serial, as an open database of `distributions` has them. `newest`: the last
+    serial that is known."""
 
     database: Any
     newest: int
+    opened: ExitStack
+
+    def close(self) -> None:
+        """Close the database."""
+        self.opened.close()
 
     def projects(self, serial: int) -> Iterator[str]:
         """The normalised names of the projects that had a file at a serial, sorted."""
@@ -278,15 +286,38 @@ class PackageHistory:
                     last = project
                     yield project
 
-    def files(self, project: str, serial: int) -> Iterator[DistributionLife]:
-        """The files that a project had at a serial."""
-        return (life for life in self.lives(project) if life.was_there(serial))
+    def files(self, project: str, serial: int) -> Iterator[OfferedFile]:
+        """The files that a project had at a serial, as its page listed them."""
+        there = (life for life in self.lives(project) if life.was_there(serial))
+        return (OfferedFile(life.at(serial), life.row) for life in there)
 
     def lives(self, project: str) -> Iterator[DistributionLife]:
         """All files that a project ever had here, by name."""
         with self.database.iterator(prefix=data_sets.joined(project, "")) as pairs:
             for _, value in pairs:
                 yield DistributionLife.parse(value)
+
+
+def open_history(state: LocalStore, index: LocalStore) -> PublishedHistory | None:
+    """Open the current version of `distributions`; None if none is published."""
+    found = Payloads(index, DISTRIBUTIONS).current()
+    if found is None:
+        return None
+    with ExitStack() as opened:
+        database = opened.enter_context(reading(index, found))
+        newest = newest_serial(Lists(state, DISTRIBUTIONS).read(found.number).inputs)
+        return PublishedHistory(database, newest, opened.pop_all())
+
+
+@contextmanager
+def reading(index: LocalStore, published: Published) -> Iterator[Any]:
+    """Open a version's database, which has `get` and `iterator`; BadConfig without the extra that reads it."""
+    try:
+        from warcmill.versions import leveldb  # noqa: PLC0415 - plyvel is an extra
+    except ModuleNotFoundError as error:
+        raise BadConfig("[pypi]", f"{error.name} is missing: pip install '{EXTRA}'") from error
+    with leveldb.reading(index, published) as database:
+        yield database
 
 
 def newest_serial(inputs: Sequence[ListedWarc]) -> int:

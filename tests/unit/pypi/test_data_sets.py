@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,8 @@ from package_dumps import JOB, PLACE, DumpedIndex, digest, listed, row, state
 
 from warcmill.errors import BadConfig, Mismatch
 from warcmill.formats.pypi import data_sets
-from warcmill.formats.pypi.data_sets import DEPGRAPH, DISTRIBUTIONS, MODULES, NAMES, Dependencies
-from warcmill.pypi.data_sets import PackageHistory, newest_serial
+from warcmill.formats.pypi.data_sets import DEPGRAPH, MODULES, NAMES, Dependencies
+from warcmill.pypi.data_sets import open_history
 from warcmill.pypi.update_leveldb import update
 from warcmill.versions import leveldb
 from warcmill.versions.inputs import Lists
@@ -43,15 +44,13 @@ def pairs(index: DumpedIndex, name: str, number: int | None = None) -> dict[byte
 
 
 def history(index: DumpedIndex, serial: int) -> dict[str, dict[str, str | None]]:
-    found = Payloads(index.index, DISTRIBUTIONS).current()
-    assert found
-    with leveldb.reading(index.index, found) as database:
-        kept = PackageHistory(
-            database, newest_serial(Lists(index.state.store, DISTRIBUTIONS).read(found.number).inputs)
-        )
+    opened = open_history(index.state.store, index.index)
+    assert opened
+    with closing(opened) as kept:
+        assert kept.newest == max(dump.window.up_to for dump in index.dumps)
         projects = list(kept.projects(serial))
         return {
-            project: {life.file.filename: life.at(serial).yanked for life in kept.files(project, serial)}
+            project: {one.listed.filename: one.listed.yanked for one in kept.files(project, serial)}
             for project in projects
         }
 
