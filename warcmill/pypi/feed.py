@@ -26,6 +26,7 @@ from warcmill.crawl.extract import package_index
 from warcmill.crawl.job import text
 from warcmill.crawl.job.values import CONFIGURATION
 from warcmill.errors import BadConfig, BadInput, Mismatch, NotReady
+from warcmill.formats.pypi.filenames import is_project, normalised
 from warcmill.formats.seeds import SEED_LIST, SeedLine
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts import Fed
@@ -52,8 +53,6 @@ _PAGE_ALONE = re.compile(
     r"create|new release|remove(?: project| release| file .+)?|(?:un)?yank release.*|docupdate|update .+"
     r"|(?:add|remove|accepted|change|invite) (?:Owner|Maintainer) .+"
 )
-_RUNS = re.compile(r"[-_.]+")
-_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,998}[A-Za-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,22 +229,17 @@ def serials(window: Window) -> dict[str, Json]:
     return {"serial_from": window.after, "serial_to": window.up_to}
 
 
-def normal(project: str) -> str:
-    """A project's name as indexes compare it (PEP 503)."""
-    return _RUNS.sub("-", project).lower()
-
-
 def parse_projects(text: str, where: str) -> frozenset[str]:
     """The normalised names in a list: separated by blanks, commas or ends of lines; `#` begins a comment.
 
     BadConfig for a list without any, and for what is no name.
     """
     words = [word for line in text.splitlines() for word in re.split(r"[,\s]+", line.partition("#")[0]) if word]
-    if unfit := next((word for word in words if not _NAME.fullmatch(word)), ""):
+    if unfit := next((word for word in words if not is_project(word)), ""):
         raise BadConfig(where, f"{unfit[:100]!a} is no name of a project")
     if not words:
         raise BadConfig(where, "it names no project; leave the key out for all")
-    return frozenset(map(normal, words))
+    return frozenset(map(normalised, words))
 
 
 def _add(changed: _Changed, event: IndexEvent) -> None:
@@ -278,8 +272,8 @@ def _listed(index: IndexClient, faults: list[str]) -> Iterator[tuple[str, int | 
 
 
 def _name(project: str, faults: list[str]) -> str:
-    if _NAME.fullmatch(project):
-        return normal(project)
+    if is_project(project):
+        return normalised(project)
     _note(faults, f"{project[:100]!a} is no name of a project")
     return ""
 

@@ -13,32 +13,27 @@ suffices to read it. Installers for Windows and RPMs are not wanted: their names
 
 from __future__ import annotations
 
+import io
 import json
 import re
-import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
+from urllib.parse import unquote
 
 from ada_url import join_url
 
 from warcmill.crawl.extract.links import EMBED, LIMIT, LONGEST, REDIRECT, Link, Outlinks
 from warcmill.crawl.fetch.answer import HeaderFields
+from warcmill.formats.pypi import distribution, filenames
+from warcmill.formats.pypi.filenames import FileForm
+from warcmill.formats.pypi.zip_directory import TAIL
 
 NAME = "package_index"
-TAIL = 1 << 16  # bytes of a wheel that are asked for first; of those before its directory, if that is longer
 MOST_TAIL = 64 << 20  # bytes of a wheel that are asked for; a directory of so many is of no package
 MOST_TIMES = 3  # requests for parts of one wheel
-WHEEL, EGG = ".whl", ".egg"
-SDISTS = (".tar.gz", ".tgz", ".zip", ".tar.bz2", ".tbz", ".tar.xz", ".txz", ".tar.Z", ".tar")
 
 _PART = re.compile(r"bytes (\d{1,18})-\d{1,18}/(?:\d{1,18}|\*)")
-_END, _END_SIZE = struct.Struct("<4s4x2xHLL2x"), 22  # APPNOTE, 4.3.16
-_END64, _END64_SIZE, _LOCATOR_SIZE = struct.Struct("<4s36xQQ"), 56, 20  # 4.3.14, 4.3.15
-_ENTRY, _ENTRY_SIZE = struct.Struct("<4s24xHHH8xL"), 46  # 4.3.12
-_IN_64 = 0xFFFFFFFF
-_METADATA = re.compile(rb"[^/]+\.dist-info/METADATA").fullmatch
-_RUNS = re.compile(r"[-_.]+")
 
 
 def page(
@@ -62,67 +57,18 @@ def find(data: bytes, uri: str, status: int, fields: HeaderFields, payload: str)
         return _files(data, uri, asked)
     times, part = asked.get("wheel"), _PART.match(fields.first("content-range"))
     if status == 206 and part and isinstance(times, int) and times < MOST_TIMES:
-        begin = int(part[1])
-        first = first_needed(data, begin)
-        if first < begin and begin + len(data) - first <= MOST_TAIL:
+        begin, name = int(part[1]), filenames.parse(unquote(uri.partition("?")[0].rpartition("/")[2]))
+        first = distribution.needed_from(io.BytesIO(data), name, begin + len(data), begin) if name else None
+        if first is not None and first < begin and begin + len(data) - first <= MOST_TAIL:
             return Outlinks([Link(uri, REDIRECT, NAME, payload=_part(first, times + 1))])
     return Outlinks()
-
-
-def first_needed(tail: bytes, begin: int) -> int:
-    """The first byte of a wheel that is needed to read its directory and its METADATA, of which the bytes from `begin`
-    on are here. If the directory is not, some bytes before it count: METADATA is mostly there. `begin` if nothing is
-    lacking, or if this is the end of no zip file.
-    """
-    found = _directory(tail, begin)
-    if found is None:
-        return begin
-    if found.start < begin:
-        return max(0, found.start - TAIL)
-    starts = [start for name, start in _entries(tail[found.start - begin : found.end - begin]) if _METADATA(name)]
-    return min([begin, *(max(0, start + found.shift) for start in starts)])
-
-
-class _Directory(NamedTuple):
-    """Where the directory of a zip file is, and by how much the offsets in it are too small."""
-
-    start: int
-    end: int
-    shift: int
-
-
-def _directory(tail: bytes, begin: int) -> _Directory | None:
-    """The directory, by the record at the end: it ends where that begins, whatever is before the zip file."""
-    at = tail.rfind(b"PK\x05\x06")
-    if at < 0 or len(tail) - at < _END_SIZE:
-        return None
-    _, entries, size, offset = _END.unpack_from(tail, at)
-    if (_IN_64 in (size, offset) or entries == 0xFFFF) and at >= _END64_SIZE + _LOCATOR_SIZE:
-        at64 = at - _END64_SIZE - _LOCATOR_SIZE
-        mark, size64, offset64 = _END64.unpack_from(tail, at64)
-        if mark == b"PK\x06\x06":
-            at, size, offset = at64, size64, offset64
-    start = begin + at - size
-    return _Directory(start, begin + at, start - offset) if start >= 0 else None
-
-
-def _entries(directory: bytes) -> Iterator[tuple[bytes, int]]:
-    """Yield the name of each member, and where it begins by the directory."""
-    at = 0
-    while at + _ENTRY_SIZE <= len(directory):
-        mark, name, extra, comment, start = _ENTRY.unpack_from(directory, at)
-        if mark != b"PK\x01\x02":
-            return
-        at += _ENTRY_SIZE
-        yield directory[at : at + name], start
-        at += name + extra + comment
 
 
 def _files(data: bytes, uri: str, asked: Mapping[str, Any]) -> Outlinks:
     """The files of a page that are wanted."""
     files = _listed(data)
     named = asked.get("files")
-    wanted = [file for file in files if (named is None or file.filename in named) and _is_fetched(file.filename)]
+    wanted = [file for file in files if (named is None or file.filename in named) and _form(file.filename)]
     if asked.get("newest"):
         newest = _of_newest(asked["page"], {file.filename: bool(file.yanked) for file in files})
         wanted = [file for file in wanted if file.filename in newest]
@@ -135,7 +81,7 @@ def _files(data: bytes, uri: str, asked: Mapping[str, Any]) -> Outlinks:
         if not place.startswith(("http://", "https://")) or len(found) == LIMIT:
             found.cut = True
             continue
-        is_part = file.filename.endswith(WHEEL) and not asked.get("whole")
+        is_part = _form(file.filename) is FileForm.WHEEL and not asked.get("whole")
         is_short = file.size is not None and file.size <= TAIL
         found.append(Link(place, EMBED, NAME, payload=_part(-TAIL, 1) if is_part and not is_short else ""))
     return found
@@ -174,8 +120,10 @@ def _part(first: int, times: int) -> str:
     return json.dumps(payload, sort_keys=True, separators=(",", ":"))
 
 
-def _is_fetched(name: str) -> bool:
-    return name.endswith((WHEEL, EGG, *SDISTS))
+def _form(name: str) -> FileForm | None:
+    """The form of a file that is fetched; None for one that is not."""
+    found = filenames.parse(name)
+    return found.form if found and found.form is not FileForm.NAME_ONLY else None
 
 
 def _of_newest(project: str, files: Mapping[str, bool]) -> set[str]:
@@ -186,28 +134,14 @@ def _of_newest(project: str, files: Mapping[str, bool]) -> set[str]:
     known = dict[str, Version]()
     for name in files:
         try:
-            known[name] = Version(_version(project, name))
+            named = filenames.parse(name, project)
+            known[name] = Version(named.version if named and named.version else "")
         except InvalidVersion:
             continue
     if not known:
         return set(files)
     newest = max(known, key=lambda name: (not files[name], not known[name].is_prerelease, known[name]))
     return {name for name, version in known.items() if version == known[newest]}
-
-
-def _version(project: str, name: str) -> str:
-    """The version in the name of a file; '' if there is none."""
-    if name.endswith((WHEEL, EGG)):
-        return "".join(name.removesuffix(EGG).split("-")[1:2])
-    base = next((name.removesuffix(end) for end in SDISTS if name.endswith(end)), "")
-    parts, wanted = base.split("-"), _normal(project)
-    places = (at for at in range(1, len(parts)) if _normal("-".join(parts[:at])) == wanted)
-    return "-".join(parts[next(places, len(parts)) :])
-
-
-def _normal(project: str) -> str:
-    """A project's name as indexes compare it (PEP 503)."""
-    return _RUNS.sub("-", project).lower()
 
 
 def _asked(payload: str) -> dict[str, Any]:
