@@ -243,7 +243,7 @@ class ScanForLaunches(Scan):
         for job in dict.fromkeys([*jobs, *engines.crawled()]):
             try:
                 due: list[luigi.Task] = [*self._missing(line, job)] if job in jobs else []
-                if due and engines.waits(job):
+                if due and engines.schedule_of(job).waits:
                     due = self._after_the_newest(line, job, due)
                 listed.tasks.extend(due or self._broken(line, job))
             except WarcmillError as error:

@@ -114,19 +114,18 @@ def schedule_of(job: str) -> Schedule:
         raise BadConfig(f"[{section}]", "there is no such section; it sets when the job is due: frequency and start")
     sections.refuse_unknown(section, JOB_KEYS)
     word, start = needed(section, "frequency"), needed(section, "start")
-    waits(job)
     try:
         frequency = Frequency.parse(word)
     except ValueError as error:
         raise BadConfig(f"[{section}] frequency", str(error)) from error
-    return Schedule(_moment(section, start), frequency)
+    return Schedule(_moment(section, start), frequency, waits=_waits(section))
 
 
-def waits(job: str) -> bool:
-    """True if a due crawl of a job waits while one runs; False if it stops that one. Or BadConfig."""
-    word = value(f"{_JOB}{job}", "overrun") or STOP
+def _waits(section: str) -> bool:
+    """True if a due crawl waits while one runs; False if it stops that one."""
+    word = value(section, "overrun") or STOP
     if word not in (STOP, WAIT):
-        raise BadConfig(f"[{_JOB}{job}] overrun", f"is {word}; {STOP} or {WAIT}")
+        raise BadConfig(f"[{section}] overrun", f"is {word}; {STOP} or {WAIT}")
     return word == WAIT
 
 

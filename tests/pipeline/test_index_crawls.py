@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -142,6 +143,23 @@ def test_a_full_crawl_that_was_stopped_is_continued_with_its_window(line: Line, 
     assert second != first
     assert feed.window_of(line.state, feed_of(line, second)) == Window(0, serial)
     assert {name for launch in (first, second) for name in fetched(line, launch)} >= {"alpha", "beta", "gamma"}
+
+
+def test_a_due_crawl_waits_for_the_one_that_runs(line: Line, index: PackageIndex) -> None:
+    now = datetime.now(UTC)
+    with line.config.open("a") as config:
+        config.write(
+            f"\n[job.{JOB}]\nfrequency=hourly\nstart={(now - timedelta(minutes=30)).isoformat()}\noverrun=wait\n"
+        )
+    index.delay("/simple/", 3.0)
+    assert line.warcmill("pypi", "trigger_full", JOB).returncode == 0
+    days = f"{now.date() - timedelta(days=1)}-{now.date() + timedelta(days=2)}"
+    done = line.luigi("--module", "tasks.pulse", "pulse.ScanForLaunches", "--date-interval", days)
+    assert done.returncode == 0, done.stderr
+    assert f"{JOB}: the crawl that is due waits for launch" in done.stdout + done.stderr
+    assert holder(line) is not None
+    launch = ended(line)
+    assert fetched(line, launch)["alpha-1.0.tar.gz"] == (200, "E")
 
 
 def test_a_job_that_mirrors_no_index_is_refused(line: Line) -> None:

@@ -15,8 +15,10 @@ from typing import Final
 from warcmill import layout
 from warcmill.base import clock
 from warcmill.base.schedule import Schedule, newest_due
+from warcmill.errors import BadInput
 from warcmill.markers.attempts import Attempts
 from warcmill.markers.decisions import RecordedDecision
+from warcmill.markers.facts import Stopped
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Json, Key, Launch, stamp_time
 
@@ -72,6 +74,8 @@ def find(
     known = _Folders(state, job)
     missed = (due for due in dues if not known.has(due))
     is_newest = clock.digits(newest) if newest else ""
+    if schedule.waits:
+        missed = (due for due in missed if not _passed_over(state, job, due, is_newest=due == is_newest))
     gaps = (_gap(state, job, due, is_newest=due == is_newest, tries=known.tries(due)) for due in missed)
     return tuple(gap for gap, has_failed in gaps if has_failed or days.now - stamp_time(gap.name) > GRACE)
 
@@ -98,18 +102,39 @@ def _why(state: MarkerStore, job: str, due: str, tries: Collection[Key], is_newe
     return unstopped or "no scan has started it: is pulse.ScanForLaunches run by cron?", bool(unstopped)
 
 
+def _passed_over(state: MarkerStore, job: str, due: str, *, is_newest: bool) -> bool:
+    """True if a launch ran when a crawl was due that waits for it. Once it has ended, the newest one is due."""
+    launch = _before(state, job, due)
+    if launch is None:
+        return False
+    stopped = state.read(layout.step("stop", launch))
+    if stopped is None:
+        return True
+    try:
+        finished, then = Stopped.from_claim(stopped.claim).finished, clock.stamp_text(due)
+    except BadInput:  # the survey shows this marker as broken
+        return False
+    return not is_newest and finished[: len(then) - 1] >= then[:-1]
+
+
 def _unstopped(state: MarkerStore, job: str, due: str) -> str:
     """Why the launch before a due crawl could not be stopped, which its start waits for; '' if that was not tried."""
+    if launch := _before(state, job, due):
+        key = layout.key("pulse.StopJob", launch)
+        last = Attempts(state, key).earlier()[-1:]
+        if last and last[0].error and not state.holds(key):
+            return f"the launch before it, {launch.id}, could not be stopped: {last[0].error}"
+    return ""
+
+
+def _before(state: MarkerStore, job: str, due: str) -> Launch | None:
+    """The newest launch that has markers and is older than a due time, of that month and the one before."""
     month = stamp_time(due).date().replace(day=1)
     for folder in (clock.month(month), clock.month(month - timedelta(days=1))):
         launches = [name for name in state.store.names(f"{folder}/{job}") if name.isdecimal() and name < due]
-        for launch in (Launch.parse(job, name) for name in sorted(launches, reverse=True)[:1]):
-            key = layout.key("pulse.StopJob", launch)
-            last = Attempts(state, key).earlier()[-1:]
-            if last and last[0].error and not state.holds(key):
-                return f"the launch before it, {launch.id}, could not be stopped: {last[0].error}"
-            return ""
-    return ""
+        if launches:
+            return Launch.parse(job, max(launches))
+    return None
 
 
 class _Folders:

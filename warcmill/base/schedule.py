@@ -68,13 +68,15 @@ _SECOND = timedelta(seconds=1)
 class Schedule:
     """Due once a period from `start` up to, not including, `end` (None: for ever).
 
-    `refresh`: crawl only the seeds and what they embed, and follow no links.
+    `refresh`: crawl only the seeds and what they embed, and follow no links. `waits`: what is due waits for the launch
+    that runs; of several that became due meanwhile the newest counts.
     """
 
     start: datetime
     frequency: Frequency
     end: datetime | None = None
     refresh: bool = False
+    waits: bool = False
 
     def due(self, after: datetime, until: datetime) -> Iterator[datetime]:
         """The due times after `after`, up to and including `until`, in order."""

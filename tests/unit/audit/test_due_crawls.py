@@ -110,3 +110,19 @@ def test_a_year_of_missed_crawls_is_one_line_with_first_last_and_number(state: M
             "warcmill accept --kind 'not launched' 2026-11-01-2026-12-01 --reason TEXT",
         ),
     ]
+
+
+def test_one_that_waits_for_a_launch_is_missed_only_once_that_has_ended(state: MarkerStore) -> None:
+    waiting = Schedule(START, DAILY, waits=True)
+    launched(state, "20261120060000")
+    launch = Launch("daily", "20261120060001")
+    started, stopped = layout.key("pulse.Started", launch), layout.key("output.CheckJobStopped", launch)
+    state.publish(started, Claim(started, facts={"due": "20261120060000"}))
+    assert missed(state, "2026-11-23T08:00:00Z", schedule=waiting) == ()
+    assert [gap.name[:8] for gap in missed(state, "2026-11-23T08:00:00Z")] == ["20261121", "20261122", "20261123"]
+    state.publish(stopped, Claim(stopped, facts={"how": "finished", "finished": "2026-11-23T07:30:00.000Z"}))
+    assert [gap.name for gap in missed(state, "2026-11-23T08:00:00Z", schedule=waiting)] == ["20261123060000"]
+    launched(state, "20261123060000")
+    assert missed(state, "2026-11-23T08:00:00Z", schedule=waiting) == ()
+    late = missed(state, "2026-11-25T08:00:00Z", schedule=waiting)
+    assert [gap.name for gap in late] == ["20261124060000", "20261125060000"]
