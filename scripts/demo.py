@@ -7,6 +7,7 @@ before it runs; of what it prints, the demo shows what matters here.
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import shlex
@@ -31,6 +32,7 @@ from warcmill.crawl.launch.folders import state_of
 HERE = Path(__file__).resolve().parent.parent
 BIN = HERE / ".venv" / "bin"
 DAY = "2026-11-21"
+KINDS = {"--servers": "demo_servers", "--pypi": "demo_pypi"}
 SITE, HOST = "site", "127.0.0.1"
 BEFORE_KILL = 20  # documents
 PATIENCE = 60  # seconds until the crawl has fetched so many
@@ -49,15 +51,13 @@ destination={destination}
 def main(words: list[str]) -> int:
     """Make the folder unless it exists, and bring it up to date; return 0 if the archive reconciles."""
     os.environ["PATH"] = f"{BIN}{os.pathsep}{os.environ['PATH']}"
-    with_servers, names = words[:1] == ["--servers"], [word for word in words if word != "--servers"]
-    if len(words) > with_servers + 1 or any(name.startswith("-") for name in names):
-        print("usage: scripts/demo [--servers] [FOLDER]", file=sys.stderr)
+    kind, names = (words[0], words[1:]) if words and words[0] in KINDS else ("", words)
+    if len(names) > 1 or any(name.startswith("-") for name in names):
+        print("usage: scripts/demo [--servers | --pypi] [FOLDER]", file=sys.stderr)
         return 2
-    folder = Path(names[0]).resolve() if names else HERE / ("demo-servers" if with_servers else "demo")
-    if with_servers:
-        import demo_servers  # noqa: PLC0415 - it imports this module
-
-        return demo_servers.main(folder)
+    folder = Path(names[0]).resolve() if names else HERE / f"demo{kind[1:]}"
+    if kind:
+        return int(importlib.import_module(KINDS[kind]).main(folder))  # it imports this module
     return _demo(folder)
 
 
@@ -113,7 +113,7 @@ def _crawl(jobs: Path) -> None:
             lines = jobs.parent / "logs" / SITE
             _until(lambda: crawl.poll() is not None or _logged(lines) >= BEFORE_KILL)
             run("warcmill", "job", SITE, "checkpoint")
-            _kill(state_of(jobs, SITE))
+            kill(state_of(jobs, SITE))
         hurry.set()
         run(*command)
 
@@ -128,7 +128,7 @@ def _logged(logs: Path) -> int:
     return sum(path.read_bytes().count(b"\n") for path in logs.rglob("crawl.log*"))
 
 
-def _kill(state: Path) -> None:
+def kill(state: Path) -> None:
     """Kill the process that crawls, as a machine that fails does."""
     if holder := folders.holder(state):
         print(f"$ kill -KILL {holder.pid}", flush=True)
