@@ -16,7 +16,7 @@ from warcmill import layout
 from warcmill.errors import BadConfig, NotReady
 from warcmill.markers.claim import Evidence
 from warcmill.markers.facts import Fed, Launched, Started
-from warcmill.model import Stage
+from warcmill.model import Launch, Stage
 from warcmill.pulse import broken_launches
 
 SUMMARY = "crawl a package index, in full or what has changed"
@@ -62,6 +62,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _full(line: OpenRoots, name: str) -> tuple[str, list[str]]:
     """The due time and the further words of a full crawl. It continues the newest one, if that was stopped."""
+    if launch := _died(line, name):
+        return broken_launches.due_of(launch), ["--broken", launch.id]
     if checkpoint := _stopped(line, name):
         return Stage.parse(checkpoint).stamp, ["--checkpoint", checkpoint]
     return free_moment(line, name), ["--full"]
@@ -74,16 +76,24 @@ def _incremental(line: OpenRoots, name: str) -> tuple[str, list[str]]:
 ACTIONS = {"trigger_full": _full, "trigger_incremental": _incremental}
 
 
+def _died(line: OpenRoots, name: str) -> Launch | None:
+    """The newest launch, if it is a full crawl that broke off, as after a kill: its engine first puts it in order."""
+    newest = broken_launches.newest(line.state, line.rootmap.alone(name), name)
+    return newest.launch if newest and not newest.is_empty and _is_full(line, newest.launch) else None
+
+
+def _is_full(line: OpenRoots, launch: Launch) -> bool:
+    started = line.state.read(layout.key("pulse.Started", launch))
+    fed = line.state.read(layout.feed_key(launch.job, Started.from_claim(started.claim).due)) if started else None
+    window = Fed.from_claim(fed.claim).window if fed else None
+    return window is not None and not window.after
+
+
 def _stopped(line: OpenRoots, name: str) -> str:
     """The checkpoint from which a full crawl continues that was stopped; '' if the newest launch is none."""
     roots = line.rootmap.alone(name)
     newest = broken_launches.last(roots, name)
-    started = line.state.read(layout.key("pulse.Started", newest.launch)) if newest else None
-    if newest is None or newest.is_empty or started is None:
-        return ""
-    fed = line.state.read(layout.feed_key(name, Started.from_claim(started.claim).due))
-    window = Fed.from_claim(fed.claim).window if fed else None
-    if window is None or window.after:
+    if newest is None or newest.is_empty or not _is_full(line, newest.launch):
         return ""
     try:
         with closing(engines.engine_of(name)) as engine:

@@ -26,7 +26,7 @@ from warcmill.crawl.launch.folders import state_of
 JOB = "packages"
 SLOW, BEFORE_KILL = 0.3, 6  # seconds that each file takes; files before the kill
 PATIENCE = 300  # seconds for a crawl
-DATA, STATE = "python_distribution_data", "python_distribution_state"
+DATA = "python_distribution_data"
 CONFIGURATION = """
 [engine.packages]
 kind=warcmill
@@ -35,7 +35,7 @@ allow_private=127.0.0.0/8
 
 [job.{job}]
 frequency=daily
-start={today}T00:00:00Z
+start={tomorrow}T00:00:00Z
 overrun=wait
 
 [pypi]
@@ -78,7 +78,7 @@ def _index(folder: Path) -> PackageIndex:
     """The index of this demo, at the ports that it had before: addresses of its files are in the archive."""
     config = folder / "luigi.cfg"
     ports = pins.free(pins.PACKAGE_INDEX)
-    kept = folder / "index" / "ports.json"
+    kept = folder / "package-index" / "ports.json"
     if config.exists() and kept.exists():
         ports = json.loads(kept.read_text("utf-8"))
     kept.parent.mkdir(parents=True, exist_ok=True)
@@ -87,10 +87,12 @@ def _index(folder: Path) -> PackageIndex:
 
 
 def _make_line(folder: Path, index: PackageIndex) -> None:
-    run("warcmill", "init", str(folder), shown="is written")
+    run("warcmill", "init", str(folder))
     settings = folder / "crawl-settings.toml"
     settings.write_text(SETTINGS, "utf-8")
-    text = CONFIGURATION.format(job=JOB, today=datetime.now(UTC).date(), index=index.url, settings=settings)
+    text = CONFIGURATION.format(
+        job=JOB, tomorrow=datetime.now(UTC).date() + timedelta(days=1), index=index.url, settings=settings
+    )
     print(f"{folder / 'luigi.cfg'} also gets the engine, the job and [pypi]", flush=True)
     with (folder / "luigi.cfg").open("a") as config:
         config.write(text)
@@ -141,7 +143,7 @@ def _carry_on(folder: Path) -> None:
 
 def dumps(folder: Path) -> list[Path]:
     """The windows that are dumped, in their order."""
-    found = (folder / "store" / "dumps" / JOB / "v1" / DATA).glob("*-*")
+    found = (folder / "store" / "dumps" / JOB / "v1" / "data_dumps" / DATA).glob("*-*")
     return sorted(found, key=lambda path: int(path.name.partition("-")[2]))
 
 

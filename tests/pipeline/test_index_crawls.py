@@ -129,12 +129,22 @@ def test_changes_are_not_asked_for_before_a_whole_full_crawl(line: Line) -> None
     assert not (line.folders["jobs"] / JOB).exists()
 
 
-def test_a_full_crawl_that_was_stopped_is_continued_with_its_window(line: Line, index: PackageIndex) -> None:
+@pytest.mark.parametrize("how", ["stop", "kill"])
+def test_a_full_crawl_that_was_stopped_is_continued_with_its_window(line: Line, index: PackageIndex, how: str) -> None:
     index.delay("/simple/", 1.0)
     assert line.warcmill("pypi", "trigger_full", JOB).returncode == 0
     assert line.warcmill("pypi", "trigger_full", JOB).returncode == 1  # it is running
-    assert line.warcmill("pulse", "stop", JOB).returncode == 0
-    first, serial = ended(line), index.serial
+    running = holder(line)
+    assert running
+    if how == "kill":
+        os.kill(running.pid, signal.SIGKILL)
+        while Path("/proc", str(running.pid)).exists():
+            time.sleep(0.05)
+    else:
+        assert line.warcmill("pulse", "stop", JOB).returncode == 0
+    last = job_log.last(line.folders["jobs"] / JOB)
+    assert last
+    first, serial = Launch.parse(JOB, last.launch), index.serial
     index.recover()
     index.event("beta", "remove release")
     done = line.warcmill("pypi", "trigger_full", JOB)
