@@ -29,6 +29,7 @@ from commands.console.show import as_json, console, counted, lines
 from tasks.audited import audited
 from tasks.config import chains, engines, known, sections
 from tasks.config import feed as feeds
+from tasks.config import pypi as indexes
 from tasks.config import roots as places
 from tasks.config.folders import config_file
 from tasks.config.settings import Settings, check_hardened, notice_channels, settings
@@ -220,6 +221,9 @@ def profiles(config: Settings) -> Iterator[Check]:
             recipe = feeds.recipe(config, job)
             if job in own:
                 recipe.refuse_faults(job)
+        for job in indexes.jobs():
+            indexes.refuse_unfit(job)
+            indexes.source()
     except WarcmillError as error:
         yield Check("crawls", Level.FAIL, str(error), "correct luigi.cfg")
         return

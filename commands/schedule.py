@@ -25,6 +25,7 @@ from commands.console.arguments import job as job_name
 from commands.console.show import err, out
 from tasks.config import engines
 from tasks.config import feed as feeds
+from tasks.config import pypi as indexes
 from tasks.config.folders import config_file
 from tasks.config.settings import check_hardened
 from warcmill.base import clock
@@ -160,7 +161,8 @@ def _check_job(target: ScheduledTarget) -> None:
     if not engines.section_of(job):
         raise NotReady(f"job {job}", f"no engine crawls it; crawl it once, which also shows that it works: {first}")
     with closing(engines.engine_of(job)) as engine:
-        if isinstance(engine, WarcmillEngine) and not feeds.is_fed(job) and engine.progress(job) is None:
+        is_written = feeds.is_fed(job) or indexes.mirrors(job)  # before each launch
+        if isinstance(engine, WarcmillEngine) and not is_written and engine.progress(job) is None:
             raise NotReady(f"job {job}", f"it has no crawl.toml; crawl it once: {first}")
 
 

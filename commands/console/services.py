@@ -11,6 +11,7 @@ from contextlib import closing
 
 from tasks.config import chains, engines, roots, scale, sections
 from tasks.config import feed as feeds
+from tasks.config import pypi as indexes
 from tasks.config.sections import jobs_of, value
 from tasks.config.serve import index_of, program_of, serving
 from tasks.config.settings import Settings
@@ -80,9 +81,10 @@ def _todo(error: WarcmillError, section: str) -> str:
 def _check_job(engine: Engine, section: str, job: str) -> Check:
     name = f"crawl {job}"
     progress = engine.progress(job)
-    if progress is None and feeds.is_fed(job):
+    is_written = feeds.is_fed(job) or indexes.mirrors(job)  # before each launch
+    if progress is None and is_written:
         return Check(name, Level.OK, "its engine has no such job yet; the first start creates it")
-    if isinstance(engine, WarcmillEngine) and progress and not feeds.is_fed(job):
+    if isinstance(engine, WarcmillEngine) and progress and not is_written:
         try:
             file.read(engine.places.job(job), job)
         except BadConfig as error:

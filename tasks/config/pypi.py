@@ -9,7 +9,7 @@ from typing import Any
 
 import luigi
 
-from tasks.config import engines, sections
+from tasks.config import engines, feed, sections
 from warcmill.clients import feed_source
 from warcmill.clients.engine import Engine
 from warcmill.clients.package_index import IndexClient
@@ -77,6 +77,8 @@ def recipe() -> IndexRecipe:
 
 def refuse_unfit(job: str) -> None:
     """Check what a start needs besides the feed, or BadConfig: no launch is stopped for a crawl that cannot start."""
+    if feed.is_fed(job):
+        raise BadConfig("[pypi] jobs", f"{job} is in [feed] jobs too; keep one")
     section = engines.section_of(job)
     if section and engines.kind_of(section) != engines.WARCMILL:
         raise BadConfig("[pypi] jobs", f"{job} is a job of [{section}]; only the built-in crawler mirrors an index")
