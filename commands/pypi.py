@@ -1,29 +1,37 @@
-"""warcmill pypi: crawl a package index, in full or by what has changed since its newest whole dump."""
+"""warcmill pypi: crawl a package index, in full or what has changed; and ask what is published of it."""
 
 from __future__ import annotations
 
 import argparse
 from contextlib import closing
 
-from commands.console.arguments import job
-from commands.console.show import out
+from commands.console.arguments import add_json, job
+from commands.console.show import as_json, counted, err, out
 from commands.console.single_task import do, free_moment
 from tasks.config import engines
 from tasks.config import pypi as indexes
-from tasks.config.settings import check_hardened, settings
+from tasks.config.settings import NO_INDEX, check_hardened, settings
 from tasks.step import OpenRoots, open_line
 from warcmill import layout
-from warcmill.errors import BadConfig, NotReady
+from warcmill.errors import BadConfig, BadInput, NotReady, Unavailable
+from warcmill.formats.pypi.filenames import normalised
 from warcmill.markers.claim import Evidence
 from warcmill.markers.facts import Fed, Launched, Started
 from warcmill.model import Launch, Stage
 from warcmill.pulse import broken_launches
+from warcmill.pypi import answers
+from warcmill.pypi.answers import PublishedData
+from warcmill.stores.opening import open_folder
 
-SUMMARY = "crawl a package index, in full or what has changed"
+SUMMARY = "crawl a package index, in full or what has changed; ask what is known of its packages"
 EPILOG = """\
 examples:
   warcmill pypi trigger_full pypi
   warcmill pypi trigger_incremental pypi
+  warcmill pypi provides yaml
+  warcmill pypi requires requests-2.32.5-py3-none-any.whl
+  warcmill pypi show six --as-of 31415926
+  warcmill pypi lag --json
 
 The jobs are those of [pypi] in luigi.cfg. trigger_full launches a crawl of all wanted
 projects, or continues the newest one if that was stopped before its end.
@@ -33,21 +41,46 @@ makes first if it lacks; if nothing has, nothing is launched. Cron does the same
 
 Both run pulse.StartJob, which logs to stderr; a line on stdout reports what happened.
 
-exit codes: 0 done, 1 the job is running, 2 usage, 3 configuration, 4 the engine or a root
-does not answer; else luigi's own: 30 the step failed, 35 nothing could be planned
+provides lists the distributions that give "import MODULE"; requires, the requirements of a
+file; show, the files that a project has, or had at a serial, with the serials from and to
+which each was there; lag, how far each step has come. They read the newest version of the
+data sets that pypi.UpdateLevelDb publishes, and ask no server; lag asks the index.
+
+--json: provides {"files": [{"filename", "project", "version"}], "module", "serial"};
+requires {"filename", "project", "requires_dist", "requires_python", "serial", "sha256",
+"type", "version"}; show {"files": [{"filename", "from", "modules", "requires_python",
+"sha256", "to", "url", "version", "yanked"}], "newest", "project", "serial"}; lag {"crawled",
+"dumped", "index", "job", "published"}. null: unknown, or none yet; a file without an end
+has "to" null; "yanked" is the reason, '' without one. "serial" is the last one that is known
+
+exit codes: 0 done, 1 the job is running, or nothing is known of it, 2 usage,
+3 configuration, 4 the engine or a root does not answer; else luigi's own: 30 the step
+failed, 35 nothing could be planned
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """trigger_full JOB, trigger_incremental JOB."""
-    actions = parser.add_subparsers(dest="action", required=True, metavar="trigger_full|trigger_incremental")
+    """trigger_full JOB, trigger_incremental JOB; provides NAME, requires FILE, show NAME, lag [JOB]; --json."""
+    words = "|".join((*ACTIONS, *ANSWERS))
+    actions = parser.add_subparsers(dest="action", required=True, metavar=words)
     for action in ACTIONS:
         actions.add_parser(action, allow_abbrev=False).add_argument("job", type=job, metavar="JOB", help="the crawl")
+    asked = {action: actions.add_parser(action, allow_abbrev=False) for action in ANSWERS}
+    asked["provides"].add_argument("name", metavar="NAME", help="of a module, such as yaml or yaml.nodes")
+    asked["requires"].add_argument("name", metavar="FILE", help="the name of a distribution's file")
+    asked["requires"].add_argument("--project", default="", metavar="NAME", help="its project, if its name is unclear")
+    asked["show"].add_argument("name", metavar="NAME", help="of a project")
+    asked["show"].add_argument("--as-of", type=int, metavar="NUMBER", help="at this serial; by default the last one")
+    asked["lag"].add_argument("job", type=job, nargs="?", metavar="JOB", help="by default the first of [pypi]")
+    for one in asked.values():
+        add_json(one)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Launch the crawl, and report what happened."""
+    """Launch the crawl, and report what happened; or answer."""
     settings()
+    if args.action in ANSWERS:
+        return ANSWERS[args.action](args)
     check_hardened()
     if not indexes.mirrors(args.job):
         raise BadConfig("[pypi] jobs", f"does not list {args.job}; add it, with the index and a contact")
@@ -73,6 +106,76 @@ def _incremental(line: OpenRoots, name: str) -> tuple[str, list[str]]:
     return free_moment(line, name), []
 
 
+def _data(line: OpenRoots) -> PublishedData:
+    place = line.settings.index
+    if not place:
+        raise BadConfig("[warcmill] index", f"is not set, {NO_INDEX}")
+    return PublishedData(line.state.store, open_folder("index", place))
+
+
+def _provides(args: argparse.Namespace) -> int:
+    found = answers.provides(_data(open_line()), args.name)
+    if args.json:
+        print(as_json(found))
+    for project, number, last in answers.by_project(found) if not args.json else ():
+        out(f"{project}  {counted(number, 'file', 'files')}, such as {last}")
+    if not found["files"] and not args.json:
+        out(f"no distribution is known that gives {args.name}, up to serial {found['serial']}")
+    return 0 if found["files"] else 1
+
+
+def _requires(args: argparse.Namespace) -> int:
+    found = answers.requires(_data(open_line()), args.name, args.project)
+    if found is None:
+        out(f"{args.name}: not known here; is the name whole? Else name its project by --project")
+        return 1
+    if args.json:
+        print(as_json(found))
+        return 0
+    listed = found["requires_dist"]
+    out(f"python {found['requires_python']}" if found["requires_python"] else "python: any, or unknown")
+    out(*(listed if isinstance(listed, list) else ["its requirements are unknown"]))
+    return 0
+
+
+def _show(args: argparse.Namespace) -> int:
+    found = answers.show(_data(open_line()), normalised(args.name), args.as_of)
+    files = found["files"]
+    assert isinstance(files, list), "as `show` makes it"
+    if args.json:
+        print(as_json(found))
+    elif not files:
+        out(
+            f"{found['project']}: no file at serial {found['serial']} is known; the last known one is {found['newest']}"
+        )
+    for one in files if not args.json else ():
+        assert isinstance(one, dict), "as `show` makes it"
+        until = f"to {one['to']}" if one["to"] is not None else "on"
+        yanked = "" if one["yanked"] is None else f"  yanked: {one['yanked']}"
+        out(f"{one['filename']}  from serial {one['from']} {until}{yanked}")
+    return 0 if files else 1
+
+
+def _lag(args: argparse.Namespace) -> int:
+    line, name = open_line(), args.job or next(iter(indexes.jobs()), "")
+    if not indexes.mirrors(name):
+        raise BadConfig("[pypi] jobs", f"does not list {name or 'any job'}; add it, with the index and a contact")
+    try:
+        with indexes.source().index as index:
+            newest: int | None = index.last_serial()
+    except (Unavailable, BadInput) as error:
+        newest = None
+        err(str(error))
+    found = answers.lag(line.state, _data(line) if line.settings.index else None, name, newest)
+    if args.json:
+        print(as_json(found))
+        return 0
+    for step in ("index", "crawled", "dumped", "published"):
+        out(f"{step:<9}  {found[step] if found[step] is not None else '-'}")
+    return 0
+
+
+ANSWERS = {"provides": _provides, "requires": _requires, "show": _show, "lag": _lag}
 ACTIONS = {"trigger_full": _full, "trigger_incremental": _incremental}
 
 

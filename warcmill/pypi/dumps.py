@@ -1,4 +1,4 @@
-"""The dumps of a package index's job, by their markers. Reads only. It stands alone: the feed and the dump need it."""
+"""The dumps of a package index's job, by their markers. Reads only."""
 
 from __future__ import annotations
 

@@ -1,0 +1,103 @@
+"""The verbs that ask what is published of a package index."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from luigi.configuration import LuigiConfigParser
+from package_dumps import DumpedIndex, listed, row, state
+
+from commands import pypi as command
+from commands.init import configuration
+from commands.main import main
+from warcmill.errors import NotReady
+from warcmill.layout import OutputLayout
+from warcmill.model import Root
+from warcmill.pypi import answers
+from warcmill.pypi.answers import PublishedData
+from warcmill.stores import sentinel
+
+YAML = row("pyyaml", "6.0", "yaml", "yaml.nodes")
+NEWER = row("pyyaml", "6.1", "yaml", requires=("six>=1 ; python_version < '3'", "not a requirement"))
+OTHER = row("ruamel-yaml", "0.1", "yaml", requires=None)
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DumpedIndex:
+    made = DumpedIndex(tmp_path)
+    made.dump(0, 100, [YAML, OTHER], [state("pyyaml", 40, YAML), state("ruamel-yaml", 7, OTHER)])
+    made.dump(100, 120, [NEWER], [state("pyyaml", 110, listed(YAML, "broken"), NEWER), state("ruamel-yaml", 105)])
+    made.update()
+    roots: tuple[Root, ...] = ("output", "jobs", "state", "store", "index")
+    for root in roots[:2]:
+        sentinel.adopt({root: tmp_path / root})
+    config = tmp_path / "luigi.cfg"
+    config.write_text(configuration({root: tmp_path / root for root in roots}, OutputLayout.KIND_FIRST))
+    parser = LuigiConfigParser()
+    parser.read(config)
+    monkeypatch.setattr(LuigiConfigParser, "_instance", parser)
+    monkeypatch.setenv("LUIGI_CONFIG_PATH", str(config))
+    return made
+
+
+def asked(*words: str) -> int:
+    return main(["pypi", *words])
+
+
+def test_who_provides_a_module(index: DumpedIndex, capsys: pytest.CaptureFixture[str]) -> None:
+    assert asked("provides", "yaml") == 0
+    assert capsys.readouterr().out == f"pyyaml  2 files, such as {NEWER.filename}\n"
+    assert asked("provides", "yaml.nodes", "--json") == 0
+    files = [{"filename": YAML.filename, "project": "pyyaml", "version": "6.0"}]
+    assert json.loads(capsys.readouterr().out) == {"files": files, "module": "yaml.nodes", "serial": 120}
+    for module in ("yam", "yaml.node", ""):
+        assert asked("provides", module) == 1
+        assert "no distribution is known" in capsys.readouterr().out
+
+
+def test_what_a_file_requires(index: DumpedIndex, capsys: pytest.CaptureFixture[str]) -> None:
+    assert asked("requires", NEWER.filename) == 0
+    assert capsys.readouterr().out == "python >=3.9\nsix>=1 ; python_version < '3'\nnot a requirement\n"
+    assert asked("requires", NEWER.filename, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["sha256"], found["type"], tuple(found["requires_dist"])) == (
+        NEWER.sha256,
+        "WHEEL",
+        NEWER.requires_dist,
+    )
+    for name in (OTHER.filename, "pyyaml-6.0", "../etc/passwd", "pyyaml-7.0-py3-none-any.whl"):
+        assert asked("requires", name) == 1
+        assert "not known here" in capsys.readouterr().out
+
+
+def test_the_files_of_a_project_now_and_then(index: DumpedIndex, capsys: pytest.CaptureFixture[str]) -> None:
+    assert asked("show", "PyYAML") == 0
+    first = f"{YAML.filename}  from serial 40 on  yanked: broken\n"
+    assert capsys.readouterr().out == f"{first}{NEWER.filename}  from serial 110 on\n"
+    assert asked("show", "pyyaml", "--as-of", "100") == 0
+    assert capsys.readouterr().out == f"{YAML.filename}  from serial 40 on\n"
+    assert asked("show", "ruamel.yaml", "--as-of", "104", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [(one["from"], one["to"], one["modules"]) for one in found["files"]] == [(7, 104, ["yaml"])]
+    assert asked("show", "ruamel.yaml") == 1
+    assert "no file at serial 120 is known" in capsys.readouterr().out
+
+
+def test_nothing_published_is_too_early_and_not_an_answer(tmp_path: Path) -> None:
+    empty = DumpedIndex(tmp_path)
+    data = PublishedData(empty.state.store, empty.index)
+    for ask in (
+        lambda: answers.provides(data, "yaml"),
+        lambda: answers.requires(data, YAML.filename),
+        lambda: answers.show(data, "pyyaml"),
+    ):
+        with pytest.raises(NotReady, match=r"pypi\.UpdateLevelDb"):
+            ask()
+    lag = {"job": "pypi", "index": 7, "crawled": None, "dumped": None, "published": None}
+    assert answers.lag(empty.state, data, "pypi", 7) == lag
+
+
+def test_the_verbs_are_those_of_the_help() -> None:
+    assert set(command.ANSWERS) == {"provides", "requires", "show", "lag"}

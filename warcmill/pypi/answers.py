@@ -1,0 +1,151 @@
+"""Answers from the published data sets of a package index: who provides a module, what a file requires, a project's
+files, and how far each step has come. Each is the document that `--json` prints. Reads only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+
+from warcmill import layout
+from warcmill.errors import NotReady
+from warcmill.formats.pypi import data_sets, filenames
+from warcmill.formats.pypi.data_sets import DEPGRAPH, DISTRIBUTIONS, MODULES, Dependencies, DistributionLife
+from warcmill.launches.discovery import with_markers
+from warcmill.markers.facts import Fed, Started
+from warcmill.markers.state import MarkerStore
+from warcmill.model import Json
+from warcmill.pypi import dumps
+from warcmill.pypi.data_sets import PublishedHistory, newest_serial, open_history, reading
+from warcmill.stores import LocalStore
+from warcmill.versions.inputs import Lists
+from warcmill.versions.publication import Payloads, Published
+
+Document = dict[str, Json]
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedData:
+    """The places of the published data sets: their lists in the state, their databases in the index root."""
+
+    state: LocalStore
+    index: LocalStore
+
+    def serial(self, name: str) -> int:
+        """The last serial of the current version of a data set; 0 for none."""
+        found = Payloads(self.index, name).current()
+        return newest_serial(Lists(self.state, name).read(found.number).inputs) if found else 0
+
+    def current(self, name: str) -> Published:
+        """The current version of a data set; NotReady without one."""
+        if found := Payloads(self.index, name).current():
+            return found
+        raise NotReady(f"the current version of {name}", "none is published yet; pypi.UpdateLevelDb does so")
+
+
+def provides(data: PublishedData, module: str) -> Document:
+    """The files that have a module, by project, version and name."""
+    found = data.current(MODULES)
+    with (
+        reading(data.index, found) as database,
+        database.iterator(prefix=data_sets.joined(module, ""), include_value=False) as keys,
+    ):
+        files = [data_sets.parts_of(key)[1:] for key in keys]
+    rows: list[Json] = [{"project": one[0], "version": one[1] or None, "filename": one[2]} for one in files]
+    return {"module": module, "serial": data.serial(MODULES), "files": rows}
+
+
+def requires(data: PublishedData, filename: str, project: str = "") -> Document | None:
+    """The requirements of a file; None if it is not known. `project`: where the name alone does not tell it."""
+    name = filenames.parse(filename, project)
+    found = data.current(DEPGRAPH)
+    if name is None:
+        return None
+    with reading(data.index, found) as database, database.iterator(prefix=data_sets.joined(name.project, "")) as pairs:
+        known = (Dependencies.parse(key, value) for key, value in pairs)
+        one = next((one for one in known if one.filename == filename), None)
+    if one is None:
+        return None
+    listed: Json = None if one.requires_dist is None else [*one.requires_dist]
+    return {
+        "filename": one.filename,
+        "project": one.project,
+        "version": one.version or None,
+        "type": one.dist_type,
+        "sha256": one.sha256,
+        "requires_python": one.requires_python or None,
+        "requires_dist": listed,
+        "serial": data.serial(DEPGRAPH),
+    }
+
+
+def show(data: PublishedData, project: str, serial: int | None = None) -> Document:
+    """The files that a project had at a serial, the last one by default."""
+    with _history(data) as history:
+        at = history.newest if serial is None else serial
+        there = (life for life in history.lives(project) if life.was_there(at))
+        files: list[Json] = [_file(life, at) for life in there]
+    return {"project": project, "serial": at, "newest": history.newest, "files": files}
+
+
+def _history(data: PublishedData) -> PublishedHistory:
+    opened = open_history(data.state, data.index)
+    if opened is None:
+        data.current(DISTRIBUTIONS)
+        raise NotReady(f"the current version of {DISTRIBUTIONS}", "it went just now; try again")
+    return opened
+
+
+def _file(life: DistributionLife, serial: int) -> Document:
+    listed, row = life.at(serial), life.row
+    modules: Json = None if row is None or row.modules is None else [*row.modules]
+    return {
+        "filename": listed.filename,
+        "version": row.version if row else None,
+        "url": listed.url,
+        "sha256": listed.sha256,
+        "requires_python": listed.requires_python,
+        "from": life.first,
+        "to": life.last,
+        "yanked": listed.yanked,
+        "modules": modules,
+    }
+
+
+def lag(state: MarkerStore, data: PublishedData | None, job: str, at_index: int | None) -> Document:
+    """The last serials of a job, step by step: at the index, of what is crawled to the end, dumped whole, and
+    published. None: there is none yet, or it is not known."""
+    dumped = dumps.newest(state, job)
+    published = min((data.serial(name) for name in data_sets.NAMES), default=0) if data else 0
+    return {
+        "job": job,
+        "index": at_index,
+        "crawled": _crawled(state, job),
+        "dumped": dumped.up_to if dumped else None,
+        "published": published or None,
+    }
+
+
+def _crawled(state: MarkerStore, job: str) -> int | None:
+    launches = (launch for launch in with_markers(state, date.min, date.max) if launch.job == job)
+    for launch in sorted(launches, key=lambda launch: launch.id, reverse=True):
+        started = state.read(layout.key("pulse.Started", launch))
+        if started is None or not state.holds(layout.step("process", launch)):
+            continue
+        fed = state.read(layout.feed_key(job, Started.from_claim(started.claim).due))
+        if window := Fed.from_claim(fed.claim).window if fed else None:
+            return window.up_to
+    return None
+
+
+def by_project(document: Document) -> Iterator[tuple[str, int, str]]:
+    """The projects of an answer of `provides`, each with the number of its files and the last version by name."""
+    found: dict[str, list[str]] = {}
+    files = document["files"]
+    assert isinstance(files, list), "as `provides` makes it"
+    for one in files:
+        assert isinstance(one, dict), "as `provides` makes it"
+        found.setdefault(str(one["project"]), []).append(str(one["filename"]))
+    for project, names in found.items():
+        yield project, len(names), names[-1]
