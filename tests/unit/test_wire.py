@@ -206,6 +206,7 @@ JSON = (
     Place("commands/verify.py", only=("_sums",), documents=True),
     Place("commands/console/outside.py", only=("_json",), documents=True),
     Place("commands/versions.py", documents=True),
+    Place("warcmill/pypi/answers.py", documents=True),
     Place("warcmill/audit/documents/dues.py", only=("of_days", "_decisions", "as_list"), documents=True),
     Place("warcmill/audit/documents/explanation.py", only=("_waiting",), documents=True),
     Place("commands/why.py", only=("_engine_says",)),
@@ -216,6 +217,8 @@ JSON = (
 KINDS = {"claims": CLAIMS, "reports": REPORTS, "notices": NOTICES, "json": JSON}
 # Make wire of texts that are listed elsewhere, or JSON that stays in the machine.
 NONE_OF_ITS_OWN = {
+    # It prints the documents of warcmill/pypi/answers.py.
+    "commands/pypi.py",
     "warcmill/markers/outside_copies.py",
     "warcmill/stores/sentinel.py",
     "warcmill/decisions/workspace.py",
