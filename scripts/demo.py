@@ -32,7 +32,7 @@ from warcmill.crawl.launch.folders import state_of
 HERE = Path(__file__).resolve().parent.parent
 BIN = HERE / ".venv" / "bin"
 DAY = "2026-11-21"
-KINDS = {"--servers": "demo_servers", "--pypi": "demo_pypi"}
+KINDS = {"--servers": "demo_servers", "--pypi": "demo_pypi", "--render": "demo_render"}
 SITE, HOST = "site", "127.0.0.1"
 BEFORE_KILL = 20  # documents
 PATIENCE = 60  # seconds until the crawl has fetched so many
@@ -53,7 +53,7 @@ def main(words: list[str]) -> int:
     os.environ["PATH"] = f"{BIN}{os.pathsep}{os.environ['PATH']}"
     kind, names = (words[0], words[1:]) if words and words[0] in KINDS else ("", words)
     if len(names) > 1 or any(name.startswith("-") for name in names):
-        print("usage: scripts/demo [--servers | --pypi] [FOLDER]", file=sys.stderr)
+        print(f"usage: scripts/demo [{' | '.join(KINDS)}] [FOLDER]", file=sys.stderr)
         return 2
     folder = Path(names[0]).resolve() if names else HERE / f"demo{kind[1:]}"
     if kind:
@@ -85,7 +85,7 @@ def _demo(folder: Path) -> int:
     run("warcmill", "search", "limited upload rights", "--site", "docs.example")
     _where_to_look(folder, time.monotonic() - began)
     # Its site is up again, and slow: a crawl of it that is started from a page can be watched and stopped.
-    with slow_site(threading.Event(), _port_before(folder / "output" / "jobs")):
+    with slow_site(threading.Event(), port_before(folder / "output" / "jobs")):
         demo_serve.open_page(folder / "luigi.cfg", "chapter 1 getting started", SITE)
     return code
 
@@ -105,7 +105,7 @@ def _crawl(jobs: Path) -> None:
     if last and last.ended and last.empty:
         return
     hurry = threading.Event()
-    with slow_site(hurry, _port_before(jobs)) as port:
+    with slow_site(hurry, port_before(jobs)) as port:
         command = ["warcmill", "crawl", f"http://{HOST}:{port}/", "--job", SITE]
         command += ["--hops", "200", "--allow-private", "127.0.0.0/8", "--no-delay", "--no-line"]
         print(f"$ {' '.join(command)} &", flush=True)
@@ -118,9 +118,9 @@ def _crawl(jobs: Path) -> None:
         run(*command)
 
 
-def _port_before(jobs: Path) -> int:
+def port_before(jobs: Path, job: str = SITE) -> int:
     """The port of a demo that broke off, where its crawl continues; 0 for any."""
-    seeds = jobs / SITE / "seeds.txt"
+    seeds = jobs / job / "seeds.txt"
     return urlsplit(seeds.read_text().strip()).port or 0 if seeds.exists() else 0
 
 

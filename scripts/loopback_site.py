@@ -1,7 +1,9 @@
-"""Sites on loopback for an engine to crawl: numbered pages, each with links to the next few; and a small museum."""
+"""Sites on loopback for an engine to crawl: numbered pages, each with links to the next few; chapters that a script
+shows; and a small museum."""
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -55,7 +57,12 @@ def site() -> Iterator[int]:
 @contextmanager
 def slow_site(hurry: threading.Event, port: int = 0) -> Iterator[int]:
     """Serve the site, slowly until `hurry` is set, on this port or a free one; yields it."""
-    server = ThreadingHTTPServer(("127.0.0.1", port), type("_Paced", (_Handler,), {"hurry": hurry}))
+    with _serving(ThreadingHTTPServer(("127.0.0.1", port), type("_Paced", (_Handler,), {"hurry": hurry}))) as served:
+        yield served
+
+
+@contextmanager
+def _serving(server: ThreadingHTTPServer) -> Iterator[int]:
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
@@ -65,6 +72,37 @@ def slow_site(hurry: threading.Event, port: int = 0) -> Iterator[int]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+CHAPTERS = 5
+_SHELL = """<!doctype html><meta charset=utf-8><title>A book by script</title><main>One moment, please.</main>
+<script>
+fetch(`/api/chapters.json`).then(answer => answer.json()).then(chapters => {
+  const at = chapters.findIndex(one => one.path === location.pathname);
+  document.title = at < 0 ? 'A book by script' : chapters[at].title;
+  document.querySelector('main').innerHTML = `<h1>${document.title}</h1>`
+    + chapters.map(one => `<p><a href="${one.path}">${one.title}</a>`).join('');
+});
+</script>
+"""
+
+
+class _ByScript(_Handler):
+    def do_GET(self) -> None:
+        chapters = [{"path": f"/chapter/{n}", "title": f"Chapter {n}"} for n in range(1, CHAPTERS + 1)]
+        if self.path == "/api/chapters.json":
+            self._answer(json.dumps(chapters).encode(), "application/json")
+        elif self.path == "/" or self.path in {one["path"] for one in chapters}:
+            self._answer(_SHELL.encode(), "text/html")
+        else:
+            self.send_error(404)
+
+
+@contextmanager
+def by_script(port: int = 0) -> Iterator[int]:
+    """Serve a site that shows nothing without a script; yields the port."""
+    with _serving(ThreadingHTTPServer(("127.0.0.1", port), _ByScript)) as served:
+        yield served
 
 
 class _Files(SimpleHTTPRequestHandler):
@@ -78,13 +116,5 @@ class _Files(SimpleHTTPRequestHandler):
 def windmills(port: int = 0) -> Iterator[int]:
     """Serve the museum's site in scripts/windmills, for a page and its pictures; yields the port."""
     handler = partial(_Files, directory=str(Path(__file__).with_name("windmills")))
-    server = ThreadingHTTPServer(("127.0.0.1", port), handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield server.server_address[1]
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with _serving(ThreadingHTTPServer(("127.0.0.1", port), handler)) as served:
+        yield served

@@ -14,7 +14,6 @@ import asyncio
 import hashlib
 import traceback
 from collections.abc import Callable, Coroutine
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakValueDictionary
@@ -50,6 +49,7 @@ from warcmill.crawl.visit.extraction import Readers
 from warcmill.crawl.visit.offers import Offers
 from warcmill.crawl.visit.sharing import SharedAnswer, Turns
 from warcmill.errors import BadInput, Unavailable, WarcmillError, describe
+from warcmill.formats.index.cdxj import DOM, VIEW
 from warcmill.formats.warc.records import Block, Capture, Pairs, Record, resource
 
 if TYPE_CHECKING:
@@ -108,15 +108,15 @@ class Render(NamedTuple):
 
     def records(self, uri: Uri, about: Record) -> list[Record]:
         """The records of the DOM and of the screenshot. Their URIs have a scheme that no page has, so that nobody takes
-        them for captures of it; Browsertrix names screenshots so, too."""
+        them for captures of it; Browsertrix names screenshots so, too. Their date is that of the page, whose they are.
+        """
         if self.page is None:
             return []
-        date = clock.text(datetime.now(UTC))
-        dom = resource(Capture(f"urn:dom:{uri.uri}", date), DOM_TYPE, Block.of(self.page.dom), about)
+        dom = resource(Capture(f"{DOM}{uri.uri}", about.date), DOM_TYPE, Block.of(self.page.dom), about)
         if self.page.screenshot is None:
             return [dom]
         view = Block.of(self.page.screenshot)
-        return [dom, resource(Capture(f"urn:view:{uri.uri}", date), "image/png", view, about)]
+        return [dom, resource(Capture(f"{VIEW}{uri.uri}", about.date), "image/png", view, about)]
 
 
 NOT_RENDERED = Render()

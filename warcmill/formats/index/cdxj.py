@@ -4,7 +4,8 @@
      "digest": "sha1:3I42…", "length": "2144", "offset": "4620", "filename": ""}
 
 A capture is a response, revisit, resource or metadata record; in an ARC every record but the first. An engine's notes
-about a capture (metadata of the type `application/warc-fields`) are none. The key of a POST or PUT has the body of its
+about a capture (metadata of the type `application/warc-fields`) are none, and neither are the DOM and the picture that
+a browser made of one (`urn:dom:`, `urn:view:`): whoever hides the page hides them. The key of a POST or PUT has the body of its
 request in it. The request names the capture by WARC-Concurrent-To, or the capture the request; either comes first.
 Captures meet their requests as `IndexedCapture`; `of_whole` makes most of them, in one look at a plain record.
 
@@ -30,7 +31,8 @@ from warcmill.formats.warc.hearers import Hearer, Listener, RecordHead, WholeRec
 from warcmill.formats.warc.http import Hash, payload_start
 
 GENERATION = 1  # raise it when keys or fields change after a release: a new one has every WARC read again
-NO_URL, NO_DATE = "no URL", "no date"
+NO_URL, NO_DATE, OF_RENDERING = "no URL", "no date", "of a rendered page"
+RENDERED = DOM, VIEW = "urn:dom:", "urn:view:"
 _CAPTURES = frozenset({"response", "revisit", "resource", "metadata", "arc"})
 _OF_HTTP = frozenset({"response", "revisit", "arc"})
 _CONCURRENT, _TRUNCATED = b"WARC-Concurrent-To", b"WARC-Truncated"
@@ -109,6 +111,9 @@ class CdxLines(Hearer):
 
     def made(self, made: IndexedCapture) -> None:
         """Pass a capture on, after its request if it may have one."""
+        if made.kind == "resource" and made.url.startswith(RENDERED):
+            self.left_out[OF_RENDERING] += 1
+            return
         if self._requests:
             names = (made.record_id, *made.concurrent.split())
             requested = next((self._requests[name] for name in names if name in self._requests), None)

@@ -1,6 +1,7 @@
 """The documents of a WARC, with their payloads as a browser gets them, while the gate reads the file. Pure.
 
 A document is a response or resource that was fetched (2xx), of a type that has words. Headers decide, never payloads.
+The DOM that a browser made of a page counts as one of that page: it may have words that scripts alone have written.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from warcmill.formats.index.cdxj import NO_DATE, NO_URL, date_of, url_of
+from warcmill.formats.index.cdxj import DOM, NO_DATE, NO_URL, date_of, url_of
 from warcmill.formats.text import charset
 from warcmill.formats.text.document import Kind, kind_of
 from warcmill.formats.warc.header import CONTENT_TYPE, PAYLOAD_DIGEST
@@ -68,7 +69,7 @@ class _Record:
 
     def __init__(self, captures: DocumentHearer, head: RecordHead) -> None:
         self._captures, self._head = captures, head
-        self._url, self._date = url_of(head.fields), date_of(head.fields)
+        self._url, self._date = url_of(head.fields).removeprefix(DOM), date_of(head.fields)
         self._status: int | None = None
         self._media_type = self._charset = ""
         self._kept: list[_Kept] = []

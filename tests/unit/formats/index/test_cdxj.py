@@ -13,7 +13,7 @@ from captures import REQUEST, RESPONSE, capture, posted, request, response, type
 from changed_records import RECORDS, changed
 from warcs import NAME, WEEKLY, member, sha1, warc_gz, warcinfo
 
-from warcmill.formats.index.cdxj import NO_DATE, NO_URL, CdxLines, named
+from warcmill.formats.index.cdxj import NO_DATE, NO_URL, OF_RENDERING, CdxLines, named
 from warcmill.formats.warc.gate import examine
 from warcmill.formats.warc.hearers import Hearer, WholeRecord
 
@@ -151,6 +151,13 @@ def test_what_is_no_capture_has_no_line() -> None:
     records = [warcinfo(), *(capture(kind, "http://e.x/", OK, RESPONSE) for kind in ("request", "conversion", "other"))]
     about = capture("metadata", "http://e.x/", b"via: x", "application/warc-fields")
     assert listen(warc_gz(*records, about))[0] == []
+
+
+def test_the_dom_and_the_picture_of_a_page_are_no_captures_and_are_counted() -> None:
+    made = [capture("resource", f"urn:{kind}:http://e.x/", b"x", "text/html") for kind in ("dom", "view", "other")]
+    lines, hearer = listen(warc_gz(warcinfo(), response("http://e.x/"), *made))
+    assert {parts(line)[2]["url"] for line in lines} == {"http://e.x/", "urn:other:http://e.x/"}
+    assert dict(hearer.left_out) == {OF_RENDERING: 2}
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,12 @@ def test_a_page() -> None:
     assert (documents, left_out) == ({"html": 1}, {})
 
 
+def test_the_dom_of_a_page_is_a_document_of_that_page() -> None:
+    (found,), documents, _ = heard(capture("resource", f"urn:dom:{URL}", PAGE, "text/html; charset=utf-8"))
+    assert (found.url, found.record_type, found.kind, found.payload) == (URL, "resource", Kind.HTML, PAGE)
+    assert documents == {"html": 1}
+
+
 def test_what_is_a_document_and_what_is_not() -> None:
     records = [
         response("http://e.x/1", b"Content-Type: application/pdf"),
