@@ -67,60 +67,55 @@ class ScriptedSite:
         return Counter(self.log)
 
 
+class _Handler(BaseHTTPRequestHandler):
+    """The answers; modules are left out, as pywb replays none whose imports are of another folder."""
+
+    protocol_version = "HTTP/1.1"
+    site: ScriptedSite
+
+    def do_GET(self) -> None:
+        host = (self.headers.get("Host") or "").partition(":")[0]
+        self.site.log.append(f"{self.command} {host}{self.path}")
+        if act := self.site.acts.get(self.path):
+            act(self)
+        elif self.path == "/moved":
+            self._send(302, b"", "text/html", {"Location": "/data.json"})
+        elif self.path.endswith(".png"):
+            self._send(200, PNG, "image/png", {})
+        elif self.path == "/main.js":
+            self._send(200, (MAIN % {"other": OTHER, "port": self.site.port}).encode(), "text/javascript", {})
+        elif found := self.site.pages.get(self.path):
+            self._page(*found)
+        else:
+            self._send(200 if self.path == "/beacon" else 404, b"none", "text/plain", {})
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.do_GET()
+
+    def _page(self, body: str | bytes, kind: str) -> None:
+        raw = body.encode() if isinstance(body, str) else body
+        more = {"Set-Cookie": "server=1"} if self.path == "/" else {}
+        if kind == "text/html" and "gzip" in self.headers.get("Accept-Encoding", ""):
+            raw, more = gzip.compress(raw), {**more, "Content-Encoding": "gzip"}
+        self._send(200, raw, kind, more)
+
+    def _send(self, status: int, body: bytes, kind: str, more: Mapping[str, str]) -> None:
+        self.send_response(status)
+        for name, value in {**more, "Content-Type": kind, "Content-Length": str(len(body))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the base class calls it so
+        """Nothing: `log` has it."""
+
+
 @contextmanager
 def serve() -> Iterator[ScriptedSite]:
     """Serve it while the block runs."""
     site = ScriptedSite()
-
-    class Handler(BaseHTTPRequestHandler):
-        """The answers; modules are left out, as pywb replays none whose imports are of another folder."""
-
-        protocol_version = "HTTP/1.1"
-
-        def do_GET(self) -> None:
-            self._answer()
-
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            self._answer()
-
-        def _answer(self) -> None:
-            host = (self.headers.get("Host") or "").partition(":")[0]
-            site.log.append(f"{self.command} {host}{self.path}")
-            if act := site.acts.get(self.path):
-                act(self)
-                return
-            if self.path == "/moved":
-                self._send(302, b"", "text/html", Location="/data.json")
-                return
-            if self.path == "/main.js":
-                body, kind = MAIN % {"other": OTHER, "port": site.port}, "text/javascript"
-            elif self.path.endswith(".png"):
-                self._send(200, PNG, "image/png")
-                return
-            else:
-                body, kind = site.pages.get(self.path, ("none", "text/plain"))  # type: ignore[assignment]
-            known = self.path in site.pages or self.path == "/main.js" or self.path == "/beacon"
-            raw = body.encode() if isinstance(body, str) else body
-            packs = "gzip" in self.headers.get("Accept-Encoding", "") and kind == "text/html"
-            more = {"Content-Encoding": "gzip"} if packs else {}
-            if self.path == "/":
-                more["Set-Cookie"] = "server=1"
-            self._send(200 if known else 404, gzip.compress(raw) if packs else raw, kind, **more)
-
-        def _send(self, status: int, body: bytes, kind: str, **more: str) -> None:
-            self.send_response(status)
-            for name, value in more.items():
-                self.send_header(name.replace("_", "-"), value)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the base class calls it so
-            """Nothing: `log` has it."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("_OfSite", (_Handler,), {"site": site}))
     server.daemon_threads = True
     site.port = server.server_address[1]
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)

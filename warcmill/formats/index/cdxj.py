@@ -5,9 +5,9 @@
 
 A capture is a response, revisit, resource or metadata record; in an ARC every record but the first. An engine's notes
 about a capture (metadata of the type `application/warc-fields`) are none, and neither are the DOM and the picture that
-a browser made of one (`urn:dom:`, `urn:view:`): whoever hides the page hides them. The key of a POST or PUT has the body of its
-request in it. The request names the capture by WARC-Concurrent-To, or the capture the request; either comes first.
-Captures meet their requests as `IndexedCapture`; `of_whole` makes most of them, in one look at a plain record.
+a browser made of one (`urn:dom:`, `urn:view:`): whoever hides the page hides them. The key of a POST or PUT has the
+body of its request in it. The request names the capture by WARC-Concurrent-To, or the capture the request; either comes
+first. Captures meet their requests as `IndexedCapture`; `of_whole` makes most of them, in one look at a plain record.
 
 `filename` is empty, as the lines follow from the WARC's bytes alone: `named` fills it in.
 """
