@@ -238,7 +238,11 @@ class _PageAsking:
     async def settled(self) -> None:
         """Wait until the books have all that was fetched. Raises what they raise."""
         while self._tasks:
-            await asyncio.gather(*self._tasks)
+            done, _ = await asyncio.wait(self._tasks)
+            for task in done:
+                if not task.cancelled():
+                    task.result()
+            self._tasks -= done
 
     def stop(self) -> None:
         """Fetch no more: what is under way is given up."""
