@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import io
 import json
@@ -17,6 +18,8 @@ from several_hosts import Page, page, serve
 from warcmill.crawl.extract import package_index
 from warcmill.crawl.job import file
 from warcmill.crawl.job.job import Ceilings, End, Job
+from warcmill.crawl.launch import checkpoint
+from warcmill.crawl.launch.launch import open_launch
 from warcmill.crawl.policies.politeness import Politeness
 from warcmill.crawl.policies.scope import CrawlScope
 from warcmill.errors import BadConfig, BadInput
@@ -70,6 +73,30 @@ def test_a_launch_that_ends_before_its_list_does_not_offer_the_rest(tmp_path: Pa
         job = crawled.job(port, "a.example", seeds=(), robots=False, ceilings=Ceilings(documents=5))
         end, _ = crawled.crawl(tmp_path, job)
     assert end is End.DOCUMENTS
+
+
+def test_a_launch_that_continues_offers_the_list_again_and_fetches_nothing_twice(tmp_path: Path) -> None:
+    web = {("a.example", f"/{n}"): page([]) for n in range(1500)}
+
+    async def both(port: int) -> End:
+        job = crawled.job(port, "a.example", seeds=(), robots=False, politeness=OFF)
+        places = crawled.places(tmp_path)
+        first = await open_launch(places, replace(job, ceilings=Ceilings(documents=60)), crawled.LAUNCH)
+        assert await first.crawl() is End.DOCUMENTS
+        stage = await first.checkpoint()
+        await first.close(End.DOCUMENTS)
+        resume = checkpoint.named(places.job("news") / "checkpoints", "news", str(stage))
+        second = await open_launch(places, job, LATER, resume)
+        end = await second.crawl()
+        await second.close(end)
+        return end
+
+    with serve(web) as port:
+        write(tmp_path, *(SeedLine(f"http://a.example:{port}/{n}") for n in range(1500)))
+        assert asyncio.run(both(port)) is End.EMPTY
+    got = [line.uri for launch in (crawled.LAUNCH, LATER) for line in crawled.lines(tmp_path, launch)]
+    pages = [uri for uri in got if uri.startswith("http:")]
+    assert len(pages) == len(set(pages)) == 1500
 
 
 def test_a_page_of_an_index_embeds_its_files_on_any_host(tmp_path: Path) -> None:

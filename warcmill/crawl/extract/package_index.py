@@ -17,6 +17,7 @@ import io
 import json
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
@@ -65,14 +66,16 @@ def find(data: bytes, uri: str, status: int, fields: HeaderFields, payload: str)
 
 
 def _files(data: bytes, uri: str, asked: Mapping[str, Any]) -> Outlinks:
-    """The files of a page that are wanted."""
-    files = _listed(data)
-    named = asked.get("files")
+    """The files of a page that are wanted; `cut` if one of its entries cannot be read, or its URL."""
+    files, damaged = _listed(data)
+    listed = asked.get("files")
+    named = frozenset(map(str, listed)) if isinstance(listed, list) else None
     wanted = [file for file in files if (named is None or file.filename in named) and _form(file.filename)]
     if asked.get("newest"):
         newest = _of_newest(asked["page"], {file.filename: bool(file.yanked) for file in files})
         wanted = [file for file in wanted if file.filename in newest]
     found = Outlinks()
+    found.cut = damaged
     for file in wanted:
         try:
             place = join_url(uri, file.url).partition("#")[0] if len(file.url) <= LONGEST else ""
@@ -97,21 +100,20 @@ class PageFile:
     yanked: bool | str = False
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectPage:
-    """A project's page, of which nothing else is read."""
-
-    files: list[PageFile]
-
-
-def _listed(data: bytes) -> list[PageFile]:
-    """The files of a page; none of one that cannot be read."""
+def _listed(data: bytes) -> tuple[list[PageFile], bool]:
+    """The files of a page, and if some entries were no files; none of a page that cannot be read."""
     import msgspec  # noqa: PLC0415 20 ms of the crawler's start, and few jobs are of an index
 
     try:
-        return msgspec.json.decode(data, type=ProjectPage).files
+        raw = msgspec.json.decode(data, type=dict[str, msgspec.Raw]).get("files", msgspec.Raw(b"[]"))
+        entries = msgspec.json.decode(raw, type=list[msgspec.Raw])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return []
+        return [], True
+    found, decoder = list[PageFile](), msgspec.json.Decoder(PageFile)
+    for entry in entries:
+        with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            found.append(decoder.decode(entry))
+    return found, len(found) < len(entries)
 
 
 def _part(first: int, times: int) -> str:

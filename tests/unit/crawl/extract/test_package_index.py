@@ -74,6 +74,35 @@ def test_what_is_no_page_has_no_links(data: bytes) -> None:
     assert found(data) == {}
 
 
+def test_an_entry_that_is_no_file_costs_itself_alone() -> None:
+    whole = json.loads(page("demo-1.0.tar.gz", "demo-2.0.tar.gz"))
+    whole["files"].insert(1, {"filename": 7, "url": []})
+    payload = json.dumps(package_index.page("demo"))
+    links = extract.find(json.dumps(whole).encode(), URI, 200, JSON, [package_index.NAME], payload)
+    assert [link.uri.rpartition("/")[2] for link in links] == ["demo-1.0.tar.gz", "demo-2.0.tar.gz"]
+    assert links.cut
+
+
+@pytest.mark.parametrize(
+    "asked_for", ["", "7", '{"page": 7}', '{"page": "a", "files": [{}], "newest": 3}', '{"wheel": []}']
+)
+def test_no_payload_and_no_damage_raises(asked_for: str) -> None:
+    noise = random.Random(7)
+    sound = [page(*FILES), wheel(30), wheel(30, metadata_first=True)[-3000:]]
+    for number in range(600):
+        data = bytearray(sound[number % 3])
+        for _ in range(noise.randrange(1, 9)):
+            data[noise.randrange(len(data))] = noise.randrange(256)
+        payload = f'{{"package_index": {asked_for or "null"}}}'
+        fields = HeaderFields([("content-range", f"bytes 100-{99 + len(data)}/{100 + len(data)}")])
+        for status, kind in ((200, JSON), (206, fields)):
+            assert isinstance(extract.find(bytes(data), WHEEL, status, kind, [package_index.NAME], payload), list)
+            whole = json.dumps({**package_index.page("demo", newest=True), "x": 1})
+            assert isinstance(extract.find(bytes(data), WHEEL, status, kind, [package_index.NAME], whole), list)
+            part = json.dumps({package_index.NAME: {"wheel": 1}})
+            assert isinstance(extract.find(bytes(data), WHEEL, status, kind, [package_index.NAME], part), list)
+
+
 def test_odd_urls_are_left_out_and_the_log_notes_it() -> None:
     files = [
         {"filename": "a-1.zip", "url": "ftp://x.example/a-1.zip"}, {"filename": "b-1.zip", "url": "/b-1.zip#sha256=0"},
