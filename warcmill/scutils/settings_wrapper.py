@@ -176,7 +176,7 @@ class _Reading:
             case ast.Call(func=called, args=args, keywords=[]):
                 return self._of_call(node, called, [self._of(argument) for argument in args])
             case ast.ListComp(elt=part, generators=[ast.comprehension(target=ast.Name(id=name), iter=of, ifs=[])]):
-                return self._of_each(part, name, self._of(of))
+                return self._of_each(node, part, name, self._of(of))
             case _:
                 raise self._wrong(node, f"{ast.unparse(node)[:60]!a} is not read")
 
@@ -210,10 +210,12 @@ class _Reading:
                     return self._tried(node, lambda: getattr(text, method)(*args))
         raise self._wrong(node, f"{ast.unparse(node)[:60]!a} is a call that is not made")
 
-    def _of_each(self, part: ast.expr, name: str, values: Any) -> list[Any]:
+    def _of_each(self, node: ast.expr, part: ast.expr, name: str, values: Any) -> list[Any]:
+        if not isinstance(values, list | tuple) or any(isinstance(inner, ast.ListComp) for inner in ast.walk(part)):
+            raise self._wrong(node, "a list made of something else than one list")
         inner = _Reading(self.where)
         made = []
-        for value in values if isinstance(values, list | tuple) else ():
+        for value in values:
             inner.names = {**self.names, name: value}
             made.append(inner._of(part))
         return made

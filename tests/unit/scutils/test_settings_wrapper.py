@@ -120,6 +120,8 @@ def test_a_deployed_file_takes_the_environment(monkeypatch: pytest.MonkeyPatch) 
         ("A = 'x'.format(1)\n", 1, "a call that is not made"),
         ("A = f'{1}'\n", 1, "is not read"),
         ("A = [x for x in [1] if x]\n", 1, "is not read"),
+        ("A = [[y for y in x] for x in [[1]]]\n", 1, "something else than one list"),
+        ("A = [x for x in 'abc']\n", 1, "something else than one list"),
         ("A = lambda: 1\n", 1, "is not read"),
         ("A = UNKNOWN\n", 1, "is not read"),
         ("A['k'] = 1\n", 1, "is no name to assign to"),

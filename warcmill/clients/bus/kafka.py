@@ -75,6 +75,8 @@ class KafkaBus:
         if wrong is not None and wrong.code() == KafkaError.MSG_SIZE_TOO_LARGE:
             raise _too_long(topic, max(values, key=len))
         if wrong is not None or len(answers) < len(values):
+            with self._lock:
+                self._partitions.pop(topic, None)  # it may have been made anew, with fewer
             raise self._unavailable(wrong.str() if wrong else "it did not acknowledge in time")
 
     def reader(self, topic: str, group: str | None, *, from_end: bool = False) -> KafkaReader:
