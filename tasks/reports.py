@@ -10,7 +10,7 @@ from tasks.files import StoreScan, Verify
 from tasks.output import AssembleOutput, ProcessOutputs
 from tasks.step import OpenRoots, StageStep, Step, open_line
 from warcmill import layout
-from warcmill.launches.view import LaunchView
+from warcmill.launches.view import LaunchView, parts
 from warcmill.reports import crawl, seeds
 
 
@@ -47,7 +47,7 @@ class ListDeadSeeds(Step):
         state, processed = open_line().state, ProcessOutputs(job=self.job, launch_id=self.launch_id)
         if not processed.complete():
             return [processed]
-        stages = seeds.parts(state, self.launch)
+        stages = parts(state, self.launch)
         return [processed, *(Verify(job=one.job, launch_id=one.id, stage=str(stage)) for one, stage in stages)]
 
     def work(self, line: OpenRoots) -> None:

@@ -64,6 +64,7 @@ class Switch:
 
 Wanted = Mapping[str, Switch]  # the switches that are on in the configuration, by the name in `Row.due`
 _OUTPUTS, _FILES = "output.ScanForOutputs", "files.ScanForOutputFiles"
+_DISTRIBUTIONS = "pypi.ScanForDistributions"
 _PACKAGES, _INDEX, _REPORTS = "package.ScanForPackages", "index.ScanForIndexing", "reports.ScanForReports"
 ROWS: Rows = (
     Row("pulse.CrawlFeed", "00.feed.{job}.{due}", "due"),
@@ -162,6 +163,18 @@ ROWS: Rows = (
     Row(
         "reports.ListDeadSeeds", "reports.seeds.{job}.{launch_id}", "launch",
         word="seeds", head="_seeds", after="verify", due=ALWAYS, scan=_REPORTS, logs_only=True,
+    ),
+    Row(
+        "pypi.ProcessDistributions", "pypi.processed.{job}.{launch_id}.{stage}", "stage",
+        word="distributions", head="distri-_butions", after="verify", due="pypi", scan=_DISTRIBUTIONS,
+    ),
+    Row(
+        "pypi.DumpDistributionData", "pypi.dumped.{job}.{launch_id}", "launch",
+        word="dump", head="_dump", after="distributions", due="pypi", scan=_DISTRIBUTIONS,
+    ),
+    Row(
+        "pypi.VerifyDump", "pypi.dump-verified.{job}.{launch_id}", "launch",
+        word="verify-dump", head="verify-_dump", after="dump", due="pypi", scan=_DISTRIBUTIONS,
     ),
     Row("operator.Close", "01.jobs.{job}.{launch_id}.closed", "launch", word="close"),
     Row("operator.Import", "01.jobs.{job}.{launch_id}.imported", "launch", word="import"),

@@ -39,8 +39,8 @@ _PYARROW, _COLUMNS_EXTRA = "pyarrow", "warcmill[columns]"
 PACKAGE, SUBMISSION, CATALOGUE = "package", "destination", "catalogue"  # as `Row.due` names them
 _FORMS, _STAGES = ("value", "reference"), ("final", "every")
 _NAAN, _SHOULDER = re.compile(rf"[{BETANUMERIC}]{{5,9}}"), re.compile(rf"[{BETANUMERIC}]+")
-SWITCHES = ("viruses", "index", "text", "columns")
-TEXT = "text"  # as `Row.due` names it
+SWITCHES = ("viruses", "index", "text", "columns", "pypi")
+TEXT, PYPI = "text", "pypi"  # as `Row.due` names them
 
 
 def wanted() -> dict[str, Switch]:

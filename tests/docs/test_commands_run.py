@@ -21,6 +21,7 @@ ELSEWHERE = {
     "warcmill catalogue": ("tests/pipeline/test_submission.py", '"catalogue", "query", "--warc"'),
     "warcmill init --adopt package": ("tests/pipeline/test_submission.py", '"init", "--adopt", "package"'),
     "luigi --module tasks.package": ("tests/pipeline/test_submission.py", '"package.SubmitSip"'),
+    "luigi --module tasks.pypi": ("tests/pipeline/test_index_dumps.py", '"pypi.ProcessDistributions"'),
     "luigi --module tasks.files files.VirusScan": ("tests/services/test_clamd_line.py", '"files.VirusScan"'),
     "luigi --module tasks.index index.FollowCrawl": ("tests/tasks/test_index_sinks.py", '"FollowCrawl", LAUNCH'),
     "luigid": ("tests/pipeline/test_luigid.py", "PRINTED"),

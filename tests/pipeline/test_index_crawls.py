@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from line import Line, line_at
+from line import Line, line_at, with_index_root
 
 from servers import distributions, pins
 from servers.package_index import PackageIndex
@@ -50,7 +50,7 @@ def index(tmp_path: Path) -> Iterator[PackageIndex]:
 
 @pytest.fixture
 def line(tmp_path: Path, index: PackageIndex) -> Iterator[Line]:
-    made = line_at(tmp_path)
+    made = with_index_root(line_at(tmp_path))
     made.config.write_text(made.config.read_text() + CONFIGURATION.format(job=JOB, index=index.url))
     yield made
     if (found := holder(made)) and found.pid:
@@ -102,7 +102,7 @@ def test_a_full_crawl_fetches_every_page_and_its_files(line: Line, index: Packag
     assert (started.facts["serial_from"], started.facts["serial_to"]) == (0, index.serial)
     assert all("robots.txt" not in one.path for one in index.requests())
     (warc,) = (line.folders["output"] / "warcs" / JOB / launch.id).iterdir()
-    assert line.scan(launch.day.isoformat()) == [0, 0]
+    assert line.scan_all(launch.day.isoformat()) == 0
     assert line.warcmill("check", str(warc)).returncode == 0
     assert line.warcmill("reconcile", launch.day.isoformat()).returncode == 0
 
@@ -115,7 +115,7 @@ def test_a_project_that_is_not_there_is_no_dead_seed_and_one_that_fails_is(line:
     assert line.warcmill("pypi", "trigger_full", JOB).returncode == 0
     launch = ended(line)
     assert fetched(line, launch)["not-there"] == (404, None)
-    assert line.scan(launch.day.isoformat()) == [0, 0]
+    assert line.scan_all(launch.day.isoformat()) == 1  # the dead seed is a finding
     found = Seeds.from_claim(line.state.require(layout.step("seeds", launch)).claim)
     assert found.numbers == {"seeds": 3, "alive": 2, "redirected": 0, "dead": 1, "untried": 0}
     assert [(one.seed, one.code) for one in found.seeds] == [(f"{index.url}/simple/beta/", 500)]

@@ -86,6 +86,14 @@ def line_at(base: Path, layout: OutputLayout = OutputLayout.KIND_FIRST) -> Line:
     return Line(config, folders, layout)
 
 
+def with_index_root(line: Line) -> Line:
+    """The same line with an index root, for a step that needs one; nothing is indexed."""
+    folder = line.config.parent / "index-root"
+    sentinel.adopt({"index": folder})
+    line.config.write_text(line.config.read_text().replace("[warcmill]\n", f"[warcmill]\nindex={folder}\n", 1))
+    return line
+
+
 def without_index(config: Path) -> None:
     """Take out of a luigi.cfg what init switches on: a line as it was before, or as an operator may want it."""
     text = config.read_text()

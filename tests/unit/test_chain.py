@@ -23,6 +23,7 @@ CHAINS = (
     "warcmill/output/",
     "warcmill/package/",
     "warcmill/pulse/",
+    "warcmill/pypi/",
 )
 READ_MARKERS = {"warcmill/chain.py", "warcmill/launches/view.py", "warcmill/audit/remedies.py"} | FACTS
 
@@ -71,6 +72,7 @@ def test_what_is_derived_is_of_the_rows_that_are_given() -> None:
         "package.ScanForPackages",
         "index.ScanForIndexing",
         "reports.ScanForReports",
+        "pypi.ScanForDistributions",
     )
 
 

@@ -45,6 +45,13 @@ CLAIMS = (
     Place("warcmill/markers/facts/package.py", raised=True),
     Place("warcmill/markers/facts/index.py", raised=True),
     Place("warcmill/markers/facts/reports.py", raised=True),
+    Place("warcmill/pypi/process.py"),
+    Place("warcmill/pypi/dump.py", but=("_newest", "_is_empty", "_DumpFiles._there", "_DumpFiles.of")),
+    Place(
+        "warcmill/pypi/window_rows.py",
+        but=("WindowRows._keyed", "WindowRows.hear", "WindowRows._ask", "_answer", "_project_of", "_by_key"),
+    ),
+    Place("warcmill/pypi/verify_dump.py", only=("verify", "_rows")),
     Place("warcmill/markers/decisions.py", only=("RecordedDecision.encode",)),
     Place("warcmill/formats/logs/crawlreport.py"),
     Place("warcmill/launches/stored_logs.py", only=("in_order",)),
@@ -242,6 +249,7 @@ NONE_OF_ITS_OWN = {
     # Rows of dumps, and pages made of them: their own tests hold their bytes.
     "warcmill/formats/pypi/data_sets.py",
     "warcmill/formats/pypi/dump.py",
+    "warcmill/extracts/distributions.py",
     "warcmill/formats/pypi/simple_pages.py",
     # Lists of seeds, payloads of URIs, calls of an index: their own tests hold their bytes.
     "warcmill/clients/package_index.py",

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, Protocol, TypeVar
 
 from warcmill.errors import NotReady, Unavailable
-from warcmill.extracts import cdx, text, tika
+from warcmill.extracts import cdx, distributions, text, tika
 from warcmill.extracts.extracts import ExtractKind, Extracts
 from warcmill.extracts.text import Office
 from warcmill.extracts.text_workers import DocumentCache, TextWorkers, kept
@@ -33,6 +33,7 @@ class ExtractWanted(StrEnum):
 
     CDX = "cdx"
     TEXT = "text"
+    FACTS = "facts"
 
 
 class Extractor(Protocol):
@@ -54,6 +55,9 @@ class Extractor(Protocol):
 
     def text(self, path: str, sha512: str, offsets: Set[int] = NOWHERE) -> text.DocumentTally:
         """Make the extract of the text."""
+
+    def facts(self, path: str, sha512: str, offsets: Set[int] = NOWHERE) -> distributions.FactTally:
+        """Make the extract of the facts of distributions."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,10 @@ class LocalExtractor:
         assert self.workers is not None, "who wants text gives workers"
         text.make(self.extracts, self.store, self.workers, path, sha512, self.office)
         return _made(lambda: text.tally(self.extracts, sha512, offsets), text.TEXT.path(sha512))
+
+    def facts(self, path: str, sha512: str, offsets: Set[int] = NOWHERE) -> distributions.FactTally:
+        distributions.make(self.extracts, self.store, path, sha512)
+        return _made(lambda: distributions.tally(self.extracts, sha512, offsets), distributions.FACTS.path(sha512))
 
 
 def _made(tally: Callable[[], Tally], path: str) -> Tally:
@@ -115,11 +123,13 @@ class ExtractOrder:
     cores: int
 
 
-def make(order: ExtractOrder) -> cdx.CaptureTally | text.DocumentTally:
+def make(order: ExtractOrder) -> cdx.CaptureTally | text.DocumentTally | distributions.FactTally:
     """Make an extract; what it counts is the record of it."""
     store, extracts = order.place.open()
     if order.what is ExtractWanted.CDX:
         return LocalExtractor(store, extracts).cdx(order.path, order.sha512, order.offsets)
+    if order.what is ExtractWanted.FACTS:
+        return LocalExtractor(store, extracts).facts(order.path, order.sha512, order.offsets)
     office = tika.kept(order.place.tika, order.cores) if order.place.tika else None
     with kept(order.cores, KNOWN) as workers:
         return LocalExtractor(store, extracts, workers, office).text(order.path, order.sha512, order.offsets)
@@ -157,6 +167,11 @@ class RemoteExtractor:
 
     def text(self, path: str, sha512: str, offsets: Set[int] = NOWHERE) -> text.DocumentTally:
         tally: text.DocumentTally = self._make(ExtractWanted.TEXT, text.KINDS, path, sha512, offsets)
+        return tally
+
+    def facts(self, path: str, sha512: str, offsets: Set[int] = NOWHERE) -> distributions.FactTally:
+        kinds = (distributions.FACTS,)
+        tally: distributions.FactTally = self._make(ExtractWanted.FACTS, kinds, path, sha512, offsets)
         return tally
 
     def _make(

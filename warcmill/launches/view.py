@@ -24,7 +24,7 @@ from warcmill.formats.logs import joblog
 from warcmill.launches.listing import OWN_CONFIGURATION, Listing, list_files
 from warcmill.launches.roots import JobRoots
 from warcmill.markers.claim import Evidence, Input
-from warcmill.markers.facts import Continued, Ended, Started, Stopped
+from warcmill.markers.facts import Assembled, Complete, Continued, Ended, Started, Stopped
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import FINAL, FileRef, Json, Key, Launch, Stage, stamp_time
 
@@ -332,3 +332,25 @@ def _finished(events: Iterable[joblog.JobEvent], launch: Launch) -> str:
 
 def _is_later(launch_id: str, launch: Launch) -> bool:
     return len(launch_id) == 14 and launch_id.isdigit() and launch_id > launch.id
+
+
+Part = tuple[Launch, Stage]
+"""A stage that counts for a launch: one of its own, or one of a launch that it continues."""
+
+
+def parts(state: MarkerStore, launch: Launch) -> tuple[Part, ...]:
+    """The stages that count for a launch, the earliest first: those of the launches that it continues, and its own.
+
+    NotReady without 04.
+    """
+    complete = Complete.from_claim(state.require(layout.step("process", launch)).claim)
+    found: list[Part] = [(launch, stage) for stage in complete.stages]
+    continued, known = complete.continues, {launch}
+    while continued and continued.launch not in known:
+        before = continued.launch
+        known.add(before)
+        stages = sorted(one for one in state.stages(before) if one <= continued.checkpoint)
+        found = [*((before, one) for one in stages), *found]
+        first = state.read(layout.step("assemble", before, stages[0])) if stages else None
+        continued = Assembled.from_claim(first.claim).continues if first else None
+    return tuple(found)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from warcmill import chain, layout
 from warcmill.errors import BadInput
+from warcmill.markers.claim import Evidence
 from warcmill.markers.facts import Started
 from warcmill.markers.facts.pypi import Dumped
 from warcmill.markers.state import MarkerStore
-from warcmill.model import Launch
+from warcmill.model import Launch, Window
 from warcmill.pypi.feed import EarlierDump, projects_of
 
 DUMP = "pypi.DumpDistributionData"
@@ -17,14 +19,35 @@ _MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")
 
 
 def newest(state: MarkerStore, job: str) -> EarlierDump | None:
-    """The newest whole dump of a job; None for a job without any. A launch's marker is there once its dump is whole,
-    and a later launch's window begins where that ends."""
+    """The newest whole dump of a job; None for a job without any. A later launch's window begins where it ends."""
+    marker = _newest_whole(state, _launches(state, job))
+    if marker is None:
+        return None
+    dumped = Dumped.from_claim(marker.claim)
+    asked = _asked(state, layout.launch_of(marker.claim.key))
+    return EarlierDump(dumped.window.up_to, frozenset(dumped.lacking), asked)
+
+
+def whole_before(state: MarkerStore, launch: Launch) -> Evidence | None:
+    """The marker of the newest whole dump of a launch before this one; None without any."""
+    return _newest_whole(state, (one for one in _launches(state, launch.job) if one.id < launch.id))
+
+
+def next_generation(window: Window, before: Evidence | None) -> int:
+    """The generation of the dump of a window: that of the whole dump before it, where it ends. A full one begins its
+    own."""
+    if before is None:
+        return 1
+    dumped = Dumped.from_claim(before.claim)
+    return dumped.generation + (window.after == 0)
+
+
+def _newest_whole(state: MarkerStore, launches: Iterable[Launch]) -> Evidence | None:
     if DUMP not in chain.by_task(chain.ROWS):
         return None
-    for launch in _launches(state, job):
-        if marker := state.read(layout.key(DUMP, launch)):
-            dumped = Dumped.from_claim(marker.claim)
-            return EarlierDump(dumped.window.up_to, frozenset(dumped.lacking), _asked(state, launch))
+    for launch in launches:
+        if (marker := state.read(layout.key(DUMP, launch))) and Dumped.from_claim(marker.claim).whole:
+            return marker
     return None
 
 

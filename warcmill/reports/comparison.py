@@ -22,10 +22,10 @@ from warcmill.base.line_sort import SortedLines
 from warcmill.errors import BadInput, NotReady
 from warcmill.formats.logs.crawllog import END, CrawlRecord, blocks, parse
 from warcmill.launches import stored_logs
+from warcmill.launches.view import parts
 from warcmill.markers.claim import Evidence
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Json, Launch
-from warcmill.reports.seeds import parts
 from warcmill.stores import LocalStore, Store
 
 FIRST = 20  # URLs of each kind that are kept

@@ -24,11 +24,12 @@ from warcmill.formats.feed import Target
 from warcmill.formats.seeds import SEED_LIST, ListedSeed, comparable
 from warcmill.launches import stored_logs
 from warcmill.launches.stored_logs import StoredLogs
+from warcmill.launches.view import Part, parts
 from warcmill.markers.claim import Claim, Evidence
-from warcmill.markers.facts import Assembled, Complete, Started
+from warcmill.markers.facts import Started
 from warcmill.markers.facts.reports import SeedFate, SeedState
 from warcmill.markers.state import MarkerStore, rests_on
-from warcmill.model import FINAL, Launch, Stage
+from warcmill.model import FINAL, Launch
 from warcmill.reports import seed_fates
 from warcmill.reports.locations import Locations
 from warcmill.reports.long_seed_list import LongSeedList
@@ -43,8 +44,6 @@ _PASSES = 4  # readings of the logs: one more for each redirect that leads to wh
 _STATUS = re.compile(rb"crawl status: ([^\r\n]*)")
 # The built-in crawler writes it. Heritrix has `Stopping - Active` after a stop and after a limit alike: that is a loss.
 _BY_OPERATOR = "Finished - Ended by operator"
-Part = tuple[Launch, Stage]
-"""A stage whose logs count for a launch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,24 +53,6 @@ class _Papers:
     seeds: bytes | None
     end: str
     by_operator: bool
-
-
-def parts(state: MarkerStore, launch: Launch) -> tuple[Part, ...]:
-    """The stages whose logs count, the earliest first: those of the launches that it continues, and its own.
-
-    NotReady without 04.
-    """
-    complete = Complete.from_claim(state.require(layout.step("process", launch)).claim)
-    found: list[Part] = [(launch, stage) for stage in complete.stages]
-    continued, known = complete.continues, {launch}
-    while continued and continued.launch not in known:
-        before = continued.launch
-        known.add(before)
-        stages = sorted(one for one in state.stages(before) if one <= continued.checkpoint)
-        found = [*((before, one) for one in stages), *found]
-        first = state.read(layout.step("assemble", before, stages[0])) if stages else None
-        continued = Assembled.from_claim(first.claim).continues if first else None
-    return tuple(found)
 
 
 def seeds(state: MarkerStore, store: Store, launch: Launch) -> Claim:

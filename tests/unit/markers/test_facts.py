@@ -87,6 +87,9 @@ FIELDS: dict[str, set[str]] = {
         ("reports.GenerateCrawlLogReports", (facts.CrawlReported,), {*facts.REPORT_TABLES}),
         ("reports.ListDeadSeeds", (facts.Seeds,), {"list"}),  # read as `listed`
         ("package.GiveArks", (facts.GivenArks,), {"ark"}),
+        ("pypi.ProcessDistributions", (facts.Processed,), set()),
+        ("pypi.DumpDistributionData", (facts.Dumped,), set()),
+        ("pypi.VerifyDump", (facts.DumpVerified,), set()),
         ("package.BuildSip", (facts.Packaged,), set()),
         ("package.SubmitSip", (facts.Submitted,), set()),
     )
@@ -109,7 +112,25 @@ def crawled(engine: Engine) -> Engine:
         scanned(engine, stage)
         indexed(engine, stage)
     packaged(engine)
+    mirrored(engine)
     return engine
+
+
+def mirrored(engine: Engine) -> None:
+    """What the steps of a package index leave, with something of each kind."""
+    for stage in (CP1, FINAL):
+        verified = engine.state.require(layout.step("verify", engine.launch, stage)).claim
+        numbers = {"pages": 1, "files": 2, "without_facts": 1, "other": 1, "hits": 0}
+        key = layout.step("distributions", engine.launch, stage)
+        items = tuple(item._replace(facts=numbers) for item in verified.items if item.file.is_engines)
+        engine.state.publish(key, Claim(key, items=items))
+    lacked = [{"project": "a", "file": "", "why": "status 503"}]
+    window = {"serial_from": 0, "serial_to": 9, "generation": 1, "whole": True}
+    counts = {"rows": 1, "projects": 1, "files": 1}
+    key = layout.step("dump", engine.launch)
+    engine.state.publish(key, Claim(key, counts=counts, facts={**window, "lacked": lacked, "unreadable": lacked}))
+    key = layout.step("verify-dump", engine.launch)
+    engine.state.publish(key, Claim(key, counts=counts))
 
 
 def scanned(engine: Engine, stage: Stage) -> None:

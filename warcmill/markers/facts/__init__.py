@@ -39,6 +39,7 @@ from warcmill.markers.facts.index import (
 from warcmill.markers.facts.output import NUMBERS, TABLES, Assembled, Complete, Ended, PackedLogs, Stopped
 from warcmill.markers.facts.package import GivenArks, Packaged, SipVerified, Submitted
 from warcmill.markers.facts.pulse import Checkpointed, Confirmed, Continued, Fed, Launched, Started, follows
+from warcmill.markers.facts.pypi import Dumped, DumpVerified, Processed
 from warcmill.markers.facts.reading import ClaimFields, members, refuse_misshapen, text, texts
 from warcmill.markers.facts.reports import REPORT_TABLES, CrawlReported, SeedFate, Seeds, SeedState
 from warcmill.model import FileRef
@@ -60,6 +61,8 @@ __all__ = [
     "Confirmed",
     "Continued",
     "CrawlReported",
+    "DumpVerified",
+    "Dumped",
     "Ended",
     "Fed",
     "GivenArks",
@@ -70,6 +73,7 @@ __all__ = [
     "Launched",
     "Packaged",
     "PackedLogs",
+    "Processed",
     "Rows",
     "Scanned",
     "ScannedFile",
@@ -189,6 +193,9 @@ _READERS: Mapping[str, Callable[[Claim], object]] = {
     "index.Columns": Rows.from_claim,
     "reports.GenerateCrawlLogReports": CrawlReported.from_claim,
     "reports.ListDeadSeeds": Seeds.from_claim,
+    "pypi.ProcessDistributions": Processed.from_claim,
+    "pypi.DumpDistributionData": Dumped.from_claim,
+    "pypi.VerifyDump": DumpVerified.from_claim,
     "state.Backup": BackedUp.from_claim,
     "state.BackupDue": BackedUp.from_claim,
 }

@@ -1,25 +1,112 @@
-"""The facts of mirroring a package index: pypi.dumped. It stands alone, as those of each chain."""
+"""The facts of mirroring a package index: pypi.processed, pypi.dumped, pypi.dump-verified."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts.reading import ClaimFields, number, texts
-from warcmill.model import Window
+from warcmill.markers.facts.reading import ClaimFields, number, object_of, text, truth
+from warcmill.model import FileRef, Json, Window
+
+
+class ProcessedFile(NamedTuple):
+    """The answers of an index in a WARC: pages, files, others; those pages and files that could not be read; and the
+    answers in which a virus was found, which no dump has."""
+
+    pages: int
+    files: int
+    without_facts: int
+    other: int
+    hits: int
+
+
+@dataclass(frozen=True, slots=True)
+class Processed:
+    """pypi.processed, by the file in the store."""
+
+    files: Mapping[FileRef, ProcessedFile]
+
+    @classmethod
+    def from_claim(cls, claim: Claim) -> Self:
+        return cls({item.made or item.file: _processed(facts) for item, facts in ClaimFields.items(claim)})
+
+
+def _processed(facts: ClaimFields) -> ProcessedFile:
+    return ProcessedFile(*(facts.require(name, number) for name in ProcessedFile._fields))
+
+
+class Lacked(NamedTuple):
+    """A project that a dump lacks, or one file of it, and the reason."""
+
+    project: str
+    file: str
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Dumped:
-    """pypi.dumped: the window of a launch whose rows are dumped. `lacking` are projects that the next launch asks for
-    again: their pages were older than their last event, or were not got, or a file of theirs has no facts."""
+    """pypi.dumped: the window of a launch whose rows are dumped, its generation, and the files of the dump.
+
+    `whole`: the launch, with those that it continues, ended with nothing left to fetch; if not, nothing is dumped.
+    `lacked`: the next launch asks for these projects again, since their pages were older than their last event or were
+    not got, or since a file has no facts. `unreadable`: files whose rows have less than others, and the fault in the
+    file; no later launch finds more. `counts`: rows, projects and the files that they list.
+    """
 
     window: Window
-    lacking: tuple[str, ...]
+    generation: int
+    whole: bool
+    lacked: tuple[Lacked, ...]
+    unreadable: tuple[Lacked, ...]
+    files: tuple[FileRef, ...]
+    counts: Mapping[str, int]
+
+    @property
+    def lacking(self) -> tuple[str, ...]:
+        """The projects of which something is lacked, by name."""
+        return tuple(sorted({one.project for one in self.lacked}))
 
     @classmethod
     def from_claim(cls, claim: Claim) -> Self:
         facts = ClaimFields.facts(claim)
-        window = Window(facts.require("serial_from", number), facts.require("serial_to", number))
-        return cls(window, facts.require("lacking", texts))
+        return cls(
+            Window(facts.require("serial_from", number), facts.require("serial_to", number)),
+            facts.require("generation", number),
+            facts.require("whole", truth),
+            facts.require("lacked", _lacked),
+            facts.require("unreadable", _lacked),
+            tuple(item.made or item.file for item in claim.items),
+            dump_counts(claim),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DumpVerified:
+    """pypi.dump-verified: the rows, projects and listed files that were read back."""
+
+    counts: Mapping[str, int]
+
+    @classmethod
+    def from_claim(cls, claim: Claim) -> Self:
+        return cls(dump_counts(claim))
+
+
+def dump_counts(claim: Claim) -> Mapping[str, int]:
+    """The counts of a dump, and of its check, that have to be equal."""
+    counts = ClaimFields.counts(claim)
+    return {name: counts.require(name, number) for name in ("rows", "projects", "files")}
+
+
+def _lacked(value: Json) -> tuple[Lacked, ...]:
+    if isinstance(value, list):
+        return tuple(Lacked(one["project"], one["file"], one["why"]) for one in map(_texts, value))
+    raise ValueError("not a list")
+
+
+def _texts(value: Json) -> Mapping[str, str]:
+    members = object_of(text)(value)
+    if set(members) == set(Lacked._fields):
+        return members
+    raise ValueError("not a project, a file and a reason")

@@ -40,6 +40,13 @@ def true(value: Json) -> bool:
     raise ValueError("not true")
 
 
+def truth(value: Json) -> bool:
+    """True or false."""
+    if isinstance(value, bool):
+        return value
+    raise ValueError("not true or false")
+
+
 def texts(value: Json) -> tuple[str, ...]:
     """A list of texts."""
     if isinstance(value, list):

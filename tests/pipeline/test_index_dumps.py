@@ -1,0 +1,180 @@
+"""A package index crawled in full, dumped, changed, and dumped again: what the files of the dumps have."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from line import Line, line_at, with_index_root
+
+from servers import distributions, pins
+from servers.package_index import PackageIndex
+from warcmill import layout
+from warcmill.crawl.launch import folders, job_log
+from warcmill.markers.facts.pypi import Dumped
+from warcmill.model import Launch
+
+JOB = "pypi"
+CONFIGURATION = """
+[engine.own]
+kind=warcmill
+jobs={job}
+allow_private=127.0.0.0/8
+
+[pypi]
+since=2026-01-01
+jobs={job}
+index={index}
+contact=http://archive.example/
+concurrency=4
+"""
+SECONDS = 120
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[PackageIndex]:
+    found = PackageIndex(tmp_path / "index", pins.free(pins.PACKAGE_INDEX))
+    with found.running():
+        for name in ("alpha", "beta", "gamma"):
+            found.upload(distributions.wheel(tmp_path, name, "1.0"))
+            found.upload(distributions.sdist(tmp_path, name, "1.0", {f"{name}.py": b""}))
+        yield found
+
+
+@pytest.fixture
+def line(tmp_path: Path, index: PackageIndex) -> Iterator[Line]:
+    made = with_index_root(line_at(tmp_path))
+    made.config.write_text(made.config.read_text() + CONFIGURATION.format(job=JOB, index=index.url))
+    yield made
+    if (found := holder(made)) and found.pid:
+        os.kill(found.pid, signal.SIGKILL)
+
+
+def holder(line: Line) -> folders.Holder | None:
+    return folders.holder(folders.state_of(line.folders["jobs"], JOB))
+
+
+def crawled(line: Line, verb: str, *, clean: bool = True) -> Launch:
+    """Crawl, and bring the launch through the line, to its dump; `clean`: with nothing that reconcile lists."""
+    done = line.warcmill("pypi", verb, JOB)
+    assert done.returncode == 0, done.stderr
+    return brought(line, clean=clean)
+
+
+def brought(line: Line, *, clean: bool) -> Launch:
+    """Wait for the end of the crawl, and bring its launch through the line."""
+    deadline = time.monotonic() + SECONDS
+    while holder(line) is not None:
+        assert time.monotonic() < deadline, "the crawl does not end"
+        time.sleep(0.05)
+    last = job_log.last(line.folders["jobs"] / JOB)
+    assert last
+    launch = Launch.parse(JOB, last.launch)
+    assert line.scan_all(launch.day.isoformat()) == 0 or not clean
+    return launch
+
+
+def dumped(line: Line, launch: Launch) -> Dumped:
+    return Dumped.from_claim(line.state.require(layout.step("dump", launch)).claim)
+
+
+def rows(line: Line, launch: Launch, data: str) -> list[dict[str, Any]]:
+    """The rows of a launch's dump, as the standard library reads them."""
+    found: list[dict[str, Any]] = []
+    for file in dumped(line, launch).files:
+        if f"/{data}/" in file.path:
+            found += json.loads(gzip.decompress((line.folders["store"] / file.path).read_bytes()))
+    return sorted(found, key=lambda row: (row["project"], row.get("filename", "")))
+
+
+def files_of(line: Line, launch: Launch) -> dict[str, list[str]]:
+    """The files of each project in the state of a launch."""
+    states = rows(line, launch, "python_distribution_state")
+    return {state["project"]: [file["filename"] for file in state["files"]] for state in states}
+
+
+def test_a_full_dump_and_an_increment(line: Line, index: PackageIndex, tmp_path: Path) -> None:
+    first_serial = index.serial
+    first = crawled(line, "trigger_full")
+    assert len(dumped(line, first).files) == 512
+    assert not dumped(line, first).lacked
+    found = rows(line, first, "python_distribution_data")
+    assert [row["filename"] for row in found] == [
+        name for one in ("alpha", "beta", "gamma") for name in (f"{one}-1.0-py3-none-any.whl", f"{one}-1.0.tar.gz")
+    ]
+    assert {row["dist_type"] for row in found} == {"WHEEL", "SDIST"}
+    assert all(row["modules"] == [row["project"]] for row in found)
+    folder = line.folders["store"] / f"dumps/{JOB}/v1/data_dumps/python_distribution_data/0-{first_serial}"
+    assert len(list(folder.iterdir())) == 256
+
+    index.upload(distributions.wheel(tmp_path, "alpha", "2.0"))
+    index.remove_project("gamma")
+    second = crawled(line, "trigger_incremental")
+    assert str(dumped(line, second).window) == f"{first_serial}-{index.serial}"
+    assert len(dumped(line, second).files) == 2
+    assert [row["filename"] for row in rows(line, second, "python_distribution_data")] == ["alpha-2.0-py3-none-any.whl"]
+    assert files_of(line, second)["gamma"] == []
+    assert "alpha-2.0-py3-none-any.whl" in files_of(line, second)["alpha"]
+    assert "beta" not in files_of(line, second)
+
+
+def test_the_steps_run_by_themselves_and_a_dump_that_is_made_again_is_the_same(line: Line, index: PackageIndex) -> None:
+    launch = crawled(line, "trigger_full")
+    before = line.state.require(layout.step("dump", launch))
+    params = ("--job", JOB, "--launch-id", launch.id)
+    redo = line.warcmill("redo", JOB, launch.id, "distributions", "final", "--downstream", "--reason", "a test")
+    assert redo.returncode == 0, redo.stderr
+    for task, more in (
+        ("pypi.ProcessDistributions", ("--stage", "final")),
+        ("pypi.DumpDistributionData", ()),
+        ("pypi.VerifyDump", ()),
+    ):
+        done = line.luigi("--module", "tasks.pypi", task, *params, *more)
+        assert done.returncode == 0, done.stderr
+    assert line.state.require(layout.step("dump", launch)).digest == before.digest
+
+
+def test_what_was_not_got_is_lacked_until_a_later_dump_has_it(line: Line, index: PackageIndex, tmp_path: Path) -> None:
+    """A page that fails, a page older than its event, and a file with another digest than its page lists."""
+    with line.config.open("a") as config:
+        config.write("settings={}\n".format(line.config.with_name("more.toml")))
+    line.config.with_name("more.toml").write_text("[retries]\ntimes = 1\n")
+    full = crawled(line, "trigger_full")
+    index.hold_page("alpha")
+    index.upload(distributions.wheel(tmp_path, "alpha", "2.0"))
+    index.upload(distributions.wheel(tmp_path, "beta", "2.0"), sha256="0" * 64)
+    index.upload(distributions.wheel(tmp_path, "gamma", "2.0"))
+    index.fail("/simple/gamma/", 503)
+    first = crawled(line, "trigger_incremental", clean=False)
+    lacked = {one.project: (one.file, one.why) for one in dumped(line, first).lacked}
+    assert lacked["alpha"][1].startswith("its page is of serial ")
+    assert lacked["gamma"] == ("", "its page was not got: status 503, text/html")
+    assert lacked["beta"][0] == "beta-2.0-py3-none-any.whl"
+    index.recover()
+    second = crawled(line, "trigger_incremental", clean=False)
+    assert {one.project for one in dumped(line, second).lacked} <= {"beta"}
+    assert dumped(line, second).window.after == dumped(line, first).window.up_to > dumped(line, full).window.up_to
+    assert {"alpha-2.0-py3-none-any.whl", "gamma-2.0-py3-none-any.whl"} <= {
+        row["filename"] for row in rows(line, second, "python_distribution_data")
+    }
+
+
+def test_a_launch_that_was_stopped_dumps_nothing(line: Line, index: PackageIndex) -> None:
+    index.delay("/simple/", 1.0)
+    assert line.warcmill("pypi", "trigger_full", JOB).returncode == 0
+    assert line.warcmill("pulse", "stop", JOB).returncode == 0
+    first = brought(line, clean=False)
+    assert not dumped(line, first).whole
+    assert dumped(line, first).files == ()
+    index.recover()
+    second = crawled(line, "trigger_full", clean=False)
+    assert dumped(line, second).whole
+    assert set(files_of(line, second)) == {"alpha", "beta", "gamma"}
+    assert len(rows(line, second, "python_distribution_data")) == 6

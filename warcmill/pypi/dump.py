@@ -1,0 +1,207 @@
+"""Dump the rows of a launch's window as files in the store, and claim them. Writes to the store and to scratch.
+
+A launch that was stopped dumps nothing: the window stays open, and the next launch begins where it did. A full dump
+has 256 shards, by the first byte of each row's digest; an increment has one. With some concurrency four chains of
+shards are written side by side, which begin at 0, 64, 128 and 192.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import logging
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, NamedTuple, cast
+
+from warcmill import layout
+from warcmill.base.digests import Readable
+from warcmill.crawl.extract import package_index
+from warcmill.errors import Conflict, NotReady
+from warcmill.extracts import distributions
+from warcmill.extracts.distributions import IndexAnswer
+from warcmill.extracts.extracts import Extracts
+from warcmill.formats.logs import joblog
+from warcmill.formats.pypi import dump as form
+from warcmill.launches import holdings, stored_logs
+from warcmill.launches.view import Part, parts
+from warcmill.layout import DumpedData, DumpFile
+from warcmill.markers.attempts import Attempts, run_items
+from warcmill.markers.claim import Claim
+from warcmill.markers.facts import Started
+from warcmill.markers.facts.pypi import Lacked
+from warcmill.markers.state import MarkerStore, rests_on
+from warcmill.model import FINAL, FileRef, Item, Json, Launch, Outcome
+from warcmill.pypi import feed
+from warcmill.pypi.dumps import next_generation, whole_before
+from warcmill.pypi.window_rows import WindowRows
+from warcmill.stores import Store
+
+log = logging.getLogger(__name__)
+SHARDS, CHAINS = 256, 4
+_MOST_PAPER = 1 << 24  # bytes of a job.log
+_FIRST_SEEDS = 1 << 18  # bytes of a list of seeds: its first line is enough
+_IN_MEMORY = 1 << 22  # bytes of a compressed file; more of them go to a nameless file
+
+
+def dump(state: MarkerStore, store: Store, extracts: Extracts, launch: Launch, at_once: int = 1) -> Claim:
+    """The claim of pypi.dumped, once its files are in the store.
+
+    NotReady without 04, the feed of the launch, or pypi.processed of a stage that counts. Unsettled if a file could not
+    be written, or if another dump of this window is there.
+    """
+    key = layout.step("dump", launch)
+    complete, read = state.require(layout.step("process", launch)), parts(state, launch)
+    processed = [state.require(layout.step("distributions", *part)) for part in read]
+    started = state.require(layout.key("pulse.Started", launch))
+    fed = layout.feed_key(launch.job, Started.from_claim(started.claim).due)
+    window, before = feed.window_of(state, fed), whole_before(state, launch)
+    generation = next_generation(window, before)
+    inputs = rests_on(complete, started, state.require(fed), *([before] if before else []), *processed)
+
+    def place(data: DumpedData, number: int) -> str:
+        return DumpFile(launch.job, generation, data, window, number).path
+
+    facts: dict[str, Json] = {**feed.serials(window), "generation": generation}
+    with state.scratch() as folder:
+        if not _is_empty(state, store, folder, launch):
+            log.warning("%s: it ended before it had fetched all; nothing is dumped, and its window stays open", launch)
+            nothing: dict[str, Json] = {"rows": 0, "projects": 0, "files": 0}
+            return Claim(key, inputs, counts=nothing, facts={**facts, "whole": False, "lacked": [], "unreadable": []})
+        with closing(WindowRows(folder, SHARDS if window.after == 0 else 1)) as rows:
+            for part in read:
+                for answers in _answers(state, extracts, part):
+                    rows.hear(answers)
+            rows.join(feed.targets(state, fed), newest=_newest(state, store, folder, read))
+            files = _DumpFiles.of(store, folder, place, rows)
+            items = run_items(Attempts(state, key), files.in_order(), files.version, files.item, at_once)
+    facts |= {"whole": True, "lacked": _named(rows.lacked), "unreadable": _named(rows.unreadable)}
+    return Claim(key, inputs, items=items, counts=dict(rows.counts), facts=facts)
+
+
+def _named(some: list[Lacked]) -> list[Json]:
+    return [{"project": one.project, "file": one.file, "why": one.why} for one in sorted(some)]
+
+
+def _answers(state: MarkerStore, extracts: Extracts, part: Part) -> Iterator[Iterator[IndexAnswer]]:
+    """The answers in each WARC of a stage, without those in which a virus was found."""
+    for holding in holdings.of_stage(state, *part).holdings:
+        if holding.is_indexed:
+            hits = frozenset(hit.offset for hit in holding.hits or ())
+            yield distributions.answers(extracts, str(holding.stored.sha512), hits)
+
+
+def _is_empty(state: MarkerStore, store: Store, folder: Path, launch: Launch) -> bool:
+    """True if nothing was left to fetch when a launch ended, by the job.log that its final stage has."""
+    verified = state.require(layout.step("verify", launch, FINAL))
+    with stored_logs.opened(store, verified, folder) as logs:
+        lines = io.BytesIO(logs.paper("jobs/job.log", _MOST_PAPER) or b"")
+    return any(event.word == "EMPTY" for event in joblog.events(lines))
+
+
+def _newest(state: MarkerStore, store: Store, folder: Path, read: tuple[Part, ...]) -> bool:
+    """True if of each project the newest release alone was asked for, by the list of seeds that a launch ran with."""
+    for part in reversed(read):
+        verified = state.read(layout.step("verify", *part)) if part[1] == FINAL else None
+        if verified is None:
+            continue
+        with stored_logs.opened(store, verified, folder) as logs:
+            seeds = logs.paper("jobs/seeds.jsonl", _FIRST_SEEDS)
+        if seeds:
+            try:
+                asked = json.loads(seeds.partition(b"\n")[0])["payload"][package_index.NAME]
+                return bool(asked.get("newest"))
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                why = f"its seeds.jsonl does not begin with the page of a project: {error!r}"
+                raise NotReady(layout.marker_path(verified.claim.key), why) from error
+    return False
+
+
+class _Unwritten(NamedTuple):
+    """A file of a dump that is to be written: the lines of its rows, in scratch, and their digest."""
+
+    lines: Path
+    sha512: str
+
+
+@dataclass(frozen=True)
+class _DumpFiles:
+    """The files of a dump, by their paths in the store."""
+
+    store: Store
+    scratch: Path
+    unwritten: dict[str, _Unwritten]
+
+    @classmethod
+    def of(cls, store: Store, scratch: Path, place: Callable[[DumpedData, int], str], rows: WindowRows) -> _DumpFiles:
+        """Write the lines of each shard to scratch. A shard without rows is a file, too."""
+        found = {}
+        for data, shards in ((DumpedData.DISTRIBUTIONS, rows.rows()), (DumpedData.STATE, rows.states())):
+            for number in range(rows.shards):
+                (path := scratch / f"{data}{number}").touch()
+                found[place(data, number)] = _Unwritten(path, hashlib.sha512().hexdigest())
+            for number, lines in shards:
+                path, digest = scratch / f"{data}{number}", hashlib.sha512()
+                with path.open("wb") as stream:
+                    for line in lines:
+                        stream.write(line + b"\n")
+                        digest.update(line + b"\n")
+                found[place(data, number)] = _Unwritten(path, digest.hexdigest())
+        return cls(store, scratch, found)
+
+    def in_order(self) -> list[FileRef]:
+        """The files in the order in which they are written: those of the chains by turns."""
+        paths = list(self.unwritten)
+        turns = max(1, len(paths) // CHAINS)
+        return [FileRef("store", paths[at], 0) for turn in range(turns) for at in range(turn, len(paths), turns)]
+
+    def version(self, file: FileRef) -> str:
+        """The digest of a file's rows."""
+        return self.unwritten[file.path].sha512
+
+    def item(self, file: FileRef) -> tuple[Item, ...]:
+        """Write a file; one with the same rows stays as it is."""
+        unwritten = self.unwritten[file.path]
+        with (
+            unwritten.lines.open("rb") as lines,
+            tempfile.SpooledTemporaryFile(_IN_MEMORY, dir=str(self.scratch)) as spool,
+        ):
+            size, digest = 0, hashlib.sha512()
+            for piece in form.written(line.removesuffix(b"\n") for line in lines):
+                size += spool.write(piece)
+                digest.update(piece)
+            spool.seek(0)
+            made = FileRef("store", file.path, size, digest.hexdigest())
+            if not self.store.commit_new(made.path, cast("BinaryIO", spool), size, digest.hexdigest()):
+                made = self._there(made.path, unwritten.sha512)
+        return (Item(made, Outcome.OK, made),)
+
+    def _there(self, path: str, sha512: str) -> FileRef:
+        """The file that is at a path, if it has the rows with this digest: another version of isal may have packed
+        them. Conflict if it has others."""
+        rows, whole = hashlib.sha512(), hashlib.sha512()
+        with self.store.open(path) as stream:
+            reading = _Reading(stream, whole)
+            for line in form.lines_of(reading, f"store:{path}"):
+                rows.update(line + b"\n")
+        if rows.hexdigest() != sha512:
+            raise Conflict(f"store:{path}", "another dump of this window is there; it was left as it is")
+        return FileRef("store", path, reading.size, whole.hexdigest())
+
+
+class _Reading:
+    """A stream, digested and counted while it is read."""
+
+    def __init__(self, stream: Readable, digest: hashlib._Hash) -> None:
+        self._stream, self._digest, self.size = stream, digest, 0
+
+    def read(self, size: int, /) -> bytes:
+        """The next bytes."""
+        data = self._stream.read(size)
+        self._digest.update(data)
+        self.size += len(data)
+        return data

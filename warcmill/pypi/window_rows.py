@@ -1,0 +1,255 @@
+"""The rows of a launch's window: its targets, pages and facts, joined in sorted order. Writes to nameless files only.
+
+    targets  project -> its last event              pages  project -> files      facts  URL -> what the file has
+
+Memory is bounded, for any number of projects and files. A project whose page is older than its last event, or was not
+got, is *lacked*: it has no row. A file that was not got, or is not the one that its page lists, is lacked alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from ada_url import join_url
+
+from warcmill.base.line_sort import SortedLines
+from warcmill.crawl.extract import package_index
+from warcmill.crawl.fetch.answer import HeaderFields
+from warcmill.errors import BadInput
+from warcmill.extracts.distributions import IndexAnswer, answer_of, line_of
+from warcmill.formats.pypi import filenames
+from warcmill.formats.pypi.dump import DistributionRow, ListedFile, ProjectState, row_line
+from warcmill.formats.pypi.filenames import FileForm
+from warcmill.formats.pypi.simple_page import SimplePage
+from warcmill.markers.facts.pypi import Lacked
+from warcmill.pypi.feed import ProjectTarget
+
+MOST_NAMED = 1_000  # unreadable files that a claim names
+_GONE = (404, 410)
+_IN_MEMORY = 32 << 20  # bytes of lines that are sorted at once
+_NOTHING = HeaderFields([])
+
+
+class _Asked(NamedTuple):
+    """A file that a project's page lists and that was wanted."""
+
+    project: str
+    file: ListedFile
+
+
+class WindowRows:
+    """The rows of one window, in 256 shards or in one. `hear` all answers, and `join` the targets; then read the rows.
+
+    `counts`, `lacked` and `unreadable` are valid after `join`; a file is unreadable if its row has less than files of
+    its kind mostly have, and the reason is a fault in the file itself.
+    """
+
+    def __init__(self, folder: Path, shards: int) -> None:
+        self.shards = shards
+        self.counts: Counter[str] = Counter(projects=0, removed=0, files=0, rows=0, unreadable=0)
+        self.lacked: list[Lacked] = []
+        self.unreadable: list[Lacked] = []
+        self._pages, self._facts, self._asked, self._rows, self._states = (
+            SortedLines(folder, _IN_MEMORY) for _ in range(5)
+        )
+        self._order = 0
+
+    def close(self) -> None:
+        """Free what it holds."""
+        for lines in (self._pages, self._facts, self._asked, self._rows, self._states):
+            lines.close()
+
+    def hear(self, answers: Iterable[IndexAnswer]) -> None:
+        """Take the answers of one WARC."""
+        for answer in answers:
+            self._order += 1
+            project = _project_of(answer)
+            if not answer.url.isprintable() or " " in answer.url:
+                continue  # no engine of ours asks for such a URL
+            key = f"{project}\t{answer.date}\t{self._order:012d}" if project else answer.url
+            (self._pages if project else self._facts).add(key.encode() + b"\t" + line_of(answer))
+
+    def join(self, targets: Iterable[ProjectTarget], *, newest: bool) -> None:
+        """Join all that was heard with the targets, which are sorted by project. `newest`: of each project only the
+        newest release was asked for."""
+        pages = _groups(self._pages)
+        at = next(pages, None)
+        for target in targets:
+            while at is not None and at[0] < target.project:
+                at = next(pages, None)
+            answers = at[1] if at is not None and at[0] == target.project else []
+            self._take(target, answers, newest=newest)
+        self._join_files()
+        self.counts["lacked"] = len(self.lacked)
+
+    def _take(self, target: ProjectTarget, answers: list[IndexAnswer], *, newest: bool) -> None:
+        answer, why = _chosen(target, answers)
+        if answer is None:
+            self.lacked.append(Lacked(target.project, "", why))
+            return
+        page = answer.page.page if answer.page else None
+        state = ProjectState(target.project, page.serial if page else None, page is None, page.files if page else ())
+        self.counts["projects"] += 1
+        self.counts["removed"] += state.removed
+        self.counts["files"] += len(state.files)
+        digest = hashlib.sha256(target.project.encode()).hexdigest()
+        self._states.add(self._keyed(digest, target.project, "", row_line(state)))
+        if page:
+            self._ask(target, answer, page, newest=newest)
+
+    def _ask(self, target: ProjectTarget, answer: IndexAnswer, page: SimplePage, *, newest: bool) -> None:
+        """Look up the facts of each file that was wanted: the crawler's own rule decides which these are."""
+        payload = json.dumps(package_index.page(target.project, target.files, newest=newest, whole=True))
+        listed = {"files": [{**file.to_json(), "yanked": file.yanked is not None} for file in page.files]}
+        links = package_index.find(json.dumps(listed).encode(), answer.url, 200, _NOTHING, payload)
+        if links.cut:
+            self.lacked.append(Lacked(target.project, "", f"its page has {len(page.files)} files, not all were taken"))
+        wanted = {link.uri for link in links}
+        for file in page.files:
+            if (url := _joined(answer.url, file.url)) in wanted:
+                about = json.dumps([target.project, file.to_json()], sort_keys=True).encode()
+                self._asked.add(url.encode() + b"\t" + about + b"\n")
+                continue
+            name = filenames.parse(file.filename, target.project)
+            if name and name.form is FileForm.NAME_ONLY and not newest and _is_asked(target, file):
+                self._add(_Asked(target.project, file), None)
+
+    def _join_files(self) -> None:
+        facts = _by_key(self._facts)
+        at = next(facts, None)
+        for line in self._asked:
+            key, _, about = line.partition(b"\t")
+            while at is not None and at[0] < key:
+                at = next(facts, None)
+            project, listed = json.loads(about)
+            answers = at[1] if at is not None and at[0] == key else []
+            self._add(_Asked(project, ListedFile.from_json(listed)), answers)
+
+    def _add(self, asked: _Asked, answers: list[IndexAnswer] | None) -> None:
+        """Add the row of a file. `answers` is None for one of which the name alone is read."""
+        project, file = asked
+        name = filenames.parse(file.filename, project)
+        found, why = (None, "") if answers is None else _best(file, answers)
+        captured = found.file if found else None
+        digest = (captured.sha256 if captured else None) or file.sha256
+        why = why or ("" if digest else "its page has no SHA-256, and it was not fetched whole")
+        if why or name is None or digest is None:
+            self.lacked.append(Lacked(project, file.filename, why or "its name is of no distribution"))
+            return
+        facts = captured.facts if captured else None
+        row = DistributionRow(
+            filename=file.filename,
+            project=project,
+            version=name.version or (facts.version if facts else None),
+            dist_type=name.dist_type,
+            sha256=digest,
+            requires=facts.requires if facts else None,
+            requires_dist=facts.requires_dist if facts else None,
+            requires_python=(facts.requires_python if facts else None) or file.requires_python,
+            modules=facts.modules if facts else None,
+        )
+        self.counts["rows"] += 1
+        if facts and facts.why:
+            self.counts["unreadable"] += 1
+            if len(self.unreadable) < MOST_NAMED:
+                self.unreadable.append(Lacked(project, file.filename, "; ".join(facts.why)))
+        self._rows.add(self._keyed(digest, project, file.filename, row_line(row)))
+
+    def rows(self) -> Iterator[tuple[int, Iterator[bytes]]]:
+        """The lines of the rows: each shard's number, and its lines by project and file. Read them before the next."""
+        return _sharded(self._rows)
+
+    def states(self) -> Iterator[tuple[int, Iterator[bytes]]]:
+        """The same of the states of projects."""
+        return _sharded(self._states)
+
+    def _keyed(self, digest: str, project: str, name: str, line: bytes) -> bytes:
+        shard = digest[:2] if self.shards > 1 else "00"
+        return f"{shard}\t{project}\t{name}\t".encode("utf-8", "backslashreplace") + line + b"\n"
+
+
+def _project_of(answer: IndexAnswer) -> str:
+    """The project whose page an answer is, by its URL; '' if it is no page."""
+    try:
+        path = urlsplit(answer.url).path
+    except ValueError:
+        return ""
+    is_page = answer.page is not None or path.endswith("/")
+    name = path.rstrip("/").rpartition("/")[2]
+    return filenames.normalised(name) if is_page and filenames.is_project(name) else ""
+
+
+def _chosen(target: ProjectTarget, answers: list[IndexAnswer]) -> tuple[IndexAnswer | None, str]:
+    """The newest answer that has the page, or says that it is gone; else None, and the reason."""
+    sound = [one for one in answers if (one.page and one.page.page) or one.status in _GONE]
+    if not answers:
+        return None, "its page was not got: there is no answer"
+    if not sound:
+        last = answers[-1]
+        fault = last.page.why if last.page else f"status {last.status}, {last.media_type or 'no type'}"
+        return None, f"its page was not got: {fault}"
+    answer = sound[-1]
+    page = answer.page.page if answer.page else None
+    if page and page.project != target.project:
+        return None, f"its page is that of {page.project}"
+    if page and page.serial is not None and target.serial is not None and page.serial < target.serial:
+        return None, f"its page is of serial {page.serial}, and its last event of {target.serial}"
+    return answer, ""
+
+
+def _best(file: ListedFile, answers: list[IndexAnswer]) -> tuple[IndexAnswer | None, str]:
+    """The answer that suffices to read a file, the last of several; else None, and the reason."""
+    fault = ""
+    for answer in reversed(answers):
+        captured = answer.file
+        if captured is None:
+            fault = fault or f"it was not got: status {answer.status}"
+        elif captured.fault:
+            fault = fault or captured.fault
+        elif captured.sha256 and file.sha256 and captured.sha256 != file.sha256:
+            fault = f"its SHA-256 is {captured.sha256}, and its page has {file.sha256}"
+        else:
+            return answer, ""
+    return None, fault or "it was not got: there is no answer"
+
+
+def _is_asked(target: ProjectTarget, file: ListedFile) -> bool:
+    return target.files is None or file.filename in target.files
+
+
+def _joined(page: str, url: str) -> str:
+    try:
+        return join_url(page, url).partition("#")[0]
+    except ValueError:
+        return ""
+
+
+def _sharded(lines: SortedLines) -> Iterator[tuple[int, Iterator[bytes]]]:
+    for shard, some in groupby(lines, lambda line: line[:2]):
+        yield int(shard, 16), (line.split(b"\t", 3)[3].removesuffix(b"\n") for line in some)
+
+
+def _by_key(lines: SortedLines) -> Iterator[tuple[bytes, list[IndexAnswer]]]:
+    """The answers for each URL, in the order in which they were heard but for their text."""
+    for key, some in groupby(lines, lambda line: line.partition(b"\t")[0]):
+        yield key, [_answer(line.partition(b"\t")[2]) for line in some]
+
+
+def _groups(lines: SortedLines) -> Iterator[tuple[str, list[IndexAnswer]]]:
+    """The answers for each project's page, the oldest first."""
+    for key, some in groupby(lines, lambda line: line.partition(b"\t")[0]):
+        yield key.decode(), [_answer(line.split(b"\t", 3)[3]) for line in some]
+
+
+def _answer(line: bytes) -> IndexAnswer:
+    try:
+        return answer_of(line, "scratch")
+    except BadInput as error:
+        raise AssertionError("it was written by this module") from error
