@@ -17,9 +17,10 @@ from several_hosts import Page, page, serve
 
 from warcmill.crawl.extract import package_index
 from warcmill.crawl.job import file
-from warcmill.crawl.job.job import Ceilings, End, Job
+from warcmill.crawl.job.job import Ceilings, End, Job, Live
 from warcmill.crawl.launch import checkpoint
 from warcmill.crawl.launch.launch import open_launch
+from warcmill.crawl.launch.session import Edits
 from warcmill.crawl.policies.politeness import Politeness
 from warcmill.crawl.policies.scope import CrawlScope
 from warcmill.errors import BadConfig, BadInput
@@ -147,6 +148,19 @@ def test_a_job_may_have_its_seeds_in_the_list_alone() -> None:
     assert (job.seeds, job.revisits, job.politeness.at_once) == ((), False, 4)
     with pytest.raises(BadConfig, match="no seed"):
         file.parse({"crawl.toml": b""}, "news")
+
+
+def test_an_edit_of_a_job_that_has_its_seeds_in_the_list_counts(tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    for folder in (tmp_path, own):
+        folder.mkdir(exist_ok=True)
+        (folder / "crawl.toml").write_text("workers = 5\n")
+        (folder / SEED_LIST).write_bytes(b"")
+    live = Live(file.read(own, "news"))
+    edits = Edits(tmp_path, own, live)
+    (tmp_path / "crawl.toml").write_text("workers = 5\nhops = 3\n")
+    assert "crawl.toml edited" in edits.take()
+    assert live.job.scope.hops == 3
 
 
 def test_at_once_is_for_the_whole_job() -> None:

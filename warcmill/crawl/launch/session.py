@@ -23,6 +23,7 @@ from warcmill.crawl.launch.folders import CONTROL, PAPERS
 from warcmill.crawl.launch.job_log import Word
 from warcmill.crawl.launch.launch import Running
 from warcmill.errors import Conflict, WarcmillError
+from warcmill.formats.seeds import SEED_LIST
 from warcmill.model import Json
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -223,4 +224,6 @@ def _read(folder: Path) -> Mapping[str, bytes]:
             continue
         except OSError as error:
             raise failed(folder / name, error) from error
+    if (folder / SEED_LIST).exists():
+        found[SEED_LIST] = b""  # it counts for the next launch
     return found
