@@ -74,12 +74,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-line", action="store_true", help="only crawl: 'warcmill scan' does the rest later")
     parser.add_argument("--verbose", action="store_true", help="show the log of the steps too")
     parser.add_argument(
-        "--allow-private", type=_networks, default=[], metavar="NETWORK",
+        "--allow-private", type=networks, default=[], metavar="NETWORK",
         help="inside addresses that may be crawled, such as 10.20.0.0/16",
     )  # fmt: skip
     parser.add_argument("--no-delay", action="store_true", help="do not wait between fetches from those")
     parser.add_argument(
-        "--resolve", action="append", type=_resolved, default=[], metavar="HOST=ADDRESS",
+        "--resolve", action="append", type=resolved, default=[], metavar="HOST=ADDRESS",
         help="the address of a host, instead of asking a name server; may be repeated",
     )  # fmt: skip
 
@@ -140,7 +140,8 @@ def _job(text: str) -> str:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
-def _networks(text: str) -> list[str]:
+def networks(text: str) -> list[str]:
+    """Networks of an option, separated by commas."""
     networks = [network for part in text.split(",") if (network := part.strip())]
     try:
         Judge(networks)
@@ -149,7 +150,8 @@ def _networks(text: str) -> list[str]:
     return networks
 
 
-def _resolved(text: str) -> str:
+def resolved(text: str) -> str:
+    """An option of the form HOST=ADDRESS."""
     try:
         addresses.parse_fixed([text])
     except BadConfig as error:

@@ -9,6 +9,7 @@ Rooms
 Top down; each imports only from those below it, which setup.cfg holds:
 
     engine | process     the `Engine` that the line drives; the process that it starts, one for a launch
+    beside/              pages that another engine has rendered, each in a WARC of its own
     launch/              one launch: opened, crawled, checkpointed, closed, repaired after a kill
     visit/               the spider's loop, and one visit of a URI, from step to step
     job/                 a job's files, as values; `Live` is the job as it is now, since an edit replaces it

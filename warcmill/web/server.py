@@ -115,6 +115,13 @@ def serve(app: ASGIApp, host: str, port: int, started: Callable[[], None]) -> No
         uvicorn.Server(_config(app)).run(sockets=[taken])
 
 
+async def serve_in_loop(app: ASGIApp, host: str, port: int, option: str, started: Callable[[], None]) -> None:
+    """Serve until a signal, in the loop that runs; `option` sets the port."""
+    with bound(host, port, option) as taken:
+        started()
+        await uvicorn.Server(_config(app)).serve(sockets=[taken])
+
+
 @contextmanager
 def serving(app: ASGIApp, host: str) -> Iterator[int]:
     """Serve in a thread while the block runs; yields the port, a free one."""
@@ -131,7 +138,7 @@ def serving(app: ASGIApp, host: str) -> Iterator[int]:
 
 @contextmanager
 def bound(host: str, port: int, key: str) -> Iterator[socket.socket]:
-    """A socket that listens; Unavailable if another program has the port, which [serve] `key` sets."""
+    """A socket that listens; Unavailable if another program has the port, which the option or [serve] `key` sets."""
     family = socket.AF_INET6 if ipaddress.ip_address(host).version == 6 else socket.AF_INET
     taken = socket.socket(family)
     try:
@@ -140,7 +147,8 @@ def bound(host: str, port: int, key: str) -> Iterator[socket.socket]:
         taken.listen(_BACKLOG)
     except OSError as error:
         taken.close()
-        why = f"{error.strerror}; end the program that has it, or set another port: [serve] {key}"
+        where = key if key.startswith("--") else f"[serve] {key}"
+        why = f"{error.strerror}; end the program that has it, or set another port: {where}"
         raise Unavailable(f"port {port} of {host}", why) from error
     try:
         yield taken

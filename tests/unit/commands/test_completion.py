@@ -46,7 +46,7 @@ def of(*words: str) -> list[str]:
 
 
 def test_verbs_options_and_choices_come_from_the_parsers() -> None:
-    assert of("re") == ["report", "reconcile", "redo", "restore"]
+    assert of("re") == ["report", "reconcile", "render", "redo", "restore"]
     assert {*ALL} <= {*of("")}
     assert of("status", "--t") == ["--trouble"]
     assert of("init", "--layout", "") == ["kind-first", "job-first"]

@@ -1,0 +1,342 @@
+"""One page, opened in the browser for another engine, and all that it asked for, in a WARC of its own.
+
+Robots.txt and the judge of addresses hold for each request, as in a crawl. Within a page each GET is made once; between
+pages nothing is shared, as a WARC is to replay by itself. It is written under `.rendering` in the root, and gets its
+place there when it is whole: whoever was told of a page finds its WARC, and half a WARC is nobody's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import socket
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import NamedTuple
+
+from warcmill import __version__
+from warcmill.base import clock
+from warcmill.crawl.extract.links import INFERRED, LINK, MANIFEST, REDIRECT
+from warcmill.crawl.fetch import exchange
+from warcmill.crawl.fetch.addresses import Judge, Resolver
+from warcmill.crawl.fetch.exchange import Exchange, FetchRequest, as_received
+from warcmill.crawl.fetch.http import Fetcher, Site
+from warcmill.crawl.fetch.limits import NOT_ALLOWED, Failure
+from warcmill.crawl.job.job import Job
+from warcmill.crawl.policies import robots
+from warcmill.crawl.policies.robots import Rules, Standing
+from warcmill.crawl.render import Answer, PageRequest, Refused, Wishes
+from warcmill.crawl.render.browser import Browser
+from warcmill.crawl.render.proxy import Proxy
+from warcmill.crawl.uri import Uri, canonical, make
+from warcmill.crawl.visit.admission import judged
+from warcmill.crawl.visit.extraction import LinkSource, Readers
+from warcmill.crawl.visit.rendering import AT_ONCE, DOM_FIELDS, NOT_RENDERED, STREAM, Render, is_page
+from warcmill.errors import BadInput, WarcmillError
+from warcmill.formats.warc.records import Record
+from warcmill.formats.warc.writer import OPEN, WarcFiles, Writer, sync_folder
+
+WORK = ".rendering"  # in the root: WARCs that are being written, and long answers
+PAGES = 4  # that are open at once; the others wait
+RULES_REMEMBERED = 10_000
+FOLLOWED = frozenset([LINK, REDIRECT, MANIFEST, INFERRED])  # hops of what the other engine is to fetch
+# It names itself, and takes what it can record.
+_NOT_SENT = frozenset(["host", "user-agent", "accept-encoding", "connection", "content-length"])
+
+
+class PageResult(NamedTuple):
+    """A page that was fetched: its answer's status, the links that are to be followed, and words for its log line."""
+
+    status: int
+    links: list[str]
+    notes: tuple[str, ...] = ()
+
+
+class NotFetched(NamedTuple):
+    """There is no answer: for a reason that stays, such as robots.txt, or one that may pass."""
+
+    why: str
+    final: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Site:
+    """The robots.txt of a site, until a time."""
+
+    standing: Standing
+    rules: Rules
+    until: float
+
+
+@dataclass(slots=True)
+class _Kit:
+    """The parts of a crawl that need no books: all pages share them."""
+
+    job: Job
+    judge: Judge
+    resolver: Resolver
+    fetcher: Fetcher
+    readers: Readers
+    sites: OrderedDict[str, _Site] = field(default_factory=OrderedDict)
+
+
+class PageRenderer:
+    """Renders pages into the WARCs of a folder; `close` it at the end."""
+
+    def __init__(self, root: Path, job: Job, resolver: Resolver, browser: Browser, proxy: Proxy) -> None:
+        self.root, self._work = root, root / WORK
+        shutil.rmtree(self._work, ignore_errors=True)  # of one that was killed: nobody was told of it
+        self._work.mkdir()
+        judge = Judge(job.allow_private)
+        fetcher = Fetcher(judge, job.limits, job.user_agent, self._work)
+        self._kit = _Kit(job, judge, resolver, fetcher, Readers())
+        self._browser, self._proxy = browser, proxy
+        self._turns = asyncio.Semaphore(PAGES)
+        self._serials = count()
+
+    async def render(self, url: str, prefix: str) -> PageResult | NotFetched:
+        """Render a page into a WARC whose name begins with the prefix; it is closed and durable then.
+
+        BadInput for what is no URL; Unavailable if the disk takes nothing, and then there is no WARC.
+        """
+        uri = canonical(url)
+        if not uri.startswith(("http://", "https://")):
+            raise BadInput(uri, "it is no http or https URL")
+        async with self._turns:
+            page = _Page(self._kit, make(uri))
+            try:
+                return await self._rendered(page, prefix)
+            finally:
+                await page.close()
+
+    async def close(self) -> None:
+        """End the browser and all processes."""
+        await self._browser.close()
+        self._kit.readers.close()
+        self._kit.fetcher.close()
+        shutil.rmtree(self._work, ignore_errors=True)
+
+    async def _rendered(self, page: _Page, prefix: str) -> PageResult | NotFetched:
+        first = await page.get(PageRequest("GET", page.uri.uri))
+        if not isinstance(first, Exchange):
+            return first
+        render = NOT_RENDERED
+        if is_page(first):
+            settings = page.limits
+            wishes = Wishes(settings.seconds, settings.width, settings.height, settings.screenshot)
+            async with self._proxy.page(page.answer) as proxy:
+                render = Render(await self._browser.open(page.uri.uri, proxy, wishes))
+        await page.settled()
+        if page.failure:
+            raise page.failure
+        links, notes = await self._links(page, first, render)
+        kept = page.records(render)
+        await asyncio.to_thread(self._write, kept, prefix, next(self._serials))
+        return PageResult(first.status, links, notes)
+
+    async def _links(self, page: _Page, first: Exchange, render: Render) -> tuple[list[str], tuple[str, ...]]:
+        """The links of the page as it came, and as the browser had it in the end; and what is noted of it."""
+        readers, job = self._kit.readers, self._kit.job
+        links, notes = await readers.read(page.uri, first, job)
+        if shown := render.page:
+            source = LinkSource(shown.final_url, 200, DOM_FIELDS, job.extractors)
+            links = [*links, *(await readers.read_page(source, shown.dom, job.limits)).links]
+        words = [*notes, *page.notes, *render.notes]
+        wanted = (link.uri for link in links if link.hop in FOLLOWED and link.is_uri)
+        return [*dict.fromkeys(uri for uri in wanted if uri.startswith(("http:", "https:")))], (*dict.fromkeys(words),)
+
+    def _write(self, kept: Iterable[list[Record]], prefix: str, serial: int) -> None:
+        fields = [
+            ("software", f"warcmill/{__version__}"),
+            ("hostname", socket.gethostname()),
+            ("http-header-user-agent", self._kit.job.user_agent),
+        ]
+        writer = Writer(prefix, os.getpid(), socket.gethostname())
+        files = WarcFiles(self._work, writer, fields, serial, size=1 << 62)
+        try:
+            for group in kept:
+                files.append(group)
+            files.sync()
+            name = files.close()
+        except BaseException:
+            for left in self._work.glob(f"{prefix}-*-{serial:05}-*{OPEN}"):
+                left.unlink(missing_ok=True)
+            raise
+        os.rename(self._work / name, self.root / name)
+        sync_folder(self.root)
+
+
+class _Page:
+    """One page: its requests, each GET once, and their answers until they are in the WARC."""
+
+    def __init__(self, kit: _Kit, uri: Uri) -> None:
+        self._kit, self.uri, self.limits = kit, uri, kit.job.render
+        self.notes: list[str] = []
+        self.failure: WarcmillError | OSError | None = None
+        self._gets: dict[str, asyncio.Task[Exchange | NotFetched]] = {}
+        self._tasks: set[asyncio.Task[Exchange | NotFetched]] = set()
+        self._kept: list[tuple[Uri, Exchange]] = []
+        self._hosts: dict[str, asyncio.Semaphore] = {}
+        self._requests = self._bytes = 0
+        self._ends = asyncio.get_running_loop().time() + self.limits.seconds + kit.job.limits.connect
+
+    async def answer(self, request: PageRequest) -> Answer | Refused:
+        """Answer a request of the browser."""
+        self._requests += 1
+        if self._requests > self.limits.requests or self._bytes > self.limits.bytes:
+            self._note("render:requests" if self._requests > self.limits.requests else "render:bytes")
+            return Refused("the page has had its share")
+        if request.is_socket:
+            self._note("render:webSocket")
+            return Refused("a WebSocket cannot be recorded")
+        try:
+            found = await self.get(request)
+        except (WarcmillError, OSError) as error:
+            self.failure = self.failure or error
+            return Refused("a fault of ours")
+        if isinstance(found, NotFetched):
+            return Refused(found.why)
+        return Answer(found.status, "", tuple(found.fields.pairs), found.payload(), lambda: None)
+
+    async def get(self, request: PageRequest) -> Exchange | NotFetched:
+        """The answer to a request: of the page before, for a GET that was made already."""
+        try:
+            url = canonical(request.url)
+            Site.of(url)
+        except (BadInput, ValueError) as error:
+            return NotFetched(str(error), final=True)
+        if request.method != "GET":
+            task = self._begin(url, request)
+        else:
+            task = self._gets.get(url) or self._begin(url, request)
+            self._gets[url] = task
+        return await asyncio.shield(task)
+
+    async def settled(self) -> None:
+        """Wait for what was asked for and is not there, up to the page's limit."""
+        if self._tasks:
+            left = self._ends - asyncio.get_running_loop().time()
+            await asyncio.wait(list(self._tasks), timeout=max(1.0, left))
+
+    def records(self, render: Render) -> list[list[Record]]:
+        """The records of all that came, in its order, with the page as it was in the end."""
+        found = []
+        for uri, answer in self._kept:
+            is_page = uri.uri == self.uri.uri and answer.method == "GET"
+            group = exchange.records_of(answer, [] if is_page else [("via", self.uri.uri)])
+            found.append([*group, *(render.records(uri, group[0]) if is_page else [])])
+        return found
+
+    async def close(self) -> None:
+        """Give up what is under way, and all answers."""
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for _, answer in self._kept:
+            answer.close()
+
+    def _note(self, note: str) -> None:
+        if note not in self.notes:
+            self.notes.append(note)
+
+    def _begin(self, url: str, request: PageRequest) -> asyncio.Task[Exchange | NotFetched]:
+        task = asyncio.create_task(self._fetch(url, request))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _fetch(self, url: str, request: PageRequest) -> Exchange | NotFetched:
+        site = await self._robots(url)
+        if isinstance(site, NotFetched):
+            return site
+        verdict = await asyncio.to_thread(site.rules.judge, Site.of(url).path)
+        if site.standing is Standing.DEFERRED or not verdict.allowed:
+            why = f"robots.txt: {verdict.rule}" if verdict.rule else "its robots.txt cannot be had now"
+            return NotFetched(why, final=site.standing is not Standing.DEFERRED)
+        return await self._asked(url, request)
+
+    async def _asked(self, url: str, request: PageRequest) -> Exchange | NotFetched:
+        """Ask a server, and keep its answer."""
+        kit, place = self._kit, Site.of(url)
+        looked = await kit.resolver.lookup(place.host)
+        addresses = looked if isinstance(looked, Failure) else judged(kit.judge, looked.addresses)
+        if isinstance(addresses, Failure):
+            return NotFetched(addresses.why, final=addresses.status == NOT_ALLOWED)
+        left = max(1.0, self._ends - asyncio.get_running_loop().time())
+        headers = tuple((name, as_received(value)) for name, value in request.headers if _is_sent(name.lower()))
+        longest = STREAM if request.header("accept") == "text/event-stream" else min(left, kit.job.limits.total)
+        asked = FetchRequest(url, request.method, headers, request.body, longest)
+        async with self._hosts.setdefault(place.host_field, asyncio.Semaphore(AT_ONCE)):
+            found = await kit.fetcher.fetch(asked, addresses)
+        if isinstance(found, Failure):
+            return NotFetched(found.why, final=found.status == NOT_ALLOWED)
+        self._bytes += found.payload_length
+        self._kept.append((make(url), found))
+        return found
+
+    async def _robots(self, url: str) -> _Site | NotFetched:
+        """The rules of a site; asked for, and kept in the WARC of the page that is the first to need them."""
+        origin = url[: len(url) - len(Site.of(url).path)]
+        known = self._kit.sites.get(origin)
+        if known is not None and clock.steady() < known.until:
+            return known
+        asked: str | None = origin + robots.PATH
+        found: Exchange | NotFetched = NotFetched("", final=False)
+        for _ in range(robots.REDIRECTS + 1):
+            if asked is None:
+                break
+            found = await self._robots_file(asked)
+            if isinstance(found, NotFetched):
+                if found.final:
+                    return found
+                break
+            asked = _redirect(found)
+        status = found.status if isinstance(found, Exchange) else -1
+        standing = robots.standing(status)
+        rules = Rules()
+        if standing is Standing.RULES and isinstance(found, Exchange):
+            data, _ = exchange.document(found, self._kit.job.limits)
+            rules = await asyncio.to_thread(robots.rules_for, data[: robots.LIMIT], robots.PRODUCT)
+        until = clock.steady() + (60.0 if standing is Standing.DEFERRED else robots.KEPT)
+        site = self._kit.sites[origin] = _Site(standing, rules, until)
+        if len(self._kit.sites) > RULES_REMEMBERED:
+            self._kit.sites.popitem(last=False)
+        return site
+
+    async def _robots_file(self, url: str) -> Exchange | NotFetched:
+        """A robots.txt, once for the requests that need it at one time."""
+        if url not in self._gets:
+            task = asyncio.create_task(self._asked(url, PageRequest("GET", url)))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+            self._gets[url] = task
+        return await asyncio.shield(self._gets[url])
+
+
+def _redirect(answer: Exchange) -> str | None:
+    """Where an answer redirects to; None if it does not."""
+    if not 300 <= answer.status < 400:
+        return None
+    with suppress(BadInput):
+        from ada_url import join_url  # noqa: PLC0415
+
+        return canonical(join_url(answer.uri, answer.fields.first("location")))
+    return None
+
+
+def _is_sent(name: str) -> bool:
+    return name not in _NOT_SENT and not name.startswith("sec-ch-ua")
+
+
+@asynccontextmanager
+async def rendering(renderer: PageRenderer) -> AsyncIterator[PageRenderer]:
+    """A renderer that is closed with the block."""
+    try:
+        yield renderer
+    finally:
+        await renderer.close()
