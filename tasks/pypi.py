@@ -6,16 +6,21 @@ from collections.abc import Iterator
 
 import luigi
 
+from tasks import logs
 from tasks.config import pypi as section
 from tasks.config import scale
-from tasks.config.settings import NO_INDEX, settings
+from tasks.config.settings import NO_INDEX, check_hardened, settings
 from tasks.files import StoreScan, Verify, VirusScan
 from tasks.output import AssembleOutput, ProcessOutputs
-from tasks.step import OpenRoots, StageStep, Step, open_line
+from tasks.params import JobParameter
+from tasks.step import OpenRoots, StageStep, Step, ToRun, open_line
+from tasks.summary import ScanEnding
 from warcmill import chain, layout
-from warcmill.errors import BadConfig
+from warcmill.errors import BadConfig, Unsettled
 from warcmill.launches.view import LaunchView, parts
-from warcmill.pypi import dump, process, verify_dump
+from warcmill.pypi import data_sets, dump, process, update_leveldb, verify_dump
+from warcmill.pypi.update_leveldb import UpdateRoots
+from warcmill.stores.opening import open_folder
 
 
 class ProcessDistributions(StageStep):
@@ -87,17 +92,64 @@ class VerifyDump(Step):
         line.state.publish(self.key, verify_dump.verify(line.state, line.store, self.launch))
 
 
+class UpdateLevelDb(luigi.Task):
+    """Publish all that is dumped and in no version of the data sets of a package index as one more version of each.
+
+    Requires: VerifyDump of the launches that its scan dumps. It takes every whole dump of the job that was read back.
+    Output:   none; a version is its list in the state, its LevelDB in the index root, and a copy in the store.
+    Changes:  adds versions, and moves the links to the current ones; with nothing new it makes none. Adds files to the
+              store, below `dumps/{job}/v{generation}/`: a database, and last the list of its dumps.
+    Re-run:   safe; ends what a killed update began. Of two at once one wins; the other fails, or finds nothing to do.
+    """
+
+    task_namespace = "pypi"
+    job = JobParameter(description="the crawl's name")
+    dumps: tuple[luigi.Task, ...] = ()  # of the scan that asks for this
+    done = False
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        check_hardened()
+        logs.configure()
+        super().__init__(*args, **kwargs)
+
+    def requires(self) -> list[luigi.Task]:
+        if not settings().index:
+            raise BadConfig("[warcmill] index", f"is not set, {NO_INDEX}")
+        data_sets.check_installed()
+        return list(self.dumps)
+
+    def run(self) -> None:
+        line = open_line()
+        index, place = open_folder("index", line.settings.index), line.settings.store_uri("dumps")
+        roots = UpdateRoots(line.state, lambda: line.store, index, place)
+        folded = update_leveldb.update(roots, self.job, update_leveldb.verified_dumps(line.state, self.job))
+        if troubles := [trouble for one in folded for trouble in one.troubles]:
+            raise Unsettled(str(self.task_family), troubles)
+        self.done = True
+
+    def complete(self) -> bool:
+        return self.done
+
+
 class ScanForDistributions(StoreScan):
-    """Process the distributions of every launch of some days, where `[pypi]` is on, and dump the ended ones.
+    """Process the distributions of every launch of some days, where `[pypi]` is on; dump the ended ones, and publish.
 
     Requires: ProcessDistributions of each stage that has its files.verified, and VerifyDump of each launch that has its
-              04 marker, and the files.verified of every stage.
+              04 marker, and the files.verified of every stage; then UpdateLevelDb.
     Output:   none.
     Changes:  nothing itself.
     Re-run:   safe; does only what is missing. Stages that are not verified are left to files.ScanForOutputFiles.
     """
 
     task_namespace = "pypi"
+
+    def find(self, line: OpenRoots, ending: ScanEnding) -> ToRun:
+        listed = super().find(line, ending)
+        for job in section.jobs():
+            update = UpdateLevelDb(job=job)
+            update.dumps = tuple(task for task in listed.tasks if isinstance(task, VerifyDump) and task.job == job)
+            listed.tasks.append(update)
+        return listed
 
     def missing(self, line: OpenRoots, view: LaunchView) -> Iterator[luigi.Task]:
         launch, row = view.launch, chain.by_word(chain.ROWS)["dump"]

@@ -124,6 +124,27 @@ def test_a_full_dump_and_an_increment(line: Line, index: PackageIndex, tmp_path:
     assert "alpha-2.0-py3-none-any.whl" in files_of(line, second)["alpha"]
     assert "beta" not in files_of(line, second)
 
+    assert asked(line, "provides", "alpha")["files"] == [
+        {"filename": f"alpha-{end}", "project": "alpha", "version": end[:3]}
+        for end in ("1.0-py3-none-any.whl", "1.0.tar.gz", "2.0-py3-none-any.whl")
+    ]
+    assert line.warcmill("pypi", "provides", "gamma").returncode == 1
+    assert len(asked(line, "show", "gamma", "--as-of", str(first_serial))["files"]) == 2
+    lag = asked(line, "lag")
+    assert {lag[step] for step in ("index", "crawled", "dumped", "published")} == {index.serial}
+    top = line.folders["store"] / f"dumps/{JOB}/v1/modules"
+    assert [path.name for path in sorted((top / "input_lists").iterdir())] == ["00001", "00002"]
+    assert len((top / "input_lists/00002").read_text().splitlines()) == 514
+    for name in ("modules", "depgraph", "distributions"):
+        done = line.warcmill("versions", "verify", "--of", name)
+        assert "nothing is wrong" in done.stdout, done.stdout + done.stderr
+
+
+def asked(line: Line, *words: str) -> dict[str, Any]:
+    done = line.warcmill("pypi", *words, "--json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return dict(json.loads(done.stdout))
+
 
 def test_the_steps_run_by_themselves_and_a_dump_that_is_made_again_is_the_same(line: Line, index: PackageIndex) -> None:
     launch = crawled(line, "trigger_full")

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from importlib.util import find_spec
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, Self
 
 from warcmill import layout
@@ -82,7 +83,7 @@ class PackageData:
         """The files of the newest generation's chain."""
         newest = max((dump.generation for dump in self.dumps), default=0)
         chain, at = list[WholeDump](), 0
-        for dump in sorted(self.dumps, key=lambda dump: dump.window.up_to):
+        for dump in sorted(self.dumps, key=lambda dump: (dump.window.up_to, dump.window.after)):
             if dump.generation == newest and dump.window.after == at:
                 chain.append(dump)
                 at = dump.window.up_to
@@ -128,7 +129,7 @@ def _by_window(inputs: Sequence[ListedWarc]) -> Iterator[tuple[Window, list[tupl
         if file is None:
             raise BadInput(f"store:{DUMPS}{one.name}", "not the path of a dump's file")
         found.setdefault(file.window, []).append((file, one))
-    for window in sorted(found, key=lambda window: window.up_to):
+    for window in sorted(found, key=lambda window: (window.up_to, window.after)):
         yield window, found[window]
 
 
@@ -315,13 +316,18 @@ def open_history(state: LocalStore, index: LocalStore) -> PublishedHistory | Non
         return PublishedHistory(database, newest, opened.pop_all())
 
 
+def check_installed() -> None:
+    """BadConfig without the extra that reads and writes the data sets."""
+    if find_spec("plyvel") is None:
+        raise BadConfig("[pypi] since", f"is set, and plyvel cannot be found: pip install '{EXTRA}', or empty it")
+
+
 @contextmanager
 def reading(index: LocalStore, published: Published) -> Iterator[Any]:
     """Open a version's database, which has `get` and `iterator`; BadConfig without the extra that reads it."""
-    try:
-        from warcmill.versions import leveldb  # noqa: PLC0415 - plyvel is an extra
-    except ModuleNotFoundError as error:
-        raise BadConfig("[pypi]", f"{error.name} is missing: pip install '{EXTRA}'") from error
+    check_installed()
+    from warcmill.versions import leveldb  # noqa: PLC0415 - plyvel is an extra
+
     with leveldb.reading(index, published) as database:
         yield database
 

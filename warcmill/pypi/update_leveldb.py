@@ -13,10 +13,13 @@ import io
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import date
 
 from warcmill import layout
 from warcmill.errors import BadConfig, Mismatch
 from warcmill.formats.pypi import data_sets
+from warcmill.launches.discovery import with_markers
+from warcmill.markers.facts.pypi import Dumped
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef
 from warcmill.pypi.data_sets import DUMPS, PackageData, WholeDump
@@ -36,6 +39,19 @@ class UpdateRoots:
     open_store: Callable[[], Store]
     index: LocalStore
     place: str
+
+
+def verified_dumps(state: MarkerStore, job: str) -> list[WholeDump]:
+    """The whole dumps of a job that were read back."""
+    found = []
+    for launch in with_markers(state, date.min, date.max):
+        if launch.job != job or not state.holds(layout.step("verify-dump", launch)):
+            continue
+        if marker := state.read(layout.step("dump", launch)):
+            dumped = Dumped.from_claim(marker.claim)
+            if dumped.whole:
+                found.append(WholeDump(dumped.window, dumped.generation, dumped.files))
+    return found
 
 
 def update(roots: UpdateRoots, job: str, dumps: Sequence[WholeDump]) -> list[Folded]:
