@@ -31,6 +31,9 @@ Pairs = dict[bytes, bytes]
 
 def joined(*parts: str | None) -> bytes:
     """A key, or the begin of one, of these parts."""
+    text = "\t".join(part or "" for part in parts)
+    if text.isascii() and text.replace("\t", "").isprintable() and text.count("\t") == len(parts) - 1:
+        return text.encode("ascii")  # nearly all are so
     return TAB.join(_CONTROL.sub("\ufffd", part or "").encode("utf-8", "replace") for part in parts)
 
 
@@ -51,7 +54,8 @@ def owned(keys: Iterable[bytes]) -> bytes:
 
 def of_modules(row: DistributionRow) -> Pairs:
     """The pairs of a row in `modules`."""
-    return {joined(module, row.project, row.version, row.filename): b"" for module in row.modules or ()}
+    rest = TAB + joined(row.project, row.version, row.filename)
+    return {joined(module) + rest: b"" for module in row.modules or ()}
 
 
 def of_depgraph(row: DistributionRow) -> Pairs:
