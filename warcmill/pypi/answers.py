@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
+from typing import cast
 
 from warcmill import layout
 from warcmill.errors import NotReady
@@ -142,10 +143,7 @@ def _crawled(state: MarkerStore, job: str) -> int | None:
 def by_project(document: Document) -> Iterator[tuple[str, int, str]]:
     """The projects of an answer of `provides`, each with the number of its files and the last version by name."""
     found: dict[str, list[str]] = {}
-    files = document["files"]
-    assert isinstance(files, list), "as `provides` makes it"
-    for one in files:
-        assert isinstance(one, dict), "as `provides` makes it"
+    for one in cast("list[Document]", document["files"]):
         found.setdefault(str(one["project"]), []).append(str(one["filename"]))
     for project, names in found.items():
         yield project, len(names), names[-1]
