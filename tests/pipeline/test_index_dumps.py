@@ -178,8 +178,13 @@ def test_what_was_not_got_is_lacked_until_a_later_dump_has_it(line: Line, index:
     assert lacked["alpha"][1].startswith("its page is of serial ")
     assert lacked["gamma"] == ("", "its page was not got: status 503, text/html")
     assert lacked["beta"][0] == "beta-2.0-py3-none-any.whl"
+    listed = line.warcmill("reconcile", first.day.isoformat()).stdout
+    assert "not dumped: its page was not got: status 503" in listed
+    assert "project:beta/beta-2.0-py3-none-any.whl" in listed
     index.recover()
     second = crawled(line, "trigger_incremental", clean=False)
+    listed = line.warcmill("reconcile", first.day.isoformat()).stdout
+    assert listed.count("not dumped") == 1
     assert {one.project for one in dumped(line, second).lacked} <= {"beta"}
     assert dumped(line, second).window.after == dumped(line, first).window.up_to > dumped(line, full).window.up_to
     assert {"alpha-2.0-py3-none-any.whl", "gamma-2.0-py3-none-any.whl"} <= {

@@ -22,6 +22,7 @@ from warcmill.markers.facts import (
     DAMAGED,
     Assembled,
     CdxVerified,
+    Dumped,
     Hit,
     Packaged,
     Scanned,
@@ -45,6 +46,7 @@ VIRUS, UNSCANNED = "virus", "not scanned"
 DEAD, UNTRIED, NO_PAGE, NO_LIST = "dead seed", "untried seed", "target without a page", "no seed list"
 OF_SEEDS = (DEAD, UNTRIED)
 KINDS = (*OF_SEEDS, NO_PAGE, NO_LIST)
+NOT_DUMPED = "not dumped"
 LIST = "final/seeds.txt"  # as the finding of the absent log names it: one acceptance is for both
 WORD = "seeds"
 SHOWN = 3  # hits that a finding lists; the marker has all of them
@@ -70,6 +72,7 @@ def find(seen: Survey) -> Iterator[CrawlFinding]:
     yield from _holes(seen)
     yield from _got_nothing(seen)
     yield from lost_seeds(seen)
+    yield from _not_dumped(seen)
 
 
 def refused(seen: Survey, stage: Stage) -> dict[str, Item]:
@@ -356,6 +359,13 @@ def lost_seeds(seen: Survey) -> Iterator[CrawlFinding]:
         yield CrawlFinding(
             None, NO_PAGE, f"{_TARGET}{target}", "the feed asks for it, and no page was got from any seed of it"
         )
+
+
+def _not_dumped(seen: Survey) -> Iterator[CrawlFinding]:
+    """Projects of a package index, and files of them, that a dump lacks, until a later dump has them."""
+    dumped = seen.facts.get(seen.key("dump"))
+    for one in dumped.lacked if isinstance(dumped, Dumped) and not seen.is_dumped_later else ():
+        yield CrawlFinding(None, NOT_DUMPED, f"project:{one.project}{'/' * bool(one.file)}{one.file}", one.why)
 
 
 def is_accepted(seen: Survey, kind: str, name: str) -> bool:

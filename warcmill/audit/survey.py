@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
 from itertools import groupby
@@ -22,7 +23,7 @@ from warcmill.launches.view import ENDS, LaunchView
 from warcmill.markers import claim, facts
 from warcmill.markers.attempts import Attempt, Attempts
 from warcmill.markers.claim import Evidence
-from warcmill.markers.facts import Assembled, Complete, Ended, Imported, Packaged, PackedLogs, Seeds, Stopped
+from warcmill.markers.facts import Assembled, Complete, Dumped, Ended, Imported, Packaged, PackedLogs, Seeds, Stopped
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef, Item, Key, Launch, Stage
 from warcmill.stores import Store
@@ -85,6 +86,7 @@ class Survey:
     accepted_seeds: frozenset[str] = frozenset()  # of its lost ones, as its list has them
     accepted_targets: frozenset[str] = frozenset()  # those whose lost seeds are all accepted
     got_on: frozenset[str] = frozenset()  # untried seeds that a launch which continues this one got
+    is_dumped_later: bool = False  # what its dump lacks was asked for by a later launch, whose whole dump is there
     elsewhere: Mapping[str, str] = field(default_factory=dict)  # digests of other launches' markers that are inputs
     is_listed: bool = True  # its files on disk were listed; else `listing` is empty, and `ended` as markers have it
     away: tuple[Unavailable, ...] = ()  # roots that did not answer
@@ -276,9 +278,25 @@ def _survey(view: LaunchView | _MarkersAlone, wanted: Wanted, markers: Markers, 
         accepted_seeds=accepted,
         accepted_targets=accepted_seeds.targets(found, accepted) if isinstance(found, Seeds) else frozenset(),
         got_on=accepted_seeds.got_on(state, launch, found) if isinstance(found, Seeds) else frozenset(),
+        is_dumped_later=_is_dumped_later(state, launch, markers.facts.get(layout.step("dump", launch))),
         elsewhere=_elsewhere(state, launch, markers),
     )
     return replace(seen, attempts=_attempts(state, seen)) if markers.tried else seen
+
+
+def _is_dumped_later(state: MarkerStore, launch: Launch, found: object) -> bool:
+    """True if a dump lacks something, and a later launch of the job has a whole one: it asked for that, and its own
+    dump has it, or lacks it in its turn."""
+    if not isinstance(found, Dumped) or not found.lacked:
+        return False
+    for later in discovery.of_job(state, launch.job):
+        if later.id <= launch.id:
+            return False
+        marker = state.read(layout.step("dump", later))
+        with suppress(BadInput):  # a marker that does not fit is a gap of its own launch
+            if marker and Dumped.from_claim(marker.claim).whole:
+                return True
+    return False
 
 
 def _elsewhere(state: MarkerStore, launch: Launch, markers: Markers) -> dict[str, str]:

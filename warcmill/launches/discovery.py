@@ -14,6 +14,7 @@ Changes of the last seconds are not kept. The file may be lost at any time. A sc
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -32,6 +33,7 @@ from warcmill.model import Launch, Root
 from warcmill.stores import LocalStore, Stat, Store
 
 _STAMP = 14  # digits of a launch id
+_MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +162,19 @@ def with_markers(state: MarkerStore, first: date, end: date) -> Iterator[Launch]
     """The launches from `first` up to, not including, `end` that have a folder in the state root, in any order."""
     days = clock.day_digits(first), clock.day_digits(end)
     yield from (launch for launch in _in_months(state, first, end) if days[0] <= launch.id[:8] < days[1])
+
+
+def of_job(state: MarkerStore, job: str) -> list[Launch]:
+    """The launches of a job that have a folder in the state root, the newest first."""
+    months = [entry.name for entry in state.store.list("") if _MONTH.fullmatch(entry.name)]
+    names = {name for month in months for name in state.store.names(f"{month}/{job}")}
+    found = []
+    for name in sorted(names, reverse=True):
+        try:
+            found.append(Launch.parse(job, name))
+        except BadInput:
+            continue  # a marker of a due crawl, or the folder of its attempts
+    return found
 
 
 def _in_months(state: MarkerStore, first: date, end: date) -> Iterator[Launch]:

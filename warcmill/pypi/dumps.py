@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from warcmill import chain, layout
-from warcmill.errors import BadInput
+from warcmill.launches import discovery
 from warcmill.markers.claim import Evidence
 from warcmill.markers.facts import Started
 from warcmill.markers.facts.pypi import Dumped
@@ -15,12 +14,11 @@ from warcmill.model import Launch, Window
 from warcmill.pypi.feed import EarlierDump, projects_of
 
 DUMP = "pypi.DumpDistributionData"
-_MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")
 
 
 def newest(state: MarkerStore, job: str) -> EarlierDump | None:
     """The newest whole dump of a job; None for a job without any. A later launch's window begins where it ends."""
-    marker = _newest_whole(state, _launches(state, job))
+    marker = _newest_whole(state, discovery.of_job(state, job))
     if marker is None:
         return None
     dumped = Dumped.from_claim(marker.claim)
@@ -30,7 +28,7 @@ def newest(state: MarkerStore, job: str) -> EarlierDump | None:
 
 def whole_before(state: MarkerStore, launch: Launch) -> Evidence | None:
     """The marker of the newest whole dump of a launch before this one; None without any."""
-    return _newest_whole(state, (one for one in _launches(state, launch.job) if one.id < launch.id))
+    return _newest_whole(state, (one for one in discovery.of_job(state, launch.job) if one.id < launch.id))
 
 
 def next_generation(window: Window, before: Evidence | None) -> int:
@@ -55,16 +53,3 @@ def _asked(state: MarkerStore, launch: Launch) -> frozenset[str] | None:
     """The projects that a launch was for; None: all."""
     started = state.require(layout.key("pulse.Started", launch))
     return projects_of(state, layout.feed_key(launch.job, Started.from_claim(started.claim).due))
-
-
-def _launches(state: MarkerStore, job: str) -> list[Launch]:
-    """The launches of a job that have markers, the newest first."""
-    months = [entry.name for entry in state.store.list("") if _MONTH.fullmatch(entry.name)]
-    names = {name for month in months for name in state.store.names(f"{month}/{job}")}
-    found = []
-    for name in sorted(names, reverse=True):
-        try:
-            found.append(Launch.parse(job, name))
-        except BadInput:
-            continue  # a marker of a due crawl, or the folder of its attempts
-    return found
