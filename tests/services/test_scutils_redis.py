@@ -322,7 +322,7 @@ def test_the_last_seconds_are_counted_also_before_the_thread_comes_round(conn: A
 @pytest.mark.parametrize("conn", [True], indirect=True)
 def test_a_counter_outlives_a_redis_that_is_killed(redis: RedisServer, conn: Any, started: Any) -> None:
     counter = started(RollingTimeWindow(key="k", cycle_time=0.02, window=0.5))
-    counter.setup(Redis(port=redis.port, decode_responses=True))
+    counter.setup(port=redis.port, host="127.0.0.1")
     counter.increment()
     redis.kill()
     redis.start()

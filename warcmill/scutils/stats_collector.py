@@ -45,6 +45,7 @@ class ThreadedCounter(ABC):
         now = int(self._time())
         self.start_time = start_time if start_time is not None else now - now % window if window else now
         self.redis_conn: Any = None
+        self._connected = False  # by itself
         self._ended = Event()
         self._thread: Thread | None = None
 
@@ -52,6 +53,7 @@ class ThreadedCounter(ABC):
         self, redis_conn: Any = None, host: str = "localhost", port: int = 6379, password: str | None = None
     ) -> None:
         """Connect, and start the thread. redis.RedisError when Redis does not answer."""
+        self._connected = redis_conn is None
         self.redis_conn = redis_conn or redis.Redis(
             host=host,
             port=int(port),
@@ -91,10 +93,12 @@ class ThreadedCounter(ABC):
         self._ended.set()
 
     def stop(self) -> None:
-        """End the thread, and wait for it."""
+        """End the thread, wait for it, and close a connection of its own. The count may still be asked for."""
         self._ended.set()
         if self._thread is not None:
             self._thread.join()
+        if self._connected:
+            self.redis_conn.close()
 
     def purge_old(self) -> None:
         """Remove the keys of all windows before the current one but the newest `keep_max`."""

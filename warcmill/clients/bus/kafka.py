@@ -41,18 +41,21 @@ class KafkaBus:
         self._hosts, self._seconds = hosts, seconds
         self._partitions: dict[str, int] = {}  # of the topics that are known
         self._lock = threading.Lock()
-        milliseconds = int(seconds * 1000)
+        self._producer = self._new_producer()
+        self._admin = AdminClient(self._shared)
+
+    def _new_producer(self) -> Producer:
+        milliseconds = int(self._seconds * 1000)
         own = {
             "acks": "all",
-            "max.in.flight.requests.per.connection": 1,  # keeps the order when one is sent again
+            "enable.idempotence": True,  # keeps the order when one is sent again
             "linger.ms": 5,
             "compression.type": "lz4",
             "message.max.bytes": _ROOM,
             "delivery.timeout.ms": milliseconds,
             "request.timeout.ms": milliseconds,
         }
-        self._producer = Producer({**self._shared, **own})
-        self._admin = AdminClient(self._shared)
+        return Producer({**self._shared, **own})
 
     @property
     def _shared(self) -> dict[str, Any]:
@@ -68,16 +71,15 @@ class KafkaBus:
         def answered(error: KafkaError | None, _: object) -> None:
             answers.append(error)
 
+        producer = self._producer
         for value in values:
-            self._produce(topic, partition, value, answered)
-        self._producer.flush(self._seconds + _LOOK)
+            self._produce(producer, topic, partition, value, answered)
+        producer.flush(self._seconds + _LOOK)
         wrong = next((error for error in answers if error is not None), None)
         if wrong is not None and wrong.code() == KafkaError.MSG_SIZE_TOO_LARGE:
             raise _too_long(topic, max(values, key=len))
         if wrong is not None or len(answers) < len(values):
-            with self._lock:
-                self._partitions.pop(topic, None)  # it may have been made anew, with fewer
-            raise self._unavailable(wrong.str() if wrong else "it did not acknowledge in time")
+            raise self._failed(producer, topic, wrong.str() if wrong else "it did not acknowledge in time")
 
     def reader(self, topic: str, group: str | None, *, from_end: bool = False) -> KafkaReader:
         check_name("topic", topic)
@@ -92,16 +94,27 @@ class KafkaBus:
     def close(self) -> None:
         self._producer.flush(self._seconds)
 
-    def _produce(self, topic: str, partition: int, value: bytes, answered: Callable[..., None]) -> None:
+    def _failed(self, producer: Producer, topic: str, why: str) -> Unavailable:
+        """Begin anew, as some faults end a producer, and a topic may have been made again with fewer partitions."""
+        with self._lock:
+            self._partitions.pop(topic, None)
+            if self._producer is producer:
+                self._producer = self._new_producer()
+        producer.purge()  # nothing of it is sent later, behind what is appended again
+        return self._unavailable(why)
+
+    def _produce(
+        self, producer: Producer, topic: str, partition: int, value: bytes, answered: Callable[..., None]
+    ) -> None:
         while True:
             try:
-                self._producer.produce(topic, value, partition=partition, on_delivery=answered)
+                producer.produce(topic, value, partition=partition, on_delivery=answered)
             except BufferError:  # the client's queue is full
-                self._producer.poll(_LOOK)
+                producer.poll(_LOOK)
             except KafkaException as error:
                 if _fault(error).code() == KafkaError.MSG_SIZE_TOO_LARGE:
                     raise _too_long(topic, value) from None
-                raise self._unavailable(_fault(error).str()) from error
+                raise self._failed(producer, topic, _fault(error).str()) from error
             else:
                 return
 
