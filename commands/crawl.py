@@ -28,11 +28,13 @@ examples:
   warcmill crawl https://example.org/app/ --render pages
   warcmill crawl http://intranet.example/ --allow-private 10.20.0.0/16 --no-delay
   warcmill crawl https://www.example.org/ --config crawl.toml --no-line
+  warcmill crawl https://www.example.org/ --frontier redis://127.0.0.1:6379/0 --job shared
 
 The archive is that of LUIGI_CONFIG_PATH, or of luigi.cfg in this folder, or the folder
 archive here, which is made when there is none. A job that has no engine yet is added to
-luigi.cfg, in [engine.crawl]. The crawl runs in a process of its own, as 'warcmill pulse
-start' begins it; this command shows its progress, then runs 'warcmill scan' for its day.
+luigi.cfg, in [engine.crawl]; with --frontier in [engine.shared], which names the Redis.
+The crawl runs in a process of its own, as 'warcmill pulse start' begins it; this command
+shows its progress, then runs 'warcmill scan' for its day.
 
 --scope names what belongs to the crawl: root (all below the URL's folder, the default),
 subdomains (the whole domain), plus1 (the page, and what it links to), page (the page
@@ -77,6 +79,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--allow-private", type=networks, default=[], metavar="NETWORK",
         help="inside addresses that may be crawled, such as 10.20.0.0/16",
     )  # fmt: skip
+    parser.add_argument(
+        "--frontier", metavar="URL", help="the Redis that keeps what is still to be fetched: redis://HOST:6379/0"
+    )
     parser.add_argument("--no-delay", action="store_true", help="do not wait between fetches from those")
     parser.add_argument(
         "--resolve", action="append", type=resolved, default=[], metavar="HOST=ADDRESS",

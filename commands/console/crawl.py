@@ -31,6 +31,7 @@ from warcmill.base import clock, disk
 from warcmill.base.escapes import printable
 from warcmill.base.progress import EVERY
 from warcmill.crawl.engine import WarcmillEngine
+from warcmill.crawl.frontier.link import examined, read_place
 from warcmill.crawl.job import file
 from warcmill.crawl.job.text import HEAD, files
 from warcmill.crawl.job.values import CONFIGURATION
@@ -67,9 +68,11 @@ def plan(args: argparse.Namespace, scope: TargetScope, *, is_new: bool) -> Crawl
     name = args.job or job_of(args.urls[0])
     written = files(_settings(args), args.urls, scope)
     file.parse(written, name)
+    if args.frontier:
+        examined(read_place("--frontier", args.frontier))
     if is_new:
         return CrawlPlan(name, written)
-    with closing(engine_for(name)) as engine:
+    with closing(engine_for(name, args.frontier or "")) as engine:
         _refuse_another_s(engine.places.job(name) / CONFIGURATION, name)
         return CrawlPlan(name, written, engine.allow_private)
 
@@ -89,7 +92,7 @@ def refused(plan: CrawlPlan) -> int:
 def run(args: argparse.Namespace, config: Path, plan: CrawlPlan, pulse: Pulse) -> int:
     """Crawl, then run the line; return the exit code. `pulse` starts and stops the crawl."""
     name, written = plan.name, plan.files
-    list_job(config, name)
+    list_job(config, name, args.frontier or "")
     os.environ[logs.LOG] = log_file(open_line().state.store)
     if not args.verbose:
         os.environ[logs.ATTENDED] = "1"

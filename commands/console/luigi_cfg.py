@@ -13,15 +13,16 @@ from urllib.parse import urlsplit
 
 from luigi.configuration import get_config
 
-from tasks.config import engines
+from tasks.config import engines, roots
 from tasks.step import open_line
 from warcmill.base.schedule import Frequency
 from warcmill.crawl import durable
 from warcmill.crawl.engine import WarcmillEngine
+from warcmill.crawl.frontier.link import read_place
 from warcmill.errors import BadConfig
 from warcmill.markers import locks
 
-SECTION = "engine.crawl"
+SECTION, SHARED = "engine.crawl", "engine.shared"
 _LONGEST = 63
 
 
@@ -32,35 +33,45 @@ def job_of(url: str) -> str:
     return name or "crawl"
 
 
-def engine_for(name: str) -> WarcmillEngine:
-    """The engine that crawls a job, or will when it is listed; BadConfig for another's. Nothing is written yet."""
+def engine_for(name: str, frontier: str = "") -> WarcmillEngine:
+    """The engine that crawls a job, or will when it is listed; BadConfig for another's. Nothing is written yet.
+
+    `frontier` is the Redis that it is to have; a job without an engine yet will be of one that has it.
+    """
     section = engines.section_of(name)
+    wanted = read_place("--frontier", frontier) if frontier else None
+    there = section or (SHARED if frontier and SHARED in roots.engines() else "")
+    if wanted and there and (found := engines.frontier_of(there)) != wanted:
+        has = found.shown if found else "none"
+        raise BadConfig("--frontier", f"job {name} is of [{there}], whose frontier is {has}; choose another --job")
     if section and engines.kind_of(section) != engines.WARCMILL:
         raise BadConfig(f"[{section}] kind", f"job {name} is another engine's; choose a name by --job")
     return engines.own_engine(section or SECTION)
 
 
-def list_job(config: Path, name: str) -> None:
-    """Add a job that no engine crawls to [engine.crawl] of luigi.cfg, and read that again."""
+def list_job(config: Path, name: str, frontier: str = "") -> None:
+    """Add a job that no engine crawls to [engine.crawl] of luigi.cfg, or to that of a frontier; and read it again."""
     if engines.section_of(name):
         return
     with locks.alone(open_line().state, config.name):
         get_config().reload()  # another command may just have added this job, or another
         if not engines.section_of(name):
-            durable.replace(config.resolve(), with_job(config.read_text("utf-8"), name).encode())
+            durable.replace(config.resolve(), with_job(config.read_text("utf-8"), name, frontier).encode())
             get_config().reload()
 
 
-def with_job(text: str, name: str) -> str:
-    """A luigi.cfg with a job more in [engine.crawl], which is added when it is not there."""
-    head = re.search(rf"^\[{re.escape(SECTION)}\][ \t]*$", text, re.MULTILINE)
+def with_job(text: str, name: str, frontier: str = "") -> str:
+    """A luigi.cfg with a job more in [engine.crawl], or in that of a frontier; it is added when it is not there."""
+    section = SHARED if frontier else SECTION
+    head = re.search(rf"^\[{re.escape(section)}\][ \t]*$", text, re.MULTILINE)
     if not head:
-        return f"{text.rstrip()}\n\n[{SECTION}]\nkind={engines.WARCMILL}\njobs={name}\n"
+        more = f"frontier={frontier}\n" if frontier else ""
+        return f"{text.rstrip()}\n\n[{section}]\nkind={engines.WARCMILL}\n{more}jobs={name}\n"
     end = re.compile(r"^\[", re.MULTILINE).search(text, head.end())
     part = text[head.end() : end.start() if end else len(text)]
     jobs = re.search(r"^jobs[ \t]*=[ \t]*(.*)$", part, re.MULTILINE)
     if not jobs:
-        raise BadConfig(f"[{SECTION}] jobs", "is not set; add the jobs that it crawls, separated by commas")
+        raise BadConfig(f"[{section}] jobs", "is not set; add the jobs that it crawls, separated by commas")
     at = head.end() + jobs.end()
     return f"{text[:at].rstrip()},{name}{text[at:]}"
 

@@ -19,6 +19,7 @@ from warcmill.clients.heritrix.engine import HeritrixEngine
 from warcmill.clients.heritrix.rest import Heritrix
 from warcmill.crawl.engine import WarcmillEngine
 from warcmill.crawl.fetch.addresses import Judge
+from warcmill.crawl.frontier.link import RedisPlace, read_place
 from warcmill.crawl.launch import folders
 from warcmill.crawl.launch.folders import Places
 from warcmill.errors import BadConfig, BadInput
@@ -148,8 +149,9 @@ def engine_at(section: str) -> Engine:
         why = "is not set: the crawls of this engine are only processed here. To control it, set its"
         raise BadConfig(f"[{section}] url", f"{why} kind, url, user, password and certificate")
     needed(section, "kind")
-    if value(section, "allow_private"):
-        raise BadConfig(f"[{section}] allow_private", f"is for kind={WARCMILL} alone; Heritrix has its own settings")
+    for key in ("allow_private", "frontier", "frontier_password_file"):
+        if value(section, key):
+            raise BadConfig(f"[{section}] {key}", f"is for kind={WARCMILL} alone; Heritrix has its own settings")
     pin = needed(section, "certificate")
     certificate = pin if _FINGERPRINT.fullmatch(pin) else Path(pin)
     return HeritrixEngine(Heritrix.at(needed(section, "url"), needed(section, "user"), _password(section), certificate))
@@ -168,7 +170,15 @@ def own_engine(section: str) -> WarcmillEngine:
         Judge(networks)
     except BadConfig as error:
         raise BadConfig(f"[{section}] allow_private", error.why) from error
-    return WarcmillEngine(Places(output, jobs, site.layout), networks)
+    return WarcmillEngine(Places(output, jobs, site.layout, frontier_of(section)), networks)
+
+
+def frontier_of(section: str) -> RedisPlace | None:
+    """The Redis that has the frontiers of an engine's jobs; None if each job has its own database. Or BadConfig."""
+    url, file = value(section, "frontier"), value(section, "frontier_password_file")
+    if not url and file:
+        raise BadConfig(f"[{section}] frontier_password_file", "is set, and frontier is not")
+    return read_place(f"[{section}] frontier", url, file) if url else None
 
 
 def _password(section: str) -> str:

@@ -13,7 +13,7 @@ IMPORTED, IMPORTED_KEYS = "engine.imported", ("output",)
 WRITER_KEYS = ("root", "jobs", "layout")
 ENGINE_KEYS = (
     *("kind", "url", "user", "password", "password_file", "certificate", "jobs"),
-    *("output", "job_files", "output_layout", "engine_output", "allow_private"),
+    *("output", "job_files", "output_layout", "engine_output", "allow_private", "frontier", "frontier_password_file"),
 )
 _PREFIX = "prefix"
 

@@ -10,12 +10,16 @@ from pathlib import Path
 
 import pytest
 from frontier_conformance import *  # noqa: F403
+from redis import Redis
 
+from servers import pins
+from servers import redis as redis_server
 from servers.redis import RedisServer
 from warcmill.crawl.frontier import dump
-from warcmill.crawl.frontier.link import RedisLink, RedisPlace
+from warcmill.crawl.frontier.link import RedisLink, RedisPlace, read_place
 from warcmill.crawl.frontier.redis import RedisFrontier
 from warcmill.crawl.uri import make
+from warcmill.errors import BadConfig, Conflict, Foreign
 
 JOBS = count()
 
@@ -96,3 +100,54 @@ def test_a_finish_needs_the_token_of_its_lease(there: There) -> None:
     (one,) = lease(frontier)  # noqa: F405
     assert run(frontier.finish([Finish(fetched(one)._replace(token=one.token + 1))])) == [False]  # noqa: F405
     assert run(frontier.finish([Finish(one)])) == [True]  # noqa: F405
+
+
+REFUSED = {
+    "appendonly yes": ("--appendonly", "no"),
+    "maxmemory-policy noeviction": ("--maxmemory-policy", "allkeys-lru"),
+    "is a Redis Cluster": ("--cluster-enabled", "yes"),
+    "is a replica": ("--replicaof", "127.0.0.1 1"),
+}
+
+
+@pytest.mark.parametrize("why", REFUSED)
+def test_a_redis_that_would_lose_what_it_was_told_is_refused_by_name(work: Path, why: str) -> None:
+    ports = pins.free(pins.REDIS)
+    if "Cluster" in why:
+        ports = {"redis": ports["redis"] % 50_000 + 1024}  # its bus has the port 10,000 above
+    server = redis_server.at(work / f"refused {why}", ports)
+    server.start(*REFUSED[why])
+    try:
+        with pytest.raises(BadConfig, match=why):
+            RedisFrontier(RedisLink(RedisPlace(server.url), "job"))
+    finally:
+        server.stop()
+
+
+def test_a_key_of_another_type_and_another_version_are_named(there: There, redis: RedisServer) -> None:
+    client = Redis(port=redis.port)
+    client.set(f"warcmill:{there.job}:about", "x")
+    with pytest.raises(Conflict, match="remove it, or set another prefix"):
+        there.open()
+    client.delete(f"warcmill:{there.job}:about")
+    client.hset(f"warcmill:{there.job}:about", "version", "2")
+    with pytest.raises(Foreign, match="of version 2, not 1"):
+        there.open()
+
+
+def test_a_place_is_read_and_what_is_wrong_with_it_is_named() -> None:
+    place = read_place("frontier", "rediss://u@h.example:6380/2?prefix=lib", "/secret")
+    assert place == RedisPlace("rediss://u@h.example:6380/2", "/secret", "lib")
+    assert place.keys("daily") == "lib:daily:"
+    assert read_place("frontier", place.words[1], "/secret") == place
+    for url in ("http://h/", "redis://", "redis://h/x", "redis://:secret@h/0", "redis://h/0?a=b", "redis://h:x/0"):
+        with pytest.raises(BadConfig) as error:
+            read_place("frontier", url)
+        assert "secret" not in str(error.value)
+
+
+def test_a_script_cache_that_is_lost_is_filled_again(there: There, redis: RedisServer) -> None:
+    frontier = there.open()
+    offer(frontier, "a/1")  # noqa: F405
+    Redis(port=redis.port).script_flush()
+    assert names(lease(frontier)) == ["a/1"]  # noqa: F405

@@ -21,6 +21,7 @@ from warcmill.base.escapes import printable
 from warcmill.clients.engine import CrawlProgress, JobStatus
 from warcmill.crawl import durable
 from warcmill.crawl.control import control
+from warcmill.crawl.frontier.link import examined
 from warcmill.crawl.job import file
 from warcmill.crawl.job.values import CONFIGURATION
 from warcmill.crawl.launch import checkpoint as continues
@@ -55,10 +56,11 @@ class WarcmillEngine:
         """Nothing is kept open."""
 
     def about(self) -> str:
-        """Its version, and its number of jobs."""
+        """Its version, its number of jobs, and the Redis of their frontiers. BadConfig for one that does not fit."""
         self.places.require()
         jobs = [path for path in self.places.jobs.iterdir() if (path / CONFIGURATION).exists()]
-        return f"Warcmill's crawler {__version__}, {len(jobs)} jobs"
+        where = f", frontiers in {examined(self.places.frontier)}" if self.places.frontier else ""
+        return f"Warcmill's crawler {__version__}, {len(jobs)} jobs{where}"
 
     def look(self, job: str) -> JobStatus:
         """The job's current status."""
@@ -177,8 +179,10 @@ class WarcmillEngine:
     def _words(self, job: str, checkpoint: str, follows: str) -> list[str]:
         places = self.places
         roots = [str(places.output), str(places.jobs), str(places.layout)]
+        frontier = places.frontier.words if places.frontier else ()
         return [
-            sys.executable, "-m", "warcmill.crawl.process", *roots, job, checkpoint, follows, *self.allow_private
+            sys.executable, "-m", "warcmill.crawl.process", *frontier, *roots, job, checkpoint, follows,
+            *self.allow_private,
         ]  # fmt: skip
 
     def _until_it_crawls(self, job: str, before: str, pid: int, output: Path) -> str:

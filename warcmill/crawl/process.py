@@ -1,9 +1,9 @@
 """The process that crawls one launch of a job. `engine` starts it, detached; it holds the job's lock while it lives.
 
-    python -m warcmill.crawl.process OUTPUT JOBS LAYOUT JOB CHECKPOINT FOLLOWS [NETWORK...]
+    python -m warcmill.crawl.process [--frontier URL FILE] OUTPUT JOBS LAYOUT JOB CHECKPOINT FOLLOWS [NETWORK...]
 
 CHECKPOINT and FOLLOWS, a launch id, are '' for a launch that begins afresh; the networks are inside addresses that
-it may connect to.
+it may connect to. The frontier is in the Redis at URL, whose password is in FILE, or in the job's database.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import Path
 from warcmill.base import clock
 from warcmill.base.escapes import printable
 from warcmill.crawl import durable
+from warcmill.crawl.frontier.link import FRONTIER, read_place
 from warcmill.crawl.job import file
 from warcmill.crawl.job.job import End
 from warcmill.crawl.launch import checkpoint as restore
@@ -85,9 +86,11 @@ def _drop(ballast: Path) -> None:
 def main(argv: Sequence[str]) -> int:
     """Crawl the launch that the words name; return the exit code."""
     _collect_garbage_less_often()
+    frontier, argv = (argv[1:3], argv[3:]) if argv[0] == FRONTIER else ((), argv)
     output, jobs, layout, name, checkpoint, follows, *networks = argv
-    places = Places(Path(output), Path(jobs), OutputLayout(layout))
     try:
+        place = read_place(FRONTIER, *frontier) if frontier else None
+        places = Places(Path(output), Path(jobs), OutputLayout(layout), place)
         asyncio.run(crawl(places, name, checkpoint, networks, follows))
     except (WarcmillError, OSError) as error:
         sys.stderr.write(f"{printable(str(error))}\n")

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from warcmill.crawl.books.files import BookFiles, Folders, recover
+from warcmill.crawl.books.replay import unheard
 from warcmill.crawl.fetch.cookies import Cookie, Jar
 from warcmill.crawl.frontier import (
     Begins,
@@ -30,6 +31,7 @@ from warcmill.crawl.frontier import (
     new,
     scheduled,
 )
+from warcmill.crawl.frontier.outbox import added_up
 from warcmill.crawl.frontier.register import Register
 from warcmill.crawl.render import RenderedPage
 from warcmill.crawl.uri import Status, Uri, digest
@@ -191,8 +193,11 @@ class Books:
         done = [
             (entry, fate) for entry, fate in zip(entries, fates, strict=True) if isinstance(fate, Kept) and fate.held
         ]
-        lines = _end_visits(changes, done)
-        changes.spend([(entry.uri, entry.line) for entry, _ in done if entry.line and entry.line.is_document])
+        is_shared = self.frontier.is_shared
+        lines = _end_visits(changes, done, is_shared)
+        documents = [(entry.uri, entry.line) for entry, _ in done if entry.line and entry.line.is_document]
+        changes.spend(documents)
+        lines += [journal.spent(added_up(documents))] if is_shared and documents else []
         found = [uri for entry, _ in done for uri in entry.found]
         offered = changes.offer(found)
         lines += map(journal.taken, new(found, offered))
@@ -256,6 +261,7 @@ async def open_books(
         return BookFiles(folders, register, warcs(_next_serial(file.name for file in register.files())))
 
     mended = await frontier.run(cut)
+    await frontier.resend(unheard(folders))
     begun, set_back = await frontier.change(begin)
     files = await frontier.run(opened)
     await frontier.change(lambda _: files.note(_BEGUN[begun]))  # so that no journal is empty
@@ -279,7 +285,7 @@ def _ends(entry: BookEntry) -> bool:
     return entry.uri.status not in (Status.SCHEDULED, Status.SUSPENDED)
 
 
-def _end_visits(changes: Change, done: Sequence[tuple[BookEntry, Kept]]) -> list[str]:
+def _end_visits(changes: Change, done: Sequence[tuple[BookEntry, Kept]], is_shared: bool) -> list[str]:
     """End the leases, note visits without one, and return the lines that the journal has for all."""
     entries, places = [entry for entry, _ in done], {id(entry): _place(entry, fate) for entry, fate in done}
     leased = [(entry, entry.lease) for entry in entries if entry.lease]
@@ -301,8 +307,11 @@ def _end_visits(changes: Change, done: Sequence[tuple[BookEntry, Kept]]) -> list
         if entry.site:
             changes.keep_site(entry.site)
     return [
-        *(journal.finished(visit, places[id(entry)]) for visit, (entry, _) in zip(visits, ends, strict=True)),
-        *map(journal.deferred, waits),
+        *(
+            journal.finished(visit, places[id(entry)], visit.opens if is_shared else 0.0)
+            for visit, (entry, _) in zip(visits, ends, strict=True)
+        ),
+        *(journal.deferred(wait, wait.opens if is_shared else 0.0) for wait in waits),
         *(journal.visited(entry.uri, entry.history, place=places[id(entry)]) for entry in others),
         *(journal.cookies(entry.uri.crawl, entry.cookies) for entry in entries if entry.cookies),
         *(journal.site(entry.site) for entry in entries if entry.site),

@@ -64,7 +64,8 @@ class BookFiles:
         warcs = {place.name: place.offset + place.length for place in places}
         if self._warcs.name:
             warcs[self._warcs.name] = self._warcs.length  # with its warcinfo alone, too
-        self._journal.append(journal.group(lines, {CRAWL_LOG: self._log.length, **warcs}))
+        lengths = {CRAWL_LOG: self._log.length, **warcs}
+        self._journal.append(journal.group(lines, lengths, self._register.next_group()))
         self._journal.sync()
         self._register.put("warcs", warcs)
         self._note_logs()

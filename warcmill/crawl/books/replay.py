@@ -7,7 +7,7 @@ from crawl.log again. Rates and blocks are not replayed: their users set them an
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -15,8 +15,9 @@ from typing import Any
 
 from warcmill.crawl.books.files import CRAWL_LOG, Folders, present
 from warcmill.crawl.fetch.cookies import Cookie
-from warcmill.crawl.frontier import Begins, Change, Defer, Frontier, SiteRow, journal
+from warcmill.crawl.frontier import Begins, Change, Defer, Frontier, SiteRow, Unheard, journal
 from warcmill.crawl.frontier.journal import JournalGroup, JournalLine
+from warcmill.crawl.frontier.outbox import Recorded
 from warcmill.crawl.frontier.register import Register
 from warcmill.crawl.uri import Uri, digest, queue_of
 from warcmill.formats.logs import crawllog
@@ -51,6 +52,57 @@ async def replay(frontier: Frontier, register: Register, launch: str, folders: F
 
     await frontier.change(begin)
     return sum([await _replay(frontier, register, path, folders) for path in paths])
+
+
+def unheard(folders: Folders) -> Callable[[int], Iterator[Unheard]]:
+    """Return a function: from the number of a group to those after it in a launch's journals, for a shared frontier."""
+
+    def after(number: int) -> Iterator[Unheard]:
+        for path in journals(folders.logs):
+            with path.open("rb") as stream:
+                for group in journal.groups(stream):
+                    entries = group.entries
+                    if (found := entries[-1].more.get("group", 0)) > number:
+                        yield Unheard(found, entries[0].word == journal.ROUND, partial(_tell, entries=entries))
+
+    return after
+
+
+def _tell(changes: Recorded, entries: Sequence[JournalLine]) -> None:
+    for entry in entries:
+        opens = entry.more.get("opens", 0.0)
+        if entry.word in _STATUS:
+            changes.visit(_visited(entry), _history(entry), entry.more.get("again", 0.0), opens)
+        elif entry.word == journal.TAKEN:
+            changes.offer([_uri(entry)])
+        elif entry.word == journal.DEFERRED:
+            changes.defer([_deferred(entry)._replace(opens=opens)])
+        elif entry.word == journal.SPENT:
+            changes.totals += [tuple(one) for one in entry.more["sums"]]
+        else:
+            _apply_one(changes, entry)
+
+
+def restore_register(register: Register, launch: str, folders: Folders) -> int:
+    """Restore what a register knew of a launch from its journals, where the frontier is elsewhere; return of how many
+    groups."""
+    number = 0
+    register.begin(launch)
+    register.open()
+    for path in journals(folders.logs):
+        suffix = path.name.removeprefix(journal.NAME)
+        with path.open("rb") as stream:
+            for group in journal.groups(stream):
+                logs, warcs = _lengths(group, suffix)
+                if not _are_there(folders.logs, logs) or not _are_there(folders.warcs, warcs):
+                    break
+                more = group.entries[-1].more
+                register.put("logs", {**logs, path.name: group.end})
+                register.put("warcs", warcs)
+                register.keep_places(_places(group.entries))
+                register.restore_group(more.get("writer", ""), more.get("group", 0))
+                number += 1
+    return number
 
 
 def _begins(path: Path) -> Begins:
@@ -129,10 +181,9 @@ def _apply(changes: Change, entries: Iterable[JournalLine]) -> None:
 def _apply_one(changes: Change, entry: JournalLine) -> None:
     more, crawl = entry.more, entry.more.get("crawl", "")
     if entry.word in _STATUS:
-        changes.visit(_visited(entry), base64.b64decode(more.get("history", "")), more.get("again", 0.0))
+        changes.visit(_visited(entry), _history(entry), more.get("again", 0.0))
     elif entry.word == journal.DEFERRED:
-        key = more.get("key", more.get("uri", entry.columns[0]))
-        changes.defer([Defer(crawl, key, more.get("until", 0.0), tries=more.get("tries"))])
+        changes.defer([_deferred(entry)])
     elif entry.word == journal.COOKIES:
         changes.keep_cookies(crawl, [Cookie(**fields) for fields in more["cookies"]])
     elif entry.word == journal.SITE:
@@ -165,6 +216,16 @@ def _uri(entry: JournalLine) -> Uri:
 def _site(more: dict[str, Any]) -> SiteRow:
     text = base64.b64decode(more.get("text", ""))
     return SiteRow(more["origin"], more.get("status", 0), more.get("until", 0.0), more.get("failures", 0), text)
+
+
+def _history(entry: JournalLine) -> bytes:
+    return base64.b64decode(entry.more.get("history", ""))
+
+
+def _deferred(entry: JournalLine) -> Defer:
+    more = entry.more
+    key = more.get("key", more.get("uri", entry.columns[0]))
+    return Defer(more.get("crawl", ""), key, more.get("until", 0.0), tries=more.get("tries"))
 
 
 def _visited(entry: JournalLine) -> Uri:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from warcmill.crawl.fetch.cookies import Cookie, Jar
 from warcmill.crawl.policies.quotas import By, Spent
@@ -221,15 +221,26 @@ class Change(Protocol):
         ...
 
 
+class Unheard(NamedTuple):
+    """A group of a journal that a shared frontier may not have heard; `begins`: it is the first of a fresh start."""
+
+    number: int
+    begins: bool
+    tell: Callable[[Any], None]
+
+
 class Frontier(Protocol):
     """A frontier. Times are seconds since 1970, by its own clock. Every method may raise Unavailable.
 
     `transitions` moves its URIs between statuses. `note` is called with the lines that a journal has for a change
-    which was not made by `change`, within that change.
+    which was not made by `change`, within that change. `warn` is called with what a person should know. One that
+    `is_shared` is on another machine, and hears what the journal has.
     """
 
     transitions: Transitions
     note: Callable[[list[str]], None]
+    warn: Callable[[str], None]
+    is_shared: bool
 
     @property
     def stopped(self) -> WarcmillError | None:
@@ -280,6 +291,11 @@ class Frontier(Protocol):
         returned. A kill between the two leaves files that know more, so the journal's last group is made once more:
         each of its calls may be repeated.
         """
+        ...
+
+    async def resend(self, unheard: Callable[[int], Iterable[Unheard]]) -> None:
+        """Hear the groups of a journal after a number, as far as they were not heard; leases of before a kill end.
+        One that is not shared was there when they were written."""
         ...
 
     async def run(self, act: Callable[[], T]) -> T:

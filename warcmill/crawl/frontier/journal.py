@@ -7,6 +7,7 @@
     Fx CRAWL                  a crawl is forgotten
     Fk {...}                  cookies that changed
     Ft {...}                  the robots.txt of a site
+    Fq {...}                  what was fetched, for quotas: only where a frontier elsewhere hears the journal
     Fg {...}                  the end of a group: how long each file is with it
 
 The first words are Heritrix's, so its tools read it. The JSON at the end of a line holds what is not ordinary; with it
@@ -18,7 +19,7 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from json.encoder import encode_basestring_ascii
 from typing import Any, BinaryIO, NamedTuple
@@ -31,7 +32,7 @@ from warcmill.crawl.uri import Status, Uri, queue_of
 from warcmill.formats.warc.writer import RecordPlace
 
 NAME = "frontier.recover.gz"
-TAKEN, DEFERRED, PURGED, COOKIES, SITE, GROUP = "F+", "Fr", "Fx", "Fk", "Ft", "Fg"
+TAKEN, DEFERRED, PURGED, COOKIES, SITE, SPENT, GROUP = "F+", "Fr", "Fx", "Fk", "Ft", "Fq", "Fg"
 ROUND, CARRIED = "Fn", "Fl"
 VISITED = {Status.PARSED: "Fs", Status.FAILED: "Ff", Status.REMOVED: "Fd"}
 _json = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
@@ -64,23 +65,27 @@ def taken(uri: Uri) -> str:
     return _line(TAKEN, [uri.uri, uri.hops, uri.via], more | texts | {"queue": queue, "until": uri.not_before})
 
 
-def visited(uri: Uri, history: bytes, again: float = 0.0, place: RecordPlace | None = None) -> str:
-    """The line of a visit; `place` has the record that a browser is answered from."""
+def visited(
+    uri: Uri, history: bytes, again: float = 0.0, place: RecordPlace | None = None, opens: float = 0.0
+) -> str:  # fmt: skip
+    """The line of a visit; `place` has the record that a browser is answered from. `opens` is for a frontier elsewhere,
+    which hears the line."""
     visit = {"http": uri.http_status, "finished": uri.ended, "again": again, "place": asdict(place) if place else None}
     packed = base64.b64encode(history).decode()
-    return _line(VISITED[uri.status], [uri.uri], _name(uri) | visit | {"history": packed})
+    return _line(VISITED[uri.status], [uri.uri], _name(uri) | visit | {"history": packed, "opens": opens})
 
 
-def finished(visit: Finish, place: RecordPlace | None = None) -> str:
+def finished(visit: Finish, place: RecordPlace | None = None, opens: float = 0.0) -> str:
     """The line of a visit that ended a lease."""
-    return visited(visit.lease.uri, visit.history, visit.again, place)
+    return visited(visit.lease.uri, visit.history, visit.again, place, opens)
 
 
-def deferred(wait: Defer) -> str:
+def deferred(wait: Defer, opens: float = 0.0) -> str:
     """The line of a URI that waits."""
     uri = wait.lease.uri.uri if wait.lease else wait.key
     tries = wait.lease.uri.tries if wait.lease else 0
-    return _line(DEFERRED, [uri], _named(wait.crawl, wait.key, uri) | {"until": wait.until, "tries": tries})
+    more = {"until": wait.until, "tries": tries, "opens": opens}
+    return _line(DEFERRED, [uri], _named(wait.crawl, wait.key, uri) | more)
 
 
 def removed(crawl: str, key: str, now: float) -> str:
@@ -113,9 +118,15 @@ def carried() -> str:
     return _line(CARRIED, [], {})
 
 
-def group(lines: Iterable[str], lengths: Mapping[str, int]) -> bytes:
-    """Return a group's lines and the lengths of the files with it, as one gzip member."""
-    end = f"{GROUP} {json.dumps({'files': lengths}, sort_keys=True)}"
+def spent(totals: Iterable[Sequence[str | int]]) -> str:
+    """The line of what was fetched, by what quotas count."""
+    return _line(SPENT, [], {"sums": [*totals]})
+
+
+def group(lines: Iterable[str], lengths: Mapping[str, int], number: Mapping[str, str | int] | None = None) -> bytes:
+    """Return a group's lines and the lengths of the files with it, as one gzip member; `number` is its number and
+    writer, where a frontier elsewhere hears it."""
+    end = f"{GROUP} {json.dumps({'files': lengths, **(number or {})}, sort_keys=True)}"
     return isal_zlib.compress("".join(f"{line}\n" for line in (*lines, end)).encode(), _LEVEL, _GZIP)
 
 

@@ -18,6 +18,7 @@ from warcmill.errors import BadConfig, Conflict, Foreign, Unavailable
 
 SCHEMES = ("redis", "rediss")
 PREFIX, VERSION, OLDEST = "warcmill", 1, (6, 2)
+FRONTIER = "--frontier"  # the option of a process that crawls
 CONNECT_SECONDS, SECONDS = 5.0, 30.0
 _PASSING = ("OOM", "READONLY", "LOADING", "MISCONF", "BUSY", "MASTERDOWN", "NOREPLICAS", "max number of clients")
 
@@ -34,6 +35,11 @@ class RedisPlace:
     def shown(self) -> str:
         """The URL as messages show it."""
         return self.url
+
+    @property
+    def words(self) -> tuple[str, str, str]:
+        """The option that names it to a process."""
+        return FRONTIER, f"{self.url}?prefix={self.prefix}", self.password_file
 
     def keys(self, job: str) -> str:
         """The beginning of the keys of a job."""
@@ -133,6 +139,16 @@ class RedisLink:
                 why = f"a key that begins with {self.prefix} is not ours ({error}); remove it, or set another prefix"
                 raise Conflict(self.place.shown, why) from error
             raise Conflict(self.place.shown, f"Redis refuses: {error}") from error
+
+
+def examined(place: RedisPlace) -> str:
+    """Return the URL of a Redis that fits; else BadConfig, or Unavailable."""
+    link = RedisLink(place, "")
+    try:
+        link.examine()
+    finally:
+        link.close()
+    return place.shown
 
 
 def _client() -> Any:

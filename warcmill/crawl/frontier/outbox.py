@@ -192,7 +192,7 @@ def end_words(end: Finish | Defer | Visited, now: float) -> Sequence[Word]:
         return ("D", end.lease.id, end.lease.token, waits, opens, uri.tries, rows.pack(uri), "", "", "")
     name = digest(end.crawl, end.key)
     tries = "" if end.tries is None else end.tries
-    return ("W", end.crawl, name, until(end.until, now), tries, "", "", "", "", "")
+    return ("W", end.crawl, name, until(end.until, now), tries, span_of(end.opens, now), "", "", "", "")
 
 
 def until(moment: float, now: float, least: int = 0) -> int:

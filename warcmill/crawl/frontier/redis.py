@@ -35,6 +35,7 @@ from warcmill.crawl.frontier import (
     Rate,
     SiteRow,
     Sums,
+    Unheard,
     UriPage,
     Waiting,
     check_visit,
@@ -57,7 +58,6 @@ T = TypeVar("T")
 OUTBOX_LIMIT = 10_000  # changes that wait for Redis
 AGAIN, MOST_AGAIN = 0.1, 2.0  # seconds until Redis is asked again
 _STATUS = {b"P": Status.PARSED, b"F": Status.FAILED, b"R": Status.REMOVED}
-Unheard = Callable[[int], Iterable[tuple[int, Callable[[Change], None]]]]
 
 
 class RedisFrontier:
@@ -90,7 +90,7 @@ class RedisFrontier:
         self._sending, self._turn = asyncio.Lock(), asyncio.Lock()
         self._away, self._is_doubtful = "", False
         self._again: asyncio.Task[None] | None = None
-        self._unheard: Unheard = _none_unheard
+        self._unheard: Callable[[int], Iterable[Unheard]] = _none_unheard
         self._jars: dict[str, Jar] = {}
         self._counts: dict[str, Mapping[Status, int]] = {}
         try:
@@ -100,6 +100,7 @@ class RedisFrontier:
             self._shut()
             raise
         self._set_back, self._number = int(set_back) / 1000, (0 if register else int(heard) // GROUP)
+        self._heard = GROUP - 1
         self._cookies = self._read_jars()
 
     # What a process knows of it
@@ -241,19 +242,43 @@ class RedisFrontier:
 
     # What Redis hears
 
-    async def resend(self, unheard: Unheard) -> None:
-        """Let Redis hear what a journal has that it has not heard, then give back what this writer had leased."""
+    async def resend(self, unheard: Callable[[int], Iterable[Unheard]]) -> None:
         self._unheard = unheard
         async with self._sending:
             await self._resend_from_journal()
         await self._call("manage", "release", self._writer)
 
     async def _resend_from_journal(self) -> None:
-        *_, heard = await self._call("look", "about", self._writer)
-        for number, apply in self._unheard(int(heard) // GROUP):
-            recorded = Recorded(lambda _: True, lambda uris: [False] * len(uris), _no_begin, 0.0, number)
-            apply(recorded)
+        _, launch, _, heard = await self._call("look", "about", self._writer)
+        last = (int(heard) + 1) // GROUP - 1  # the last that was heard whole
+        is_lost = self._register is not None and launch != self._register.launch.encode()
+        for group in self._unheard(0 if is_lost else last):
+            if is_lost or group.number > last + 1:
+                await self._begin_anew(group)
+                is_lost = False
+            last = group.number
+            recorded = Recorded(lambda _: True, lambda uris: [False] * len(uris), _no_begin, 0.0, last)
+            group.tell(recorded)
             await self._send(recorded)
+
+    async def _catch_up(self) -> None:
+        """Let a Redis that has lost some of what it knew, or all, hear it again."""
+        self.warn(f"{self._link.place.shown}: Redis knows less than it did; it hears the journal again")
+        async with self._sending:
+            await self._resend_from_journal()
+        self._is_doubtful = True
+
+    async def _begin_anew(self, group: Unheard) -> None:
+        """Begin the launch anew: Redis has lost it, and the journal has all of it. NotReady when that has not."""
+        launch = self._register.launch if self._register else ""
+        if not group.begins or not launch:
+            why = f"what begins with {self._link.prefix} is older than the journal of launch {launch}, or was lost"
+            raise NotReady(self._link.place.shown, f"{why}. Bring back a Redis that has it, or begin afresh")
+        self.warn(f"{self._link.place.shown}: Redis has lost launch {launch}; it hears all of the journal")
+        self._held.clear()  # rows have other numbers now; what is under way is fetched again
+        before = group.number * GROUP - 1
+        await self._call("manage", "begin", self._writer, before, f"{launch} lost", Begins.FRESH.value)
+        await self._call("manage", "begin", self._writer, before, launch, Begins.CONTINUES.value)
 
     async def _hand_over(self, group: Recorded) -> dict[str, list[int]]:
         answers: dict[str, list[int]] = {}
@@ -302,6 +327,8 @@ class RedisFrontier:
             self._jars.pop(crawl, None)
         if group.number and (not calls or group.purges):
             await self._call("share", self._writer, group.number * GROUP + len(calls), 1)
+        if group.number:
+            self._heard = group.number * GROUP + GROUP - 1
         return answers
 
     def _gone(self, error: Unavailable) -> None:
@@ -339,8 +366,12 @@ class RedisFrontier:
                 more = True
                 while more and len(found) < limit:
                     most = min(limit - len(found), MOST)
-                    words = (self._writer, spider, most, round(seconds * 1000))
-                    again, cookies, *answer = await self._call("lease", *words)
+                    words = (self._writer, spider, most, round(seconds * 1000), self.launch, self._heard)
+                    reply = await self._call("lease", *words)
+                    if reply == b"lost":
+                        await self._catch_up()
+                        return found
+                    again, cookies, *answer = reply
                     found += self._leases(answer, holder, self.now() + seconds)
                     more = bool(again) or len(answer) == 4 * MOST
                 if int(cookies) != self._cookies:  # another process has kept some
@@ -399,6 +430,9 @@ class RedisFrontier:
         if self._outbox and not self._away:
             await self._deliver()
         found = await self._unless_away("look", "next")
+        if found and found[2] != self.launch:
+            await self._catch_up()
+            return False
         return bool(found) and not self._outbox and int(found[0]) == 0
 
     async def count(self, crawl: str = "") -> Mapping[Status, int]:
@@ -523,6 +557,8 @@ class RedisFrontier:
         self._link.close()
         self._asks.shutdown(wait=False)
         self._files.shutdown()
+        if self._register:
+            self._register.disconnect()
 
 
 _LIVES = (Status.SCHEDULED, Status.SUSPENDED, Status.DOWNLOADING)
@@ -545,5 +581,5 @@ def _no_begin(_launch: str, _begins: Begins) -> None:
     """Begin nothing: a journal does not."""
 
 
-def _none_unheard(_after: int) -> Iterable[tuple[int, Callable[[Change], None]]]:
+def _none_unheard(_after: int) -> Iterable[Unheard]:
     return ()

@@ -71,13 +71,19 @@ class Register:
         """The number of the last group of the journal, over all launches; 0: they are not numbered."""
         return int(str(self._about("group") or 0))
 
-    def next_group(self) -> int:
-        """Number a group of the journal, where a shared frontier must hear it; else 0."""
+    def next_group(self) -> Mapping[str, str | int]:
+        """Number a group of the journal that a shared frontier is to hear: its number and its writer; else nothing."""
         if not self.is_shared:
-            return 0
+            return {}
         number = self.group + 1
         self._put("group", number)
-        return number
+        return {"group": number, "writer": self.writer}
+
+    def restore_group(self, writer: str, number: int) -> None:
+        """Note who wrote the last group of a journal, and its number."""
+        with self.whole():
+            self._put("writer", writer)
+            self._put("group", number)
 
     def examine(self) -> None:
         """Read all of the database; BadInput when it is damaged."""

@@ -24,6 +24,7 @@ from warcmill.crawl.frontier import (
     Rate,
     SiteRow,
     Sums,
+    Unheard,
     UriPage,
     Waiting,
     check_visit,
@@ -46,6 +47,8 @@ class SqliteFrontier:
     """A `Frontier` in the database at `path`; that protocol describes its methods. After an error of the disk it takes
     nothing more: open it anew."""
 
+    is_shared = False
+
     def __init__(
         self,
         path: Path,
@@ -56,6 +59,7 @@ class SqliteFrontier:
         self.transitions = transitions or Transitions(now=now)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="books")
         self.note: Callable[[list[str]], None] = _nothing
+        self.warn: Callable[[str], None] = _silent
         self.stopped: WarcmillError | None = None
         try:
             self.db = open_database(path)
@@ -139,6 +143,9 @@ class SqliteFrontier:
             return result
 
         return await self._within(whole)
+
+    async def resend(self, unheard: Callable[[int], Iterable[Unheard]]) -> None:
+        """Nothing: a change and the files that have it are one transaction."""
 
     async def run(self, act: Callable[[], T]) -> T:
         """Do something on the thread of the database, between two changes. Any error stops the frontier."""
@@ -228,3 +235,7 @@ class SqliteFrontier:
 
 def _nothing(_: list[str]) -> None:
     """Note nothing: a frontier without a journal."""
+
+
+def _silent(_: str) -> None:
+    """Warn nobody: nothing of it is away."""

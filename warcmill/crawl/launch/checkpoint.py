@@ -2,7 +2,7 @@
 
 `checkpoints/cp00001-20261121081902/` holds, in the order in which they are written:
 
-    books.sqlite                       a copy of the database, without leases
+    books.sqlite                       a copy of the database, without leases; frontier.jsonl.gz of a frontier in Redis
     statistics.json                    the figures up to here
     crawl.toml seeds.txt ...           the launch's papers
     manifest.json                      launch, stage, and each file with its length and SHA-512
@@ -40,6 +40,7 @@ from warcmill.layout import next_launch_id, split_log_name
 from warcmill.model import FINAL, Launch, Stage
 
 DATABASE, STATISTICS, MANIFEST, VALID = "books.sqlite", "statistics.json", "manifest.json", "valid"
+DUMP = "frontier.jsonl.gz"
 SCHEMA = 1
 _LAST = 99_999
 
@@ -58,9 +59,11 @@ async def take(
     logs.rotate(str(stage))
     folder = folders.checkpoints / str(stage)
     await asyncio.to_thread(durable.make_folder, folder)
-    await books.frontier.snapshot(folder / DATABASE)
+    copy = DUMP if books.frontier.is_shared else DATABASE
+    await books.frontier.snapshot(folder / copy)
     papers = {name: (folders.own / name).read_bytes() for name in PAPERS if (folders.own / name).exists()}
-    await asyncio.to_thread(_complete, folder, {STATISTICS: statistics.dump(), **papers}, launch, stage, row)
+    files = {STATISTICS: statistics.dump(), **papers}
+    await asyncio.to_thread(_complete, folder, copy, files, launch, stage, row)
     job_log.checkpointed(stage)
     return folder
 
@@ -79,10 +82,10 @@ def next_stage(folders: LaunchFolders, now: str, continues: Stage | None = None)
     return Stage(number, next_launch_id(now, (*taken, *(stage.stamp for stage in logged), folders.own.name)))
 
 
-def _complete(folder: Path, files: dict[str, bytes], launch: Launch, stage: Stage, row: str) -> None:
+def _complete(folder: Path, copy: str, files: dict[str, bytes], launch: Launch, stage: Stage, row: str) -> None:
     for name, data in files.items():
         durable.replace(folder / name, data)
-    durable.replace(folder / MANIFEST, manifest(folder, (DATABASE, *files), launch, stage))
+    durable.replace(folder / MANIFEST, manifest(folder, (copy, *files), launch, stage))
     durable.replace(folder / VALID, f"{progress.heading()}\n{row}".encode())
 
 
@@ -272,7 +275,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
         for name, one in document["files"].items():
             if "/" in name or type(one["size"]) is not int or len(one["sha512"]) != 128:
                 raise ValueError(f"{name} is not described")
-        if not isinstance(document["launch"], str) or DATABASE not in document["files"]:
+        if not isinstance(document["launch"], str) or not {DATABASE, DUMP} & document["files"].keys():
             raise ValueError("no launch, or no database")
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise BadInput(str(folder), f"{MANIFEST} cannot be used: {error!r}") from error

@@ -1,27 +1,51 @@
-"""The local form of a frontier, in the database of a job: opened, rebuilt and checked here alone."""
+"""The frontier of a job, in its database or in Redis: opened, rebuilt and checked here alone."""
 
 from __future__ import annotations
 
 import shutil
 from pathlib import Path
 
+from warcmill.base import clock
 from warcmill.crawl.books.files import Folders
-from warcmill.crawl.books.replay import journals, replay
+from warcmill.crawl.books.replay import journals, replay, restore_register
 from warcmill.crawl.durable import set_aside
-from warcmill.crawl.frontier import Frontier, database, journal
+from warcmill.crawl.frontier import Begins, Frontier, database, dump, journal
+from warcmill.crawl.frontier.link import RedisLink, RedisPlace
+from warcmill.crawl.frontier.redis import RedisFrontier
 from warcmill.crawl.frontier.register import Register
 from warcmill.crawl.frontier.sqlite import SqliteFrontier
 from warcmill.errors import BadInput, Foreign, NotReady
 from warcmill.model import Launch
 
 
-def open_frontier(path: Path) -> tuple[Frontier, Register]:
-    """Open a job's frontier, and the register of a launch's files, which is in the same database."""
-    frontier = SqliteFrontier(path)
-    return frontier, frontier.register
+def open_frontier(path: Path, job: str = "", place: RedisPlace | None = None) -> tuple[Frontier, Register]:
+    """Open a job's frontier, and the register of a launch's files, which is in the same database. A frontier in Redis
+    leaves that to the register alone."""
+    if place is None:
+        frontier = SqliteFrontier(path)
+        return frontier, frontier.register
+    register = Register(database.open_database(path), path, is_shared=True)
+    try:
+        return RedisFrontier(RedisLink(place, job), register), register
+    except BaseException:
+        register.disconnect()
+        raise
 
 
-async def rebuild(path: Path, launch: str, folders: Folders, base: Path | None = None, after: str = "") -> int:
+def restore(job: str, launch: str, copy: Path, place: RedisPlace) -> None:
+    """Bring a checkpoint's copy into Redis, as what a launch begins with; what is there is given up."""
+    link = RedisLink(place, job)
+    try:
+        link.examine()
+        link.call("manage", "begin", "", 0, launch, Begins.FRESH.value)
+        dump.load(link.call, copy, clock.steady())
+    finally:
+        link.close()
+
+
+async def rebuild(
+    path: Path, launch: str, folders: Folders, base: Path | None = None, after: str = "", is_shared: bool = False
+) -> int:
     """Set the damaged database aside, rebuild it, and return how many groups of the journal it holds.
 
     `base` is the copy that the launch began with, if it continues or follows another; or that of its own checkpoint
@@ -32,6 +56,12 @@ async def rebuild(path: Path, launch: str, folders: Folders, base: Path | None =
     for part in _parts(path):
         if part.exists():
             set_aside(part, part.name)
+    if is_shared:
+        register = Register(database.open_database(path), path, is_shared=True)
+        try:
+            return restore_register(register, launch, folders)
+        finally:
+            register.disconnect()
     if base:
         shutil.copyfile(base, path)
     frontier, register = open_frontier(path)

@@ -26,6 +26,7 @@ from typing import NamedTuple
 from warcmill.base import disk
 from warcmill.crawl import durable
 from warcmill.crawl.durable import failed, make_folder, sync_folder
+from warcmill.crawl.frontier.link import RedisPlace
 from warcmill.crawl.launch.job_log import NAME as JOB_LOG
 from warcmill.errors import BadConfig, Busy, Unavailable
 from warcmill.formats.logs import joblog
@@ -223,11 +224,13 @@ DATABASE, SCRATCH = "books.sqlite", "scratch"
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """The roots `output` and `jobs`, and how the first is laid out."""
+    """The roots `output` and `jobs`, and how the first is laid out; `frontier` is the Redis that has it, None for the
+    database of each job."""
 
     output: Path
     jobs: Path
     layout: OutputLayout = OutputLayout.KIND_FIRST
+    frontier: RedisPlace | None = None
 
     @property
     def roots(self) -> tuple[Path, Path]:

@@ -31,8 +31,8 @@ from warcmill.crawl.job.job import End, Job
 from warcmill.crawl.launch import checkpoint, reports
 from warcmill.crawl.launch import folders as launch_folders
 from warcmill.crawl.launch import folders as lock
-from warcmill.crawl.launch.checkpoint import STATISTICS, Checkpoint
-from warcmill.crawl.launch.database import open_frontier
+from warcmill.crawl.launch.checkpoint import DATABASE, DUMP, STATISTICS, Checkpoint
+from warcmill.crawl.launch.database import open_frontier, restore
 from warcmill.crawl.launch.folders import LaunchFolders, Places
 from warcmill.crawl.launch.job_log import NAME as JOB_LOG
 from warcmill.crawl.launch.job_log import JobLog, Word
@@ -43,7 +43,7 @@ from warcmill.crawl.logs.statistics import Figure, Figures
 from warcmill.crawl.uri import Status, canonical
 from warcmill.crawl.visit.spider import Spider
 from warcmill.crawl.visit.visit import Kit, make_kit
-from warcmill.errors import BadInput, Unavailable
+from warcmill.errors import BadInput, NotReady, Unavailable
 from warcmill.formats.seeds import SEED_LIST
 from warcmill.formats.warc.writer import WarcFiles, Writer
 from warcmill.model import Json, Launch, Stage, stamp_time
@@ -176,10 +176,10 @@ async def open_launch(
         checkpoint.write_followed(folders.own, follows)
         job_log.launched()
         if resume:
-            checkpoint.database(resume, places.database(job.name))
+            _bring_back(places, launch, resume)
             for what in checkpoint.damaged(folders.checkpoints, resume):
                 job_log.warn(_passed_over(what))
-    frontier, register = open_frontier(places.database(job.name))
+    frontier, register = open_frontier(places.database(job.name), job.name, places.frontier)
     try:
         books = await open_books(
             frontier, register, launch.id, Folders(folders.warcs, folders.logs), partial(_warcs, places, job, launch),
@@ -193,6 +193,19 @@ async def open_launch(
     seeds = running.kit.offers.seeds(job.seeds)
     running.kit.offers.taken(seeds, await books.frontier.offer(seeds))
     return running
+
+
+def _bring_back(places: Places, launch: Launch, resume: Checkpoint) -> None:
+    """Bring a checkpoint's frontier to where the job has it now. NotReady for one that was elsewhere."""
+    copy = DUMP if places.frontier else DATABASE
+    if copy not in resume.files:
+        there = "in the job's database" if places.frontier else "in Redis"
+        why = f"its frontier was {there}, which 'frontier' of the engine does not say; set that, or begin afresh"
+        raise NotReady(f"{launch.job} {resume.stage}", why)
+    if places.frontier:
+        restore(launch.job, launch.id, resume.folder / DUMP, places.frontier)
+    else:
+        checkpoint.database(resume, places.database(launch.job))
 
 
 def _rate(job: Job) -> Rate | None:
@@ -213,6 +226,7 @@ def _opened(
     for what in books.mended:
         logs.alert("WARNING", f"launch {launch.id} was killed: {what}")
     reporter = Reporter(figures, logs)
+    books.frontier.warn = partial(logs.alert, "WARNING")
     if books.set_back:
         logs.alert("WARNING", f"the clock was set back by {books.set_back:,.0f} s; what waits for a while was moved")
     kit = make_kit(job, books, reporter, places.scratch(job.name))

@@ -62,6 +62,7 @@ async def _opened(places: Places, launch: Launch) -> Running:
         await rebuild(
             places.database(launch.job), launch.id, Folders(folders.warcs, folders.logs),
             base.folder / DATABASE if base else None, str(base.stage) if base and base.launch == launch else "",
+            places.frontier is not None,
         )  # fmt: skip
         running = await open_launch(places, job, launch, resume)
         running.logs.alert("SEVERE", f"{error}; it was made again from the journal and the logs")

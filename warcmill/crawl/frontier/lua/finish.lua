@@ -2,7 +2,7 @@
 --   F id token status http finished opens again history rest       the visit of a lease has ended
 --   D id token until opens tries rest                              a lease is given back, its URI waits
 --   V crawl digest status http finished again history opens        a visit without a lease
---   W crawl digest until tries                                     a URI waits, leased or not
+--   W crawl digest until tries opens                               a URI waits, leased or not
 --   H crawl digest history                                         what a visit has left
 -- Spans: 0 is now or none, -1 for ever. Returns 1 for each that was done; of V: that waited.
 local done = heard(ARGV[2], ARGV[3])
@@ -86,7 +86,7 @@ function act.V(crawl, digest, status, http, finished, again, history, opens)
   if row then leave(row.queue, tonumber(opens)) end
   return row and 1 or 0
 end
-function act.W(crawl, digest, til, tries)
+function act.W(crawl, digest, til, tries, opens)
   local cid = cid_of(crawl, false)
   local value = cid and seen(cid, digest)
   local row = value and not visit_of(value) and row_of(tonumber(value))
@@ -98,7 +98,7 @@ function act.W(crawl, digest, til, tries)
   await(row, moment(til))
   count(cid, word, -1)
   count(cid, til == '-1' and 's' or 'w', 1)
-  touch(row.queue)
+  leave(row.queue, tonumber(opens))
   return 1
 end
 function act.H(crawl, digest, history)

@@ -1,7 +1,11 @@
--- ARGV: time, writer, spider, limit, span in ms. Returns: 1 if more may be had at once, the version of the cookies, then
--- for each lease: id, token, row, history.
+-- ARGV: time, writer, spider, limit, span in ms, the launch, the number that was heard last. Returns 'lost' when Redis
+-- knows less than that; else 1 if more may be had at once, the version of the cookies, then for each lease: id, token,
+-- row, history.
 local writer, spider, limit, span = ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 local SOME = 100
+if ARGV[6] ~= (about[9] or '') or tonumber(call('HGET', P .. 'heard', writer) or 999) < tonumber(ARGV[7]) then
+  return 'lost'
+end
 local expired = call('ZRANGEBYSCORE', E .. 'ends', '-inf', now, 'LIMIT', 0, SOME)
 for _, id in ipairs(expired) do give_back(tonumber(id)) end
 local opened = call('ZRANGEBYSCORE', E .. 'wake', '-inf', now, 'LIMIT', 0, SOME)
@@ -21,7 +25,7 @@ end
 refresh_touched()
 
 local more = call('HMGET', P .. 'about', 'visited', 'cookies', 'tokens')
-local visited, token = more[1], tonumber(more[3] or 0)
+local visited, token = more[1], tonumber(more[3] or now) -- begins at the time: none is given twice, also after all was lost
 local found = {0, more[2] or '0'}
 if #expired == SOME or #opened == SOME or #due == SOME then found[1] = 1 end
 local ready = E .. 'ready/' .. spider

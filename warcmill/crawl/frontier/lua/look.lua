@@ -100,14 +100,16 @@ function ask.count()
   local done = call('HMGET', E .. round .. ':done', cid .. ':P', cid .. ':F', cid .. ':R')
   return {lives[1] or '0', lives[2] or '0', lives[3] or '0', done[1] or '0', done[2] or '0', done[3] or '0'}
 end
--- How many wait in all crawls, and in which span something opens; '' for never.
+-- How many wait in all crawls; in which span something opens, '' for never; and the launch.
 function ask.next()
   local soonest = nil
   for _, key in ipairs({'wake', 'later'}) do
     local first = call('ZRANGEBYSCORE', E .. key, '-inf', '(' .. string.format('%.0f', FOREVER), 'WITHSCORES', 'LIMIT', 0, 1)
     if first[2] and (not soonest or tonumber(first[2]) < soonest) then soonest = tonumber(first[2]) end
   end
-  return {call('HGET', E .. 'waits', 'w') or '0', soonest and string.format('%.0f', soonest - now) or ''}
+  return {
+    call('HGET', E .. 'waits', 'w') or '0', soonest and string.format('%.0f', soonest - now) or '', about[9] or '',
+  }
 end
 -- Over all crawls: the counts of what lives, of what is done, and of leases.
 function ask.totals()
@@ -156,6 +158,6 @@ function ask.bucket()
 end
 function ask.about()
   local more = call('HMGET', P .. 'about', 'version', 'launch')
-  return {more[1] or '', more[2] or '', set_back, call('HGET', P .. 'heard', ARGV[3]) or '0'}
+  return {more[1] or '', more[2] or '', set_back, call('HGET', P .. 'heard', ARGV[3]) or '999'}
 end
 return ask[ARGV[2]]()
