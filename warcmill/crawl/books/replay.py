@@ -15,7 +15,7 @@ from typing import Any
 
 from warcmill.crawl.books.files import CRAWL_LOG, Folders, present
 from warcmill.crawl.fetch.cookies import Cookie
-from warcmill.crawl.frontier import Begins, Change, Defer, Frontier, SiteRow, Unheard, journal
+from warcmill.crawl.frontier import Begins, Change, Defer, Frontier, SiteRow, UnheardGroup, journal
 from warcmill.crawl.frontier.journal import JournalGroup, JournalLine
 from warcmill.crawl.frontier.outbox import Recorded
 from warcmill.crawl.frontier.register import Register
@@ -54,16 +54,16 @@ async def replay(frontier: Frontier, register: Register, launch: str, folders: F
     return sum([await _replay(frontier, register, path, folders) for path in paths])
 
 
-def unheard(folders: Folders) -> Callable[[int], Iterator[Unheard]]:
+def unheard(folders: Folders) -> Callable[[int], Iterator[UnheardGroup]]:
     """Return a function: from the number of a group to those after it in a launch's journals, for a shared frontier."""
 
-    def after(number: int) -> Iterator[Unheard]:
+    def after(number: int) -> Iterator[UnheardGroup]:
         for path in journals(folders.logs):
             with path.open("rb") as stream:
                 for group in journal.groups(stream):
                     entries = group.entries
                     if (found := entries[-1].more.get("group", 0)) > number:
-                        yield Unheard(found, entries[0].word == journal.ROUND, partial(_tell, entries=entries))
+                        yield UnheardGroup(found, entries[0].word == journal.ROUND, partial(_tell, entries=entries))
 
     return after
 

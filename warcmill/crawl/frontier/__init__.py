@@ -221,7 +221,7 @@ class Change(Protocol):
         ...
 
 
-class Unheard(NamedTuple):
+class UnheardGroup(NamedTuple):
     """A group of a journal that a shared frontier may not have heard; `begins`: it is the first of a fresh start."""
 
     number: int
@@ -293,7 +293,7 @@ class Frontier(Protocol):
         """
         ...
 
-    async def resend(self, unheard: Callable[[int], Iterable[Unheard]]) -> None:
+    async def resend(self, unheard: Callable[[int], Iterable[UnheardGroup]]) -> None:
         """Hear the groups of a journal after a number, as far as they were not heard; leases of before a kill end.
         One that is not shared was there when they were written."""
         ...

@@ -35,7 +35,7 @@ from warcmill.crawl.frontier import (
     Rate,
     SiteRow,
     Sums,
-    Unheard,
+    UnheardGroup,
     UriPage,
     Waiting,
     check_visit,
@@ -90,7 +90,7 @@ class RedisFrontier:
         self._sending, self._turn = asyncio.Lock(), asyncio.Lock()
         self._away, self._is_doubtful = "", False
         self._again: asyncio.Task[None] | None = None
-        self._unheard: Callable[[int], Iterable[Unheard]] = _none_unheard
+        self._unheard: Callable[[int], Iterable[UnheardGroup]] = _none_unheard
         self._jars: dict[str, Jar] = {}
         self._counts: dict[str, Mapping[Status, int]] = {}
         try:
@@ -242,7 +242,7 @@ class RedisFrontier:
 
     # What Redis hears
 
-    async def resend(self, unheard: Callable[[int], Iterable[Unheard]]) -> None:
+    async def resend(self, unheard: Callable[[int], Iterable[UnheardGroup]]) -> None:
         self._unheard = unheard
         async with self._sending:
             await self._resend_from_journal()
@@ -268,7 +268,7 @@ class RedisFrontier:
             await self._resend_from_journal()
         self._is_doubtful = True
 
-    async def _begin_anew(self, group: Unheard) -> None:
+    async def _begin_anew(self, group: UnheardGroup) -> None:
         """Begin the launch anew: Redis has lost it, and the journal has all of it. NotReady when that has not."""
         launch = self._register.launch if self._register else ""
         if not group.begins or not launch:
@@ -581,5 +581,5 @@ def _no_begin(_launch: str, _begins: Begins) -> None:
     """Begin nothing: a journal does not."""
 
 
-def _none_unheard(_after: int) -> Iterable[Unheard]:
+def _none_unheard(_after: int) -> Iterable[UnheardGroup]:
     return ()

@@ -24,7 +24,7 @@ from warcmill.crawl.frontier import (
     Rate,
     SiteRow,
     Sums,
-    Unheard,
+    UnheardGroup,
     UriPage,
     Waiting,
     check_visit,
@@ -144,7 +144,7 @@ class SqliteFrontier:
 
         return await self._within(whole)
 
-    async def resend(self, unheard: Callable[[int], Iterable[Unheard]]) -> None:
+    async def resend(self, unheard: Callable[[int], Iterable[UnheardGroup]]) -> None:
         """Nothing: a change and the files that have it are one transaction."""
 
     async def run(self, act: Callable[[], T]) -> T:
