@@ -5,6 +5,7 @@ visualiser.png  luigid's own page, with one launch done and one that failed; nee
 replay.png      a page of scripts/windmills, crawled, out of its WACZ, in ReplayWeb.page; needs chromium
 search.png      what a reader's search finds in that crawl; served.png, a result in replay; need the same
 launch.png      the page of that crawl's launch
+rendered.png    the page of `scripts/demo --render` in replay, whose text and links a script made; needs chromium
 engine.png      the same page after `scripts/demo --servers`, as a graph; needs the servers' packages too
 """
 
@@ -55,6 +56,7 @@ def main() -> int:
             return 1
         draw_visualiser(base / "luigid", browser)
         draw_site(base / "site")
+        draw_rendered(base / "rendered")
         draw_engine(base / "archive", browser)
     return 0
 
@@ -104,6 +106,19 @@ def draw_engine(base: Path, browser: str) -> None:
     (scan,) = [name for name in tasks if name.startswith("files.ScanForOutputFiles")]
     page = f"{scheduler.visualiser}#tab=graph&visType=svg&taskId={scan}"
     photograph(browser, base / "browser", page, "engine.png", height=920)
+
+
+def draw_rendered(base: Path) -> None:
+    """Draw a chapter of the demo's site by script, in pywb, when the site is down."""
+    subprocess.run([HERE / "scripts" / "demo", "--render", base], check=True)
+    config = base / "archive" / "luigi.cfg"
+    with serving.serving(config, base / "serve.log") as server, browsing.opened() as browser:
+        found = run(config, "warcmill", "search", "chapter 3", "--json")
+        first = json.loads(found)["found"][0]
+        with browsing.window(browser) as page:
+            page.goto(server.replay_of(first["url"], first["time"]))
+            page.frame_locator("#replay_iframe").get_by_text("Chapter 5").wait_for()
+            page.screenshot(path=PICTURES / "rendered.png", clip={"x": 0, "y": 0, "width": 1280, "height": 420})
 
 
 def draw_site(base: Path) -> None:

@@ -193,7 +193,7 @@ class Rendering:
 
     async def _open(self, url: str, asking: _PageAsking, wishes: Wishes, *, images: bool) -> Result:
         try:
-            browser, proxy = self._running()
+            browser, proxy = self.running()
         except ImportError as error:
             return RenderFailed(NO_BROWSER, f"{error}; pip install 'warcmill[render]'")
         async with proxy.page(asking.answer, images=images) as port:
@@ -201,7 +201,8 @@ class Rendering:
             asking.note(*port.notes)
             return result
 
-    def _running(self) -> tuple[Browser, Proxy]:
+    def running(self) -> tuple[Browser, Proxy]:
+        """The browser, which is started for its first page, and the proxy of its pages."""
         if self._browser is None:
             from warcmill.crawl.render.browser import Browser  # noqa: PLC0415 of the extra `render`
             from warcmill.crawl.render.proxy import Proxy, ProxyKeys  # noqa: PLC0415

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -253,3 +255,54 @@ def test_a_list_of_another_coding_is_refused_with_its_place() -> None:
         file.parse({"crawl.toml": b"", "seeds.txt": "https://bücher.example/".encode("latin-1")}, "news")
     with pytest.raises(BadConfig, match=r"seeds\.txt: it is not UTF-16.*: truncated data at byte 8"):
         file.parse({"crawl.toml": b"", "seeds.txt": "http".encode("utf-16")[:-1]}, "news")
+
+
+RENDERS = b"[render]\nwhich = 'seeds'\nseconds = 7\nscreenshot = true\nsandbox = false\n"
+
+
+@pytest.fixture
+def chromium(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program of that name is installed; nothing starts it."""
+    (tmp_path / "chromium").write_text("")
+    (tmp_path / "chromium").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+
+@pytest.mark.usefixtures("chromium")
+def test_pages_may_be_rendered_and_some_in_their_own_way() -> None:
+    sheet = b"[[settings]]\nprefixes = ['http://(org,example,app,)']\nrender = { which = 'pages', requests = 9 }\n"
+    plain = file.parse({file.CONFIGURATION: b"", file.SEEDS: b"http://e.x/\n"}, "x")
+    found = file.parse({file.CONFIGURATION: RENDERS + sheet, file.SEEDS: b"http://e.x/\n"}, "x")
+    assert (plain.renders, found.renders) == (False, True)
+    assert (found.render.which, found.render.seconds, found.render.screenshot) == ("seeds", 7, True)
+    own = found.of(make("http://app.example.org/")).render
+    assert (own.which, own.requests, own.seconds, own.sandbox) == ("pages", 9, 7, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("[render]\nwhich = 'all'", r"which: is 'all'; one of never, seeds, pages"),
+        ("[render]\nwidth = 0", r"width: is 0; it takes a number from 1 to 10,000"),
+        ("[render]\nseconds = 601", r"seconds: is 601; it takes a number from 1 to 600"),
+        ("[render]\nscreenshots = true", "there is no such key; did you mean screenshot"),
+        ("[[settings]]\nseeds = ['http://e.x/']\n[settings.render]\nsandbox = false", "all pages have one browser"),
+    ],
+)
+def test_a_fault_of_rendering_is_named(text: str, fault: str) -> None:
+    with pytest.raises(BadConfig, match=fault):
+        file.parse({file.CONFIGURATION: text.encode(), file.SEEDS: b"http://e.x/\n"}, "x")
+
+
+@pytest.mark.usefixtures("chromium")
+def test_root_is_to_give_up_the_sandbox_before_anything_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = RENDERS.replace(b"sandbox = false", b"sandbox = true")
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    with pytest.raises(BadConfig, match=r"\[render\] sandbox: Chromium has no sandbox as root"):
+        file.parse({file.CONFIGURATION: text, file.SEEDS: b"http://e.x/\n"}, "x")
+
+
+def test_without_a_browser_nothing_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(BadConfig, match="chromium is not installed"):
+        file.parse({file.CONFIGURATION: RENDERS, file.SEEDS: b"http://e.x/\n"}, "x")
