@@ -1,4 +1,4 @@
-"""The demo of rendering: a site whose links exist only by script is crawled, archived and replayed; again is nothing."""
+"""The demo of rendering: a site whose links exist only by script is crawled, archived, replayed; again is nothing."""
 
 from __future__ import annotations
 
