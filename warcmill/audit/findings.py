@@ -327,7 +327,7 @@ def _got_nothing(seen: Survey) -> Iterator[CrawlFinding]:
     """A complete launch that archived no page: all its seeds failed, or it was never started."""
     complete = seen.complete()
     stages = [assembled for stage in seen.stages if (assembled := seen.assembled(stage))]
-    if complete is None or not stages or complete.continues:
+    if complete is None or not stages or complete.continues or _is_dumped(seen):
         return  # all pages of a resumed launch may be before the checkpoint
     warcs, lines = (sum(assembled.numbers[name] for assembled in stages) for name in ("warcs", "lines"))
     statuses = Counter[str]()
@@ -353,6 +353,8 @@ def lost_seeds(seen: Survey) -> Iterator[CrawlFinding]:
         return
     if not seeds.listed and not seen.is_imported:
         yield CrawlFinding(None, NO_LIST, LIST, "the launch has none among its logs: which seeds it lost is unknown")
+    if _is_dumped(seen):
+        return
     for fate in (lost for lost in seeds.lost() if lost.seed not in seen.got_on):
         yield CrawlFinding(None, DEAD if fate.state is SeedState.DEAD else UNTRIED, fate.seed, fate.why)
     for target in seeds.without_page:
@@ -366,6 +368,13 @@ def _not_dumped(seen: Survey) -> Iterator[CrawlFinding]:
     dumped = seen.facts.get(seen.key("dump"))
     for one in dumped.lacked if isinstance(dumped, Dumped) and not seen.is_dumped_later else ():
         yield CrawlFinding(None, NOT_DUMPED, f"project:{one.project}{'/' * bool(one.file)}{one.file}", one.why)
+
+
+def _is_dumped(seen: Survey) -> bool:
+    """True for a launch of a package index that is dumped: the dump names what it lacks, and the next launch asks for
+    that again; and if all that was asked for is removed there, nothing is to be got."""
+    dumped = seen.facts.get(seen.key("dump"))
+    return isinstance(dumped, Dumped) and dumped.whole
 
 
 def is_accepted(seen: Survey, kind: str, name: str) -> bool:

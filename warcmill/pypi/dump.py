@@ -29,13 +29,13 @@ from warcmill.formats.logs import joblog
 from warcmill.formats.pypi import dump as form
 from warcmill.launches import holdings, stored_logs
 from warcmill.launches.view import Part, parts
-from warcmill.layout import DumpedData, DumpFile
+from warcmill.layout import DumpedData, DumpFile, parse_dump_path
 from warcmill.markers.attempts import Attempts, run_items
-from warcmill.markers.claim import Claim
+from warcmill.markers.claim import Claim, Evidence
 from warcmill.markers.facts import Started
-from warcmill.markers.facts.pypi import Lacked
+from warcmill.markers.facts.pypi import Dumped, Lacked
 from warcmill.markers.state import MarkerStore, rests_on
-from warcmill.model import FINAL, FileRef, Item, Json, Launch, Outcome
+from warcmill.model import FINAL, FileRef, Item, Json, Launch, Outcome, Window
 from warcmill.pypi import feed
 from warcmill.pypi.dumps import next_generation, whole_before
 from warcmill.pypi.window_rows import WindowRows
@@ -60,11 +60,11 @@ def dump(state: MarkerStore, store: Store, extracts: Extracts, launch: Launch, a
     started = state.require(layout.key("pulse.Started", launch))
     fed = layout.feed_key(launch.job, Started.from_claim(started.claim).due)
     window, before = feed.window_of(state, fed), whole_before(state, launch)
-    generation = next_generation(window, before)
+    generation, first = next_generation(window, before), _first_number(window, before)
     inputs = rests_on(complete, started, state.require(fed), *([before] if before else []), *processed)
 
     def place(data: DumpedData, number: int) -> str:
-        return DumpFile(launch.job, generation, data, window, number).path
+        return DumpFile(launch.job, generation, data, window, first + number).path
 
     facts: dict[str, Json] = {**feed.serials(window), "generation": generation}
     with state.scratch() as folder:
@@ -81,6 +81,16 @@ def dump(state: MarkerStore, store: Store, extracts: Extracts, launch: Launch, a
             items = run_items(Attempts(state, key), files.in_order(), files.version, files.item, at_once)
     facts |= {"whole": True, "lacked": _named(rows.lacked), "unreadable": _named(rows.unreadable)}
     return Claim(key, inputs, items=items, counts=dict(rows.counts), facts=facts)
+
+
+def _first_number(window: Window, before: Evidence | None) -> int:
+    """The number of a dump's first file: 0, but in the folder of the dump before it the one after the last. That is so
+    where no serial is new, and what that dump lacked was asked for again."""
+    earlier = Dumped.from_claim(before.claim) if before else None
+    if earlier is None or earlier.window != window:
+        return 0
+    places = [parse_dump_path(file.path) for file in earlier.files]
+    return 1 + max((place.number for place in places if place), default=-1)
 
 
 def _named(some: list[Lacked]) -> list[Json]:
