@@ -131,7 +131,8 @@ def test_changes_are_not_asked_for_before_a_whole_full_crawl(line: Line) -> None
 
 @pytest.mark.parametrize("how", ["stop", "kill"])
 def test_a_full_crawl_that_was_stopped_is_continued_with_its_window(line: Line, index: PackageIndex, how: str) -> None:
-    index.delay("/simple/", 1.0)
+    for name in ("alpha", "beta", "gamma"):
+        index.fail(f"/simple/{name}/", 503, retry_after=5)  # so it does not end meanwhile
     assert line.warcmill("pypi", "trigger_full", JOB).returncode == 0
     assert line.warcmill("pypi", "trigger_full", JOB).returncode == 1  # it is running
     running = holder(line)
@@ -176,3 +177,35 @@ def test_a_job_that_mirrors_no_index_is_refused(line: Line) -> None:
     done = line.warcmill("pypi", "trigger_full", "daily")
     assert done.returncode == 3
     assert "[pypi] jobs" in done.stderr
+
+
+def triggered(line: Line, verb: str) -> str:
+    done = line.warcmill("pypi", verb, JOB)
+    assert done.returncode == 0, done.stderr
+    return str(done.stdout)
+
+
+def test_an_increment_makes_the_dump_that_it_begins_at_and_nothing_new_launches_nothing(
+    line: Line, index: PackageIndex, tmp_path: Path
+) -> None:
+    index.fail("/simple/gamma/", 500)
+    triggered(line, "trigger_full")
+    first, serial = ended(line), index.serial
+    assert not line.state.holds(layout.step("dump", first))
+    index.recover()
+    index.upload(distributions.wheel(tmp_path, "alpha", "2.0"))
+    index.yank("beta", "1.0")
+    assert f"serials {serial}-{index.serial}, 3 projects" in triggered(line, "trigger_incremental")
+    second = ended(line)
+    assert line.state.holds(layout.step("dump", first))
+    assert {name: status for name, (status, _) in fetched(line, second).items()} == {
+        "alpha": 200, "alpha-2.0-py3-none-any.whl": 200, "beta": 200,
+        "gamma": 200, "gamma-1.0-py3-none-any.whl": 200, "gamma-1.0.tar.gz": 200,
+    }  # fmt: skip
+    assert f"nothing is new since launch {second.id}" in triggered(line, "trigger_incremental")
+    assert ended(line) == second
+    assert line.state.holds(layout.step("dump", second))
+    index.upload(distributions.wheel(tmp_path, "delta", "1.0"))
+    assert "1 projects" in triggered(line, "trigger_incremental")
+    third = ended(line)
+    assert set(fetched(line, third)) == {"delta", "delta-1.0-py3-none-any.whl"}

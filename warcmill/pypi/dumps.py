@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from warcmill import chain, layout
+from warcmill import layout
 from warcmill.launches import discovery
 from warcmill.markers.claim import Evidence
 from warcmill.markers.facts import Started
@@ -41,8 +41,6 @@ def next_generation(window: Window, before: Evidence | None) -> int:
 
 
 def _newest_whole(state: MarkerStore, launches: Iterable[Launch]) -> Evidence | None:
-    if DUMP not in chain.by_task(chain.ROWS):
-        return None
     for launch in launches:
         if (marker := state.read(layout.key(DUMP, launch))) and Dumped.from_claim(marker.claim).whole:
             return marker
