@@ -18,7 +18,7 @@ import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, BinaryIO, cast
 from urllib.parse import unquote, urlsplit
 
@@ -269,11 +269,17 @@ def line_of(answer: IndexAnswer) -> bytes:
     raw: dict[str, Any] = {"url": answer.url, "date": answer.date, "offset": answer.offset, "status": answer.status}
     raw["type"] = answer.media_type
     if answer.page:
-        page = answer.page.page
-        raw["page"] = {"why": answer.page.why, **(asdict(page) if page else {})}
+        raw["page"] = {"why": answer.page.why}
+        if page := answer.page.page:
+            raw["page"] |= {**_members(page), "files": [_members(file) for file in page.files]}
     if answer.file:
-        raw["file"] = asdict(answer.file)
+        raw["file"] = {**_members(answer.file), "facts": _members(answer.file.facts)}
     return json.dumps(raw, sort_keys=True).encode() + b"\n"
+
+
+def _members(value: SimplePage | ListedFile | CapturedFile | DistributionFacts) -> dict[str, Any]:
+    """The members of a value as they are. `asdict` takes five times as long."""
+    return {name: getattr(value, name) for name in value.__slots__}
 
 
 def answers(extracts: Extracts, sha512: str, without: Set[int] = frozenset()) -> Iterator[IndexAnswer]:
