@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from contextlib import closing
+from typing import cast
 
 from commands.console.arguments import add_json, job
 from commands.console.show import as_json, counted, err, out
@@ -17,7 +18,7 @@ from warcmill.errors import BadConfig, BadInput, NotReady, Unavailable
 from warcmill.formats.pypi.filenames import normalised
 from warcmill.markers.claim import Evidence
 from warcmill.markers.facts import Fed, Launched, Started
-from warcmill.model import Launch, Stage
+from warcmill.model import Json, Launch, Stage
 from warcmill.pulse import broken_launches
 from warcmill.pypi import answers
 from warcmill.pypi.answers import PublishedData
@@ -140,8 +141,7 @@ def _requires(args: argparse.Namespace) -> int:
 
 def _show(args: argparse.Namespace) -> int:
     found = answers.show(_data(open_line()), normalised(args.name), args.as_of)
-    files = found["files"]
-    assert isinstance(files, list), "as `show` makes it"
+    files = cast("list[dict[str, Json]]", found["files"])
     if args.json:
         print(as_json(found))
     elif not files:
@@ -149,7 +149,6 @@ def _show(args: argparse.Namespace) -> int:
             f"{found['project']}: no file at serial {found['serial']} is known; the last known one is {found['newest']}"
         )
     for one in files if not args.json else ():
-        assert isinstance(one, dict), "as `show` makes it"
         until = f"to {one['to']}" if one["to"] is not None else "on"
         yanked = "" if one["yanked"] is None else f"  yanked: {one['yanked']}"
         out(f"{one['filename']}  from serial {one['from']} {until}{yanked}")

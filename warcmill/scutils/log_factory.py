@@ -152,7 +152,7 @@ class _JsonLines(logging.Formatter):
     """A JSON object a line: the message, the fields of the event, then level, time and name."""
 
     def format(self, record: logging.LogRecord) -> str:
-        when = datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        when = datetime.fromtimestamp(record.created, UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
         fields = {"message": record.getMessage(), **getattr(record, _EXTRA, {})}
         own = {"level": record.levelname, "timestamp": when, "logger": record.name}
         return json_format.dumps({**fields, **{key: own[key] for key in own if key not in fields}}, default=str)

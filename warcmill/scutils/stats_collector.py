@@ -11,6 +11,7 @@ import re
 import secrets
 import time
 from abc import ABC, abstractmethod
+from datetime import UTC, datetime
 from threading import Event, Thread
 from typing import Any, Final, TypeVar
 
@@ -21,7 +22,6 @@ _log = logging.getLogger(__name__)
 _MINUTE: Final = 60
 _HOUR: Final = 60 * _MINUTE
 _DAY: Final = 24 * _HOUR
-_DATE: Final = "%Y-%m-%d_%H:%M:%S"
 _DATED: Final = re.compile(r"\d{4}-\d\d-\d\d_\d\d:\d\d:\d\d")
 _TIMEOUT: Final = 10  # seconds for which Redis may be silent
 _KEPT: Final = 12
@@ -78,7 +78,8 @@ class ThreadedCounter(ABC):
         """Return the key in Redis that is counted in now."""
         if not self.roll:
             return self.key
-        return f"{self.key}:{time.strftime(_DATE, time.gmtime(self._window_start()))}"
+        began = datetime.fromtimestamp(self._window_start(), UTC).replace(tzinfo=None)
+        return f"{self.key}:{began.isoformat('_', 'seconds')}"
 
     def delete_key(self) -> None:
         """Remove that key."""

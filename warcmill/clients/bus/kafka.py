@@ -12,7 +12,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
@@ -263,9 +263,7 @@ class KafkaReader:
 
 
 def _fault(error: KafkaException) -> KafkaError:
-    fault = error.args[0]
-    assert isinstance(fault, KafkaError)
-    return fault
+    return cast("KafkaError", error.args[0])
 
 
 def _too_long(topic: str, value: bytes) -> TooLong:
