@@ -126,16 +126,21 @@ _UNCHANGED = 304
 
 class AnswerComparison(NamedTuple):
     """An answer next to the visit before: `word` is what the log has for a revisit, '' for a new payload; `original` is
-    the record that a revisit refers to."""
+    the record that a revisit refers to. `is_whole`: the payload is the same, and is recorded once more."""
 
     before: PastVisit | None
     word: str = ""
     original: Original | None = None
+    is_whole: bool = False
 
     @property
     def annotations(self) -> tuple[str, ...]:
         """The notes of the log."""
         return (self.word,) if self.word else ()
+
+    def whole(self) -> AnswerComparison:
+        """The same, recorded whole if its bytes have come, as a browser of this launch may ask for them."""
+        return AnswerComparison(self.before, is_whole=True) if self.word == DUPLICATE else self
 
 
 def compare(answer: Exchange, before: PastVisit | None) -> AnswerComparison:
@@ -154,7 +159,7 @@ def compare(answer: Exchange, before: PastVisit | None) -> AnswerComparison:
 def records(answer: Exchange, compared: AnswerComparison, metadata: Pairs) -> tuple[Sequence[Record], bytes]:
     """The records of an answer, and the history that it leaves; `metadata` are fields of the metadata record."""
     made = exchange.records_of(answer, metadata, compared.original)
-    if compared.word:
+    if compared.word or compared.is_whole:  # since when the payload is the same is known by the first record
         return made, pack(compared.before.renewed(*answer.validators)) if compared.before else b""
     if answer.truncated:
         return made, b""

@@ -132,6 +132,11 @@ def is_wanted(settings: RenderSettings, uri: Uri) -> bool:
     return settings.which == PAGES or (settings.which == SEEDS and not uri.hops.strip(REDIRECT))
 
 
+def may_embed(uri: Uri) -> bool:
+    """True if a page may ask for a URI as a part of it; what only links lead to is opened in no page."""
+    return uri.hops.rstrip(REDIRECT)[-1:] not in ("", LINK)
+
+
 class _Asked(NamedTuple):
     """The slowest answer of a host, by which it rests, and what its robots.txt and the job ask for."""
 

@@ -80,6 +80,8 @@ class Visit:
             return self._failed(answer, opens)
         shared.put(answer)  # it can be read until the books have kept it
         compared = history.compare(answer, before)
+        if self._is_shared and (rendering.is_page(answer) or rendering.may_embed(uri)):
+            compared = compared.whole()
         if self._job.retries.asks_again(answer.status, uri.tries, answer.retry_after):
             return self._asked_again(answer, compared, opens)
         rendered = await self._render(answer, shared, admitted)
@@ -121,14 +123,15 @@ class Visit:
         return options.is_plain and (self._kit.live.renders or options.render is not None)
 
     def _headers(self, before: PastVisit | None) -> tuple[tuple[str, str], ...]:
-        """Our headers of the request, as a browser would send them; and what asks for new things alone."""
+        """Our headers of the request, as a browser would send them; and what asks for new things alone, unless the
+        browser of this launch may need the bytes."""
         uri, wanted = self._uri, self._job.conditional
         cookies = self._kit.books.jar(uri.crawl).header(uri.uri, clock.steady())
         is_conditional = wanted == "all" or (wanted == "embeds" and uri.hops.endswith(EMBED))
         is_named = uri.via.startswith("http:" if uri.uri.startswith("http:") else "http")  # RFC 9110, 10.1.3
         returned = (
             *((("Cookie", cookies),) if cookies else ()),
-            *(before.conditions if before and is_conditional else ()),
+            *(before.conditions if before and is_conditional and not self._is_shared else ()),
         )
         return (
             *((("Referer", uri.via),) if is_named else ()),

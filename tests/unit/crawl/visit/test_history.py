@@ -9,7 +9,7 @@ import pytest
 
 from warcmill.crawl.frontier import LONGEST_HISTORY
 from warcmill.crawl.visit import history
-from warcmill.crawl.visit.history import PastVisit
+from warcmill.crawl.visit.history import AnswerComparison, PastVisit
 from warcmill.errors import BadInput
 from warcmill.formats.warc.records import sha1_text
 
@@ -83,3 +83,12 @@ def test_a_history_of_another_version_is_none() -> None:
 def test_a_digest_that_is_none_is_refused() -> None:
     with pytest.raises(BadInput, match="not a sha1 in base32"):
         history.of_visit("sha1:0189", 1, "00" * 32, DATE, RECORD)
+
+
+def test_of_revisits_those_whose_bytes_have_come_can_be_recorded_whole() -> None:
+    before = visit('"a"')
+    same = AnswerComparison(before, history.DUPLICATE, before.original("http://a.example/"))
+    assert same.whole() == AnswerComparison(before, is_whole=True)
+    assert same.whole().annotations == ()
+    for other in (AnswerComparison(before), AnswerComparison(before, history.NOT_MODIFIED)):
+        assert other.whole() is other

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +25,8 @@ from warcmill.crawl.launch.launch import open_launch
 from warcmill.crawl.policies.politeness import Politeness
 from warcmill.crawl.render import RenderedPage, RenderFailed, RenderSettings
 from warcmill.crawl.uri import make
-from warcmill.errors import BadInput
+from warcmill.errors import BadInput, Unavailable
+from warcmill.model import Launch
 
 PAGES = RenderSettings(which="pages", sandbox=False)
 HOST = "a.example"
@@ -97,6 +101,50 @@ def test_what_the_crawl_fetched_before_is_answered_from_its_warc(tmp_path: Path)
     assert seen["/i.png"] == (200, b"/i.png")
     assert seen["/old"] == (301, b"")
     assert seen["/new"] == (200, b"/new")
+
+
+@pytest.mark.parametrize("conditional", ["embeds", "all"])
+def test_the_next_launch_asks_once_for_each_too_and_has_what_its_browser_needs(
+    tmp_path: Path, conditional: str
+) -> None:
+    """Nothing has changed: pages and their parts are asked for without conditions, and recorded whole. A file that is
+    linked to alone is a revisit."""
+    site = web(
+        "/t", **{"/": page(["/2", "/t"], "/i.png"), "/2": page([]), "/i.png": Page(b"i", "image/png", etag='"i"')}
+    )
+    site[HOST, "/"] = replace(site[HOST, "/"], etag='"page"')
+    with serve(site) as port:
+        for launch in (crawled.LAUNCH, Launch("news", "20261122081844")):
+            site.asked.clear()
+            browser = PlainBrowser({"/2": ["/i.png"]})
+            crawled.crawl(tmp_path, job(port, conditional=conditional), browser.use, launch)
+            assert set(site.asked.values()) == {1}
+            assert {status for _, status, _ in browser.seen} == {200}
+            assert len(browser.opened) == 2
+    kinds = {crawled.plain(uri): kind for kind, uri in crawled.records(crawled.warcs(tmp_path, launch))
+             if kind in ("response", "revisit")}  # fmt: skip
+    assert kinds.pop(f"http://{HOST}/t") == "revisit"
+    assert kinds.keys() >= {f"http://{HOST}{path}" for path in ("/", "/2", "/i.png")}
+    del kinds[f"http://{HOST}/robots.txt"]
+    assert set(kinds.values()) == {"response"}
+    assert not [line for line in crawled.lines(tmp_path, launch) if line.uri.endswith(".png") and line.annotations]
+
+
+def test_a_page_that_is_recorded_whole_each_time_has_not_changed_by_that(tmp_path: Path) -> None:
+    """It leaves the first record and its date, so it is not visited more often; a later revisit refers to it."""
+    site = web()
+    with serve(site) as port:
+        for day, which in ((21, "pages"), (22, "pages"), (23, "never")):
+            launch = Launch("news", f"202611{day}081844")
+            crawled.crawl(tmp_path, job(port, render=replace(PAGES, which=which)), PlainBrowser().use, launch)
+    ids = dict.fromkeys((21, 23), "")
+    for day, kind, header in ((21, "response", "WARC-Record-ID"), (23, "revisit", "WARC-Refers-To")):
+        for path in crawled.warcs(tmp_path, Launch("news", f"202611{day}081844")):
+            with path.open("rb") as stream:
+                for record in ArchiveIterator(stream):
+                    if record.rec_type == kind and record.rec_headers.get_header("WARC-Target-URI").endswith("/"):
+                        ids[day] = record.rec_headers.get_header(header)
+    assert ids[21] == ids[23] != ""
 
 
 def test_two_that_want_one_thing_at_one_time_share_one_fetch(tmp_path: Path) -> None:
@@ -282,6 +330,56 @@ def test_a_visit_that_is_given_back_goes_on_without_its_render(tmp_path: Path) -
         asyncio.run(scenario(port))
     assert notes(tmp_path) == ("render:failed:stopped",)
     asked_once(site, tmp_path)
+
+
+def test_a_disk_that_is_full_while_a_page_is_open_stops_the_crawl_and_nothing_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it stops the crawl without a browser: the books name the disk. With room again the crawl goes on: what they
+    have is asked for by nobody again."""
+    browser = PlainBrowser({"/": ["/a", ["/b", "/late"]], "/2": ["/b"]})
+    full = tmp_path / "full"
+    pwrite, write = os.pwrite, os.write
+
+    def failing(real: Callable[..., int]) -> Callable[..., int]:
+        def call(*args: Any) -> int:
+            if full.exists():
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return real(*args)
+
+        return call
+
+    class Filling(CountedWeb):
+        def get(self, key: tuple[str, str], default: Any = None) -> Any:  # type: ignore[override]
+            if key[1] == "/late" and not self.asked[f"{HOST}/late"]:
+                full.touch()
+            return super().get(key, default)
+
+    async def stopped(port: int) -> None:
+        running = await open_launch(crawled.places(tmp_path), job(port), crawled.LAUNCH)
+        browser.use(running)
+        with pytest.raises(Unavailable, match=os.strerror(errno.ENOSPC)):
+            await running.crawl()
+        await running.abandon()
+
+    site = Filling(web("/a", "/b", "/late", **{"/": page(["/2"]), "/2": page([], "/a")}))
+    monkeypatch.setattr(os, "pwrite", failing(pwrite))
+    monkeypatch.setattr(os, "write", failing(write))
+    with serve(site) as port:
+        asyncio.run(stopped(port))
+        full.unlink()
+        kept = {crawled.plain(line.uri) for line in crawled.lines(tmp_path)}
+        assert f"http://{HOST}/a" in kept
+        assert f"http://{HOST}/late" not in kept
+        crawled.crawl(tmp_path, job(port), browser.use)
+    assert {name for name, times in site.asked.items() if times > 1} <= {
+        f"{HOST}{path}" for path in ("/", "/b", "/late")
+    }
+    assert crawled.unbalanced(tmp_path) == []
+    lines = Counter(crawled.plain(line.uri) for line in crawled.lines(tmp_path) if not line.uri.startswith("dns:"))
+    assert lines == dict.fromkeys(
+        (f"http://{HOST}{path}" for path in ("/", "/robots.txt", "/a", "/b", "/late", "/2")), 1
+    )
 
 
 def test_the_host_of_a_page_rests_once_it_has_all_its_parts(tmp_path: Path) -> None:
