@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
+import certificates
 import pytest
 from frontier_conformance import *  # noqa: F403
 from redis import Redis
@@ -15,11 +16,11 @@ from redis import Redis
 from servers import pins
 from servers import redis as redis_server
 from servers.redis import RedisServer
-from warcmill.crawl.frontier import dump
-from warcmill.crawl.frontier.link import RedisLink, RedisPlace, read_place
+from warcmill.crawl.frontier import Begins, dump
+from warcmill.crawl.frontier.link import RedisLink, RedisPlace, examined, read_place
 from warcmill.crawl.frontier.redis import RedisFrontier
 from warcmill.crawl.uri import make
-from warcmill.errors import BadConfig, Conflict, Foreign
+from warcmill.errors import BadConfig, Conflict, Foreign, NotReady, Unavailable
 
 JOBS = count()
 
@@ -151,3 +152,94 @@ def test_a_script_cache_that_is_lost_is_filled_again(there: There, redis: RedisS
     offer(frontier, "a/1")  # noqa: F405
     Redis(port=redis.port).script_flush()
     assert names(lease(frontier)) == ["a/1"]  # noqa: F405
+
+
+@pytest.mark.parametrize("is_full", [True, False], ids=["full", "replica"])
+def test_a_redis_that_takes_nothing_is_waited_for_and_then_hears_all(there: There, work: Path, is_full: bool) -> None:
+    """One that is full answers what only reads, and so does a replica: neither counts as back."""
+    server = redis_server.at(work / f"takes nothing {is_full}", pins.free(pins.REDIS))
+    server.start()
+    told: list[str] = []
+    try:
+        client = Redis(port=server.port)
+        frontier = RedisFrontier(RedisLink(RedisPlace(server.url), there.job), writer="w")
+        frontier.warn = told.append
+
+        async def crawl() -> list[str]:
+            await frontier.offer([make("http://a.example/1"), make("http://b.example/1")])
+            (one,) = await frontier.lease("w", 1)
+            if is_full:
+                client.config_set("maxmemory", "1")
+            else:
+                client.replicaof("127.0.0.1", "1")
+            await frontier.finish([Finish(fetched(one))])  # noqa: F405
+            await frontier.offer([make("http://c.example/1")])
+            assert await frontier.lease("w", 9) == []
+            await asyncio.sleep(1)
+            assert frontier.waiting_for_redis >= 1, (
+                told
+            )  # a full one still hears an end, which begins by removing a lease
+            if is_full:
+                client.config_set("maxmemory", "0")
+            else:
+                client.replicaof("NO", "ONE")
+            deadline = asyncio.get_running_loop().time() + 30
+            while frontier.waiting_for_redis and asyncio.get_running_loop().time() < deadline:
+                await asyncio.sleep(0.05)
+            rest = await frontier.lease("w", 9)
+            await frontier.close()
+            return sorted(lease.uri.uri for lease in [one, *rest])
+
+        assert run(crawl()) == [f"http://{host}.example/1" for host in "abc"]  # noqa: F405
+        why = "Redis is full" if is_full else "Redis is read-only now"
+        assert [why in told[0], "Redis is back" in told[1], len(told)] == [True, True, 2], told
+    finally:
+        server.stop()
+
+
+def test_a_key_of_another_type_that_appears_later_stops_with_the_next_step(there: There, redis: RedisServer) -> None:
+    client, key = Redis(port=redis.port), f"warcmill:{there.job}:rates"
+    frontier = there.open()
+    offer(frontier, "a/1")  # noqa: F405
+    client.set(key, "x")
+    with pytest.raises(Conflict, match="remove it, or set another prefix"):
+        run(frontier.set_rate(Gate("a.example"), Rate(1, 1.0)))  # noqa: F405
+    client.delete(key)
+    assert names(lease(there.open())) == ["a/1"]  # noqa: F405
+
+
+def test_a_launch_that_carries_on_names_the_next_step_when_redis_is_empty(there: There) -> None:
+    frontier = there.open()
+    with pytest.raises(NotReady, match=f"warcmill pulse start {there.job} --checkpoint NAME"):
+        run(frontier.change(lambda change: change.begin("20261126000000", Begins.FOLLOWS)))  # noqa: F405
+
+
+def test_a_redis_with_tls_and_a_password_is_reached_and_another_is_refused(
+    there: There, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certificates.server_context(tmp_path)
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    ports = pins.free({"redis": 1, "tls": 2})
+    server = redis_server.at(work / "tls", ports)
+    files = ("--tls-cert-file", str(certificate), "--tls-key-file", str(key), "--tls-ca-cert-file", str(certificate))
+    server.start("--tls-port", str(ports["tls"]), *files, "--tls-auth-clients", "no")
+    (tmp_path / "password").write_text("secret\n")
+    url, plain = f"rediss://localhost:{ports['tls']}/0", Redis(port=server.port)
+    try:
+        plain.config_set("requirepass", "secret")
+        with pytest.raises(Unavailable, match="CERTIFICATE_VERIFY_FAILED"):
+            examined(RedisPlace(url, str(tmp_path / "password")))
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        assert examined(RedisPlace(url, str(tmp_path / "password"))) == url
+        with pytest.raises(BadConfig, match="wants a password; name its file"):
+            examined(RedisPlace(url))
+        (tmp_path / "wrong").write_text("other")
+        with pytest.raises(BadConfig, match="refuses this user or password") as error:
+            examined(RedisPlace(url, str(tmp_path / "wrong")))
+        assert "other" not in str(error.value)
+        frontier = RedisFrontier(RedisLink(RedisPlace(url, str(tmp_path / "password")), there.job))
+        offer(frontier, "a/1")  # noqa: F405
+        assert names(lease(frontier)) == ["a/1"]  # noqa: F405
+        run(frontier.close())  # noqa: F405
+    finally:
+        server.stop()

@@ -20,7 +20,7 @@ SCHEMES = ("redis", "rediss")
 PREFIX, VERSION, OLDEST = "warcmill", 1, (6, 2)
 FRONTIER = "--frontier"  # the option of a process that crawls
 CONNECT_SECONDS, SECONDS = 5.0, 30.0
-_PASSING = ("OOM", "READONLY", "LOADING", "MISCONF", "BUSY", "MASTERDOWN", "NOREPLICAS", "max number of clients")
+_PASSING = ("LOADING", "MISCONF", "BUSY", "MASTERDOWN", "NOREPLICAS", "max number of clients")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +129,16 @@ class RedisLink:
         except errors.NoScriptError:
             raise
         except errors.AuthenticationError as error:
+            if not self.place.password_file:
+                raise BadConfig(
+                    self.place.shown, "wants a password; name its file in frontier_password_file"
+                ) from error
             raise BadConfig(self.place.shown, f"refuses this user or password: {error}") from error
         except (errors.ConnectionError, errors.TimeoutError, OSError) as error:
             raise Unavailable(self.place.shown, f"Redis does not answer: {error}") from error
+        except (errors.OutOfMemoryError, errors.ReadOnlyError) as error:
+            name = "is full" if isinstance(error, errors.OutOfMemoryError) else "is read-only now"
+            raise Unavailable(self.place.shown, f"Redis {name}, and takes nothing: {error}") from error
         except errors.ResponseError as error:
             if any(word in str(error) for word in _PASSING):
                 raise Unavailable(self.place.shown, f"Redis takes nothing: {error}") from error

@@ -233,7 +233,7 @@ class RedisFrontier:
         if begins is not Begins.FRESH and not self.launch:
             raise NotReady(
                 self._link.place.shown,
-                f"has nothing that begins with {self._link.prefix}: what waited is lost; begin afresh",
+                f"has nothing that begins with {self._link.prefix}: what waited is lost. {self._next_step}",
             )
         self._ask("manage", "begin", self._writer, number, launch, begins.value)
         self.launch = launch.encode()
@@ -273,12 +273,21 @@ class RedisFrontier:
         launch = self._register.launch if self._register else ""
         if not group.begins or not launch:
             why = f"what begins with {self._link.prefix} is older than the journal of launch {launch}, or was lost"
-            raise NotReady(self._link.place.shown, f"{why}. Bring back a Redis that has it, or begin afresh")
+            raise NotReady(self._link.place.shown, f"{why}. {self._next_step}")
         self.warn(f"{self._link.place.shown}: Redis has lost launch {launch}; it hears all of the journal")
         self._held.clear()  # rows have other numbers now; what is under way is fetched again
         before = group.number * GROUP - 1
         await self._call("manage", "begin", self._writer, before, f"{launch} lost", Begins.FRESH.value)
         await self._call("manage", "begin", self._writer, before, launch, Begins.CONTINUES.value)
+
+    @property
+    def _next_step(self) -> str:
+        """The ways on for a launch whose journal does not have all that waited."""
+        job = self._link.prefix.split(":")[1]
+        return (
+            f"Bring back a Redis that has it; or resume from the newest checkpoint: 'warcmill pulse start {job} "
+            "--checkpoint NAME'; or begin afresh, by a launch without 'recrawl'"
+        )
 
     async def _hand_over(self, group: Recorded) -> dict[str, list[int]]:
         answers: dict[str, list[int]] = {}
@@ -345,11 +354,10 @@ class RedisFrontier:
             await asyncio.sleep(pause)
             pause = min(2 * pause, MOST_AGAIN)
             with suppress(Unavailable):
-                await self._call("look", "about", self._writer)
+                await self._call("manage", "probe")  # a Redis that is full, or a replica, answers what it only reads
                 self._away = ""
                 self.warn(f"{self._link.place.shown}: Redis is back; it hears {self.waiting_for_redis} changes")
-        if not self.stopped:
-            await self._deliver()
+                await self._deliver()
 
     # Leases
 

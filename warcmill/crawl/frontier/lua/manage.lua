@@ -18,6 +18,11 @@ function act.begin()
   if writer ~= '' and (before ~= launch and how == 'fresh') then call('HSET', P .. 'heard', writer, number) end
   return {set_back, before}
 end
+-- Writes what nobody reads: an error when this Redis takes nothing now.
+function act.probe()
+  call('HSET', P .. 'about', 'probe', 1)
+  return {}
+end
 -- queue, span: closes a gate; 0 opens it.
 function act.block()
   local span = tonumber(ARGV[4])
