@@ -7,6 +7,7 @@ import gzip
 import json
 import os
 import signal
+import subprocess
 import time
 import zipfile
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 from line import Line, line_at
 
-from servers import distributions, pins
+from servers import distributions, packages, pins, serving
 from servers.package_index import PackageIndex
 from warcmill.base import clock
 from warcmill.crawl.launch import folders, job_log
@@ -173,6 +174,81 @@ def test_a_day_of_the_index(mirror: Mirror, index: PackageIndex, wheel: Callable
     assert "nothing is new" in mirror.run("pypi", "trigger_incremental", JOB)
     mirror.scan()
     assert mirror.windows() == before
+
+
+def test_pip_and_uv_resolve_as_of_before_and_after_the_day(
+    mirror: Mirror, index: PackageIndex, wheel: Callable[..., Path], tmp_path: Path
+) -> None:
+    index.upload(wheel("six", "1.17.0"))
+    index.upload(wheel("goes", "1.0", None, ["six"]))
+    index.upload(wheel("app", "1.0", None, ["six>=1"], ">=3.8"))
+    mirror.crawl("full")
+    before = index.serial
+    index.upload(wheel("six", "1.18.0"))
+    index.yank("six", "1.17.0", "it broke the build")
+    index.upload(wheel("app", "2.0", None, ["six", "yamlish; python_version>'3'"]))
+    index.upload(wheel("yamlish", "1.0", {"yaml/__init__.py": b""}))
+    index.remove_project("goes")
+    assert "no gap" in mirror.crawl()
+    after = index.serial
+    (port,) = pins.free({"port": 0}).values()
+    with mirror.line.config.open("a") as config:
+        config.write(f"\n[serve]\nport={port}\nreplay=false\n")
+    token = mirror.run("serve", "token", "add", "installers", "--role", "reader").split()[-1]
+
+    with serving.serving(mirror.line.config, tmp_path / "serve.log", token) as server:
+        for serial, wanted, expected in (
+            (before, "app", ["app==1.0", "six==1.17.0"]),
+            (before, "goes", ["goes==1.0", "six==1.17.0"]),
+            (before, "yamlish", []),
+            (after, "app", ["app==2.0", "six==1.18.0", "yamlish==1.0"]),
+            (after, "six==1.17.0", ["six==1.17.0"]),
+            (after, "goes", []),
+        ):
+            simple = f"{server.address}as-of/{serial}/simple/".replace("http://", f"http://any:{token}@")
+            assert by_uv(simple, wanted) == expected, (serial, wanted)
+            assert by_pip(simple, wanted) == expected, (serial, wanted)
+            assert by_uv(simple.replace(token, "no-such-token"), wanted) == []
+        got = tmp_path / "got"
+        simple = f"http://any:{token}@127.0.0.1:{port}/as-of/{before}/simple/"
+        done = run_pip("download", "--quiet", "--dest", got, "--index-url", simple, "app")
+        assert done.returncode == 0, done.stderr
+        assert sorted(path.name for path in got.iterdir()) == [
+            "app-1.0-py3-none-any.whl",
+            "six-1.17.0-py3-none-any.whl",
+        ]
+        assert (got / "app-1.0-py3-none-any.whl").read_bytes() == wheel(
+            "app", "1.0", None, ["six>=1"], ">=3.8"
+        ).read_bytes()
+
+
+ORACLE = "package-index"
+
+
+def by_uv(simple: str, wanted: str) -> list[str]:
+    """What uv resolves; nothing if it finds no way."""
+    words = ["pip", "compile", "--no-cache", "--no-header", "--no-annotate", "--index-url", simple, "-"]
+    argv = [packages.bin_folder(ORACLE) / "uv", "--no-config", *words]
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("UV_")}
+    done = subprocess.run(argv, input=wanted, env=environment, capture_output=True, text=True, check=False)
+    return [] if done.returncode else done.stdout.split()
+
+
+def by_pip(simple: str, wanted: str) -> list[str]:
+    """What pip would install; nothing if it finds no way."""
+    done = run_pip(
+        "install", "--quiet", "--dry-run", "--ignore-installed", "--report", "-", "--index-url", simple, wanted
+    )
+    if done.returncode:
+        assert "No matching distribution" in done.stderr, done.stderr
+        return []
+    found = [one["metadata"] for one in json.loads(done.stdout)["install"]]
+    return sorted(f"{one['name']}=={one['version']}" for one in found)
+
+
+def run_pip(verb: str, *words: str | Path) -> subprocess.CompletedProcess[str]:
+    pip = [packages.bin_folder(ORACLE) / "python", "-m", "pip", "--disable-pip-version-check", "--isolated", verb]
+    return subprocess.run([*pip, "--no-cache-dir", *words], capture_output=True, text=True, check=False)
 
 
 def test_a_page_that_is_away_twice_is_dumped_when_it_is_there(
