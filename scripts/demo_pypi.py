@@ -65,10 +65,12 @@ def main(folder: Path) -> int:
         os.environ["LUIGI_CONFIG_PATH"] = str(folder / "luigi.cfg")
         if not dumps(folder):
             _crawl_all(folder, index)
+            run("warcmill", "pypi", "provides", "yaml")
             _play(folder, index)
-        _crawl_changes(folder, index)
+        _crawl_changes(folder)
         index.recover()  # the page that was away is there again
-        _crawl_changes(folder, index)
+        _crawl_changes(folder)
+        _ask(folder)
     code = run("warcmill", "reconcile", _days(), may_be=(0, 1))
     _where_to_look(folder, time.monotonic() - began)
     return code
@@ -125,20 +127,29 @@ def _play(folder: Path, index: PackageIndex) -> None:
     )
 
 
-def _crawl_changes(folder: Path, index: PackageIndex) -> None:
-    del index
+def _crawl_changes(folder: Path) -> None:
     run("warcmill", "pypi", "trigger_incremental", JOB)
     _carry_on(folder)
 
 
 def _carry_on(folder: Path) -> None:
-    """Once the crawl has ended: archive it, read its facts, dump them; print the newest dump."""
+    """Once the crawl has ended: archive it, read its facts, dump and publish them; print the newest dump."""
     _until(lambda: (last := job_log.last(folder / "jobs" / JOB)) is not None and last.ended)
     run("warcmill", "scan", _days(), may_be=(0, 1))
     newest = dumps(folder)[-1]
     for path in sorted(newest.glob("*.json.gz")):
         for row in json.loads(gzip.decompress(path.read_bytes())):
             print(f"  {newest.name} {row['filename']}: {', '.join(row['modules'] or ())}", flush=True)
+
+
+def _ask(folder: Path) -> None:
+    """Ask the published data sets what the day has changed."""
+    first = dumps(folder)[0].name.partition("-")[2]
+    run("warcmill", "pypi", "provides", "yaml")
+    run("warcmill", "pypi", "requires", "yamlish-1.0-py3-none-any.whl")
+    run("warcmill", "pypi", "show", "six", "--as-of", first)
+    run("warcmill", "pypi", "show", "six")
+    run("warcmill", "pypi", "lag")
 
 
 def dumps(folder: Path) -> list[Path]:
@@ -166,7 +177,7 @@ def _days() -> str:
 
 def _where_to_look(folder: Path, seconds: float) -> None:
     print(f"""Done in {seconds:.1f} s. Where to look:
-  {folder / "store" / "dumps" / JOB}    the dumps, by generation and window
+  {folder / "store" / "dumps" / JOB}    the dumps, by generation and window; the LevelDBs, by data set
   {folder / "store"}    the archive: WARCs of pages and files, logs
   export LUIGI_CONFIG_PATH={shlex.quote(str(folder / "luigi.cfg"))}
   warcmill pypi --help    warcmill verify --help""")
