@@ -204,3 +204,17 @@ def test_a_launch_that_was_stopped_dumps_nothing(line: Line, index: PackageIndex
     assert dumped(line, second).whole
     assert set(files_of(line, second)) == {"alpha", "beta", "gamma"}
     assert len(rows(line, second, "python_distribution_data")) == 6
+
+
+def test_a_second_full_crawl_begins_a_generation_of_its_own(line: Line, index: PackageIndex, tmp_path: Path) -> None:
+    """Even with no serial that is new: its dump is whole, and the data sets are made of it alone."""
+    first = crawled(line, "trigger_full")
+    second = crawled(line, "trigger_full")
+    assert dumped(line, second).window == dumped(line, first).window
+    assert [dumped(line, launch).generation for launch in (first, second)] == [1, 2]
+    index.upload(distributions.wheel(tmp_path, "alpha", "2.0"))
+    third = crawled(line, "trigger_incremental")
+    assert dumped(line, third).generation == 2
+    assert len(asked(line, "provides", "alpha")["files"]) == 3
+    lists = line.folders["store"] / f"dumps/{JOB}/v2/modules/input_lists"
+    assert [path.name for path in sorted(lists.iterdir())] == ["00002", "00003"]

@@ -60,7 +60,8 @@ def dump(state: MarkerStore, store: Store, extracts: Extracts, launch: Launch, a
     started = state.require(layout.key("pulse.Started", launch))
     fed = layout.feed_key(launch.job, Started.from_claim(started.claim).due)
     window, before = feed.window_of(state, fed), whole_before(state, launch)
-    generation, first = next_generation(window, before), _first_number(window, before)
+    generation = next_generation(window, before)
+    first = _first_number(window, before, generation)
     inputs = rests_on(complete, started, state.require(fed), *([before] if before else []), *processed)
 
     def place(data: DumpedData, number: int) -> str:
@@ -83,11 +84,11 @@ def dump(state: MarkerStore, store: Store, extracts: Extracts, launch: Launch, a
     return Claim(key, inputs, items=items, counts=dict(rows.counts), facts=facts)
 
 
-def _first_number(window: Window, before: Evidence | None) -> int:
+def _first_number(window: Window, before: Evidence | None, generation: int) -> int:
     """The number of a dump's first file: 0, but in the folder of the dump before it the one after the last. That is so
     where no serial is new, and what that dump lacked was asked for again."""
     earlier = Dumped.from_claim(before.claim) if before else None
-    if earlier is None or earlier.window != window:
+    if earlier is None or (earlier.window, earlier.generation) != (window, generation):
         return 0
     places = [parse_dump_path(file.path) for file in earlier.files]
     return 1 + max((place.number for place in places if place), default=-1)

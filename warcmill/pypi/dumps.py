@@ -32,12 +32,18 @@ def whole_before(state: MarkerStore, launch: Launch) -> Evidence | None:
 
 
 def next_generation(window: Window, before: Evidence | None) -> int:
-    """The generation of the dump of a window: that of the whole dump before it, where it ends. A full one begins its
-    own."""
+    """The generation of the dump of a window: that of the whole dump before it, if the window begins where that ends.
+    One that begins at 0 anew, as that of a full crawl, begins its own."""
     if before is None:
         return 1
     dumped = Dumped.from_claim(before.claim)
-    return dumped.generation + (window.after == 0)
+    return dumped.generation + (window.after == 0 < dumped.window.up_to)
+
+
+def newest_generation(state: MarkerStore, job: str) -> int:
+    """The generation of the newest whole dump of a job; 0 for a job without any."""
+    marker = _newest_whole(state, discovery.of_job(state, job))
+    return Dumped.from_claim(marker.claim).generation if marker else 0
 
 
 def _newest_whole(state: MarkerStore, launches: Iterable[Launch]) -> Evidence | None:

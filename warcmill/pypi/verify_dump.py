@@ -27,6 +27,7 @@ from warcmill.markers.claim import Claim
 from warcmill.markers.facts.pypi import Dumped
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import FileRef, Item, Json, Launch, Outcome
+from warcmill.pypi.dump import SHARDS
 from warcmill.stores import Store
 
 _LISTED, _ROW = b"0", b"1"
@@ -88,8 +89,8 @@ def _rows(copy: BinaryIO, file: FileRef, listed: SortedLines) -> Counter[str]:
 
 
 def _check_shard(place: DumpFile, path: str, digest: str) -> None:
-    if place.window.after == 0 and int(digest[:2], 16) != place.number:
-        raise Mismatch(f"shard of a row in store:{path}", int(digest[:2], 16), place.number)
+    if place.window.after == 0 and int(digest[:2], 16) != place.number % SHARDS:
+        raise Mismatch(f"shard of a row in store:{path}", int(digest[:2], 16), place.number % SHARDS)
 
 
 def _parsed(copy: BinaryIO, path: str) -> Iterator[Mapping[str, Any]]:
