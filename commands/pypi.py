@@ -20,8 +20,9 @@ from warcmill.markers.claim import Evidence
 from warcmill.markers.facts import Fed, Launched, Started
 from warcmill.model import Json, Launch, Stage
 from warcmill.pulse import broken_launches
-from warcmill.pypi import answers
+from warcmill.pypi import answers, dumps, update_leveldb
 from warcmill.pypi.answers import PublishedData
+from warcmill.pypi.update_leveldb import UpdateRoots
 from warcmill.stores.opening import open_folder
 
 SUMMARY = "crawl a package index, in full or what has changed; ask what is known of its packages"
@@ -33,6 +34,7 @@ examples:
   warcmill pypi requires requests-2.32.5-py3-none-any.whl
   warcmill pypi show six --as-of 31415926
   warcmill pypi lag --json
+  warcmill pypi retire 1
 
 The jobs are those of [pypi] in luigi.cfg. trigger_full launches a crawl of all wanted
 projects, or continues the newest one if that was stopped before its end.
@@ -47,6 +49,9 @@ file; show, the files that a project has, or had at a serial, with the serials f
 which each was there; lag, how far each step has come. They read the newest version of the
 data sets that pypi.UpdateLevelDb publishes, and ask no server; lag asks the index.
 
+retire deletes the dump files of an old generation from the store: one that no current
+version is made of. Each full crawl begins a generation. Its markers and databases stay.
+
 --json: provides {"files": [{"filename", "project", "version"}], "module", "serial"};
 requires {"filename", "project", "requires_dist", "requires_python", "serial", "sha256",
 "type", "version"}; show {"files": [{"filename", "from", "modules", "requires_python",
@@ -54,15 +59,15 @@ requires {"filename", "project", "requires_dist", "requires_python", "serial", "
 "dumped", "index", "job", "published"}. null: unknown, or none yet; a file without an end
 has "to" null; "yanked" is the reason, '' without one. "serial" is the last one that is known
 
-exit codes: 0 done, 1 the job is running, or nothing is known of it, 2 usage,
-3 configuration, 4 the engine or a root does not answer; else luigi's own: 30 the step
-failed, 35 nothing could be planned
+exit codes: 0 done, 1 the job is running, nothing is known of it, or the generation is in
+use, 2 usage, 3 configuration, 4 the engine or a root does not answer, 5 an update is
+running; else luigi's own: 30 the step failed, 35 nothing could be planned
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """trigger_full JOB, trigger_incremental JOB; provides NAME, requires FILE, show NAME, lag [JOB]; --json."""
-    words = "|".join((*ACTIONS, *ANSWERS))
+    """trigger_full JOB, trigger_incremental JOB; provides NAME, requires FILE, show NAME, lag [JOB]; retire N [JOB]."""
+    words = "|".join((*ACTIONS, *ANSWERS, "retire"))
     actions = parser.add_subparsers(dest="action", required=True, metavar=words)
     for action in ACTIONS:
         actions.add_parser(action, allow_abbrev=False).add_argument("job", type=job, metavar="JOB", help="the crawl")
@@ -75,6 +80,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     asked["lag"].add_argument("job", type=job, nargs="?", metavar="JOB", help="by default the first of [pypi]")
     for one in asked.values():
         add_json(one)
+    old = actions.add_parser("retire", allow_abbrev=False)
+    old.add_argument("generation", type=int, metavar="N", help="of an old generation: its folder in the store is vN")
+    old.add_argument("job", type=job, nargs="?", metavar="JOB", help="by default the first of [pypi]")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -83,6 +91,8 @@ def run(args: argparse.Namespace) -> int:
     if args.action in ANSWERS:
         return ANSWERS[args.action](args)
     check_hardened()
+    if args.action == "retire":
+        return _retire(args)
     if not indexes.mirrors(args.job):
         raise BadConfig("[pypi] jobs", f"does not list {args.job}; add it, with the index and a contact")
     line = open_line()
@@ -108,10 +118,13 @@ def _incremental(line: OpenRoots, name: str) -> tuple[str, list[str]]:
 
 
 def _data(line: OpenRoots) -> PublishedData:
-    place = line.settings.index
-    if not place:
+    return PublishedData(line.state.store, open_folder("index", _index(line)))
+
+
+def _index(line: OpenRoots) -> str:
+    if not line.settings.index:
         raise BadConfig("[warcmill] index", f"is not set, {NO_INDEX}")
-    return PublishedData(line.state.store, open_folder("index", place))
+    return line.settings.index
 
 
 def _provides(args: argparse.Namespace) -> int:
@@ -155,10 +168,25 @@ def _show(args: argparse.Namespace) -> int:
     return 0 if files else 1
 
 
-def _lag(args: argparse.Namespace) -> int:
-    line, name = open_line(), args.job or next(iter(indexes.jobs()), "")
+def _job(args: argparse.Namespace) -> str:
+    name = args.job or next(iter(indexes.jobs()), "")
     if not indexes.mirrors(name):
         raise BadConfig("[pypi] jobs", f"does not list {name or 'any job'}; add it, with the index and a contact")
+    return str(name)
+
+
+def _retire(args: argparse.Namespace) -> int:
+    line, name = open_line(), _job(args)
+    index, place = open_folder("index", _index(line)), line.settings.store_uri("dumps")
+    roots = UpdateRoots(line.state, lambda: line.store, index, place)
+    newest = dumps.newest_generation(line.state, name)
+    removed = update_leveldb.retire(roots, name, args.generation, newest)
+    out(f"generation {args.generation} of {name}: {counted(removed, 'dump file was', 'dump files were')} deleted")
+    return 0
+
+
+def _lag(args: argparse.Namespace) -> int:
+    line, name = open_line(), _job(args)
     try:
         with indexes.source().index as index:
             newest: int | None = index.last_serial()

@@ -11,20 +11,22 @@ from __future__ import annotations
 import hashlib
 import io
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 
 from warcmill import layout
-from warcmill.errors import BadConfig, Mismatch
+from warcmill.errors import BadConfig, BadInput, Busy, Mismatch, NotReady
 from warcmill.formats.pypi import data_sets
 from warcmill.launches.discovery import with_markers
+from warcmill.layout import DumpedData, DumpFile
+from warcmill.markers import locks
 from warcmill.markers.facts.pypi import Dumped
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef
 from warcmill.pypi.data_sets import DUMPS, PackageData, WholeDump
-from warcmill.stores import LocalStore, Store
-from warcmill.versions.fold import Folded, fold
+from warcmill.stores import LocalStore, Stat, Store
+from warcmill.versions.fold import LOCK, Folded, fold
 from warcmill.versions.inputs import ListedWarc, Lists, VersionList
 from warcmill.versions.publication import Payloads, Published
 
@@ -84,10 +86,38 @@ def leave(roots: UpdateRoots, published: Published, listed: VersionList) -> None
     log.info("%s: version %d is in the store, at %s/leveldbs/%s", listed.data_set, listed.number, top, number)
 
 
+def retire(roots: UpdateRoots, job: str, generation: int, newest: int) -> int:
+    """Delete the dump files of a generation older than `newest`; return how many. The markers of its dumps, and the
+    databases made of them, stay. Busy during an update. NotReady while a data set is made of them, by its current
+    version or its newest list, or while none newer is dumped."""
+    what = f"retiring generation {generation} of {job}"
+    if generation >= newest:
+        raise NotReady(what, f"the newest generation is {newest}, and only older ones are retired")
+    for name in data_sets.NAMES:
+        if locks.take(roots.state, LOCK + name):
+            raise Busy(f"the update of {name}")
+    for name in data_sets.NAMES:
+        lists, current = Lists(roots.state.store, name), Payloads(roots.index, name).current()
+        for listed in (lists.newest(), lists.read(current.number) if current else None):
+            if listed and any(_place(one)[:2] == (job, generation) for one in listed.inputs):
+                why = f"version {listed.number} of {name} is made of it; pypi.UpdateLevelDb first publishes a newer one"
+                raise NotReady(what, why)
+    store = roots.open_store()
+    files = list(_dump_files(store, layout.dumps_folder(job, generation)))
+    for file in files:
+        store.remove(file.path, file)
+    return len(files)
+
+
+def _dump_files(store: Store, top: str) -> Iterator[Stat]:
+    for data in DumpedData:
+        for window in store.list(f"{top}/data_dumps/{data}"):
+            yield from (file for file in store.list(window.path) if layout.parse_dump_path(file.path))
+
+
 def folder(listed: VersionList) -> str:
     """The folder in the store of a version's data set: below the generation of its dumps."""
-    first = layout.parse_dump_path(DUMPS + listed.inputs[0].name)
-    assert first is not None, "a version of a data set is made of dumps"
+    first = _place(listed.inputs[0])
     return f"{layout.dumps_folder(first.job, first.generation)}/{listed.data_set}"
 
 
@@ -112,11 +142,14 @@ def _is_same(store: Store, path: str, sha512: str) -> bool:
 
 
 def _refuse_other_job(job: str, newest: VersionList | None) -> None:
-    jobs = {_job(one) for one in newest.inputs} if newest else set()
+    jobs = {_place(one).job for one in newest.inputs} if newest else set()
     if jobs - {job}:
         why = f"the data sets are made of the dumps of {', '.join(sorted(jobs))}; a line publishes those of one job"
         raise BadConfig("[pypi] jobs", why)
 
 
-def _job(one: ListedWarc) -> str:
-    return one.name.partition("/")[0]
+def _place(one: ListedWarc) -> DumpFile:
+    place = layout.parse_dump_path(DUMPS + one.name)
+    if place is None:
+        raise BadInput(f"store:{DUMPS}{one.name}", "not the path of a dump's file")
+    return place

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import pickle
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from package_dumps import JOB, PLACE, DumpedIndex, digest, listed, row, state
 
-from warcmill.errors import BadConfig, Mismatch
+from warcmill.errors import BadConfig, Busy, Mismatch, NotReady
 from warcmill.formats.pypi import data_sets
 from warcmill.formats.pypi.data_sets import DEPGRAPH, MODULES, NAMES, Dependencies
 from warcmill.pypi.data_sets import open_history
-from warcmill.pypi.update_leveldb import update
+from warcmill.pypi.update_leveldb import retire, update
 from warcmill.versions import leveldb
 from warcmill.versions.inputs import Lists
 from warcmill.versions.publication import Payloads
@@ -220,6 +224,77 @@ def test_many_readers_read_at_once_and_while_a_version_is_retired(index: DumpedI
         payloads.remove(found.folder)
         assert one.get(b"six\tsix\t1.17\tsix-1.17-py3-none-any.whl") == b""
         assert two.get(b"six\tsix\t1.17\tsix-1.17-py3-none-any.whl") == b""
+
+
+def test_a_generation_goes_once_no_version_is_made_of_it(index: DumpedIndex) -> None:
+    full(index)
+    index.update()
+    top = index.base / "store/dumps" / JOB
+    with pytest.raises(NotReady, match="only older ones"):
+        retire(index.roots, JOB, 1, 1)
+    index.generation = 2
+    index.dump(0, 130, [BOTO], [state("boto3", 99, BOTO)])
+    with pytest.raises(NotReady, match="version 1 of modules is made of it"):
+        retire(index.roots, JOB, 1, 2)
+    index.update()
+    assert retire(index.roots, JOB, 1, 2) == 2
+    assert not list(top.glob("v1/data_dumps/*/*/*"))
+    assert len(list(top.glob("v2/data_dumps/*/*/*"))) == 2
+    assert [one.new for one in index.update()] == [False] * 3
+    assert retire(index.roots, JOB, 1, 2) == 0
+
+
+_OTHER = """
+import pickle, sys
+sys.path[:0] = sys.argv[1:]
+index = pickle.loads(sys.stdin.buffer.read())
+print("begin", flush=True)
+from warcmill.errors import Busy
+try:
+    index.update()
+except Busy as error:
+    print(error)
+"""
+
+
+def other(index: DumpedIndex) -> subprocess.Popen[bytes]:
+    """Begin an update of the same line in another process."""
+    found = subprocess.Popen(
+        [sys.executable, "-c", _OTHER, *sys.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert found.stdin
+    found.stdin.write(pickle.dumps(index))
+    found.stdin.close()
+    found.stdin = None
+    return found
+
+
+def test_of_two_updates_at_once_one_loses_and_nothing_is_broken(index: DumpedIndex) -> None:
+    """Four at a time, over several versions: each that does not lose publishes, and what is published is sound."""
+    for turn in range(3):
+        index.dump(turn and 100 + turn, 101 + turn, [YAML1, SIX], [state("pyyaml", 40, YAML1), state("six", 7, SIX)])
+        for one in [other(index) for _ in range(4)]:
+            said, faults = one.communicate(timeout=60)
+            assert one.returncode == 0, faults.decode()
+            assert said == b"begin\n" or b"is being done by another process" in said
+        for name in NAMES:
+            assert Lists(index.state.store, name).numbers() == [*range(1, turn + 2)]
+            assert pairs(index, name)
+        lists = index.base / "store/dumps" / JOB / "v1/modules/input_lists"
+        assert len(list(lists.iterdir())) == turn + 1
+
+
+def test_an_update_and_a_retirement_lose_to_an_update_that_runs(index: DumpedIndex) -> None:
+    full(index)
+    folder = index.base / "state/.locks"
+    folder.mkdir(exist_ok=True)
+    with (folder / f"versions.{MODULES}").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(Busy):
+            index.update()
+        with pytest.raises(Busy):
+            retire(index.roots, JOB, 1, 2)
+    assert len(list((index.base / "store").rglob("*.json.gz"))) == 2
 
 
 @pytest.mark.parametrize("hostile", ["a\tb", "new\nline", "nul\0", "\ud800", "\u2028"])
