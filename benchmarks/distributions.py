@@ -39,7 +39,7 @@ def rows() -> Iterator[Row]:
 
         ours, peer = _medians(lambda some=some: _read(some), theirs)  # type: ignore[misc]
         yield _row(f"facts of {len(some)} {what}, pkginfo", ours, peer, 1.5)
-    lines = [*_lines()]
+    lines = [*map(dump.row_line, made_rows(ROWS))]
     raw = b"[\n" + b",\n".join(lines) + b"\n]\n"
     ours, peer = _medians(lambda: _drain(dump.written(lines)), lambda: len(zlib.compress(raw)))
     yield _row(f"a dump of {ROWS:,} rows, zlib", ours, peer, 3.0)
@@ -53,21 +53,20 @@ def _read(files: list[Path]) -> None:
             distribution.read(stream, name, file.stat().st_size)
 
 
-def _lines() -> Iterator[bytes]:
-    for number in range(ROWS):
-        name = f"project{number % 9999}"
-        yield dump.row_line(
-            DistributionRow(
-                filename=f"{name}-1.{number}-py3-none-any.whl",
-                project=name,
-                version=f"1.{number}",
-                dist_type=DistType.WHEEL,
-                sha256=hashlib.sha256(str(number).encode()).hexdigest(),
-                requires=(),
-                requires_dist=("requests>=2", 'pytest; extra == "test"'),
-                requires_python=">=3.9",
-                modules=tuple(f"{name}.part{part}" for part in range(12)),
-            )
+def made_rows(number: int) -> Iterator[DistributionRow]:
+    """Rows of wheels of 9,999 projects, twelve modules each."""
+    for at in range(number):
+        name = f"project{at % 9999}"
+        yield DistributionRow(
+            filename=f"{name}-1.{at}-py3-none-any.whl",
+            project=name,
+            version=f"1.{at}",
+            dist_type=DistType.WHEEL,
+            sha256=hashlib.sha256(str(at).encode()).hexdigest(),
+            requires=(),
+            requires_dist=("requests>=2", 'pytest; extra == "test"'),
+            requires_python=">=3.9",
+            modules=tuple(f"{name}.part{part}" for part in range(12)),
         )
 
 

@@ -54,8 +54,10 @@ def owned(keys: Iterable[bytes]) -> bytes:
 
 def of_modules(row: DistributionRow) -> Pairs:
     """The pairs of a row in `modules`."""
+    if not row.modules:
+        return {}
     rest = TAB + joined(row.project, row.version, row.filename)
-    return {joined(module) + rest: b"" for module in row.modules or ()}
+    return dict.fromkeys([module + rest for module in joined(*row.modules).split(TAB)], b"")
 
 
 def of_depgraph(row: DistributionRow) -> Pairs:
