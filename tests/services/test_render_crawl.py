@@ -10,6 +10,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,25 @@ from warcmill.crawl.render import RenderSettings
 from warcmill.formats.warc import gate
 
 RENDER = RenderSettings(which="pages", seconds=20.0, sandbox=bool(os.geteuid()))
+
+
+def listening(pid: int) -> set[str]:
+    """The sockets, by inode, at which a process waits for connections."""
+    rows = [line.split() for name in ("tcp", "tcp6") for line in Path("/proc/net", name).read_text().splitlines()[1:]]
+    waiting = {f"socket:[{row[9]}]" for row in rows if row[3] == "0A"}
+    found = set()
+    for place in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):
+            found.add(str(place.readlink()))
+    return found & waiting
+
+
+@pytest.fixture(autouse=True)
+def no_port_is_left() -> Iterator[None]:
+    """The port of each page is closed with it, however it ends; the crawls of this file are in this process."""
+    before = listening(os.getpid())
+    yield
+    assert listening(os.getpid()) <= before
 
 
 @pytest.fixture
@@ -55,16 +75,17 @@ def stored(folder: Path) -> Counter[str]:
     return found
 
 
-def chromiums() -> list[int]:
-    """The processes of any browser of a launch that are left."""
+def chromiums(crawler: int | None = None) -> list[int]:
+    """The processes of any browser that a crawler had started, by default this process; other tests have their own."""
+    folder = f"warcmill-render.{crawler or os.getpid()}.".encode()
     found = []
-    for place in Path("/proc").glob("[0-9]*/cmdline"):
+    for place in Path("/proc").glob("[0-9]*"):
         try:
-            words = place.read_bytes()
+            is_browser = b"--warcmill-render" in (place / "cmdline").read_bytes()
+            if is_browser and folder in (place / "environ").read_bytes():
+                found.append(int(place.name))
         except OSError:
             continue
-        if b"--warcmill-render" in words:
-            found.append(int(place.parent.name))
     return found
 
 
@@ -218,10 +239,14 @@ def test_a_crawler_that_is_killed_leaves_no_process_and_its_books_agree(
 ) -> None:
     """Killed while a page is open: the next start continues; what was in the books is fetched by nobody again."""
     process: subprocess.Popen[bytes] | None = None
+    ports: set[str] = set()
+    browsers: list[int] = []
 
     def kill(handler: Any) -> None:
         del site.acts[at]
         assert process
+        ports.update(listening(process.pid))
+        browsers.extend(chromiums(process.pid))
         process.kill()
         handler.close_connection = True
 
@@ -229,9 +254,13 @@ def test_a_crawler_that_is_killed_leaves_no_process_and_its_books_agree(
     process = child(site, tmp_path)
     assert process.wait(120) == -signal.SIGKILL
     until = time.monotonic() + 20
-    while chromiums() and time.monotonic() < until:
+    while chromiums(process.pid) and time.monotonic() < until:
         time.sleep(0.1)
-    assert chromiums() == []
+    assert chromiums(process.pid) == []
+    assert browsers
+    assert ports or at == "/second", "one is open for each page; the crawl fetches the second when none is"
+    inodes = {f"socket:[{row.split()[9]}]" for row in Path("/proc/net/tcp").read_text().splitlines()[1:]}
+    assert not ports & inodes
     assert child(site, tmp_path).wait(120) == 0
     assert crawled.unbalanced(tmp_path) == []
     kept = stored(tmp_path)
