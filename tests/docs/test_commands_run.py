@@ -91,8 +91,14 @@ INDEXED = (
     "printf '[index]\\nsince=2026-01-01\\n[text]\\nsince=2026-01-01\\n' >> /srv/archive/luigi.cfg",
     "luigi --module tasks.index index.ScanForIndexing --date-interval 2026-11",
 )
-# Pages that begin in an empty folder, with a site to crawl: tests/pipeline/test_start_pages.py follows them.
-FOLLOWED = ("start/archive-a-site.md", "start/one-article.md", "start/what-was-missed.md")
+# Pages that begin in an empty folder, with a site to crawl: tests/pipeline/test_start_pages.py follows them; the last
+# one, with a package index, tests/services/test_mirror_page.py.
+FOLLOWED = (
+    "start/archive-a-site.md",
+    "start/one-article.md",
+    "start/what-was-missed.md",
+    "start/mirror-a-package-index.md",
+)
 # What the page's story has done before it begins, or before one of its commands.
 BEFORE = {
     ("commands.md", "warcmill init --adopt index"): (NO_INDEX,),
