@@ -218,3 +218,7 @@ def test_a_second_full_crawl_begins_a_generation_of_its_own(line: Line, index: P
     assert len(asked(line, "provides", "alpha")["files"]) == 3
     lists = line.folders["store"] / f"dumps/{JOB}/v2/modules/input_lists"
     assert [path.name for path in sorted(lists.iterdir())] == ["00002", "00003"]
+    done = line.warcmill("pypi", "retire", "1")
+    assert (done.returncode, done.stdout) == (0, f"generation 1 of {JOB}: 512 dump files were deleted\n"), done.stderr
+    assert line.warcmill("pypi", "retire", "2").returncode == 1
+    assert line.warcmill("versions", "verify", "--of", "modules").returncode == 0
