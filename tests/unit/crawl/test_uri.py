@@ -9,7 +9,7 @@ import pytest
 
 from warcmill.crawl import uri as data_uri
 from warcmill.crawl.fetch import exchange
-from warcmill.crawl.fetch.exchange import FetchOptions
+from warcmill.crawl.fetch.exchange import FetchOptions, RenderOptions
 from warcmill.crawl.uri import LONGEST_PAYLOAD, LONGEST_URI, MOVES, Status, Transitions, Uri, canonical, make, queue_of
 from warcmill.errors import BadInput
 
@@ -168,7 +168,7 @@ def test_a_payload_without_a_fetch_is_a_plain_get() -> None:
 def test_a_fetch_is_read_from_the_payload() -> None:
     asked = {"method": "POST", "headers": {"X-A": "é"}, "body": "a=1", "range": [0, None], "render": True, "timeout": 9}
     assert exchange.read(json.dumps({"fetch": asked, "age": 3})) == FetchOptions(
-        "POST", (("X-A", "é"),), "a=1", (0, None), True, 9.0
+        "POST", (("X-A", "é"),), "a=1", (0, None), RenderOptions(), 9.0
     )
 
 

@@ -32,9 +32,10 @@ TOO_LONG, NO_IMAGES, SERVICE_WORKER = "bodyTooLong", "noImages", "serviceWorker"
 CONNECTIONS = 200  # of one page at once; Chromium opens 32 to a proxy
 PIECE = 1 << 16
 _TLS_HANDSHAKE = 0x16  # the first byte of a connection by TLS (RFC 8446, 5.1)
-_AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s/?#@:\[\]\\]+):(\d{1,5})")
-_VALUE = re.compile(r"[^\x00\s]+(?:[ \t]+[^\x00\s]+)*|")
-_NAME = re.compile(r"[-!#$%&'*+.^_`|~0-9a-zA-Z]+")
+_is_authority = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s/?#@:\[\]\\]+):(\d{1,5})").fullmatch
+_is_value = re.compile(r"(?:[^\x00\s](?:[^\x00\n\r\f\v]*[^\x00\s])?)?").fullmatch
+_is_name = re.compile(r"[-!#$%&'*+.^_`|~0-9a-zA-Z]+").fullmatch
+_is_length = re.compile(r"[0-9]{1,18}").fullmatch
 
 # Fields of the hop (RFC 9110, 7.6.1), then those of the browser's own business.
 _HOP = frozenset(
@@ -215,7 +216,7 @@ async def _request(http: h11.Connection, wire: _Wire, tunnel: str) -> PageReques
         return None
     method, target = head.method.decode(), head.target.decode("latin-1")
     if method == "CONNECT":
-        if tunnel or not _AUTHORITY.fullmatch(target):
+        if tunnel or not _is_authority(target):
             raise _Unfit(400)
         return PageRequest(method, target)
     if http.they_are_waiting_for_100_continue:
@@ -281,9 +282,9 @@ async def _pass_on(http: h11.Connection, wire: _Wire, request: PageRequest, answ
             return
         lengths = [value for name, value in answer.fields if name.lower() == "content-length"]
         fields = [(name, value) for name, value in answer.fields if _is_passed_on(name, value)]
-        if request.method == "HEAD" and lengths and re.fullmatch("[0-9]{1,18}", lengths[0]):
+        if request.method == "HEAD" and lengths and _is_length(lengths[0]):
             fields.append(("content-length", lengths[0]))
-        reason = answer.reason if _VALUE.fullmatch(answer.reason) else ""
+        reason = answer.reason if _is_value(answer.reason) else ""
         raw = [(name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in fields]
         head = h11.Response(status_code=answer.status, headers=raw, reason=reason.encode("latin-1", "replace"))
         await wire.write(http.send(head) or b"")
@@ -297,7 +298,7 @@ async def _pass_on(http: h11.Connection, wire: _Wire, request: PageRequest, answ
 
 
 def _is_passed_on(name: str, value: str) -> bool:
-    return name.lower() not in _NOT_ANSWERED and bool(_NAME.fullmatch(name)) and bool(_VALUE.fullmatch(value))
+    return name.lower() not in _NOT_ANSWERED and bool(_is_name(name)) and bool(_is_value(value))
 
 
 async def _send(http: h11.Connection, wire: _Wire, status: int) -> None:
