@@ -199,8 +199,8 @@ def test_the_command_from_up_to_down(services: Callable[..., str]) -> None:
 
 def test_a_name_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        command.main(["up", "kafka"])
-    assert "no server is called kafka" in capsys.readouterr().err
+        command.main(["up", "rabbitmq"])
+    assert "no server is called rabbitmq" in capsys.readouterr().err
 
 
 def test_what_cannot_be_started_ends_the_command_with_its_reason(
