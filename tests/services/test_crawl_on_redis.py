@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,10 +17,13 @@ from pathlib import Path
 
 import crawled
 import killed_crawls
+import preloaded
 import pytest
 from redis import Redis
 from several_hosts import Page, page, serve
 
+from servers import pins
+from servers import redis as redis_server
 from servers.redis import RedisServer
 from warcmill.crawl.launch import checkpoint, folders, job_log
 from warcmill.crawl.launch.job_log import Last
@@ -181,6 +186,49 @@ def test_while_redis_is_away_the_crawl_waits_and_then_goes_on(redis: RedisServer
         alerts = "".join(path.read_text() for path in tmp_path.rglob("alerts.log"))
         assert "Redis does not answer" in alerts
         assert "Redis is back" in alerts
+
+
+def test_a_redis_that_is_set_back_is_resent_from_what_it_heard_itself(work: Path, tmp_path: Path) -> None:
+    """Redis comes back from an older copy, and the crawler was killed: a note on this disk would say all was heard."""
+    pages = 20
+    server = redis_server.at(work / "set back", pins.free(pins.REDIS))
+    server.start()
+    try:
+        with site(pages) as port:
+            crawl = Crawl(tmp_path, port, server, "back")
+            process = crawl.begin()
+            assert crawl.until(process, 100)
+            server.stop()
+            shutil.copytree(server.folder / "appendonlydir", tmp_path / "older")
+            server.start()
+            assert crawl.until(process, 250), crawl.told()
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            server.kill()
+            heard = crawl.lines()
+            shutil.rmtree(server.folder / "appendonlydir")
+            shutil.copytree(tmp_path / "older", server.folder / "appendonlydir")
+            server.start()
+            assert go_on(crawl).wait(DEADLINE) == 0, crawl.told()
+            assert heard >= 250
+            assert crawl.wrong(pages) == [], crawl.told()
+    finally:
+        server.stop()
+
+
+def test_warcmill_crawl_on_redis_goes_through_the_line_and_reconciles(redis: RedisServer, tmp_path: Path) -> None:
+    hosts = [word for host in HOSTS[:2] for word in ("--resolve", f"{host}=127.0.0.1")]
+    with site(5) as port:
+        urls = [f"http://{host}:{port}/" for host in HOSTS[:2]]
+        options = ["--allow-private", "127.0.0.0/8", "--no-delay", *hosts, "--job", "shared"]
+        where = ["--frontier", f"{redis.url}?prefix=whole"]
+        done = preloaded.run("commands.main", "crawl", *urls, *options, *where, env=dict(os.environ), folder=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = preloaded.run("commands.main", "reconcile", "--json", env=dict(os.environ), folder=tmp_path / "archive")
+    assert found.returncode == 0, found.stdout + found.stderr
+    (launch,) = json.loads(found.stdout)["launches"]
+    assert (launch["job"], launch["gaps"]) == ("shared", []), launch
+    assert Redis(port=redis.port).hget("whole:shared:about", "launch")
 
 
 def test_a_crawl_on_redis_keeps_no_uri_in_its_own_database(redis: RedisServer, tmp_path: Path) -> None:

@@ -141,6 +141,10 @@ def test_a_place_is_read_and_what_is_wrong_with_it_is_named() -> None:
     assert place == RedisPlace("rediss://u@h.example:6380/2", "/secret", "lib")
     assert place.keys("daily") == "lib:daily:"
     assert read_place("frontier", place.words[1], "/secret") == place
+    assert read_place("frontier", "redis://h/0?outbox_limit=7").outbox_limit == 7
+    for url in ("redis://h/0?outbox_limit=0", "redis://h/0?outbox_limit=many"):
+        with pytest.raises(BadConfig, match="no number of changes"):
+            read_place("frontier", url)
     for url in ("http://h/", "redis://", "redis://h/x", "redis://:secret@h/0", "redis://h/0?a=b", "redis://h:x/0"):
         with pytest.raises(BadConfig) as error:
             read_place("frontier", url)
@@ -241,5 +245,31 @@ def test_a_redis_with_tls_and_a_password_is_reached_and_another_is_refused(
         offer(frontier, "a/1")  # noqa: F405
         assert names(lease(frontier)) == ["a/1"]  # noqa: F405
         run(frontier.close())  # noqa: F405
+    finally:
+        server.stop()
+
+
+def test_with_outbox_limit_changes_waiting_for_a_redis_that_is_away_the_crawl_waits(there: There, work: Path) -> None:
+    server = redis_server.at(work / "limit", pins.free(pins.REDIS))
+    server.start()
+
+    async def crawl() -> int:
+        frontier = RedisFrontier(RedisLink(read_place("f", f"{server.url}?outbox_limit=2"), there.job), writer="w")
+        await frontier.offer([make("http://a.example/1")])
+        server.kill()
+        await frontier.offer([make("http://a.example/2"), make("http://a.example/3")])
+        third = asyncio.create_task(frontier.offer([make("http://a.example/4")]))
+        await asyncio.sleep(1)
+        assert not third.done(), "it waits for Redis"
+        server.start()
+        await asyncio.wait_for(third, 30)
+        while frontier.waiting_for_redis:
+            await asyncio.sleep(0.05)
+        found = len((await frontier.list()).uris)
+        await frontier.close()
+        return found
+
+    try:
+        assert run(crawl()) == 4  # noqa: F405
     finally:
         server.stop()

@@ -18,6 +18,7 @@ from warcmill.errors import BadConfig, Conflict, Foreign, Unavailable
 
 SCHEMES = ("redis", "rediss")
 PREFIX, VERSION, OLDEST = "warcmill", 1, (6, 2)
+OUTBOX_LIMIT = 10_000  # changes that wait for a Redis that is away, until fetching waits too
 FRONTIER = "--frontier"  # the option of a process that crawls
 CONNECT_SECONDS, SECONDS = 5.0, 30.0
 _PASSING = ("LOADING", "MISCONF", "BUSY", "MASTERDOWN", "NOREPLICAS", "max number of clients")
@@ -25,11 +26,13 @@ _PASSING = ("LOADING", "MISCONF", "BUSY", "MASTERDOWN", "NOREPLICAS", "max numbe
 
 @dataclass(frozen=True, slots=True)
 class RedisPlace:
-    """Where a frontier is: a URL, the file with the password, and the word that its keys begin with."""
+    """Where a frontier is: a URL, the file with the password, the word that its keys begin with, and the number of
+    changes that may wait for it."""
 
     url: str
     password_file: str = ""
     prefix: str = PREFIX
+    outbox_limit: int = OUTBOX_LIMIT
 
     @property
     def shown(self) -> str:
@@ -39,7 +42,7 @@ class RedisPlace:
     @property
     def words(self) -> tuple[str, str, str]:
         """The option that names it to a process."""
-        return FRONTIER, f"{self.url}?prefix={self.prefix}", self.password_file
+        return FRONTIER, f"{self.url}?prefix={self.prefix}&outbox_limit={self.outbox_limit}", self.password_file
 
     def keys(self, job: str) -> str:
         """The beginning of the keys of a job."""
@@ -47,8 +50,8 @@ class RedisPlace:
 
 
 def read_place(key: str, url: str, password_file: str = "") -> RedisPlace:
-    """Return the place that a setting names: redis:// or rediss://, host, port, number; `?prefix=WORD`. BadConfig with
-    what is wrong, such as a password in it."""
+    """Return the place that a setting names: redis:// or rediss://, host, port, number; `?prefix=WORD` and
+    `outbox_limit=NUMBER`. BadConfig with what is wrong, such as a password in it."""
     try:
         parts = urlsplit(url)
         query = parse_qs(parts.query, strict_parsing=bool(parts.query))
@@ -60,11 +63,16 @@ def read_place(key: str, url: str, password_file: str = "") -> RedisPlace:
     if parts.password is not None:
         raise BadConfig(key, "has a password in it; write that into a file, and name it in frontier_password_file")
     prefix = query.pop("prefix", [PREFIX])[-1]
+    limit = query.pop("outbox_limit", [str(OUTBOX_LIMIT)])[-1]
     if query or not prefix.replace("-", "").replace("_", "").isalnum():
-        raise BadConfig(key, "has after its '?' more than prefix=WORD, of letters, digits, '-' and '_'")
+        raise BadConfig(
+            key, "has after its '?' more than prefix=WORD, of letters, digits, '-' and '_', and outbox_limit=NUMBER"
+        )
+    if not (limit.isascii() and limit.isdigit()) or int(limit) < 1:
+        raise BadConfig(key, f"'outbox_limit={limit}' is no number of changes, such as {OUTBOX_LIMIT}")
     if parts.path.strip("/") and not parts.path.strip("/").isdigit():
         raise BadConfig(key, f"'{parts.path}' is not the number of a database")
-    return RedisPlace(parts._replace(query="", fragment="").geturl(), password_file, prefix)
+    return RedisPlace(parts._replace(query="", fragment="").geturl(), password_file, prefix, int(limit))
 
 
 class RedisLink:

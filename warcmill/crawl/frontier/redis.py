@@ -2,7 +2,7 @@
 
 Redis hears of a change when the files of the launch, and the journal in them, are durable: it never knows what no disk
 holds. The group of the journal has a number; Redis notes the last one that it heard of each writer, so what is sent
-again after a crash changes nothing. While Redis is away, what is leased is fetched, until `OUTBOX_LIMIT` changes wait.
+again after a crash changes nothing. While Redis is away, what is leased is fetched, until `outbox_limit` changes wait.
 
 Times are Redis's; they cross the wire as spans, so no other clock counts. Scripts do all; each gets at most 100 of a
 batch. Two threads: one for the files, one for Redis.
@@ -55,7 +55,6 @@ from warcmill.crawl.uri import FOREVER, Status, Transitions, Uri, digest
 from warcmill.errors import NotReady, Unavailable, WarcmillError, describe
 
 T = TypeVar("T")
-OUTBOX_LIMIT = 10_000  # changes that wait for Redis
 AGAIN, MOST_AGAIN = 0.1, 2.0  # seconds until Redis is asked again
 _STATUS = {b"P": Status.PARSED, b"F": Status.FAILED, b"R": Status.REMOVED}
 
@@ -292,7 +291,7 @@ class RedisFrontier:
     async def _hand_over(self, group: Recorded) -> dict[str, list[int]]:
         answers: dict[str, list[int]] = {}
         self._outbox.append(group)
-        while self._away and self.waiting_for_redis > OUTBOX_LIMIT and not self.stopped:
+        while self._away and self.waiting_for_redis > self._link.place.outbox_limit and not self.stopped:
             await asyncio.sleep(AGAIN)
         if not self._away:
             answers = await self._deliver(group)
