@@ -16,11 +16,12 @@ from tasks.step import OpenRoots, open_line
 from warcmill import layout
 from warcmill.errors import BadConfig, BadInput, NotReady, Unavailable
 from warcmill.formats.pypi.filenames import normalised
+from warcmill.markers import locks
 from warcmill.markers.claim import Evidence
-from warcmill.markers.facts import Fed, Launched, Started
+from warcmill.markers.facts import Dumped, Fed, Launched, Started
 from warcmill.model import Json, Launch, Stage
 from warcmill.pulse import broken_launches
-from warcmill.pypi import answers, dumps, update_leveldb
+from warcmill.pypi import answers, dumps, full_dump, update_leveldb
 from warcmill.pypi.answers import PublishedData
 from warcmill.pypi.update_leveldb import UpdateRoots
 from warcmill.stores.opening import open_folder
@@ -34,6 +35,7 @@ examples:
   warcmill pypi requires requests-2.32.5-py3-none-any.whl
   warcmill pypi show six --as-of 31415926
   warcmill pypi lag --json
+  warcmill pypi dump_full pypi
   warcmill pypi retire 1
 
 The jobs are those of [pypi] in luigi.cfg. trigger_full launches a crawl of all wanted
@@ -49,8 +51,12 @@ file; show, the files that a project has, or had at a serial, with the serials f
 which each was there; lag, how far each step has come. They read the newest version of the
 data sets that pypi.UpdateLevelDb publishes, and ask no server; lag asks the index.
 
+dump_full dumps all that the stored WARCs have, from serial 0 to the newest whole dump, as a
+generation of its own, and asks no server; what has changed in how files are read counts for
+all of them. Later increments follow there, and the next update starts from nothing.
+
 retire deletes the dump files of an old generation from the store: one that no current
-version is made of. Each full crawl begins a generation. Its markers and databases stay.
+version is made of. Each full crawl and full dump begins one. Its markers and databases stay.
 
 --json: provides {"files": [{"filename", "project", "version"}], "module", "serial"};
 requires {"filename", "project", "requires_dist", "requires_python", "serial", "sha256",
@@ -66,10 +72,11 @@ running; else luigi's own: 30 the step failed, 35 nothing could be planned
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """trigger_full JOB, trigger_incremental JOB; provides NAME, requires FILE, show NAME, lag [JOB]; retire N [JOB]."""
-    words = "|".join((*ACTIONS, *ANSWERS, "retire"))
+    """trigger_full JOB, trigger_incremental JOB, dump_full JOB; provides NAME, requires FILE, show NAME, lag [JOB];
+    retire N [JOB]."""
+    words = "|".join((*ACTIONS, "dump_full", *ANSWERS, "retire"))
     actions = parser.add_subparsers(dest="action", required=True, metavar=words)
-    for action in ACTIONS:
+    for action in (*ACTIONS, "dump_full"):
         actions.add_parser(action, allow_abbrev=False).add_argument("job", type=job, metavar="JOB", help="the crawl")
     asked = {action: actions.add_parser(action, allow_abbrev=False) for action in ANSWERS}
     asked["provides"].add_argument("name", metavar="NAME", help="of a module, such as yaml or yaml.nodes")
@@ -96,6 +103,8 @@ def run(args: argparse.Namespace) -> int:
     if not indexes.mirrors(args.job):
         raise BadConfig("[pypi] jobs", f"does not list {args.job}; add it, with the index and a contact")
     line = open_line()
+    if args.action == "dump_full":
+        return _dump_full(line, args.job)
     with closing(engines.engine_of(args.job)) as engine:
         seen = engine.look(args.job)
     if seen.running:
@@ -173,6 +182,20 @@ def _job(args: argparse.Namespace) -> str:
     if not indexes.mirrors(name):
         raise BadConfig("[pypi] jobs", f"does not list {name or 'any job'}; add it, with the index and a contact")
     return str(name)
+
+
+def _dump_full(line: OpenRoots, name: str) -> int:
+    def describe(marker: Evidence) -> str:
+        dumped = Dumped.from_claim(marker.claim)
+        lacked = f", {counted(len(dumped.lacked), 'gap', 'gaps')}" if dumped.lacked else ""
+        rows = f"{counted(dumped.counts['rows'], 'file', 'files')} of {dumped.counts['projects']} projects"
+        return f"generation {dumped.generation} is dumped: serials {dumped.window}, {rows}{lacked}"
+
+    _index(line)
+    with locks.alone(line.state, dumps.lock(name)):
+        full = full_dump.decide(line.state, lambda: line.store, name)
+    words = ["--job", name, "--launch-id", full.launch.id, "--number", str(full.generation)]
+    return do(line, full.key, ["pypi.DumpFull", *words], describe, "tasks.pypi")
 
 
 def _retire(args: argparse.Namespace) -> int:

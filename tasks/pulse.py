@@ -14,7 +14,7 @@ from tasks.config import engines
 from tasks.config import feed as feeds
 from tasks.config import pypi as indexes
 from tasks.params import CheckpointParameter, DueParameter, LaunchParameter, NumberParameter
-from tasks.pypi import DumpDistributionData
+from tasks.pypi import DumpDistributionData, DumpFull
 from tasks.step import JobStep, OpenRoots, Scan, Step, ToRun, open_line, span
 from tasks.summary import ScanEnding
 from warcmill import errors, layout
@@ -45,7 +45,8 @@ class CrawlFeed(JobStep):
 
     The feed of a job that mirrors a package index is what changed there since its newest whole dump.
 
-    Requires: of such a job pypi.DumpDistributionData of its newest launch, if that ended with nothing left to fetch.
+    Requires: of such a job pypi.DumpDistributionData of its newest launch, if that ended with nothing left to fetch;
+              and pypi.DumpFull, if one was decided of its newest whole dump.
     Output:   00.feed.{job}.{due}
     Changes:  feeds/ in the state root, where feeds are kept by their digest.
     Re-run:   safe; until it succeeds, each run asks the source again.
@@ -70,10 +71,15 @@ class CrawlFeed(JobStep):
     def requires(self) -> list[luigi.Task]:
         if not indexes.mirrors(self.job) or self.full or self.continues:
             return []
-        newest = broken_launches.last(open_line().rootmap.alone(self.job), self.job)
+        line = open_line()
+        full, newest = (
+            dumps.of_newest(line.state, self.job),
+            broken_launches.last(line.rootmap.alone(self.job), self.job),
+        )
+        steps: list[luigi.Task] = [DumpFull.of(full)] if full else []
         if newest is None or not newest.is_empty:
-            return []
-        return [DumpDistributionData(job=self.job, launch_id=newest.launch.id)]
+            return steps
+        return [*steps, DumpDistributionData(job=self.job, launch_id=newest.launch.id)]
 
     def work(self, line: OpenRoots) -> None:
         if indexes.mirrors(self.job):

@@ -12,13 +12,16 @@ from tasks.config import scale
 from tasks.config.settings import NO_INDEX, check_hardened, settings
 from tasks.files import StoreScan, Verify, VirusScan
 from tasks.output import AssembleOutput, ProcessOutputs
-from tasks.params import JobParameter
+from tasks.params import JobParameter, NumberParameter
 from tasks.step import OpenRoots, StageStep, Step, ToRun, open_line
 from tasks.summary import ScanEnding
 from warcmill import chain, layout
-from warcmill.errors import BadConfig, Unsettled
+from warcmill.errors import BadConfig, NotReady, Unsettled
 from warcmill.launches.view import LaunchView, parts
-from warcmill.pypi import data_sets, dump, process, update_leveldb, verify_dump
+from warcmill.markers import locks
+from warcmill.model import Key
+from warcmill.pypi import data_sets, dump, dumps, full_dump, process, update_leveldb, verify_dump
+from warcmill.pypi.dumps import FullDump
 from warcmill.pypi.update_leveldb import UpdateRoots
 from warcmill.stores.opening import open_folder
 
@@ -50,7 +53,8 @@ class ProcessDistributions(StageStep):
 class DumpDistributionData(Step):
     """Dump the rows of a launch's window of serials, if it ended with nothing left to fetch.
 
-    Requires: ProcessOutputs; then ProcessDistributions of each stage, and of the stages that it continues.
+    Requires: ProcessOutputs; then ProcessDistributions of each stage, and of the stages that it continues; and
+              DumpFull, if one was decided of the whole dump that it follows.
     Output:   pypi.dumped.{job}.{launch_id}
     Changes:  adds files to the store, below `dumps/{job}/v{generation}/data_dumps/`.
     Re-run:   safe; files that are there with the same rows stay as they are.
@@ -66,12 +70,15 @@ class DumpDistributionData(Step):
             ProcessDistributions(job=one.job, launch_id=one.id, stage=str(stage))
             for one, stage in parts(state, self.launch)
         ]
-        return [processed, *steps]
+        full = dumps.followed(state, self.launch)
+        return [processed, *steps, *([DumpFull.of(full)] if full else [])]
 
     def work(self, line: OpenRoots) -> None:
         assert line.extracts is not None, "ProcessDistributions has looked"
         claim = dump.dump(line.state, line.store, line.extracts, self.launch, section.concurrency())
-        line.state.publish(self.key, claim)
+        with locks.alone(line.state, dumps.lock(self.job)):
+            dumps.refuse_outdated(line.state, self.launch, claim)
+            line.state.publish(self.key, claim)
 
 
 class VerifyDump(Step):
@@ -90,6 +97,53 @@ class VerifyDump(Step):
 
     def work(self, line: OpenRoots) -> None:
         line.state.publish(self.key, verify_dump.verify(line.state, line.store, self.launch))
+
+
+class DumpFull(Step):
+    """Dump all that the launches of a package index have found, up to one of them, as a generation of its own.
+
+    Requires: ProcessDistributions of each stage of the launches since the full crawl; and the decision that
+              `warcmill pypi dump_full` makes, of the newest whole dump.
+    Output:   pypi.full.{job}.{launch_id}.{number}
+    Changes:  adds files to the store, below `dumps/{job}/v{generation}/data_dumps/`, and reads them back; adds extracts
+              to the index root, where the rules of reading files have changed.
+    Re-run:   safe; files that are there with the same rows stay as they are.
+    """
+
+    task_namespace = "pypi"
+
+    number = NumberParameter(description="the generation, as decided")
+
+    @classmethod
+    def of(cls, full: FullDump) -> DumpFull:
+        """The step of a full dump that was decided."""
+        return cls(job=full.launch.job, launch_id=full.launch.id, number=full.generation)
+
+    @property
+    def full(self) -> FullDump:
+        return FullDump(self.launch, self.number)
+
+    @property
+    def key(self) -> Key:
+        return self.full.key
+
+    def requires(self) -> list[luigi.Task]:
+        state = open_line().state
+        launches = (layout.launch_of(marker.claim.key) for marker in full_dump.chain(state, self.launch))
+        return [
+            ProcessDistributions(job=one.job, launch_id=one.id, stage=str(stage))
+            for one, stage in dict.fromkeys(part for launch in launches for part in parts(state, launch))
+        ]
+
+    def work(self, line: OpenRoots) -> None:
+        if self.full not in dumps.all_decided(line.state, self.job):
+            raise NotReady(
+                layout.marker_path(self.key), f"nobody decided on it; run: warcmill pypi dump_full {self.job}"
+            )
+        assert line.extracts is not None, "ProcessDistributions has looked"
+        making = scale.making(line.settings, line.extracts)
+        claim = full_dump.dump_full(line.state, line.store, making, line.extracts, self.full, section.concurrency())
+        line.state.publish(self.key, claim)
 
 
 class UpdateLevelDb(luigi.Task):

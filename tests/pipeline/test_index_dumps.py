@@ -5,9 +5,12 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import shutil
 import signal
+import subprocess
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +21,10 @@ from servers import distributions, pins
 from servers.package_index import PackageIndex
 from warcmill import layout
 from warcmill.crawl.launch import folders, job_log
+from warcmill.extracts.distributions import FACTS
 from warcmill.markers.facts.pypi import Dumped
 from warcmill.model import Launch
+from warcmill.pypi.dumps import FullDump
 
 JOB = "pypi"
 CONFIGURATION = """
@@ -162,6 +167,27 @@ def test_the_steps_run_by_themselves_and_a_dump_that_is_made_again_is_the_same(l
     assert line.state.require(layout.step("dump", launch)).digest == before.digest
 
 
+def test_an_increment_asks_for_what_a_full_dump_lacks(line: Line, index: PackageIndex, tmp_path: Path) -> None:
+    """The launch that is decided of has a gap, which the full dump has in its turn."""
+    with line.config.open("a") as config:
+        config.write("settings={}\n".format(line.config.with_name("more.toml")))
+    line.config.with_name("more.toml").write_text("[retries]\ntimes = 1\n")
+    assert line.warcmill("pypi", "dump_full", JOB).returncode == 1
+    crawled(line, "trigger_full")
+    index.upload(distributions.wheel(tmp_path, "alpha", "2.0"))
+    index.fail("/simple/alpha/", 503)
+    second = crawled(line, "trigger_incremental", clean=False)
+    done = line.warcmill("pypi", "dump_full", JOB)
+    assert "4 files of 2 projects, 1 gap\n" in done.stdout, done.stdout + done.stderr
+    listed = line.warcmill("reconcile", second.day.isoformat()).stdout
+    assert listed.count("not dumped") == 1
+    index.recover()
+    third = crawled(line, "trigger_incremental")
+    assert str(dumped(line, third).window) == f"{index.serial}-{index.serial}"
+    assert dumped(line, third).generation == 2
+    assert len(asked(line, "provides", "alpha")["files"]) == 3
+
+
 def test_what_was_not_got_is_lacked_until_a_later_dump_has_it(line: Line, index: PackageIndex, tmp_path: Path) -> None:
     """A page that fails, a page older than its event, and a file with another digest than its page lists."""
     with line.config.open("a") as config:
@@ -222,3 +248,69 @@ def test_a_second_full_crawl_begins_a_generation_of_its_own(line: Line, index: P
     assert (done.returncode, done.stdout) == (0, f"generation 1 of {JOB}: 512 dump files were deleted\n"), done.stderr
     assert line.warcmill("pypi", "retire", "2").returncode == 1
     assert line.warcmill("versions", "verify", "--of", "modules").returncode == 0
+
+
+def test_a_full_dump_begins_a_generation_that_increments_follow(
+    line: Line, index: PackageIndex, tmp_path: Path
+) -> None:
+    """Killed in the middle, and done again: the same rows as the chain before, read from WARCs where no facts are left,
+    as after a change of the rules; and no server is asked."""
+    crawled(line, "trigger_full")
+    index.upload(distributions.wheel(tmp_path, "alpha", "2.0"))
+    index.remove_project("gamma")
+    second = crawled(line, "trigger_incremental")
+    before, asked_before = asked(line, "provides", "alpha"), len(index.requests())
+
+    shutil.rmtree(line.config.parent / "index-root" / Path(FACTS.path("0" * 128)).parent.parent)
+    folder = line.folders["store"] / f"dumps/{JOB}/v2/data_dumps/python_distribution_data/0-{index.serial}"
+    killed_while(line, lambda: folder.is_dir() and len(list(folder.iterdir())) > 5)
+    done = line.warcmill("pypi", "dump_full", JOB)
+    assert done.returncode == 0, done.stderr
+    assert f"generation 2 is dumped: serials 0-{index.serial}, 5 files of 3 projects\n" in done.stdout
+    assert len(list(folder.iterdir())) == 256
+    full = FullDump(second, 2)
+    marker = line.state.require(full.key)
+    assert len(index.requests()) == asked_before
+    assert line.scan_all(second.day.isoformat()) == 0
+    lists = line.folders["store"] / f"dumps/{JOB}/v2/modules/input_lists"
+    assert [path.name for path in lists.iterdir()] == ["00003"]
+    assert asked(line, "provides", "alpha") == before
+    assert line.warcmill("pypi", "provides", "gamma").returncode == 1
+
+    redo = line.warcmill("redo", JOB, second.id, layout.marker_name(full.key), "--reason", "a test")
+    assert redo.returncode == 0, redo.stderr
+    index.upload(distributions.wheel(tmp_path, "beta", "2.0"))
+    third = crawled(line, "trigger_incremental")
+    assert line.state.require(full.key).digest == marker.digest
+    assert dumped(line, third).generation == 2
+    assert str(dumped(line, third).window) == f"{dumped(line, second).window.up_to}-{index.serial}"
+    assert len(asked(line, "provides", "beta")["files"]) == 3
+    assert asked(line, "lag")["published"] == index.serial
+    done = line.warcmill("pypi", "retire", "1")
+    assert (done.returncode, done.stdout) == (0, f"generation 1 of {JOB}: 514 dump files were deleted\n"), done.stderr
+    assert line.warcmill("pypi", "retire", "2").returncode == 1
+    assert line.warcmill("reconcile", second.day.isoformat()).returncode == 0
+    assert line.warcmill("pypi", "dump_full", JOB).returncode == 0
+    assert f"/v3/data_dumps/python_distribution_data/0-{index.serial}/" in str(
+        line.state.require(FullDump(third, 3).key).claim.items
+    )
+
+
+def killed_while(line: Line, holds: Callable[[], bool]) -> None:
+    """Begin a full dump, and kill it once something holds."""
+    environment = {**os.environ, "LUIGI_CONFIG_PATH": str(line.config)}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "commands.main", "pypi", "dump_full", JOB],
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        deadline = time.monotonic() + SECONDS
+        while not holds():
+            assert process.poll() is None, "it ended before it was killed"
+            assert time.monotonic() < deadline, "it does not come"
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()

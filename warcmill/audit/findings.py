@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from warcmill import chain, layout
-from warcmill.audit.survey import CrawlFinding, OpenRevisits, Survey
+from warcmill.audit.survey import CrawlFinding, OpenRevisits, Survey, newest_dump
 from warcmill.errors import BadInput, NotReady
 from warcmill.extracts.extracts import Extracts
 from warcmill.markers.facts import (
@@ -365,8 +365,8 @@ def lost_seeds(seen: Survey) -> Iterator[CrawlFinding]:
 
 def _not_dumped(seen: Survey) -> Iterator[CrawlFinding]:
     """Projects of a package index, and files of them, that a dump lacks, until a later dump has them."""
-    dumped = seen.facts.get(seen.key("dump"))
-    for one in dumped.lacked if isinstance(dumped, Dumped) and not seen.is_dumped_later else ():
+    dumped = newest_dump(seen.facts)
+    for one in dumped.lacked if dumped and not seen.is_dumped_later else ():
         yield CrawlFinding(None, NOT_DUMPED, f"project:{one.project}{'/' * bool(one.file)}{one.file}", one.why)
 
 

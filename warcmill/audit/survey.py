@@ -278,16 +278,22 @@ def _survey(view: LaunchView | _MarkersAlone, wanted: Wanted, markers: Markers, 
         accepted_seeds=accepted,
         accepted_targets=accepted_seeds.targets(found, accepted) if isinstance(found, Seeds) else frozenset(),
         got_on=accepted_seeds.got_on(state, launch, found) if isinstance(found, Seeds) else frozenset(),
-        is_dumped_later=_is_dumped_later(state, launch, markers.facts.get(layout.step("dump", launch))),
+        is_dumped_later=_is_dumped_later(state, launch, newest_dump(markers.facts)),
         elsewhere=_elsewhere(state, launch, markers),
     )
     return replace(seen, attempts=_attempts(state, seen)) if markers.tried else seen
 
 
-def _is_dumped_later(state: MarkerStore, launch: Launch, found: object) -> bool:
+def newest_dump(known: Mapping[Key, object]) -> Dumped | None:
+    """The dump of the newest generation among the facts of a launch: its own, or a full one; None without any."""
+    found = (one for one in known.values() if isinstance(one, Dumped))
+    return max(found, key=lambda one: one.generation, default=None)
+
+
+def _is_dumped_later(state: MarkerStore, launch: Launch, found: Dumped | None) -> bool:
     """True if a dump lacks something, and a later launch of the job has a whole one: it asked for that, and its own
     dump has it, or lacks it in its turn."""
-    if not isinstance(found, Dumped) or not found.lacked:
+    if found is None or not found.lacked:
         return False
     for later in discovery.of_job(state, launch.job):
         if later.id <= launch.id:

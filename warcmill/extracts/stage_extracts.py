@@ -41,9 +41,16 @@ class StageExtracts(Generic[Tally]):
 
 
 def extracted(
-    state: MarkerStore, extracts: Extracts, launch: Launch, stage: Stage, word: str, work: StageExtracts[Tally]
+    state: MarkerStore,
+    extracts: Extracts,
+    launch: Launch,
+    stage: Stage,
+    word: str,
+    work: StageExtracts[Tally],
+    attempts: Attempts | None = None,
 ) -> Claim:
-    """The claim of a step, without counts. It follows from the WARCs and their hits alone.
+    """The claim of a step, without counts. It follows from the WARCs and their hits alone. `attempts`: those of another
+    step, for which the extracts are made.
 
     Unsettled when a stored WARC that has to be read is missing, is no longer the verified one, or when an extract
     cannot be written.
@@ -54,7 +61,7 @@ def extracted(
     scanned = state.read(layout.step("viruses", launch, stage))
     held = holdings.of_claims(assembled.claim, verified.claim, scanned.claim if scanned else None)
     indexed = {holding.stored: holding for holding in held.holdings if holding.is_indexed}
-    attempts = Attempts(state, key)
+    attempts = attempts or Attempts(state, key)
     known = attempts.settled()
     left = sum(file.size for file in indexed if (file.root, file.path) not in known)
     extracting = _Extracting(extracts, work, indexed, Progress(str(key), left))

@@ -3,8 +3,9 @@
     state   decisions/{kind}/{number}.json
     store   state/_archive/decisions/{kind}/{number}.json, the same bytes
 
-Kinds: `access`, what is hidden in indexes; `accepted`, what a job's findings may be. Each kind is numbered from 1. A
-file is made exclusively and never changed, and none may be missing: what is ruled follows from all in their order.
+Kinds: `access`, what is hidden in indexes; `accepted`, what a job's findings may be; `generations`, which full dumps of
+a package index are made. Each kind is numbered from 1. A file is made exclusively and never changed, and none may be
+missing: what is ruled follows from all in their order.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from warcmill.layout import archived_path
 from warcmill.model import Json
 from warcmill.stores import LocalStore, Store
 
-ACCESS, ACCEPTED = "access", "accepted"
+ACCESS, ACCEPTED, GENERATIONS = "access", "accepted", "generations"
 FOLDER = "decisions"
 SCHEMA = 1
 LARGEST = 1 << 20  # bytes of a decision

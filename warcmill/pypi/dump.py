@@ -37,7 +37,7 @@ from warcmill.markers.facts.pypi import Dumped, Lacked
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import FINAL, FileRef, Item, Json, Launch, Outcome, Window
 from warcmill.pypi import feed
-from warcmill.pypi.dumps import next_generation, whole_before
+from warcmill.pypi.dumps import followed, next_generation, whole_before
 from warcmill.pypi.window_rows import WindowRows
 from warcmill.stores import Store
 
@@ -59,10 +59,11 @@ def dump(state: MarkerStore, store: Store, extracts: Extracts, launch: Launch, a
     processed = [state.require(layout.step("distributions", *part)) for part in read]
     started = state.require(layout.key("pulse.Started", launch))
     fed = layout.feed_key(launch.job, Started.from_claim(started.claim).due)
-    window, before = feed.window_of(state, fed), whole_before(state, launch)
-    generation = next_generation(window, before)
+    window, before, full = feed.window_of(state, fed), whole_before(state, launch), followed(state, launch)
+    generation = next_generation(state, window, before)
     first = _first_number(window, before, generation)
-    inputs = rests_on(complete, started, state.require(fed), *([before] if before else []), *processed)
+    earlier = [*filter(None, [before]), *([state.require(full.key)] if full else [])]
+    inputs = rests_on(complete, started, state.require(fed), *earlier, *processed)
 
     def place(data: DumpedData, number: int) -> str:
         return DumpFile(launch.job, generation, data, window, first + number).path
@@ -75,13 +76,31 @@ def dump(state: MarkerStore, store: Store, extracts: Extracts, launch: Launch, a
             return Claim(key, inputs, counts=nothing, facts={**facts, "whole": False, "lacked": [], "unreadable": []})
         with closing(WindowRows(folder, SHARDS if window.after == 0 else 1)) as rows:
             for part in read:
-                for answers in _answers(state, extracts, part):
+                for answers in answers_of(state, extracts, part):
                     rows.hear(answers)
-            rows.join(feed.targets(state, fed), newest=_newest(state, store, folder, read))
-            files = _DumpFiles.of(store, folder, place, rows)
-            items = run_items(Attempts(state, key), files.in_order(), files.version, files.item, at_once)
-    facts |= {"whole": True, "lacked": _named(rows.lacked), "unreadable": _named(rows.unreadable)}
-    return Claim(key, inputs, items=items, counts=dict(rows.counts), facts=facts)
+            rows.join(feed.targets(state, fed), newest=newest_alone(state, store, folder, read))
+            items = write(Attempts(state, key), store, folder, place, rows, at_once)
+    return Claim(key, inputs, items=items, counts=dict(rows.counts), facts={**facts, **found(rows)})
+
+
+def write(
+    attempts: Attempts,
+    store: Store,
+    folder: Path,
+    place: Callable[[DumpedData, int], str],
+    rows: WindowRows,
+    at_once: int,
+) -> tuple[Item, ...]:
+    """Write the rows as files of the store, by way of scratch; return an item a file."""
+    files = _DumpFiles.of(store, folder, place, rows)
+    for there in sorted({path.rpartition("/")[0] for path in files.unwritten}):
+        store.sweep(there)
+    return run_items(attempts, files.in_order(), files.version, files.item, at_once)
+
+
+def found(rows: WindowRows) -> dict[str, Json]:
+    """The facts of a whole dump that follow from its rows."""
+    return {"whole": True, "lacked": _named(rows.lacked), "unreadable": _named(rows.unreadable)}
 
 
 def _first_number(window: Window, before: Evidence | None, generation: int) -> int:
@@ -98,7 +117,7 @@ def _named(some: list[Lacked]) -> list[Json]:
     return [{"project": one.project, "file": one.file, "why": one.why} for one in sorted(some)]
 
 
-def _answers(state: MarkerStore, extracts: Extracts, part: Part) -> Iterator[Iterator[IndexAnswer]]:
+def answers_of(state: MarkerStore, extracts: Extracts, part: Part) -> Iterator[Iterator[IndexAnswer]]:
     """The answers in each WARC of a stage, without those in which a virus was found."""
     for holding in holdings.of_stage(state, *part).holdings:
         if holding.is_indexed:
@@ -114,7 +133,7 @@ def _is_empty(state: MarkerStore, store: Store, folder: Path, launch: Launch) ->
     return any(event.word == "EMPTY" for event in joblog.events(lines))
 
 
-def _newest(state: MarkerStore, store: Store, folder: Path, read: tuple[Part, ...]) -> bool:
+def newest_alone(state: MarkerStore, store: Store, folder: Path, read: tuple[Part, ...]) -> bool:
     """True if of each project the newest release alone was asked for, by the list of seeds that a launch ran with."""
     for part in reversed(read):
         verified = state.read(layout.step("verify", *part)) if part[1] == FINAL else None

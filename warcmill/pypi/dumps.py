@@ -1,29 +1,94 @@
-"""The dumps of a package index's job, by their markers. Reads only."""
+"""The dumps of a package index's job, by their markers, and the full dumps that were decided. Reads only.
+
+A full dump is of a launch, the newest one with a whole dump when it was decided, and has a generation of its own, from
+serial 0 to the end of that launch's window. The launches after it are dumped in that generation.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from warcmill import layout
+from warcmill.errors import BadInput, NotReady
 from warcmill.launches import discovery
-from warcmill.markers.claim import Evidence
+from warcmill.markers import decisions
+from warcmill.markers.claim import Claim, Evidence
+from warcmill.markers.decisions import RecordedDecision
 from warcmill.markers.facts import Started
 from warcmill.markers.facts.pypi import Dumped
 from warcmill.markers.state import MarkerStore
-from warcmill.model import Launch, Window
-from warcmill.pypi.feed import EarlierDump, projects_of
+from warcmill.model import Key, Launch, Window
+from warcmill.pypi import feed
+from warcmill.pypi.feed import EarlierDump
 
 DUMP = "pypi.DumpDistributionData"
 
 
+class FullDump(NamedTuple):
+    """A full dump that was decided: of all that is dumped up to a launch, as a generation."""
+
+    launch: Launch
+    generation: int
+
+    @property
+    def key(self) -> Key:
+        """The key of its step."""
+        return layout.key("pypi.DumpFull", self.launch, number=f"{self.generation:05d}")
+
+    @classmethod
+    def of(cls, made: RecordedDecision) -> FullDump:
+        """The one of a decision; BadInput if it is none."""
+        job, launch, generation = (made.facts.get(name) for name in ("job", "launch_id", "generation"))
+        if not isinstance(job, str) or not isinstance(launch, str) or type(generation) is not int:
+            raise BadInput(f"state:{made.path}", "it names no job, launch and generation; is it of a newer Warcmill?")
+        return cls(Launch.parse(job, launch), generation)
+
+
 def newest(state: MarkerStore, job: str) -> EarlierDump | None:
     """The newest whole dump of a job; None for a job without any. A later launch's window begins where it ends."""
-    marker = _newest_whole(state, discovery.of_job(state, job))
+    marker = newest_whole(state, job)
     if marker is None:
         return None
-    dumped = Dumped.from_claim(marker.claim)
-    asked = _asked(state, layout.launch_of(marker.claim.key))
-    return EarlierDump(dumped.window.up_to, frozenset(dumped.lacking), asked)
+    dumped, asked = _last_of(state, marker), fed_by(state, layout.launch_of(marker.claim.key))
+    return EarlierDump(dumped.window.up_to, frozenset(dumped.lacking), feed.projects_of(state, asked))
+
+
+def fed_by(state: MarkerStore, launch: Launch) -> Key:
+    """The key of the feed of a launch; NotReady for one that was not started by pulse."""
+    started = state.require(layout.key("pulse.Started", launch))
+    return layout.feed_key(launch.job, Started.from_claim(started.claim).due)
+
+
+def lock(job: str) -> str:
+    """The name of the lock under which a full dump is decided, and a dump published: it saves the work of dumping a
+    launch anew, in the generation that was decided meanwhile."""
+    return f"pypi.{job}"
+
+
+def decided(state: MarkerStore, launch: Launch) -> FullDump | None:
+    """The full dump that was last decided of a launch; None without any."""
+    return next((one for one in reversed(all_decided(state, launch.job)) if one.launch == launch), None)
+
+
+def all_decided(state: MarkerStore, job: str) -> list[FullDump]:
+    """The full dumps of a job that were decided, in their order. BadInput if a decision is damaged or missing."""
+    found = map(FullDump.of, decisions.read(state.store, decisions.GENERATIONS))
+    return [one for one in found if one.launch.job == job]
+
+
+def of_newest(state: MarkerStore, job: str) -> FullDump | None:
+    """The full dump that was decided of a job's newest whole dump, which the next window follows; None without any."""
+    marker = newest_whole(state, job)
+    return decided(state, layout.launch_of(marker.claim.key)) if marker else None
+
+
+def followed(state: MarkerStore, launch: Launch) -> FullDump | None:
+    """The full dump that the window of a launch follows; None if it follows none, as that of a full crawl."""
+    before = whole_before(state, launch)
+    if before is None or feed.window_of(state, fed_by(state, launch)).after == 0:
+        return None
+    return decided(state, layout.launch_of(before.claim.key))
 
 
 def whole_before(state: MarkerStore, launch: Launch) -> Evidence | None:
@@ -31,19 +96,42 @@ def whole_before(state: MarkerStore, launch: Launch) -> Evidence | None:
     return _newest_whole(state, (one for one in discovery.of_job(state, launch.job) if one.id < launch.id))
 
 
-def next_generation(window: Window, before: Evidence | None) -> int:
-    """The generation of the dump of a window: that of the whole dump before it, if the window begins where that ends.
-    One that begins at 0 anew, as that of a full crawl, begins its own."""
+def next_generation(state: MarkerStore, window: Window, before: Evidence | None) -> int:
+    """The generation of the dump of a window: that of the whole dump before it, if the window begins where that ends,
+    or of the full dump that was decided of that one. One that begins at 0 anew, as that of a full crawl, begins its
+    own."""
     if before is None:
         return 1
-    dumped = Dumped.from_claim(before.claim)
-    return dumped.generation + (window.after == 0 < dumped.window.up_to)
+    dumped, full = Dumped.from_claim(before.claim), decided(state, layout.launch_of(before.claim.key))
+    return (full.generation if full else dumped.generation) + (window.after == 0 < dumped.window.up_to)
+
+
+def refuse_outdated(state: MarkerStore, launch: Launch, claim: Claim) -> None:
+    """NotReady if a full dump was decided while a launch was dumped: its dump belongs to that generation."""
+    made = Dumped.from_claim(claim)
+    generation = next_generation(state, made.window, whole_before(state, launch))
+    if generation != made.generation:
+        why = f"it was dumped in generation {made.generation}, and dump_full has begun {generation} meanwhile"
+        raise NotReady(str(launch), f"{why}; the next scan dumps it there")
 
 
 def newest_generation(state: MarkerStore, job: str) -> int:
-    """The generation of the newest whole dump of a job; 0 for a job without any."""
-    marker = _newest_whole(state, discovery.of_job(state, job))
-    return Dumped.from_claim(marker.claim).generation if marker else 0
+    """The newest generation that a job's newest whole dump is of; 0 for a job without any. One that was decided counts
+    once it is dumped."""
+    marker = newest_whole(state, job)
+    return _last_of(state, marker).generation if marker else 0
+
+
+def newest_whole(state: MarkerStore, job: str) -> Evidence | None:
+    """The marker of the newest whole dump of a job's launches; None without any."""
+    return _newest_whole(state, discovery.of_job(state, job))
+
+
+def _last_of(state: MarkerStore, marker: Evidence) -> Dumped:
+    """The dump of a launch, or the last full dump of it that there is."""
+    launch = layout.launch_of(marker.claim.key)
+    fulls = (state.read(one.key) for one in all_decided(state, launch.job) if one.launch == launch)
+    return Dumped.from_claim([marker, *filter(None, fulls)][-1].claim)
 
 
 def _newest_whole(state: MarkerStore, launches: Iterable[Launch]) -> Evidence | None:
@@ -51,9 +139,3 @@ def _newest_whole(state: MarkerStore, launches: Iterable[Launch]) -> Evidence | 
         if (marker := state.read(layout.key(DUMP, launch))) and Dumped.from_claim(marker.claim).whole:
             return marker
     return None
-
-
-def _asked(state: MarkerStore, launch: Launch) -> frozenset[str] | None:
-    """The projects that a launch was for; None: all."""
-    started = state.require(layout.key("pulse.Started", launch))
-    return projects_of(state, layout.feed_key(launch.job, Started.from_claim(started.claim).due))

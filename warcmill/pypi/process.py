@@ -1,4 +1,4 @@
-"""Read the facts of every distribution of a stage from its stored WARCs, and count them. It stands alone, as each step.
+"""Read the facts of every distribution of a stage from its stored WARCs, and count them.
 
 The facts are extracts, one a WARC: where there is none, or a damaged one, the WARC is read in the store.
 """
@@ -13,16 +13,24 @@ from warcmill.extracts.distributions import FACTS, FactTally
 from warcmill.extracts.extracts import Extracts
 from warcmill.extracts.per_warc import Extractor
 from warcmill.extracts.stage_extracts import StageExtracts, extracted
+from warcmill.markers.attempts import Attempts
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts.pypi import Processed
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef, Json, Launch, Stage
 
 
-def process(state: MarkerStore, making: Extractor, extracts: Extracts, launch: Launch, stage: Stage) -> Claim:
-    """The claim of pypi.processed; fails as `extracted`."""
+def process(
+    state: MarkerStore,
+    making: Extractor,
+    extracts: Extracts,
+    launch: Launch,
+    stage: Stage,
+    attempts: Attempts | None = None,
+) -> Claim:
+    """The claim of pypi.processed; fails as `extracted`. `attempts`: those of another step, which needs the facts."""
     work = StageExtracts((FACTS,), making.at_once, making.facts, partial(distributions.tally, extracts), _facts)
-    claim = extracted(state, extracts, launch, stage, "distributions", work)
+    claim = extracted(state, extracts, launch, stage, "distributions", work, attempts)
     files = Processed.from_claim(claim).files.values()
     counts: dict[str, Json] = {"warcs": len(files)}
     for name in ("pages", "files", "without_facts", "other", "hits"):

@@ -25,6 +25,7 @@ from warcmill.markers.facts.pypi import Dumped
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef
 from warcmill.pypi.data_sets import DUMPS, PackageData, WholeDump
+from warcmill.pypi.dumps import all_decided
 from warcmill.stores import LocalStore, Stat, Store
 from warcmill.versions.fold import LOCK, Folded, fold
 from warcmill.versions.inputs import ListedWarc, Lists, VersionList
@@ -44,16 +45,21 @@ class UpdateRoots:
 
 
 def verified_dumps(state: MarkerStore, job: str) -> list[WholeDump]:
-    """The whole dumps of a job that were read back."""
-    found = []
+    """The whole dumps of a job that were read back. A full dump is read back before its marker is there."""
+    fulls = filter(None, (state.read(full.key) for full in all_decided(state, job)))
+    found = [_whole(Dumped.from_claim(marker.claim)) for marker in fulls]
     for launch in with_markers(state, date.min, date.max):
         if launch.job != job or not state.holds(layout.step("verify-dump", launch)):
             continue
         if marker := state.read(layout.step("dump", launch)):
             dumped = Dumped.from_claim(marker.claim)
             if dumped.whole:
-                found.append(WholeDump(dumped.window, dumped.generation, dumped.files))
+                found.append(_whole(dumped))
     return found
+
+
+def _whole(dumped: Dumped) -> WholeDump:
+    return WholeDump(dumped.window, dumped.generation, dumped.files)
 
 
 def update(roots: UpdateRoots, job: str, dumps: Sequence[WholeDump]) -> list[Folded]:

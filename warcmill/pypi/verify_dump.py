@@ -37,7 +37,13 @@ def verify(state: MarkerStore, store: Store, launch: Launch) -> Claim:
     """The claim of pypi.dump-verified. NotReady when a file of the dump is missing, Mismatch when it has other bytes,
     or rows that cannot be right."""
     dumped = state.require(layout.step("dump", launch))
-    facts = Dumped.from_claim(dumped.claim)
+    items, counts = read_back(state, store, dumped.claim)
+    return Claim(layout.step("verify-dump", launch), rests_on(dumped), items=items, counts=counts)
+
+
+def read_back(state: MarkerStore, store: Store, claim: Claim) -> tuple[tuple[Item, ...], dict[str, Json]]:
+    """The files of a dump, as items, and the counts of all; fails as `verify`."""
+    facts = Dumped.from_claim(claim)
     found, items = Counter[str](), []
     with state.scratch() as folder, closing(SortedLines(folder)) as listed:
         for file in facts.files:
@@ -49,8 +55,9 @@ def verify(state: MarkerStore, store: Store, launch: Launch) -> Claim:
         _check_listed(listed, facts)
     counts: dict[str, Json] = {name: found[name] for name in facts.counts}
     if counts != facts.counts:
+        launch = layout.launch_of(claim.key)
         raise Mismatch(f"rows in the dump of {launch}, of serials {facts.window}", dict(facts.counts), counts)
-    return Claim(layout.step("verify-dump", launch), rests_on(dumped), items=tuple(items), counts=counts)
+    return tuple(items), counts
 
 
 def _fetch(store: Store, file: FileRef, copy: BinaryIO) -> None:

@@ -90,6 +90,7 @@ FIELDS: dict[str, set[str]] = {
         ("pypi.ProcessDistributions", (facts.Processed,), set()),
         ("pypi.DumpDistributionData", (facts.Dumped,), set()),
         ("pypi.VerifyDump", (facts.DumpVerified,), set()),
+        ("pypi.DumpFull", (facts.Dumped,), set()),
         ("package.BuildSip", (facts.Packaged,), set()),
         ("package.SubmitSip", (facts.Submitted,), set()),
     )
@@ -131,6 +132,9 @@ def mirrored(engine: Engine) -> None:
     engine.state.publish(key, Claim(key, counts=counts, facts={**window, "lacked": lacked, "unreadable": lacked}))
     key = layout.step("verify-dump", engine.launch)
     engine.state.publish(key, Claim(key, counts=counts))
+    key = layout.key("pypi.DumpFull", engine.launch, number="00002")
+    full = {**window, "generation": 2, "lacked": lacked, "unreadable": lacked}
+    engine.state.publish(key, Claim(key, counts=counts, facts=full))
 
 
 def scanned(engine: Engine, stage: Stage) -> None:

@@ -1,22 +1,39 @@
-"""The dumps of a package index's job, by their markers: which generation a dump is of."""
+"""The dumps of a package index's job, by their markers: which generation a dump is of; full dumps that are decided."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from package_dumps import JOB, DumpedIndex
 
 from warcmill import layout
+from warcmill.errors import BadInput, NotReady
+from warcmill.extracts.distributions import FACTS
+from warcmill.markers import decisions
 from warcmill.markers.claim import Claim
 from warcmill.model import Launch, Window
-from warcmill.pypi import dumps, feed
+from warcmill.pypi import dumps, feed, full_dump
+from warcmill.pypi.dumps import FullDump
+
+LAUNCHES = [Launch(JOB, f"2026112106000{at}") for at in range(4)]
 
 
-def leave(index: DumpedIndex, launch: Launch, window: Window, generation: int, *, whole: bool = True) -> None:
-    key = layout.step("dump", launch)
+def leave(
+    index: DumpedIndex,
+    launch: Launch,
+    window: Window,
+    generation: int,
+    *,
+    whole: bool = True,
+    full: FullDump | None = None,
+) -> Claim:
+    key = full.key if full else layout.step("dump", launch)
     facts = {**feed.serials(window), "generation": generation, "whole": whole, "lacked": [], "unreadable": []}
-    index.state.publish(key, Claim(key, counts={"rows": 0, "projects": 0, "files": 0}, facts=facts))
+    claim = Claim(key, counts={"rows": 0, "projects": 0, "files": 0}, facts=facts)
+    index.state.publish(key, claim)
+    return claim
 
 
 @pytest.mark.parametrize(
@@ -31,10 +48,74 @@ def leave(index: DumpedIndex, launch: Launch, window: Window, generation: int, *
 )
 def test_a_full_crawl_begins_a_generation(tmp_path: Path, before: Window, window: Window, generation: int) -> None:
     """Not after a dump of an index that was empty: the window from 0 is then the next one."""
-    index, launches = DumpedIndex(tmp_path), [Launch(JOB, f"2026112106000{at}") for at in range(3)]
-    assert dumps.next_generation(window, dumps.whole_before(index.state, launches[2])) == 1
+    index, launches = DumpedIndex(tmp_path), LAUNCHES
+    assert dumps.next_generation(index.state, window, dumps.whole_before(index.state, launches[2])) == 1
     assert dumps.newest_generation(index.state, JOB) == 0
     leave(index, launches[0], before, 3)
     leave(index, launches[1], Window(0, 400), 9, whole=False)
-    assert dumps.next_generation(window, dumps.whole_before(index.state, launches[2])) == generation
+    assert dumps.next_generation(index.state, window, dumps.whole_before(index.state, launches[2])) == generation
     assert dumps.newest_generation(index.state, JOB) == 3
+
+
+def decided(index: DumpedIndex) -> FullDump:
+    return full_dump.decide(index.state, lambda: index.store, JOB)
+
+
+def test_a_full_dump_is_decided_once_until_it_is_dumped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = DumpedIndex(tmp_path)
+    with pytest.raises(NotReady, match="no whole dump yet"):
+        decided(index)
+    leave(index, LAUNCHES[0], Window(0, 0), 1)
+    with pytest.raises(NotReady, match="was empty"):
+        decided(index)
+    leave(index, LAUNCHES[1], Window(0, 100), 1)
+    first = decided(index)
+    assert first == FullDump(LAUNCHES[1], 2)
+    assert decided(index) == first
+    assert dumps.newest_generation(index.state, JOB) == 1
+    monkeypatch.setattr(full_dump, "FACTS", replace(FACTS, generation=9))
+    second = decided(index)
+    assert second == FullDump(LAUNCHES[1], 3)
+    leave(index, LAUNCHES[1], Window(0, 100), 2, full=first)
+    assert dumps.newest_generation(index.state, JOB) == 2
+    leave(index, LAUNCHES[1], Window(0, 100), 3, full=second)
+    assert dumps.newest_generation(index.state, JOB) == 3
+    assert decided(index) == FullDump(LAUNCHES[1], 4)
+    assert len(decisions.read(index.state.store, decisions.GENERATIONS)) == 3
+    assert dumps.all_decided(index.state, "another") == []
+
+
+def test_what_follows_a_full_dump_is_of_its_generation(tmp_path: Path) -> None:
+    index = DumpedIndex(tmp_path)
+    leave(index, LAUNCHES[0], Window(0, 100), 1)
+    late = leave(index, LAUNCHES[2], Window(100, 120), 1, whole=False)
+    full = decided(index)
+    before = dumps.whole_before(index.state, LAUNCHES[1])
+    assert dumps.next_generation(index.state, Window(100, 120), before) == full.generation == 2
+    assert dumps.next_generation(index.state, Window(0, 120), before) == 3
+    with pytest.raises(NotReady, match="dumped in generation 1, and dump_full has begun 2"):
+        dumps.refuse_outdated(index.state, LAUNCHES[2], late)
+    leave(index, LAUNCHES[1], Window(100, 120), 1)
+    with pytest.raises(NotReady, match=f"launch {LAUNCHES[1].id} is dumped in generation 1 meanwhile"):
+        full_dump.refuse_late(index.state, full)
+    assert decided(index) == FullDump(LAUNCHES[1], 3)
+
+
+def test_the_launches_of_a_full_dump_are_a_chain_without_a_gap(tmp_path: Path) -> None:
+    index = DumpedIndex(tmp_path)
+    leave(index, LAUNCHES[0], Window(0, 100), 1)
+    leave(index, LAUNCHES[1], Window(100, 400), 1, whole=False)
+    leave(index, LAUNCHES[2], Window(100, 100), 1)
+    leave(index, LAUNCHES[3], Window(100, 120), 1)
+    found = full_dump.chain(index.state, LAUNCHES[3])
+    assert [layout.launch_of(marker.claim.key) for marker in found] == [LAUNCHES[at] for at in (0, 2, 3)]
+    (index.base / "state" / layout.marker_path(layout.step("dump", LAUNCHES[0]))).unlink()
+    with pytest.raises(NotReady, match="no whole dump is there up to serial 100"):
+        full_dump.chain(index.state, LAUNCHES[3])
+
+
+def test_a_decision_that_names_nothing_is_refused(tmp_path: Path) -> None:
+    index = DumpedIndex(tmp_path)
+    decisions.make(index.state.store, lambda: index.store, decisions.GENERATIONS, {"job": JOB, "generation": True})
+    with pytest.raises(BadInput, match="it names no job, launch and generation"):
+        dumps.all_decided(index.state, JOB)

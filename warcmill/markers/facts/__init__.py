@@ -196,6 +196,7 @@ _READERS: Mapping[str, Callable[[Claim], object]] = {
     "pypi.ProcessDistributions": Processed.from_claim,
     "pypi.DumpDistributionData": Dumped.from_claim,
     "pypi.VerifyDump": DumpVerified.from_claim,
+    "pypi.DumpFull": Dumped.from_claim,
     "state.Backup": BackedUp.from_claim,
     "state.BackupDue": BackedUp.from_claim,
 }

@@ -1,4 +1,4 @@
-"""The facts of mirroring a package index: pypi.processed, pypi.dumped, pypi.dump-verified."""
+"""The facts of mirroring a package index: pypi.processed, pypi.dumped, pypi.dump-verified, pypi.full."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ class Lacked(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Dumped:
-    """pypi.dumped: the window of a launch whose rows are dumped, its generation, and the files of the dump.
+    """pypi.dumped: the window of a launch whose rows are dumped, its generation, and the files of the dump. pypi.full:
+    the same of a window that begins at 0 and ends with that of its launch; it is always whole.
 
     `whole`: the launch, with those that it continues, ended with nothing left to fetch; if not, nothing is dumped.
     `lacked`: the next launch asks for these projects again, since their pages were older than their last event or were

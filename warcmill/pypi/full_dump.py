@@ -1,0 +1,141 @@
+"""Dump all that a package index's launches have found up to now, as a generation of its own. Writes to the store.
+
+A full dump is decided of the newest launch with a whole dump. Its rows are joined anew of the answers of all launches
+since the full crawl that its chain began with; where the rules of reading files have changed, their facts are read from
+the stored WARCs again. No server is asked.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from itertools import groupby
+from pathlib import Path
+
+from warcmill import layout
+from warcmill.base.line_sort import SortedLines
+from warcmill.errors import NotReady
+from warcmill.extracts.distributions import FACTS
+from warcmill.extracts.extracts import Extracts
+from warcmill.extracts.per_warc import Extractor
+from warcmill.launches import discovery
+from warcmill.launches.view import parts
+from warcmill.layout import DumpedData, DumpFile
+from warcmill.markers import decisions
+from warcmill.markers.attempts import Attempts
+from warcmill.markers.claim import Claim, Evidence
+from warcmill.markers.decisions import RecordedDecision
+from warcmill.markers.facts.pypi import Dumped
+from warcmill.markers.state import MarkerStore, rests_on
+from warcmill.model import Json, Launch, Window
+from warcmill.pypi import dump, feed, verify_dump
+from warcmill.pypi.dumps import FullDump, all_decided, fed_by, newest_generation, newest_whole
+from warcmill.pypi.feed import ProjectTarget
+from warcmill.pypi.process import process
+from warcmill.pypi.window_rows import WindowRows
+from warcmill.stores import Store
+
+
+def decide(state: MarkerStore, open_store: Callable[[], Store], job: str) -> FullDump:
+    """Decide on a full dump of a job; return the one that was decided already, if it is not dumped yet, the rules of
+    reading files are still the same, and no later launch is dumped. NotReady without a whole dump, or with nothing in
+    it; else fails as `decisions.make`."""
+    marker = newest_whole(state, job)
+    if marker is None:
+        raise NotReady(job, f"it has no whole dump yet; first run 'warcmill pypi trigger_full {job}', then a scan")
+    launch = layout.launch_of(marker.claim.key)
+    if not Dumped.from_claim(marker.claim).window.up_to:
+        raise NotReady(job, "its index was empty, so there is nothing to dump")
+
+    def open_one(made: Sequence[RecordedDecision]) -> RecordedDecision | None:
+        of_job = [one for one in made if one.facts.get("job") == job]
+        last = of_job[-1] if of_job else None
+        if last is None or last.facts.get("rules") != FACTS.generation:
+            return None
+        full = FullDump.of(last)
+        return last if full.launch == launch and not state.holds(full.key) else None
+
+    known = [newest_generation(state, job), *(one.generation for one in all_decided(state, job))]
+    facts: dict[str, Json] = {
+        "job": job,
+        "launch_id": launch.id,
+        "generation": 1 + max(known),
+        "rules": FACTS.generation,
+    }
+    return FullDump.of(decisions.make(state.store, open_store, decisions.GENERATIONS, facts, unless=open_one))
+
+
+def chain(state: MarkerStore, launch: Launch) -> list[Evidence]:
+    """The markers of the whole dumps from a full crawl to a launch, the earliest first: their windows are one without
+    a gap. NotReady if one is missing."""
+    found: list[Evidence] = []
+    for one in discovery.of_job(state, launch.job):
+        marker = state.read(layout.step("dump", one)) if one.id <= launch.id else None
+        if marker is None or not (dumped := Dumped.from_claim(marker.claim)).whole:
+            continue
+        if found and dumped.window.up_to != Dumped.from_claim(found[-1].claim).window.after:
+            break
+        found.append(marker)
+        if dumped.window.after == 0:
+            return found[::-1]
+    last = Dumped.from_claim(found[-1].claim).window.after if found else 0
+    raise NotReady(str(launch), f"no whole dump is there up to serial {last}; a scan of its day makes it")
+
+
+def dump_full(
+    state: MarkerStore, store: Store, making: Extractor, extracts: Extracts, full: FullDump, at_once: int = 1
+) -> Claim:
+    """The claim of pypi.full, once its files are in the store and were read back.
+
+    NotReady without a marker that it follows from, or if a later launch is dumped in an older generation. Unsettled and
+    Mismatch as the dump of a launch, and its check.
+    """
+    refuse_late(state, full)
+    markers, inputs = chain(state, full.launch), list[Evidence]()
+    launches = [layout.launch_of(marker.claim.key) for marker in markers]
+    read = [parts(state, launch) for launch in launches]
+    attempts = Attempts(state, full.key)
+    for part in (part for one in read for part in one):
+        inputs.append(state.require(layout.step("distributions", *part)))
+        process(state, making, extracts, *part, attempts)
+    window = Window(0, Dumped.from_claim(markers[-1].claim).window.up_to)
+    feeds = [fed_by(state, launch) for launch in launches]
+
+    def place(data: DumpedData, number: int) -> str:
+        return DumpFile(full.launch.job, full.generation, data, window, number).path
+
+    with state.scratch() as folder, closing(WindowRows(folder, dump.SHARDS)) as rows:
+        for part in (part for one in read for part in one):
+            for answers in dump.answers_of(state, extracts, part):
+                rows.hear(answers)
+        targets = _newest_targets(folder, (feed.targets(state, fed) for fed in feeds))
+        rows.join(targets, newest=dump.newest_alone(state, store, folder, read[-1]))
+        items = dump.write(attempts, store, folder, place, rows, at_once)
+    facts: dict[str, Json] = {**feed.serials(window), "generation": full.generation, **dump.found(rows)}
+    rested = rests_on(*markers, *(state.require(fed) for fed in dict.fromkeys(feeds)), *inputs)
+    claim = Claim(full.key, rested, items=items, counts=dict(rows.counts), facts=facts)
+    verify_dump.read_back(state, store, claim)
+    return claim
+
+
+def refuse_late(state: MarkerStore, full: FullDump) -> None:
+    """NotReady if a launch after that of a full dump is dumped in an older generation: the chain goes on there."""
+    for one in discovery.of_job(state, full.launch.job):
+        marker = state.read(layout.step("dump", one)) if one.id > full.launch.id else None
+        dumped = Dumped.from_claim(marker.claim) if marker else None
+        if dumped and dumped.whole and dumped.generation < full.generation:
+            why = f"launch {one.id} is dumped in generation {dumped.generation} meanwhile"
+            raise NotReady(layout.marker_path(full.key), f"{why}; run 'warcmill pypi dump_full {one.job}' again")
+
+
+def _newest_targets(folder: Path, feeds: Iterable[Iterator[ProjectTarget]]) -> Iterator[ProjectTarget]:
+    """The projects of some feeds, by name: each with the last page and the highest serial of all, and all its files."""
+    with closing(SortedLines(folder)) as lines:
+        for number, targets in enumerate(feeds):
+            for one in targets:
+                lines.add(f"{one.project}\t{number:06d}\t{json.dumps([one.page, one.serial])}\n".encode())
+        for name, some in groupby(lines, lambda line: line.partition(b"\t")[0]):
+            asked = [json.loads(line.split(b"\t", 2)[2]) for line in some]
+            serials = [serial for _, serial in asked if serial is not None]
+            yield ProjectTarget(name.decode(), asked[-1][0], max(serials, default=None), None)
