@@ -65,9 +65,9 @@ requires {"filename", "project", "requires_dist", "requires_python", "serial", "
 "dumped", "index", "job", "published"}. null: unknown, or none yet; a file without an end
 has "to" null; "yanked" is the reason, '' without one. "serial" is the last one that is known
 
-exit codes: 0 done, 1 the job is running, nothing is known of it, or the generation is in
-use, 2 usage, 3 configuration, 4 the engine or a root does not answer, 5 an update is
-running; else luigi's own: 30 the step failed, 35 nothing could be planned
+exit codes: 0 done, 1 the job is running, nothing is known of it, there is no whole dump, or
+the generation is in use, 2 usage, 3 configuration, 4 the engine or a root does not answer,
+5 an update is running; else luigi's own: 30 the step failed, 35 nothing could be planned
 """
 
 

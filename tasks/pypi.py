@@ -102,8 +102,8 @@ class VerifyDump(Step):
 class DumpFull(Step):
     """Dump all that the launches of a package index have found, up to one of them, as a generation of its own.
 
-    Requires: ProcessDistributions of each stage of the launches since the full crawl; and the decision that
-              `warcmill pypi dump_full` makes, of the newest whole dump.
+    Requires: DumpDistributionData, and ProcessDistributions of each stage of the launches since the full crawl; and the
+              decision that `warcmill pypi dump_full` makes, of the newest whole dump.
     Output:   pypi.full.{job}.{launch_id}.{number}
     Changes:  adds files to the store, below `dumps/{job}/v{generation}/data_dumps/`, and reads them back; adds extracts
               to the index root, where the rules of reading files have changed.
@@ -128,12 +128,15 @@ class DumpFull(Step):
         return self.full.key
 
     def requires(self) -> list[luigi.Task]:
-        state = open_line().state
+        state, dumped = open_line().state, DumpDistributionData(job=self.job, launch_id=self.launch_id)
+        if not dumped.complete():
+            return [dumped]
         launches = (layout.launch_of(marker.claim.key) for marker in full_dump.chain(state, self.launch))
-        return [
+        steps = [
             ProcessDistributions(job=one.job, launch_id=one.id, stage=str(stage))
             for one, stage in dict.fromkeys(part for launch in launches for part in parts(state, launch))
         ]
+        return [dumped, *steps]
 
     def work(self, line: OpenRoots) -> None:
         if self.full not in dumps.all_decided(line.state, self.job):
@@ -149,7 +152,8 @@ class DumpFull(Step):
 class UpdateLevelDb(luigi.Task):
     """Publish all that is dumped and in no version of the data sets of a package index as one more version of each.
 
-    Requires: VerifyDump of the launches that its scan dumps. It takes every whole dump of the job that was read back.
+    Requires: VerifyDump and DumpFull of the launches that its scan dumps. It takes every whole dump of the job that was
+              read back.
     Output:   none; a version is its list in the state, its LevelDB in the index root, and a copy in the store.
     Changes:  adds versions, and moves the links to the current ones; with nothing new it makes none. Adds files to the
               store, below `dumps/{job}/v{generation}/`: a database, and last the list of its dumps.
@@ -189,7 +193,7 @@ class ScanForDistributions(StoreScan):
     """Process the distributions of every launch of some days, where `[pypi]` is on; dump the ended ones, and publish.
 
     Requires: ProcessDistributions of each stage that has its files.verified, and VerifyDump of each launch that has its
-              04 marker, and the files.verified of every stage; then UpdateLevelDb.
+              04 marker, and the files.verified of every stage; DumpFull that was decided of one; then UpdateLevelDb.
     Output:   none.
     Changes:  nothing itself.
     Re-run:   safe; does only what is missing. Stages that are not verified are left to files.ScanForOutputFiles.
@@ -201,7 +205,8 @@ class ScanForDistributions(StoreScan):
         listed = super().find(line, ending)
         for job in section.jobs():
             update = UpdateLevelDb(job=job)
-            update.dumps = tuple(task for task in listed.tasks if isinstance(task, VerifyDump) and task.job == job)
+            made = (task for task in listed.tasks if isinstance(task, VerifyDump | DumpFull))
+            update.dumps = tuple(task for task in made if task.job == job)
             listed.tasks.append(update)
         return listed
 
@@ -219,3 +224,6 @@ class ScanForDistributions(StoreScan):
         is_whole = layout.marker_name(layout.step("process", launch)) in names and assembled == verified
         if is_whole and not line.state.holds(layout.step("verify-dump", launch)):
             yield VerifyDump(job=launch.job, launch_id=launch.id)
+        full = dumps.decided(line.state, launch)
+        if full and not line.state.holds(full.key):
+            yield DumpFull.of(full)

@@ -179,6 +179,12 @@ def test_an_increment_asks_for_what_a_full_dump_lacks(line: Line, index: Package
     second = crawled(line, "trigger_incremental", clean=False)
     done = line.warcmill("pypi", "dump_full", JOB)
     assert "4 files of 2 projects, 1 gap\n" in done.stdout, done.stdout + done.stderr
+    full = line.state.require(FullDump(second, 2).key)
+    redo = line.warcmill("redo", JOB, second.id, "dump", "--downstream", "--reason", "a test")
+    assert redo.returncode == 0, redo.stderr
+    assert not line.state.holds(full.claim.key)
+    line.scan_all(second.day.isoformat())
+    assert line.state.require(full.claim.key).claim == full.claim
     listed = line.warcmill("reconcile", second.day.isoformat()).stdout
     assert listed.count("not dumped") == 1
     index.recover()

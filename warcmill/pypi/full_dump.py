@@ -30,7 +30,7 @@ from warcmill.markers.facts.pypi import Dumped
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import Json, Launch, Window
 from warcmill.pypi import dump, feed, verify_dump
-from warcmill.pypi.dumps import FullDump, all_decided, fed_by, newest_generation, newest_whole
+from warcmill.pypi.dumps import DUMP, FullDump, all_decided, fed_by, newest_generation, newest_whole
 from warcmill.pypi.feed import ProjectTarget
 from warcmill.pypi.process import process
 from warcmill.pypi.window_rows import WindowRows
@@ -67,20 +67,17 @@ def decide(state: MarkerStore, open_store: Callable[[], Store], job: str) -> Ful
 
 
 def chain(state: MarkerStore, launch: Launch) -> list[Evidence]:
-    """The markers of the whole dumps from a full crawl to a launch, the earliest first: their windows are one without
-    a gap. NotReady if one is missing."""
-    found: list[Evidence] = []
-    for one in discovery.of_job(state, launch.job):
-        marker = state.read(layout.step("dump", one)) if one.id <= launch.id else None
-        if marker is None or not (dumped := Dumped.from_claim(marker.claim)).whole:
-            continue
-        if found and dumped.window.up_to != Dumped.from_claim(found[-1].claim).window.after:
-            break
-        found.append(marker)
-        if dumped.window.after == 0:
-            return found[::-1]
-    last = Dumped.from_claim(found[-1].claim).window.after if found else 0
-    raise NotReady(str(launch), f"no whole dump is there up to serial {last}; a scan of its day makes it")
+    """The markers of the whole dumps from a full crawl to a launch, the earliest first: each rests on the one before.
+    NotReady if one is missing."""
+    found = [state.require(layout.step("dump", launch))]
+    while after := Dumped.from_claim(found[-1].claim).window.after:
+        keys = (layout.parse_marker_path(one.marker) for one in found[-1].claim.inputs)
+        before = next((key for key in keys if key and key.task == DUMP), None)
+        if before is None:
+            what = layout.marker_path(found[-1].claim.key)
+            raise NotReady(what, f"it rests on no dump up to serial {after}; redo it, then run a scan of its day")
+        found.append(state.require(before))
+    return found[::-1]
 
 
 def dump_full(

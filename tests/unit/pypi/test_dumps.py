@@ -13,6 +13,7 @@ from warcmill.errors import BadInput, NotReady
 from warcmill.extracts.distributions import FACTS
 from warcmill.markers import decisions
 from warcmill.markers.claim import Claim
+from warcmill.markers.state import rests_on
 from warcmill.model import Launch, Window
 from warcmill.pypi import dumps, feed, full_dump
 from warcmill.pypi.dumps import FullDump
@@ -29,9 +30,12 @@ def leave(
     whole: bool = True,
     full: FullDump | None = None,
 ) -> Claim:
+    """Leave the marker of a dump, which rests on the whole one before, or of a full dump."""
     key = full.key if full else layout.step("dump", launch)
     facts = {**feed.serials(window), "generation": generation, "whole": whole, "lacked": [], "unreadable": []}
-    claim = Claim(key, counts={"rows": 0, "projects": 0, "files": 0}, facts=facts)
+    before = dumps.whole_before(index.state, launch)
+    inputs = rests_on(before) if before else ()
+    claim = Claim(key, inputs, counts={"rows": 0, "projects": 0, "files": 0}, facts=facts)
     index.state.publish(key, claim)
     return claim
 
@@ -109,9 +113,11 @@ def test_the_launches_of_a_full_dump_are_a_chain_without_a_gap(tmp_path: Path) -
     leave(index, LAUNCHES[3], Window(100, 120), 1)
     found = full_dump.chain(index.state, LAUNCHES[3])
     assert [layout.launch_of(marker.claim.key) for marker in found] == [LAUNCHES[at] for at in (0, 2, 3)]
-    (index.base / "state" / layout.marker_path(layout.step("dump", LAUNCHES[0]))).unlink()
-    with pytest.raises(NotReady, match="no whole dump is there up to serial 100"):
-        full_dump.chain(index.state, LAUNCHES[3])
+    for lost in (LAUNCHES[0], LAUNCHES[2], LAUNCHES[3]):
+        path = layout.marker_path(layout.step("dump", lost))
+        (index.base / "state" / path).unlink()
+        with pytest.raises(NotReady, match=path):
+            full_dump.chain(index.state, LAUNCHES[3])
 
 
 def test_a_decision_that_names_nothing_is_refused(tmp_path: Path) -> None:
