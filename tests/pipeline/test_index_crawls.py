@@ -10,67 +10,30 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from line import Line, line_at, with_index_root
+from line import Line
+from mirrored import JOB, ended, holder, mirroring, small_index
 
-from servers import distributions, pins
+from servers import distributions
 from servers.package_index import PackageIndex
 from warcmill import layout
-from warcmill.crawl.launch import folders, job_log
+from warcmill.crawl.launch import job_log
 from warcmill.formats.logs import crawllog
 from warcmill.formats.logs.crawllog import CrawlRecord
 from warcmill.markers.facts import Seeds, Started
 from warcmill.model import Key, Launch, Window
 from warcmill.pypi import feed
 
-JOB = "pypi"
-CONFIGURATION = """
-[engine.own]
-kind=warcmill
-jobs={job}
-allow_private=127.0.0.0/8
-
-[pypi]
-since=2026-01-01
-jobs={job}
-index={index}
-contact=http://archive.example/
-"""
-SECONDS = 120
-
 
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[PackageIndex]:
-    found = PackageIndex(tmp_path / "index", pins.free(pins.PACKAGE_INDEX))
-    with found.running():
-        for name in ("alpha", "beta", "gamma"):
-            found.upload(distributions.wheel(tmp_path, name, "1.0"))
-            found.upload(distributions.sdist(tmp_path, name, "1.0", {f"{name}.py": b""}))
+    with small_index(tmp_path) as found:
         yield found
 
 
 @pytest.fixture
 def line(tmp_path: Path, index: PackageIndex) -> Iterator[Line]:
-    made = with_index_root(line_at(tmp_path))
-    made.config.write_text(made.config.read_text() + CONFIGURATION.format(job=JOB, index=index.url))
-    yield made
-    if (found := holder(made)) and found.pid:
-        os.kill(found.pid, signal.SIGKILL)
-
-
-def holder(line: Line) -> folders.Holder | None:
-    return folders.holder(folders.state_of(line.folders["jobs"], JOB))
-
-
-def ended(line: Line) -> Launch:
-    """Wait until the job's newest launch has ended."""
-    deadline = time.monotonic() + SECONDS
-    while holder(line) is not None:
-        assert time.monotonic() < deadline, "the crawl does not end"
-        time.sleep(0.05)
-    last = job_log.last(line.folders["jobs"] / JOB)
-    assert last
-    assert last.ended
-    return Launch.parse(JOB, last.launch)
+    with mirroring(tmp_path, index) as made:
+        yield made
 
 
 def fetched(line: Line, launch: Launch) -> dict[str, tuple[int | None, str | None]]:

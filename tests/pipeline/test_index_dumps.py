@@ -15,55 +15,30 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from line import Line, line_at, with_index_root
+from line import Line
+from mirrored import JOB, SECONDS, ended, mirroring, small_index
 
-from servers import distributions, pins
+from servers import distributions
 from servers.package_index import PackageIndex
 from warcmill import layout
-from warcmill.crawl.launch import folders, job_log
 from warcmill.extracts.distributions import FACTS
 from warcmill.markers.facts.pypi import Dumped
 from warcmill.model import Launch
 from warcmill.pypi.dumps import FullDump
 
-JOB = "pypi"
-CONFIGURATION = """
-[engine.own]
-kind=warcmill
-jobs={job}
-allow_private=127.0.0.0/8
-
-[pypi]
-since=2026-01-01
-jobs={job}
-index={index}
-contact=http://archive.example/
-concurrency=4
-"""
-SECONDS = 120
-
 
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[PackageIndex]:
-    found = PackageIndex(tmp_path / "index", pins.free(pins.PACKAGE_INDEX))
-    with found.running():
-        for name in ("alpha", "beta", "gamma"):
-            found.upload(distributions.wheel(tmp_path, name, "1.0"))
-            found.upload(distributions.sdist(tmp_path, name, "1.0", {f"{name}.py": b""}))
+    with small_index(tmp_path) as found:
         yield found
 
 
 @pytest.fixture
 def line(tmp_path: Path, index: PackageIndex) -> Iterator[Line]:
-    made = with_index_root(line_at(tmp_path))
-    made.config.write_text(made.config.read_text() + CONFIGURATION.format(job=JOB, index=index.url))
-    yield made
-    if (found := holder(made)) and found.pid:
-        os.kill(found.pid, signal.SIGKILL)
-
-
-def holder(line: Line) -> folders.Holder | None:
-    return folders.holder(folders.state_of(line.folders["jobs"], JOB))
+    with mirroring(tmp_path, index) as made:
+        with made.config.open("a") as config:
+            config.write("concurrency=4\n")
+        yield made
 
 
 def crawled(line: Line, verb: str, *, clean: bool = True) -> Launch:
@@ -75,13 +50,7 @@ def crawled(line: Line, verb: str, *, clean: bool = True) -> Launch:
 
 def brought(line: Line, *, clean: bool) -> Launch:
     """Wait for the end of the crawl, and bring its launch through the line."""
-    deadline = time.monotonic() + SECONDS
-    while holder(line) is not None:
-        assert time.monotonic() < deadline, "the crawl does not end"
-        time.sleep(0.05)
-    last = job_log.last(line.folders["jobs"] / JOB)
-    assert last
-    launch = Launch.parse(JOB, last.launch)
+    launch = ended(line)
     assert line.scan_all(launch.day.isoformat()) == 0 or not clean
     return launch
 

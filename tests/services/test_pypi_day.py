@@ -17,28 +17,16 @@ from typing import Any
 
 import pytest
 from line import Line, line_at
+from mirrored import CONFIGURATION, holder
 
 from servers import distributions, packages, pins, serving
 from servers.package_index import PackageIndex
 from warcmill.base import clock
-from warcmill.crawl.launch import folders, job_log
+from warcmill.crawl.launch import job_log
 from warcmill.formats.pypi import data_sets
 from warcmill.stores import sentinel
 
 JOB = "packages"
-CONFIGURATION = """
-[engine.own]
-kind=warcmill
-jobs={job}
-allow_private=127.0.0.0/8
-
-[pypi]
-since=2026-01-01
-jobs={job}
-index={index}
-contact=http://archive.example/
-settings={settings}
-"""
 SETTINGS = "no_delay = true\nretries = { times = 2, wait = 0.2 }\n"
 SECONDS = 300
 
@@ -53,7 +41,7 @@ class Mirror:
         settings = base / "settings.toml"
         settings.write_text(SETTINGS)
         text = self.line.config.read_text().replace("\n[warcmill]\n", f"\n[warcmill]\nindex={base}/index\n")
-        self.line.config.write_text(text + CONFIGURATION.format(job=JOB, index=index.url, settings=settings))
+        self.line.config.write_text(text + CONFIGURATION.format(job=JOB, index=index.url) + f"settings={settings}\n")
 
     def run(self, *words: str, code: int = 0) -> str:
         done = self.line.warcmill(*words)
@@ -77,7 +65,7 @@ class Mirror:
         assert last.ended
 
     def process(self) -> int:
-        found = folders.holder(folders.state_of(self.line.folders["jobs"], JOB))
+        found = holder(self.line, JOB)
         return found.pid if found else 0
 
     def kill(self) -> None:

@@ -1,0 +1,70 @@
+"""A line whose job mirrors a small package index on loopback, by the built-in crawler."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from line import Line, line_at, with_index_root
+
+from servers import distributions, pins
+from servers.package_index import PackageIndex
+from warcmill.crawl.launch import folders, job_log
+from warcmill.model import Launch
+
+JOB = "pypi"
+CONFIGURATION = """
+[engine.own]
+kind=warcmill
+jobs={job}
+allow_private=127.0.0.0/8
+
+[pypi]
+since=2026-01-01
+jobs={job}
+index={index}
+contact=http://archive.example/
+"""
+SECONDS = 120
+
+
+@contextmanager
+def small_index(base: Path) -> Iterator[PackageIndex]:
+    """An index of three projects, each with a wheel and an sdist, while it answers."""
+    found = PackageIndex(base / "index", pins.free(pins.PACKAGE_INDEX))
+    with found.running():
+        for name in ("alpha", "beta", "gamma"):
+            found.upload(distributions.wheel(base, name, "1.0"))
+            found.upload(distributions.sdist(base, name, "1.0", {f"{name}.py": b""}))
+        yield found
+
+
+@contextmanager
+def mirroring(base: Path, index: PackageIndex) -> Iterator[Line]:
+    """A line that mirrors an index; a crawl that runs at the end is killed."""
+    made = with_index_root(line_at(base))
+    made.config.write_text(made.config.read_text() + CONFIGURATION.format(job=JOB, index=index.url))
+    yield made
+    if (found := holder(made)) and found.pid:
+        os.kill(found.pid, signal.SIGKILL)
+
+
+def holder(line: Line, job: str = JOB) -> folders.Holder | None:
+    """The process that crawls; None without one."""
+    return folders.holder(folders.state_of(line.folders["jobs"], job))
+
+
+def ended(line: Line) -> Launch:
+    """Wait until the job's newest launch has ended."""
+    deadline = time.monotonic() + SECONDS
+    while holder(line) is not None:
+        assert time.monotonic() < deadline, "the crawl does not end"
+        time.sleep(0.05)
+    last = job_log.last(line.folders["jobs"] / JOB)
+    assert last
+    assert last.ended
+    return Launch.parse(JOB, last.launch)
