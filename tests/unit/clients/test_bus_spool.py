@@ -111,6 +111,32 @@ def test_old_files_go_when_a_new_day_begins_but_not_those_that_a_group_has_not_r
     assert values(none) == [b"10"], "who keeps no place goes on with what is there"
 
 
+def test_old_files_stay_for_a_group_that_has_read_and_never_committed(tmp_path: Path) -> None:
+    on(tmp_path, DAY).append(TOPIC, [b"a"])
+    reader = on(tmp_path, DAY).reader(TOPIC, "failing")
+    assert values(reader) == [b"a"]
+    reader.close()
+    on(tmp_path, DAY + timedelta(30)).append(TOPIC, [b"b"])
+    again = on(tmp_path, DAY).reader(TOPIC, "failing")
+    assert (values(again), values(again)) == ([b"a"], [b"b"])
+
+
+def test_the_names_of_folders_that_another_process_made_just_now_are_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "spool" / TOPIC).mkdir(parents=True)
+    synced: set[str] = set()
+    real = os.fsync
+
+    def noted(descriptor: int) -> None:
+        synced.add(os.readlink(f"/proc/self/fd/{descriptor}"))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    on(tmp_path / "spool", DAY).append(TOPIC, [b"a"])
+    assert {str(tmp_path), str(tmp_path / "spool"), str(tmp_path / "spool" / TOPIC)} <= synced
+
+
 def test_a_line_without_its_end_is_not_read_and_the_next_append_takes_its_place(tmp_path: Path) -> None:
     bus = on(tmp_path, DAY)
     bus.append(TOPIC, [b"whole"])

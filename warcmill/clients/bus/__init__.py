@@ -1,4 +1,4 @@
-"""Messages by topics, between applications and Warcmill: append, read on from a kept place, commit.
+"""Messages by topics, between applications and Warcmill: append, read from a kept place on, commit.
 
 `Bus` is the protocol; `spool` implements it in files of one machine, `kafka` by a cluster of Kafka, and `opening`
 chooses one. A message is bytes without a line break: JSON, if who sent it was right.
@@ -48,7 +48,7 @@ class TopicReader(Protocol):
         """
 
     def close(self) -> None:
-        """Let go of the topic, at the place that was committed."""
+        """Close the reader; the group's place is the one that was committed."""
 
 
 class Bus(Protocol):
@@ -62,14 +62,17 @@ class Bus(Protocol):
         """
 
     def reader(self, topic: str, group: str | None, *, from_end: bool = False) -> TopicReader:
-        """Return a reader that goes on at the group's place; a group without one begins at the topic's first message,
-        or at its end. Without a group no place is kept, and others are not kept from reading."""
+        """Return a reader that continues at the group's place; a group without one begins at the topic's first message,
+        or at its end. Without a group no place is kept, and others are not kept from reading.
+
+        Unavailable when the bus does not answer, and with `from_end` when the end cannot be found in time.
+        """
 
     def topics(self) -> list[str]:
         """Return the topics' names, sorted."""
 
     def close(self) -> None:
-        """Let go of all."""
+        """Send what is left, and close the connection; readers are closed by themselves."""
 
 
 def check_name(kind: str, name: str) -> None:

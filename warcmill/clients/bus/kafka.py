@@ -183,6 +183,9 @@ class KafkaReader:
         deadline = time.monotonic() + _JOIN_SECONDS
         while not self._joined and time.monotonic() < deadline and self._away is None:
             self._take(1, _LOOK)
+        if from_end and not self._joined:
+            self._consumer.close()
+            raise self._unavailable("it gave no partition in time, so its end is not known")
 
     def read(self, most: int, seconds: float) -> list[Message]:
         deadline = time.monotonic() + seconds
@@ -191,7 +194,7 @@ class KafkaReader:
             self._take(most, max(0.0, min(_LOOK, left)))
             if self._away is not None and not self._waiting:
                 away, self._away = self._away, None
-                raise self._unavailable(f"{away.str()}. It is tried again")
+                raise self._unavailable(f"{away.str()}. It is retried")
             if left <= 0:
                 break
         found, self._waiting = self._waiting[:most], self._waiting[most:]
@@ -202,7 +205,10 @@ class KafkaReader:
         deadline = time.monotonic() + _JOIN_SECONDS
         while self._returned and self._keeps:
             try:
-                self._consumer.commit(offsets=self._partitions(self._returned), asynchronous=False)
+                kept = self._consumer.commit(offsets=self._partitions(self._returned), asynchronous=False)
+                wrong = next((one.error for one in kept or () if one.error is not None), None)
+                if wrong is not None:  # of one partition: only where all fail it is raised
+                    raise KafkaException(wrong)
                 self._returned.clear()
             except KafkaException as error:
                 if _fault(error).code() not in _MOVING or time.monotonic() > deadline:

@@ -5,8 +5,8 @@
     .places/{group}/{topic}.json     the file and offset behind the last message that the group committed
     .places/{group}/{topic}.lock     held by the group's one active reader: the others wait for its end
 
-A message is there once its line has its end. A kill leaves a line without one: the next append cuts it off, as nobody
-was told that it is there. A file is never written again once a later day has one, so places only grow.
+A message is there once its line has its end. A kill leaves a line without one: the next append cuts it off, as it was
+never acknowledged. A file is never written again once a later day has one, so places only grow.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Spool:
             return
         folder = self._folder / topic
         with _trouble(folder):
-            _make_folder(folder)
+            folder.mkdir(parents=True, exist_ok=True)
             with _locked(folder / ".lock", fcntl.LOCK_EX):
                 path = folder / f"{max(self._today().isoformat(), _newest(folder))}.jsonl"
                 descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
@@ -71,7 +71,7 @@ class Spool:
             with _closing(descriptor):  # others may append while the disk works
                 os.fsync(descriptor)
             if path not in self._durable:
-                _sync_folder(folder)
+                _sync_folders(path, self._folder.parent)
                 self._durable.add(path)
                 self._remove_old(topic)
 
@@ -109,7 +109,7 @@ class Spool:
 
 
 class SpoolReader:
-    """Reads a topic on. A reader of a group gets nothing while another one of that group lives."""
+    """Reads one topic. A reader of a group gets nothing while another one of that group lives."""
 
     def __init__(self, folder: Path, topic: str, places: Path | None, *, from_end: bool) -> None:
         self._folder, self._topic, self._from_end = folder, topic, from_end
@@ -141,6 +141,8 @@ class SpoolReader:
             if (self._folder / self._read_to.file).is_file():
                 os.fsync(self._descriptor(self._read_to.file))  # else a power cut could leave less than the place has
             _replace(self._place, json.dumps(self._read_to._asdict(), sort_keys=True).encode("ascii"))
+            if self._committed is None:
+                _sync_folders(self._place, self._folder.parent.parent)
         self._committed = self._read_to
 
     def close(self) -> None:
@@ -154,7 +156,7 @@ class SpoolReader:
         if self._place is None or self._lock is not None:
             return True
         with _trouble(self._place):
-            _make_folder(self._place.parent)
+            self._place.parent.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(self._place.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -169,14 +171,16 @@ class SpoolReader:
         return True
 
     def _begin(self) -> None:
+        """Find the group's place. A new group keeps one at once: from now on no file that it has not read is removed."""
         if self._place is not None and self._place.exists():
             self._read_to = self._committed = _read_spot(self._place)
-        elif self._from_end:
+            return
+        if self._from_end:
             with _locked(self._folder / ".lock", fcntl.LOCK_SH) if self._folder.exists() else contextlib.nullcontext():
                 name = max(_files(self._folder), default="")
                 size = (self._folder / name).stat().st_size if name else 0
                 self._read_to = _Spot(name, self._end_of_lines(name, size))
-            self.commit()
+        self.commit()
 
     def _end_of_lines(self, name: str, size: int) -> int:
         """The end of the last line that is whole; what is behind it may be cut."""
@@ -327,11 +331,12 @@ def _replace(path: Path, data: bytes) -> None:
     _sync_folder(path.parent)
 
 
-def _make_folder(folder: Path) -> None:
-    missing = [one for one in (folder, *folder.parents) if not one.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
-    for one in reversed(missing):
-        _sync_folder(one.parent)
+def _sync_folders(path: Path, top: Path) -> None:
+    """Make the names up to a file durable, from `top` on: another process may have made its folders just now."""
+    for folder in path.parents:
+        _sync_folder(folder)
+        if folder == top:
+            return
 
 
 def _sync_folder(folder: Path) -> None:
