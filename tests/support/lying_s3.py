@@ -81,6 +81,8 @@ class Handler(BaseHTTPRequestHandler):
         return self.headers["If-None-Match"] == "*" and self.key in self.s3.objects
 
     def do_PUT(self) -> None:
+        if self.headers["x-amz-copy-source"]:
+            return self.copy(unquote(self.headers["x-amz-copy-source"]).removeprefix("archive/"))
         data, kept = self.body(), self.headers[SUM]
         if self.s3.lie == "knows no conditions" and self.headers["If-None-Match"]:
             return self.refuse(501, "NotImplemented")
@@ -97,6 +99,11 @@ class Handler(BaseHTTPRequestHandler):
         stored = b"other" if self.s3.lie == "stores other bytes" and data == b"first\n" else data
         self.s3.objects[self.key] = stored, {**tag, WRITER: self.headers[WRITER] or ""}
         return self.answer(200, b"", tag)
+
+    def copy(self, source: str) -> None:
+        data, headers = self.s3.objects[source]
+        self.s3.objects[self.key] = (data[:5] if self.s3.lie == "copies short" else data), headers
+        self.answer(200, b"<R><ETag>x</ETag></R>")
 
     def do_POST(self) -> None:
         data = self.body()
@@ -153,7 +160,8 @@ class Handler(BaseHTTPRequestHandler):
         end = endless if self.s3.lie == "lists without end" else "<IsTruncated>false</IsTruncated>"
         if self.s3.lie == "answers no XML":
             return self.answer(200, b"<<<not XML")
-        return self.answer(200, f"<R>{end}<KeyCount>{len(keys)}</KeyCount>{found}</R>".encode())
+        count = "" if self.s3.lie == "counts no keys" else f"<KeyCount>{len(keys)}</KeyCount>"
+        return self.answer(200, f"<R>{end}{count}{found}</R>".encode())
 
     def do_DELETE(self) -> None:
         if "uploadId" in self.words:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from warcmill.base import digests
 from warcmill.base.digests import Readable
-from warcmill.errors import BadInput, Unavailable
+from warcmill.errors import BadInput, Conflict, Mismatch, Unavailable
 from warcmill.layout import LONGEST_NAME
 from warcmill.model import Root
-from warcmill.stores import Promise
+from warcmill.stores import Promise, Stat, Store
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -26,6 +26,10 @@ CHECKED_FOR = 1.0
 
 SMALL = 1 << 20
 """Bytes. Nobody asks before it is sent if such a file exists: the rename fails if it does."""
+
+
+LARGEST_SENTINEL = 1 << 16
+"""Bytes to read of a sentinel at most."""
 
 
 def check_path(root: Root, path: str) -> None:
@@ -47,6 +51,30 @@ def beside(path: str, name: str) -> str:
     """Return the path of `name` in the folder of `path`."""
     folder = parent(path)
     return f"{folder}/{name}" if folder else name
+
+
+def read_digest(store: Store, path: str) -> tuple[str, str] | None:
+    """Return the algorithm and the digest of a file by reading it, for servers without one; None when there is none."""
+    if store.stat(path) is None:
+        return None
+    with store.open(path) as file:
+        return "sha512", digests.sha512(file)[1]
+
+
+def check_removable(store: Store, path: str, only: Stat) -> None:
+    """Raise Mismatch unless `path` is still the file `only`."""
+    found = store.stat(path)
+    if found != only:
+        raise Mismatch(f"{store.root}:{path} is no longer the file that was to be removed", only, found)
+
+
+def is_movable(store: Store, path: str, to: str, only: Stat) -> bool:
+    """True if `path` is still the file `only`; Conflict when something is at `to`."""
+    if store.stat(path) != only:
+        return False
+    if store.stat(to) is not None:
+        raise Conflict(f"{store.root}:{to}", f"is there already; {store.root}:{path} was left as it is")
+    return True
 
 
 class Broken(Unavailable):

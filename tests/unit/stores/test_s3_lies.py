@@ -112,6 +112,37 @@ def test_a_long_file_goes_in_parts_and_leaves_no_note() -> None:
         assert server.uploads == {}
 
 
+@pytest.mark.parametrize("lie", ["", "copies short"])
+def test_a_file_is_deleted_only_when_its_copy_is_whole(lie: str) -> None:
+    with lying(lie) as server:
+        store = store_of(server)
+        assert commit(store, b"0123456789")
+        found = store.stat("a.warc.gz")
+        assert found
+        if lie:
+            with pytest.raises(Mismatch, match="as the server copied it"):
+                store.move_aside("a.warc.gz", "aside/a.warc.gz", found)
+            assert server.objects["line/a.warc.gz"][0] == b"0123456789"
+        else:
+            assert store.move_aside("a.warc.gz", "aside/a.warc.gz", found)
+            assert {key: data for key, (data, _) in server.objects.items()} == {"line/aside/a.warc.gz": b"0123456789"}
+
+
+def test_a_folder_is_found_also_by_a_list_that_counts_no_keys() -> None:
+    with lying("") as server:
+        assert commit(store_of(server), b"data", "2016/a.warc.gz")
+        server.lie = "counts no keys"
+        found = store_of(server).stat("2016")
+        assert found
+        assert found.kind == "folder"
+
+
+def test_an_endpoint_with_a_secret_is_refused_without_it() -> None:
+    with pytest.raises(BadConfig, match="endpoint") as caught:
+        S3Access("https://somebody:secret@s3.example")
+    assert "secret@" not in str(caught.value)
+
+
 def test_the_secret_is_in_no_header_message_or_log(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
     with lying("") as server, caplog.at_level(logging.DEBUG):
         assert commit(store_of(server), b"data")

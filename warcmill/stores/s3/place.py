@@ -26,6 +26,10 @@ class S3Access:
     secret_key: str = field(default="", repr=False)
     secret_key_file: str = ""
 
+    def __post_init__(self) -> None:
+        if "@" in self.endpoint:  # messages name the endpoint
+            raise BadConfig("[s3] endpoint", "has a user in it; set access_key and secret_key_file instead")
+
     def secret(self) -> str:
         """The secret key; '' to let boto3 find one. BadConfig for a file that cannot be read."""
         if not self.secret_key_file:

@@ -29,17 +29,20 @@ from warcmill.model import Root
 from warcmill.stores import Promise, Sha512, Stat, temporary_names
 from warcmill.stores.remote_files import (
     CHECKED_FOR,
+    LARGEST_SENTINEL,
     SMALL,
     Body,
     RemoteReader,
     beside,
     check_path,
+    check_removable,
+    is_movable,
+    read_digest,
     rewound,
 )
 from warcmill.stores.s3.client import Bucket, S3Refusal, is_passing
 from warcmill.stores.s3.place import S3Place, is_plain
 
-LARGEST_SENTINEL = 1 << 16
 LARGEST_KEY = 1024  # bytes, of every S3 server
 PART = 8 << 20  # bytes: what one file takes of memory; at least 5 MiB
 MOST_PARTS = 10_000  # of one upload, of every S3 server
@@ -107,17 +110,12 @@ class S3Store:
 
     def server_digest(self, path: str) -> tuple[str, str] | None:
         """Read the file: what the server keeps of a long one is a digest of the digests of its parts."""
-        if self.stat(path) is None:
-            return None
-        with self.open(path) as file:
-            return "sha512", digests.sha512(file)[1]
+        return read_digest(self, path)
 
     def move_aside(self, path: str, to: str, only: Stat) -> bool:
         """Copy, then delete. As a copy would replace, and a delete of nothing succeeds, one mover claims the file."""
-        if self.stat(path) != only:
+        if not is_movable(self, path, to, only):
             return False
-        if self.stat(to) is not None:
-            raise Conflict(self.where(to), f"is there already; {self.where(path)} was left as it is")
         claim = beside(path, f".{_hex(path + only.version)}{_CLAIM}")
         if not self._put(claim, temporary_names.name("").encode(), _unique()):
             return False
@@ -128,18 +126,17 @@ class S3Store:
                 self._s3.ask("delete_object", Key=self._key(claim))
 
     def remove(self, path: str, only: Stat) -> None:
-        found = self.stat(path)
-        if found != only:
-            raise Mismatch(f"{self.where(path)} is no longer the file that was to be removed", only, found)
+        check_removable(self, path, only)
         try:
             self._delete(path, only)
         except S3Refusal as error:
             if error.is_absence:
+                self._check_sentinel()  # gone, if the bucket is there
                 return
             if not error.is_taken:
                 raise
-            what = f"{self.where(path)} is no longer the file that was to be removed"
-            raise Mismatch(what, only, self.stat(path)) from error
+            check_removable(self, path, only)
+            raise
 
     def sweep(self, folder: str) -> int:
         dead = [entry for entry in self.list(folder) if self._is_dead(entry)]
@@ -280,16 +277,26 @@ class S3Store:
                 raise
 
     def _move(self, path: str, to: str, only: Stat) -> bool:
-        """Copy and delete a file that nobody else moves; False if it is gone or changed."""
+        """Copy and delete a file that nobody else moves; False if it is gone or changed. Mismatch for a short copy."""
         source, words = {"Bucket": self._s3.name, "Key": self._key(path)}, {"CopySourceIfMatch": _etag(only)}
         how = TransferConfig(multipart_threshold=LARGEST_COPY, multipart_chunksize=LARGEST_COPY, use_threads=False)
         try:
             self._s3.ask("copy", CopySource=source, Key=self._key(to), ExtraArgs=words, Config=how)
-            self._delete(path, only)
         except S3Refusal as error:
             if not (error.is_absence or error.is_taken):
                 raise
+            self._check_sentinel()
             return False
+        copied = self._stat(to)
+        if copied is None or copied.size != only.size:
+            raise Mismatch(f"{self.where(to)}, as the server copied it (bytes)", only.size, copied and copied.size)
+        try:
+            self._delete(path, only)
+        except S3Refusal as error:
+            if error.is_taken:
+                return False
+            if not error.is_absence:  # gone: by an earlier try, whose answer was lost
+                raise
         return True
 
     def _delete(self, path: str, only: Stat) -> None:
@@ -339,7 +346,7 @@ class S3Store:
         return Stat("", "folder")
 
     def _is_folder(self, path: str) -> bool:
-        return bool(self._s3.ask("list_objects_v2", Prefix=f"{self._key(path)}/", MaxKeys=1).get("KeyCount"))
+        return bool(self._s3.ask("list_objects_v2", Prefix=f"{self._key(path)}/", MaxKeys=1).get("Contents"))
 
     def _entries(self, folder: str) -> Iterator[Stat]:
         key = self._key(folder)

@@ -26,13 +26,17 @@ from warcmill.model import Root
 from warcmill.stores import Promise, Sha512, Stat, sentinel, temporary_names
 from warcmill.stores.remote_files import (
     CHECKED_FOR,
+    LARGEST_SENTINEL,
     SMALL,
     Body,
     Broken,
     RemoteReader,
     beside,
     check_path,
+    check_removable,
+    is_movable,
     parent,
+    read_digest,
     rewound,
 )
 from warcmill.stores.sftp import packets
@@ -40,7 +44,6 @@ from warcmill.stores.sftp.packets import Attributes, Code
 from warcmill.stores.sftp.pool import Lent, SessionPool
 from warcmill.stores.sftp.session import FSYNC, POSIX_RENAME, SftpRefusal, SftpSession, Upload
 
-LARGEST_SENTINEL = 1 << 16
 
 
 class SftpStore:
@@ -107,16 +110,11 @@ class SftpStore:
 
     def server_digest(self, path: str) -> tuple[str, str] | None:
         """Read the file: SFTP has no digest of its own."""
-        if self.stat(path) is None:
-            return None
-        with self.open(path) as file:
-            return "sha512", digests.sha512(file)[1]
+        return read_digest(self, path)
 
     def move_aside(self, path: str, to: str, only: Stat) -> bool:
-        if self.stat(path) != only:
+        if not is_movable(self, path, to, only):
             return False
-        if self.stat(to) is not None:
-            raise Conflict(self.where(to), f"is there already; {self.where(path)} was left as it is")
         self._pool.ask(lambda session: self._make_folder(session, parent(to)))
         if not self._move(path, to):
             return False
@@ -125,9 +123,7 @@ class SftpStore:
 
     def remove(self, path: str, only: Stat) -> None:
         self._check_no_link(parent(path))
-        found = self.stat(path)
-        if found != only:
-            raise Mismatch(f"{self.where(path)} is no longer the file that was to be removed", only, found)
+        check_removable(self, path, only)
         self._pool.ask(lambda session: self._remove_only(session, path, only))
         self._pool.ask(lambda session: self._sync_folders(session, {parent(path)}))
 

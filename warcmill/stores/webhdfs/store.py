@@ -23,6 +23,7 @@ from warcmill.model import Root
 from warcmill.stores import Promise, Sha512, Stat, temporary_names
 from warcmill.stores.remote_files import (
     CHECKED_FOR,
+    LARGEST_SENTINEL,
     SMALL,
     Body,
     Broken,
@@ -30,13 +31,13 @@ from warcmill.stores.remote_files import (
     RemoteReader,
     beside,
     check_path,
+    check_removable,
     parent,
     rewound,
 )
 from warcmill.stores.webhdfs.client import Client, is_passing
 from warcmill.stores.webhdfs.http import HdfsRefusal
 
-LARGEST_SENTINEL = 1 << 16
 _KINDS: dict[str, Literal["file", "folder", "other"]] = {"FILE": "file", "DIRECTORY": "folder"}
 Status = dict[str, Any]
 
@@ -135,9 +136,7 @@ class WebHdfsStore:
         return False
 
     def remove(self, path: str, only: Stat) -> None:
-        found = self.stat(path)
-        if found != only:
-            raise Mismatch(f"{self.where(path)} is no longer the file that was to be removed", only, found)
+        check_removable(self, path, only)
         self._delete(path, only)
 
     def sweep(self, folder: str) -> int:
