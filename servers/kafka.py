@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from servers import packages, pins, process
-from servers.pins import HOST, Ports, answers, refuse_taken
+from servers.pins import HOST, Ports, answers
 
 NAME = "kafka"
 READY_SECONDS = 180
@@ -42,12 +41,10 @@ rootLogger.appenderRef.c.ref = C
 """
 
 
-@dataclass(frozen=True)
-class KafkaServer:
-    """A Kafka: its address, and methods to start, stop and kill it. Its topics stay in its folder."""
+class KafkaServer(process.SingleServer):
+    """A Kafka. What it has acknowledged comes back after a kill."""
 
-    folder: Path
-    ports: Ports
+    name = NAME
 
     @property
     def hosts(self) -> str:
@@ -65,14 +62,6 @@ class KafkaServer:
             self._format()
         process.start(self.folder, NAME, self._command("kafka.Kafka", self.folder / "server.properties"))
         process.wait_ready(self.folder, NAME, lambda: answers(self.ports["broker"]), READY_SECONDS)
-
-    def kill(self) -> None:
-        """SIGKILL it: what it has acknowledged comes back."""
-        process.kill(self.folder, NAME)
-
-    def stop(self) -> None:
-        """SIGTERM it."""
-        process.stop(self.folder, NAME)
 
     def _format(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -96,13 +85,9 @@ def at(work: Path, ports: Ports = pins.KAFKA) -> KafkaServer:
 
 def up(work: Path, ports: Ports = pins.KAFKA) -> KafkaServer:
     """Start it unless it runs."""
-    server = at(work, ports)
-    if process.running(server.folder, NAME) is None:
-        refuse_taken(NAME, ports)
-        server.start()
-    return server
+    return at(work, ports).up()
 
 
 def down(work: Path) -> list[str]:
     """End it by SIGTERM; its topics stay."""
-    return [NAME] if process.stop(work / NAME, NAME) else []
+    return at(work).stop()

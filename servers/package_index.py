@@ -23,7 +23,7 @@ from packaging.utils import parse_sdist_filename, parse_wheel_filename
 
 from servers import distributions, package_site, pins, process
 from servers.package_journal import HostedProject, IndexFault, IndexJournal, normalized
-from servers.pins import HOST, Ports, answers, refuse_taken
+from servers.pins import HOST, Ports, answers
 
 NAME = "package_index"
 READY_SECONDS = 120
@@ -45,15 +45,13 @@ class IndexRequest:
     ended: float
 
 
-@dataclass(frozen=True)
-class PackageIndex:
+class PackageIndex(process.SingleServer):
     """The index of a folder: its addresses, and methods that upload, yank, remove and break. Each is durable.
 
     A method that adds events returns the last serial then.
     """
 
-    folder: Path
-    ports: Ports
+    name = NAME
 
     @property
     def url(self) -> str:
@@ -189,7 +187,7 @@ class PackageIndex:
     # --- the process
 
     def start(self) -> None:
-        """Start it as a process and wait until it answers."""
+        """Start it as a process and wait until it answers; after a kill it begins where it was."""
         words: list[str | Path] = [
             sys.executable,
             "-m",
@@ -199,10 +197,6 @@ class PackageIndex:
         ]
         process.start(self.folder, NAME, words, {"PYTHONPATH": str(ROOT)})
         process.wait_ready(self.folder, NAME, lambda: all(map(answers, self._numbers())), READY_SECONDS)
-
-    def kill(self) -> None:
-        """SIGKILL the process; `start` begins where it was."""
-        process.kill(self.folder, NAME)
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -241,17 +235,14 @@ def at(work: Path, ports: Ports = pins.PACKAGE_INDEX) -> PackageIndex:
 def up(work: Path, ports: Ports = pins.PACKAGE_INDEX) -> PackageIndex:
     """Start it unless it runs, and wait until it answers. A new one has all real files."""
     server = at(work, ports)
-    if process.running(server.folder, NAME) is None:
-        refuse_taken(NAME, ports)
-        if not server.serial:
-            server.populate()
-        server.start()
-    return server
+    if not server.serial:
+        server.populate()
+    return server.up()
 
 
 def down(work: Path) -> list[str]:
     """End it; its journal stays."""
-    return [NAME] if process.stop(work / NAME, NAME) else []
+    return at(work).stop()
 
 
 def _named(filename: str) -> tuple[str, str]:

@@ -274,7 +274,8 @@ class _Handler(BaseHTTPRequestHandler):
         path = urlsplit(self.path).path
         self._serve(path, lambda: self.site.get(path, self.headers))
 
-    do_HEAD = do_GET  # noqa: N815
+    def do_HEAD(self) -> None:
+        self.do_GET()
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
@@ -290,7 +291,7 @@ class _Handler(BaseHTTPRequestHandler):
         began = time.time()
         fault = self.site.fault(path)
         if fault is not None and fault.seconds:
-            time.sleep(fault.seconds)
+            time.sleep(fault.seconds)  # the fault: a late answer
         if fault is not None and fault.status:
             status, fields, body = fault.status, dict(fault.headers), fault.body.encode()
         else:

@@ -113,6 +113,16 @@ def answers(port: int) -> bool:
         return probe.connect_ex((HOST, port)) == 0
 
 
+def reply(port: int, question: bytes) -> bytes:
+    """The first bytes of the answer at `port` on loopback; none if there is none."""
+    try:
+        with socket.create_connection((HOST, port), 2) as probe:
+            probe.sendall(question)
+            return probe.recv(64)
+    except OSError:
+        return b""
+
+
 def refuse_taken(name: str, ports: Ports) -> None:
     """Raise `Unavailable` if another process listens at a port of `name`."""
     for use, port in ports.items():

@@ -1,5 +1,7 @@
 """The processes of servers: started, waited for until they are ready, and stopped. No other process is ever ended.
 
+`SingleServer` is the base of servers that are one process.
+
 A process is identified by pid, start time and boot (`{name}.process.json` in the server's folder): a pid alone may
 have been reused. Linux only: it reads /proc.
 """
@@ -12,10 +14,13 @@ import signal
 import subprocess
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import ClassVar, Self
 
+from servers.pins import Ports, refuse_taken
 from warcmill.errors import Unavailable
 
 TAIL_BYTES = 4096
@@ -32,6 +37,34 @@ class Process:
     pid: int
     ticks: int
     boot: str
+
+
+@dataclass(frozen=True)
+class SingleServer(ABC):
+    """A server that is one process called `name`, in its folder and at its ports; its data stay there."""
+
+    folder: Path
+    ports: Ports
+    name: ClassVar[str]
+
+    @abstractmethod
+    def start(self) -> None:
+        """Start it and wait until it answers."""
+
+    def up(self) -> Self:
+        """Start it unless it runs."""
+        if running(self.folder, self.name) is None:
+            refuse_taken(self.name, self.ports)
+            self.start()
+        return self
+
+    def kill(self) -> None:
+        """SIGKILL it."""
+        kill(self.folder, self.name)
+
+    def stop(self) -> list[str]:
+        """SIGTERM it; return its name if it ran."""
+        return [self.name] if stop(self.folder, self.name) else []
 
 
 def end_in_order() -> None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from servers import packages, pins, process
-from servers.pins import HOST, Ports, answers, refuse_taken
+from servers.pins import HOST, Ports, answers
 
 NAME = "versitygw"
 READY_SECONDS = 120
@@ -15,12 +14,10 @@ ACCESS_KEY, SECRET_KEY = "archivist", "for-tests-on-loopback"
 BUCKET = "archive"
 
 
-@dataclass(frozen=True)
-class Versitygw:
+class Versitygw(process.SingleServer):
     """One gateway: its address and keys, and methods to start, stop and break it."""
 
-    folder: Path
-    ports: Ports
+    name = NAME
 
     @property
     def endpoint(self) -> str:
@@ -43,14 +40,13 @@ class Versitygw:
         return {"ROOT_ACCESS_KEY_ID": ACCESS_KEY, "ROOT_SECRET_ACCESS_KEY": SECRET_KEY}
 
     def start(self) -> None:
-        """Start it and wait until it listens."""
+        """Start it with its bucket, and wait until it listens."""
+        (self.buckets / BUCKET).mkdir(parents=True, exist_ok=True)
+        self.secret_key_file.touch(mode=0o600)
+        self.secret_key_file.write_text(SECRET_KEY + "\n", encoding="ascii")
         argv: list[str | Path] = [packages.versitygw(), "--port", f"{HOST}:{self.ports['http']}", "posix", self.buckets]
         process.start(self.folder, NAME, argv, self.environment)
         process.wait_ready(self.folder, NAME, lambda: answers(self.ports["http"]), READY_SECONDS)
-
-    def kill(self) -> None:
-        """SIGKILL it."""
-        process.kill(self.folder, NAME)
 
     def restart(self) -> None:
         """Kill and start again."""
@@ -65,16 +61,9 @@ def at(work: Path, ports: Ports = pins.VERSITYGW) -> Versitygw:
 
 def up(work: Path, ports: Ports = pins.VERSITYGW) -> Versitygw:
     """Start it unless it runs, with the bucket `archive`, and wait until it listens: 0.2 s. It is compiled once."""
-    server = at(work, ports)
-    if process.running(server.folder, NAME) is None:
-        refuse_taken(NAME, ports)
-        (server.buckets / BUCKET).mkdir(parents=True, exist_ok=True)
-        server.secret_key_file.touch(mode=0o600)
-        server.secret_key_file.write_text(SECRET_KEY + "\n", encoding="ascii")
-        server.start()
-    return server
+    return at(work, ports).up()
 
 
 def down(work: Path) -> list[str]:
     """End it; files stay."""
-    return [NAME] if process.stop(at(work).folder, NAME) else []
+    return at(work).stop()

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import socket
-from dataclasses import dataclass
 from pathlib import Path
 
 from servers import packages, pins, process
-from servers.pins import HOST, Ports, refuse_taken
+from servers.pins import HOST, Ports, reply
 
 NAME = "zookeeper"
 READY_SECONDS = 120
-PROBE_SECONDS = 2
 JVM = ("-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")  # it lives for minutes: a quick start counts
 CONFIG = """tickTime=500
 dataDir={folder}/data
@@ -28,12 +25,10 @@ LOGBACK = """<configuration>
 """
 
 
-@dataclass(frozen=True)
-class ZookeeperServer:
-    """A ZooKeeper: its address, and methods to start, stop and kill it. Its data stay in its folder."""
+class ZookeeperServer(process.SingleServer):
+    """A ZooKeeper. What it has acknowledged comes back after a kill."""
 
-    folder: Path
-    ports: Ports
+    name = NAME
 
     @property
     def hosts(self) -> str:
@@ -51,21 +46,8 @@ class ZookeeperServer:
         process.start(self.folder, NAME, [packages.java(), *JVM, *where, main, self.folder / "zoo.cfg"])
         process.wait_ready(self.folder, NAME, self._answers, READY_SECONDS)
 
-    def kill(self) -> None:
-        """SIGKILL it: what it has acknowledged comes back."""
-        process.kill(self.folder, NAME)
-
-    def stop(self) -> None:
-        """SIGTERM it."""
-        process.stop(self.folder, NAME)
-
     def _answers(self) -> bool:
-        try:
-            with socket.create_connection((HOST, self.ports["zookeeper"]), PROBE_SECONDS) as probe:
-                probe.sendall(b"ruok")
-                return probe.recv(64) == b"imok"
-        except OSError:
-            return False
+        return reply(self.ports["zookeeper"], b"ruok") == b"imok"
 
 
 def at(work: Path, ports: Ports = pins.ZOOKEEPER) -> ZookeeperServer:
@@ -75,13 +57,9 @@ def at(work: Path, ports: Ports = pins.ZOOKEEPER) -> ZookeeperServer:
 
 def up(work: Path, ports: Ports = pins.ZOOKEEPER) -> ZookeeperServer:
     """Start it unless it runs."""
-    server = at(work, ports)
-    if process.running(server.folder, NAME) is None:
-        refuse_taken(NAME, ports)
-        server.start()
-    return server
+    return at(work, ports).up()
 
 
 def down(work: Path) -> list[str]:
     """End it by SIGTERM; its data stay."""
-    return [NAME] if process.stop(work / NAME, NAME) else []
+    return at(work).stop()

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from redis import Redis
+from waiting import wait_for
 
 from servers.redis import RedisServer
 from warcmill.scutils.redis_queue import RedisPriorityQueue, RedisQueue, RedisStack
@@ -185,10 +186,9 @@ def test_an_elastic_queue_that_fell_behind_breaks_moderation_once_it_reached_its
     for item in range(8):
         queue.push(item)
     assert (queue.pop(), queue.pop()) == (0, None), "moderated at first"
-    while queue.elastic_kick_in < 2:
-        queue.pop()
-    while conn.zcount("key:throttle_window", time.time() - 0.4, "inf"):
-        time.sleep(0.05)
+    wait_for(lambda: queue.pop() is not None)
+    assert queue.elastic_kick_in == 2
+    wait_for(lambda: not conn.zcount("key:throttle_window", time.time() - 0.4, "inf"))
     assert [queue.pop() is not None, queue.pop() is not None, queue.pop()] == [True, True, None]
 
 
@@ -208,9 +208,8 @@ def test_several_processes_together_get_the_limit_and_each_item_once(redis: Redi
     words = [sys.executable, "-c", POPPER, str(redis.port), "200"]
     running = [subprocess.Popen(words) for _ in range(3)]
     try:
-        while int(conn.get("refused") or 0) < 30:
-            assert all(process.poll() is None for process in running)
-            time.sleep(0.05)
+        wait_for(lambda: int(conn.get("refused") or 0) >= 30)
+        assert all(process.poll() is None for process in running)
     finally:
         conn.set("over", 1)
         assert [process.wait() for process in running] == [0, 0, 0]
@@ -277,7 +276,9 @@ def test_processes_that_begin_later_do_not_begin_the_count_anew(conn: Any, start
     assert (first.value(), second.value(), first.get_key()) == (20, 20, "counter")
 
 
-def test_a_counter_that_rolls_counts_each_window_by_itself_and_keeps_some(conn: Any, started: Any) -> None:
+def test_a_counter_that_rolls_counts_each_window_by_itself_and_keeps_some(
+    conn: Any, started: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     conn.set("k:mine", "another one's")
     counter = TimeWindow(key="k", cycle_time=NEVER, start_time=1_454_266_800, window=3600, roll=True, keep_max=2)
     started(counter)
@@ -285,7 +286,7 @@ def test_a_counter_that_rolls_counts_each_window_by_itself_and_keeps_some(conn: 
     times = iter([0, 0, 3600, 2 * 3600, 3 * 3600, 3 * 3600 + 1])
     keys = []
     for seconds in times:
-        counter._time = lambda seconds=seconds: 1_454_266_800 + seconds  # type: ignore[method-assign,misc]
+        monkeypatch.setattr(counter, "_time", lambda seconds=seconds: 1_454_266_800 + seconds)
         counter.increment()
         keys.append(counter.get_key())
     assert keys[0] == "k:2016-01-31_19:00:00"
@@ -296,23 +297,25 @@ def test_a_counter_that_rolls_counts_each_window_by_itself_and_keeps_some(conn: 
     assert left == ["k:2016-01-31_20:00:00", "k:2016-01-31_21:00:00", "k:2016-01-31_22:00:00", "k:mine"]
 
 
-def test_a_window_that_does_not_roll_ends(conn: Any, started: Any) -> None:
+def test_a_window_that_does_not_roll_ends(conn: Any, started: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     counter = TimeWindow(key="k", cycle_time=NEVER, window=100)
     started(counter)
     counter.setup(conn)
     counter.increment()
-    counter._time = lambda: counter.start_time + 100  # type: ignore[method-assign]
+    monkeypatch.setattr(counter, "_time", lambda: counter.start_time + 100)
     assert counter.is_expired()
     counter.increment()
     assert counter.value() == 1
 
 
-def test_the_last_seconds_are_counted_also_before_the_thread_comes_round(conn: Any, started: Any) -> None:
+def test_the_last_seconds_are_counted_also_before_the_thread_comes_round(
+    conn: Any, started: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     counter = RollingTimeWindow(key="k", cycle_time=NEVER, window=5)
     started(counter)
     counter.setup(conn)
     for seconds in (0, 0, 3, 3, 6):
-        counter._time = lambda seconds=seconds: 1000 + seconds  # type: ignore[method-assign,misc]
+        monkeypatch.setattr(counter, "_time", lambda seconds=seconds: 1000 + seconds)
         counter.increment()
     assert (counter.value(), conn.zcard("k")) == (3, 5)
     counter.expire()
@@ -326,10 +329,7 @@ def test_a_counter_outlives_a_redis_that_is_killed(redis: RedisServer, conn: Any
     counter.increment()
     redis.kill()
     redis.start()
-    deadline = time.monotonic() + 60
-    while conn.exists("k") and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not conn.exists("k"), "the thread still removes what is over"
+    wait_for(lambda: not conn.exists("k"), lambda: "the thread no longer removes what is over")
 
 
 def test_the_seconds_have_their_documented_names() -> None:

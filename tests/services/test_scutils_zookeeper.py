@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,13 +9,12 @@ from typing import Any
 import pytest
 from kazoo.client import KazooClient
 from kazoo.handlers.threading import KazooTimeoutError
+from waiting import wait_for
 
 from servers import pins
 from servers import zookeeper as zookeeper_server
 from servers.zookeeper import ZookeeperServer
 from warcmill.scutils.zookeeper_watcher import ZookeeperWatcher
-
-PATIENCE = 120
 
 
 class Heard:
@@ -34,13 +32,6 @@ class Heard:
 
 
 WORDS = ("valid", "config", "error")
-
-
-def wait_for(true: Callable[[], object], shown: Callable[[], object] = lambda: "") -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not true():
-        assert time.monotonic() < deadline, shown()
-        time.sleep(0.02)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The values of a message that a handler has taken: a crawl, an action, a question for statistics, a policy. Pure.
+"""The values of a message that a handler has taken: a crawl, an action, a request for statistics, a policy. Pure.
 
 `read_request` makes them, and refuses what fits the schema and would still do harm.
 """
@@ -57,7 +57,7 @@ class CrawlAction:
 
 @dataclass(frozen=True, slots=True)
 class StatsRequest:
-    """A question for statistics."""
+    """A request for statistics."""
 
     stats: str
     uuid: str

@@ -82,7 +82,7 @@ class LogObject:
         return self.logger.name
 
     def debug(self, message: str, extra: Mapping[str, Any] | None = None) -> None:
-        """Log for who looks for a fault."""
+        """Log a detail for debugging."""
         self._log("DEBUG", message, extra)
 
     def info(self, message: str, extra: Mapping[str, Any] | None = None) -> None:

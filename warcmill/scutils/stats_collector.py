@@ -126,7 +126,7 @@ class ThreadedCounter(ABC):
                 self.expire()
                 self.purge_old()
             except redis.RedisError as error:
-                _log.warning("counter %s: Redis failed, it is tried again: %s", self.key, error)
+                _log.warning("counter %s: Redis failed, the next cycle retries: %s", self.key, error)
             self._ended.wait(self.cycle_time)
 
 
@@ -175,7 +175,7 @@ class Counter(ThreadedCounter):
     """A number."""
 
     def __init__(self, *args: Any, start_at: int = 0, **words: Any) -> None:
-        """Count up from `start_at`; a number that is in Redis already goes on."""
+        """Count up from `start_at`; a number that is in Redis already is continued."""
         super().__init__(*args, **words)
         self.start_at = start_at
 

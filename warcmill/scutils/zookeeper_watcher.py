@@ -91,7 +91,7 @@ class ZookeeperWatcher:
                 self._fail(self.BAD_CONNECTION)
 
     def _changed(self, event: Any) -> None:
-        """A watch: each is told once, so reading again sets the next. The end of a session comes as one too."""
+        """A watch fires once, so reading again sets the next. The end of a session is an event too."""
         if event.type != EventType.NONE:
             self.zoo_client.handler.spawn(self._refresh)
 
