@@ -171,7 +171,7 @@ class SpoolReader:
         return True
 
     def _begin(self) -> None:
-        """Find the group's place. A new group keeps one at once: from now on no file that it has not read is removed."""
+        """Find the group's place. A new group keeps one at once: no file that it has not read is then removed."""
         if self._place is not None and self._place.exists():
             self._read_to = self._committed = _read_spot(self._place)
             return

@@ -23,7 +23,7 @@ from boto3.s3.transfer import TransferConfig
 
 from warcmill.base import digests
 from warcmill.base.digests import Readable
-from warcmill.errors import BadConfig, BadInput, Conflict, Mismatch, NotReady, Unavailable
+from warcmill.errors import BadConfig, BadInput, Mismatch, NotReady, Unavailable
 from warcmill.layout import SENTINEL, check_sentinel
 from warcmill.model import Root
 from warcmill.stores import Promise, Sha512, Stat, temporary_names

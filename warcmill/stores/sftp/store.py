@@ -20,7 +20,7 @@ from typing import BinaryIO, Literal, cast
 
 from warcmill.base import digests
 from warcmill.base.digests import Readable
-from warcmill.errors import BadConfig, Conflict, Mismatch, NotFollowed, NotReady, Unavailable
+from warcmill.errors import BadConfig, Mismatch, NotFollowed, NotReady, Unavailable
 from warcmill.layout import SENTINEL, check_sentinel
 from warcmill.model import Root
 from warcmill.stores import Promise, Sha512, Stat, sentinel, temporary_names
@@ -43,7 +43,6 @@ from warcmill.stores.sftp import packets
 from warcmill.stores.sftp.packets import Attributes, Code
 from warcmill.stores.sftp.pool import Lent, SessionPool
 from warcmill.stores.sftp.session import FSYNC, POSIX_RENAME, SftpRefusal, SftpSession, Upload
-
 
 
 class SftpStore:
