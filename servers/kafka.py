@@ -42,7 +42,7 @@ rootLogger.appenderRef.c.ref = C
 
 
 class KafkaServer(process.SingleServer):
-    """A Kafka. What it has acknowledged comes back after a kill."""
+    """A Kafka. Acknowledged data survive a kill."""
 
     name = NAME
 

@@ -12,7 +12,7 @@ READY_SECONDS = 60
 
 
 class RedisServer(process.SingleServer):
-    """A Redis. What it has acknowledged comes back after a kill."""
+    """A Redis. Acknowledged data survive a kill."""
 
     name = NAME
 

@@ -26,7 +26,7 @@ LOGBACK = """<configuration>
 
 
 class ZookeeperServer(process.SingleServer):
-    """A ZooKeeper. What it has acknowledged comes back after a kill."""
+    """A ZooKeeper. Acknowledged data survive a kill."""
 
     name = NAME
 
