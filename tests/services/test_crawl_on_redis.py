@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import gzip
 import json
 import os
 import random
@@ -25,8 +27,12 @@ from several_hosts import Page, page, serve
 from servers import pins
 from servers import redis as redis_server
 from servers.redis import RedisServer
+from warcmill.crawl.frontier import Begins
+from warcmill.crawl.frontier.link import read_place
 from warcmill.crawl.launch import checkpoint, folders, job_log
+from warcmill.crawl.launch.database import open_frontier, restore
 from warcmill.crawl.launch.job_log import Last
+from warcmill.errors import BadInput, NotReady
 
 HOSTS = [f"h{number}.example" for number in range(20)]
 JOB = killed_crawls.JOB
@@ -169,6 +175,37 @@ def test_a_redis_that_is_emptied_hears_all_of_a_launch_again(redis: RedisServer,
         assert crawl.wrong(pages) == [], crawl.told()
         alerts = "".join(path.read_text() for path in tmp_path.rglob("alerts.log"))
         assert "Redis has lost launch" in alerts
+
+
+def test_a_launch_resumes_from_its_checkpoint_in_a_redis_that_was_emptied(redis: RedisServer, tmp_path: Path) -> None:
+    pages = 20
+    with site(pages) as port:
+        crawl = Crawl(tmp_path, port, redis, "resumed")
+        process = crawl.begin()
+        assert crawl.until(process, 100)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        crawl.put_in_order()
+        Redis(port=redis.port).flushall()
+        assert crawl.begin().wait(DEADLINE) == 0, crawl.told()
+        assert crawl.wrong(pages) == [], crawl.told()
+
+
+def test_a_checkpoint_that_was_loaded_in_part_is_not_followed(redis: RedisServer, tmp_path: Path) -> None:
+    with site(2) as port:
+        crawl = Crawl(tmp_path, port, redis, "part")
+        assert crawl.begin().wait(DEADLINE) == 0, crawl.told()
+    copy, place = tmp_path / "copy.jsonl.gz", read_place("u", f"{redis.url}?prefix=part")
+    row = json.dumps({"uri": "http://a.example/", "queue": "a.example"})
+    copy.write_bytes(gzip.compress(f'{{"dump": 1}}\n{row}\n'.encode() * 300)[:-9])
+    with pytest.raises(BadInput, match="cannot be read"):
+        restore(JOB, "20261126000000", copy, place)
+    frontier, _ = open_frontier(crawl.places.database(JOB), JOB, place)
+    try:
+        with pytest.raises(NotReady, match="only a part of a dump"):
+            asyncio.run(frontier.change(lambda change: change.begin("20261126000001", Begins.FOLLOWS)))
+    finally:
+        asyncio.run(frontier.close())
 
 
 def test_while_redis_is_away_the_crawl_waits_and_then_goes_on(redis: RedisServer, tmp_path: Path) -> None:

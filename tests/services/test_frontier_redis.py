@@ -10,13 +10,14 @@ from pathlib import Path
 
 import certificates
 import pytest
-from frontier_conformance import *  # noqa: F403
+from frontier_conformance import *  # noqa: F403 - the tests of every frontier
+from frontier_conformance import START, drain, fetched, lease, names, offer, run
 from redis import Redis
 
 from servers import pins
 from servers import redis as redis_server
 from servers.redis import RedisServer
-from warcmill.crawl.frontier import Begins, dump
+from warcmill.crawl.frontier import Begins, Finish, Gate, Rate, dump
 from warcmill.crawl.frontier.link import RedisLink, RedisPlace, examined, read_place
 from warcmill.crawl.frontier.redis import RedisFrontier
 from warcmill.crawl.uri import make
@@ -29,7 +30,7 @@ class There:
     """A frontier in a Redis: a job of its own for each test."""
 
     def __init__(self, server: RedisServer, folder: Path) -> None:
-        self.now, self._server, self._folder, self._open = START, server, folder, []  # noqa: F405
+        self.now, self._server, self._folder, self._open = START, server, folder, []
         self.job = f"job{next(JOBS)}"
 
     def open(self) -> RedisFrontier:
@@ -56,7 +57,7 @@ class There:
 
     def close(self) -> None:
         while self._open:
-            run(self._open.pop().close())  # noqa: F405
+            run(self._open.pop().close())
 
 
 @pytest.fixture
@@ -80,14 +81,14 @@ def test_four_holders_at_once_lease_each_uri_once_and_keep_one_politeness(there:
             out.update(one.gate.queue for one in leases)
             assert max(out.values()) == 1, "one lease of a queue at a time"
             out.subtract(one.gate.queue for one in leases)
-            assert all(await frontier.finish([Finish(fetched(one)) for one in leases]))  # noqa: F405
+            assert all(await frontier.finish([Finish(fetched(one)) for one in leases]))
         return found
 
     async def all_at_once() -> list[list[str]]:
         return await asyncio.gather(*(crawl(one, f"w{number}") for number, one in enumerate(frontiers)))
 
-    found = run(all_at_once())  # noqa: F405
-    rest = [page for one in frontiers for page in drain(one)]  # noqa: F405
+    found = run(all_at_once())
+    rest = [page for one in frontiers for page in drain(one)]
     assert Counter(uri for one in found for uri in one) + Counter(make_name(page) for page in rest) == Counter(wanted)
 
 
@@ -97,10 +98,73 @@ def make_name(page: str) -> str:
 
 def test_a_finish_needs_the_token_of_its_lease(there: There) -> None:
     frontier = there.open()
-    offer(frontier, "a/1")  # noqa: F405
-    (one,) = lease(frontier)  # noqa: F405
-    assert run(frontier.finish([Finish(fetched(one)._replace(token=one.token + 1))])) == [False]  # noqa: F405
-    assert run(frontier.finish([Finish(one)])) == [True]  # noqa: F405
+    offer(frontier, "a/1")
+    (one,) = lease(frontier)
+    assert run(frontier.finish([Finish(fetched(one)._replace(token=one.token + 1))])) == [False]
+    assert run(frontier.finish([Finish(one)])) == [True]
+
+
+def test_a_lease_that_redis_forgot_is_given_again_and_only_the_later_one_counts(there: There) -> None:
+    frontier = there.open()
+    offer(frontier, "a/1")
+    (first,) = lease(frontier)
+    there.link(there.job).call("manage", "release", "writer")
+    (second,) = lease(frontier)
+    assert (second.id, second.token > first.token) == (first.id, True)
+    assert run(frontier.change(lambda change: [change.holds(one) for one in (first, second)])) == [False, True]
+    assert run(frontier.finish([Finish(fetched(second))])) == [True]
+    assert (run(frontier.is_empty()), frontier.leased) == (True, 0)
+
+
+def test_a_uri_whose_offer_was_cut_off_in_the_middle_is_taken_again(there: There, redis: RedisServer) -> None:
+    client, key = Redis(port=redis.port), f"warcmill:{there.job}:1:rows"
+    frontier = there.open()
+    client.set(key, "x")
+    with pytest.raises(Conflict, match="remove it, or set another prefix"):
+        offer(frontier, "a/1", "b/1")
+    client.delete(key)
+    frontier = there.open()
+    offer(frontier, "a/1", "b/1")
+    assert names(lease(frontier)) == ["a/1", "b/1"]
+
+
+def test_a_redis_that_has_lost_what_it_heard_is_not_empty_and_gives_no_snapshot(
+    there: There, redis: RedisServer
+) -> None:
+    frontier = there.open()
+    offer(frontier, "a/1")
+    (one,) = lease(frontier)
+    run(frontier.change(lambda change: change.finish([Finish(fetched(one))])))
+    assert run(frontier.is_empty())
+    Redis(port=redis.port).hdel(f"warcmill:{there.job}:heard", "writer")
+    assert not run(frontier.is_empty()), "it may wait for what Redis has lost"
+    with pytest.raises(Unavailable, match="has not heard all that the journal has"):
+        run(frontier.snapshot(there.new_path()))
+    with pytest.raises(Unavailable, match="has not heard all that the journal has"):
+        run(frontier.waiting(1))
+
+
+def test_another_password_while_redis_is_away_stops_the_frontier(there: There, work: Path) -> None:
+    server = redis_server.at(work / "password", pins.free(pins.REDIS))
+    server.start()
+    client, frontier = Redis(port=server.port), RedisFrontier(RedisLink(RedisPlace(server.url), there.job), writer="w")
+
+    async def crawl() -> None:
+        client.replicaof("127.0.0.1", "1")
+        await frontier.offer([make("http://a.example/1")])
+        client.config_set("requirepass", "other")
+        client.client_kill_filter(_type="normal", skipme=True)
+        deadline = asyncio.get_running_loop().time() + 30
+        while not frontier.stopped and asyncio.get_running_loop().time() < deadline:
+            await asyncio.sleep(0.05)
+        with pytest.raises(BadConfig, match="wants a password"):
+            await frontier.lease("w", 1)
+        await frontier.close()
+
+    try:
+        run(crawl())
+    finally:
+        server.stop()
 
 
 REFUSED = {
@@ -153,9 +217,9 @@ def test_a_place_is_read_and_what_is_wrong_with_it_is_named() -> None:
 
 def test_a_script_cache_that_is_lost_is_filled_again(there: There, redis: RedisServer) -> None:
     frontier = there.open()
-    offer(frontier, "a/1")  # noqa: F405
+    offer(frontier, "a/1")
     Redis(port=redis.port).script_flush()
-    assert names(lease(frontier)) == ["a/1"]  # noqa: F405
+    assert names(lease(frontier)) == ["a/1"]
 
 
 @pytest.mark.parametrize("is_full", [True, False], ids=["full", "replica"])
@@ -176,7 +240,7 @@ def test_a_redis_that_takes_nothing_is_waited_for_and_then_hears_all(there: Ther
                 client.config_set("maxmemory", "1")
             else:
                 client.replicaof("127.0.0.1", "1")
-            await frontier.finish([Finish(fetched(one))])  # noqa: F405
+            await frontier.finish([Finish(fetched(one))])
             await frontier.offer([make("http://c.example/1")])
             assert await frontier.lease("w", 9) == []
             await asyncio.sleep(1)
@@ -194,7 +258,7 @@ def test_a_redis_that_takes_nothing_is_waited_for_and_then_hears_all(there: Ther
             await frontier.close()
             return sorted(lease.uri.uri for lease in [one, *rest])
 
-        assert run(crawl()) == [f"http://{host}.example/1" for host in "abc"]  # noqa: F405
+        assert run(crawl()) == [f"http://{host}.example/1" for host in "abc"]
         why = "Redis is full" if is_full else "Redis is read-only now"
         assert [why in told[0], "Redis is back" in told[1], len(told)] == [True, True, 2], told
     finally:
@@ -204,18 +268,18 @@ def test_a_redis_that_takes_nothing_is_waited_for_and_then_hears_all(there: Ther
 def test_a_key_of_another_type_that_appears_later_stops_with_the_next_step(there: There, redis: RedisServer) -> None:
     client, key = Redis(port=redis.port), f"warcmill:{there.job}:rates"
     frontier = there.open()
-    offer(frontier, "a/1")  # noqa: F405
+    offer(frontier, "a/1")
     client.set(key, "x")
     with pytest.raises(Conflict, match="remove it, or set another prefix"):
-        run(frontier.set_rate(Gate("a.example"), Rate(1, 1.0)))  # noqa: F405
+        run(frontier.set_rate(Gate("a.example"), Rate(1, 1.0)))
     client.delete(key)
-    assert names(lease(there.open())) == ["a/1"]  # noqa: F405
+    assert names(lease(there.open())) == ["a/1"]
 
 
 def test_a_launch_that_carries_on_names_the_next_step_when_redis_is_empty(there: There) -> None:
     frontier = there.open()
     with pytest.raises(NotReady, match=f"warcmill pulse start {there.job} --checkpoint NAME"):
-        run(frontier.change(lambda change: change.begin("20261126000000", Begins.FOLLOWS)))  # noqa: F405
+        run(frontier.change(lambda change: change.begin("20261126000000", Begins.FOLLOWS)))
 
 
 def test_a_redis_with_tls_and_a_password_is_reached_and_another_is_refused(
@@ -242,9 +306,9 @@ def test_a_redis_with_tls_and_a_password_is_reached_and_another_is_refused(
             examined(RedisPlace(url, str(tmp_path / "wrong")))
         assert "other" not in str(error.value)
         frontier = RedisFrontier(RedisLink(RedisPlace(url, str(tmp_path / "password")), there.job))
-        offer(frontier, "a/1")  # noqa: F405
-        assert names(lease(frontier)) == ["a/1"]  # noqa: F405
-        run(frontier.close())  # noqa: F405
+        offer(frontier, "a/1")
+        assert names(lease(frontier)) == ["a/1"]
+        run(frontier.close())
     finally:
         server.stop()
 
@@ -270,6 +334,6 @@ def test_with_outbox_limit_changes_waiting_for_a_redis_that_is_away_the_crawl_wa
         return found
 
     try:
-        assert run(crawl()) == 4  # noqa: F405
+        assert run(crawl()) == 4
     finally:
         server.stop()

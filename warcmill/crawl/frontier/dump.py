@@ -13,6 +13,7 @@ import base64
 import gzip
 import json
 import os
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,8 @@ def write(ask: Ask, path: Path, now: float) -> None:
 
 
 def load(ask: Ask, path: Path, now: float) -> int:
-    """Load a dump into an empty frontier; return how many URIs wait. BadInput, by its number, for a bad line."""
+    """Load a dump into an empty frontier; return how many URIs wait. BadInput, by its number, for a bad line,
+    and for a file that cannot be read whole."""
     uris: list[Uri] = []
     waits, words = 0, dict[str, list[Any]](finish=[], share=[])
 
@@ -60,18 +62,22 @@ def load(ask: Ask, path: Path, now: float) -> int:
                 ask(script, "", 0, 0, *some)
                 some.clear()
 
-    with gzip.open(path, "rb") as file:
-        for number, raw in enumerate(file, 1):
-            try:
+    number = 0
+    try:
+        with gzip.open(path, "rb") as file:
+            for raw in file:
+                number += 1
                 line = json.loads(raw)
                 if "uri" in line:
                     uris.append(_uri(line))
                     waits += 1
                 else:
                     _load_one(ask, line, words, now)
-            except (ValueError, KeyError, TypeError) as error:
-                raise BadInput(str(path), f"line {number} cannot be used: {error!r}") from error
-            flush(MOST)
+                flush(MOST)
+    except (ValueError, KeyError, TypeError) as error:
+        raise BadInput(str(path), f"line {number} cannot be used: {error!r}") from error
+    except (EOFError, OSError, zlib.error) as error:
+        raise BadInput(str(path), f"cannot be read after line {number}: {error!r}") from error
     flush()
     return waits
 

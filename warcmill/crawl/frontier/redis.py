@@ -56,6 +56,7 @@ from warcmill.errors import NotReady, Unavailable, WarcmillError, describe
 
 T = TypeVar("T")
 AGAIN, MOST_AGAIN = 0.1, 2.0  # seconds until Redis is asked again
+PARTLY = " partly"  # after the name of a launch: the journal, or a dump, is being loaded
 _STATUS = {b"P": Status.PARSED, b"F": Status.FAILED, b"R": Status.REMOVED}
 
 
@@ -229,11 +230,10 @@ class RedisFrontier:
 
     def _begin(self, launch: str, begins: Begins) -> None:
         number = (self._register.group if self._register else self._number) * GROUP + GROUP - 1
-        if begins is not Begins.FRESH and not self.launch:
-            raise NotReady(
-                self._link.place.shown,
-                f"has nothing that begins with {self._link.prefix}: what waited is lost. {self._next_step}",
-            )
+        if begins is not Begins.FRESH and (not self.launch or self.launch.endswith(PARTLY.encode())):
+            found = "only a part of a dump or of a journal" if self.launch else "nothing"
+            why = f"has {found} that begins with {self._link.prefix}: what waited is lost. {self._next_step}"
+            raise NotReady(self._link.place.shown, why)
         self._ask("manage", "begin", self._writer, number, launch, begins.value)
         self.launch = launch.encode()
         self._jars.clear()
@@ -260,12 +260,25 @@ class RedisFrontier:
             group.tell(recorded)
             await self._send(recorded)
 
+    def _has_lost(self, launch: bytes, heard: bytes) -> bool:
+        """True if Redis knows less than it did: it was emptied, or has come back from an older copy."""
+        return launch != self.launch or int(heard) < self._heard
+
     async def _catch_up(self) -> None:
         """Let a Redis that has lost some of what it knew, or all, hear it again."""
         self.warn(f"{self._link.place.shown}: Redis knows less than it did; it hears the journal again")
-        async with self._sending:
-            await self._resend_from_journal()
+        try:
+            async with self._sending:
+                await self._resend_from_journal()
+        except Unavailable as error:
+            self._gone(error)
         self._is_doubtful = True
+
+    async def _refuse_unheard(self) -> None:
+        """Unavailable unless Redis has heard all: what it answers is whole."""
+        _, launch, _, heard = await self._call("look", "about", self._writer)
+        if self._outbox or self._has_lost(launch, heard):
+            raise Unavailable(self._link.place.shown, "Redis has not heard all that the journal has; try again later")
 
     async def _begin_anew(self, group: UnheardGroup) -> None:
         """Begin the launch anew: Redis has lost it, and the journal has all of it. NotReady when that has not."""
@@ -276,7 +289,7 @@ class RedisFrontier:
         self.warn(f"{self._link.place.shown}: Redis has lost launch {launch}; it hears all of the journal")
         self._held.clear()  # rows have other numbers now; what is under way is fetched again
         before = group.number * GROUP - 1
-        await self._call("manage", "begin", self._writer, before, f"{launch} lost", Begins.FRESH.value)
+        await self._call("manage", "begin", self._writer, before, f"{launch}{PARTLY}", Begins.FRESH.value)
         await self._call("manage", "begin", self._writer, before, launch, Begins.CONTINUES.value)
 
     @property
@@ -352,16 +365,22 @@ class RedisFrontier:
         while self._away and not self.stopped:
             await asyncio.sleep(pause)
             pause = min(2 * pause, MOST_AGAIN)
-            with suppress(Unavailable):
+            try:
                 await self._call("manage", "probe")  # a Redis that is full, or a replica, answers what it only reads
                 self._away = ""
                 self.warn(f"{self._link.place.shown}: Redis is back; it hears {self.waiting_for_redis} changes")
                 await self._deliver()
+            except Unavailable:
+                continue
+            except WarcmillError as error:  # such as another password: nobody else waits for this task
+                self.stop(error)
 
     # Leases
 
     async def lease(self, holder: str, limit: int, seconds: float = LEASE_SECONDS, spider: str = "") -> list[Lease]:
         found: list[Lease] = []
+        if self.stopped:
+            raise self.stopped
         if self._away:
             if self._again is None or self._again.done():
                 self._again = asyncio.create_task(self._ask_again())
@@ -393,10 +412,7 @@ class RedisFrontier:
         for id_, token, raw, history in zip(*[iter(answer)] * 4, strict=True):
             uri = rows.read(WaitingRow(id_, raw))
             lease = Lease(id_, uri, Gate(uri.queue), holder, until, history, token)
-            if id_ in self._held and self._held[id_].until > self.now():  # Redis forgot that it was leased
-                self._held[id_] = self._held[id_]._replace(token=token)
-                continue
-            self._held[id_] = lease
+            self._held[id_] = lease  # of one that Redis forgot, the visit that is under way does not count any more
             found.append(lease)
         return found
 
@@ -430,17 +446,20 @@ class RedisFrontier:
         await self._patient("manage", "rate", by_queue(gate), text)
 
     async def next_time(self) -> float | None:
-        span = await self._unless_away("look", "next")
+        span = await self._unless_away("look", "next", self._writer)
         return None if not span or not span[1] else self.now() + int(span[1]) / 1000
 
     async def is_empty(self) -> bool:
         if self._outbox and not self._away:
             await self._deliver()
-        found = await self._unless_away("look", "next")
-        if found and found[2] != self.launch:
+        found = await self._unless_away("look", "next", self._writer)
+        if not found:
+            return False
+        waiting, _, launch, heard = found
+        if self._has_lost(launch, heard):
             await self._catch_up()
             return False
-        return bool(found) and not self._outbox and int(found[0]) == 0
+        return not self._outbox and int(waiting) == 0
 
     async def count(self, crawl: str = "") -> Mapping[Status, int]:
         found = await self._unless_away("look", "count", crawl)
@@ -466,6 +485,8 @@ class RedisFrontier:
         return UriPage([self._of_row(WaitingRow(*one)) for one in page], following)
 
     async def waiting(self, longest: int) -> Waiting:
+        await self._deliver()
+        await self._refuse_unheard()
         waits, done, out = await self._call("look", "totals")
         lives = dict(zip(waits[::2], map(int, waits[1::2]), strict=True))
         queued = sum(number for name, number in lives.items() if name.endswith((b":w", b":s")))
@@ -496,6 +517,7 @@ class RedisFrontier:
     async def snapshot(self, path: Path) -> None:
         await self._deliver()
         await self._aside(lambda: dump.write(self._ask, path, self.now()))
+        await self._refuse_unheard()
 
     async def close(self) -> None:
         if self._again:

@@ -11,7 +11,7 @@ from warcmill.crawl.books.replay import journals, replay, restore_register
 from warcmill.crawl.durable import set_aside
 from warcmill.crawl.frontier import Begins, Frontier, database, dump, journal
 from warcmill.crawl.frontier.link import RedisLink, RedisPlace
-from warcmill.crawl.frontier.redis import RedisFrontier
+from warcmill.crawl.frontier.redis import PARTLY, RedisFrontier
 from warcmill.crawl.frontier.register import Register
 from warcmill.crawl.frontier.sqlite import SqliteFrontier
 from warcmill.errors import BadInput, Foreign, NotReady
@@ -33,12 +33,14 @@ def open_frontier(path: Path, job: str = "", place: RedisPlace | None = None) ->
 
 
 def restore(job: str, launch: str, copy: Path, place: RedisPlace) -> None:
-    """Bring a checkpoint's copy into Redis, as what a launch begins with; what is there is given up."""
+    """Bring a checkpoint's copy into Redis, as what a launch begins with; what is there is given up. While a part of it
+    is there, no launch can begin with that."""
     link = RedisLink(place, job)
     try:
         link.examine()
-        link.call("manage", "begin", "", 0, launch, Begins.FRESH.value)
+        link.call("manage", "begin", "", 0, f"{launch}{PARTLY}", Begins.FRESH.value)
         dump.load(link.call, copy, clock.steady())
+        link.call("manage", "begin", "", 0, f"{launch} loaded", Begins.CONTINUES.value)
     finally:
         link.close()
 

@@ -25,7 +25,8 @@ end
 refresh_touched()
 
 local more = call('HMGET', P .. 'about', 'visited', 'cookies', 'tokens')
-local visited, token = more[1], tonumber(more[3] or now) -- begins at the time: none is given twice, also after all was lost
+local visited = more[1]
+local token = math.max(tonumber(more[3] or 0), now) -- not before the time: none is given twice, also after some were lost
 local found = {0, more[2] or '0'}
 if #expired == SOME or #opened == SOME or #due == SOME then found[1] = 1 end
 local ready = E .. 'ready/' .. spider

@@ -100,7 +100,7 @@ function ask.count()
   local done = call('HMGET', E .. round .. ':done', cid .. ':P', cid .. ':F', cid .. ':R')
   return {lives[1] or '0', lives[2] or '0', lives[3] or '0', done[1] or '0', done[2] or '0', done[3] or '0'}
 end
--- How many wait in all crawls; in which span something opens, '' for never; and the launch.
+-- writer: how many wait in all crawls; in which span something opens, '' for never; the launch, and what was heard.
 function ask.next()
   local soonest = nil
   for _, key in ipairs({'wake', 'later'}) do
@@ -109,6 +109,7 @@ function ask.next()
   end
   return {
     call('HGET', E .. 'waits', 'w') or '0', soonest and string.format('%.0f', soonest - now) or '', about[9] or '',
+    call('HGET', P .. 'heard', ARGV[3]) or '999',
   }
 end
 -- Over all crawls: the counts of what lives, of what is done, and of leases.

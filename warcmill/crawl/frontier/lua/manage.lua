@@ -1,7 +1,7 @@
 -- ARGV: time, the act, what it is of.
 local act = {}
 -- writer, number heard, launch, how: begins the round of a launch, unless it has begun. Returns by how much the clock
--- was set back, and the launch before.
+-- was set back, and the launch before. One that continues has in it what its writer noted until now: its checkpoint has.
 function act.begin()
   local writer, number, launch, how = ARGV[3], ARGV[4], ARGV[5], ARGV[6]
   local before = call('HGET', P .. 'about', 'launch') or ''
@@ -15,7 +15,10 @@ function act.begin()
     end
     call('HSET', P .. 'about', 'launch', launch, 'visited', 1, 'version', 1)
   end
-  if writer ~= '' and (before ~= launch and how == 'fresh') then call('HSET', P .. 'heard', writer, number) end
+  if writer ~= '' and before ~= launch then
+    local is_later = tonumber(number) > tonumber(call('HGET', P .. 'heard', writer) or 999)
+    if how == 'fresh' or (how == 'continues' and is_later) then call('HSET', P .. 'heard', writer, number) end
+  end
   return {set_back, before}
 end
 -- Writes what nobody reads: an error when this Redis takes nothing now.

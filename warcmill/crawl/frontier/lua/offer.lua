@@ -2,22 +2,23 @@
 -- those, digest, until (a span; 0: now, -1: for ever), queue, spider, priority, the rest. Returns 1 for each that is new.
 local done = heard(ARGV[2], ARGV[3])
 if done then return done end
-local names, at, found, lists, fresh = {}, 6 + tonumber(ARGV[5]), {}, {}, {}
+local names, at, found, lists, fresh, taken = {}, 6 + tonumber(ARGV[5]), {}, {}, {}, {}
 for number = 1, tonumber(ARGV[5]) do names[number] = cid_of(ARGV[5 + number], true) end
 for item = at, #ARGV, 7 do
   local cid, digest = names[tonumber(ARGV[item])], ARGV[item + 1]
   local value = seen(cid, digest)
   local visit = value and visit_of(value)
-  if value and not (visit and visit.round < round) then
+  if taken[cid .. digest] or (value and not (visit and visit.round < round)) then
     found[#found + 1] = 0
   else
     found[#found + 1] = 1
     fresh[#fresh + 1] = item
-    put_seen(cid, digest, '0') -- its number follows
+    taken[cid .. digest] = true
   end
 end
 if #fresh > 0 then
   local id = call('HINCRBY', P .. 'about', 'next', #fresh) - #fresh
+  local rows = {}
   for _, item in ipairs(fresh) do
     id = id + 1
     local cid, span = names[tonumber(ARGV[item])], tonumber(ARGV[item + 2])
@@ -25,11 +26,10 @@ if #fresh > 0 then
       id = id, digest = ARGV[item + 1], cid = cid, tries = 0, queue = ARGV[item + 3], spider = ARGV[item + 4],
       priority = tonumber(ARGV[item + 5]), blob = ARGV[item + 6],
     }
+    rows[#rows + 1] = row
     local til = span < 0 and FOREVER or now + span
     put_row(row)
     call('ZADD', E .. 'rows', math.floor(id / EACH), math.floor(id / EACH))
-    local name, field = bucket(cid, row.digest)
-    call('HSET', E .. 's:' .. name, field, id)
     add(E .. 'queues', row.queue, 1)
     count(cid, til >= FOREVER and 's' or 'w', 1)
     if span == 0 and row.priority == 0 then
@@ -50,6 +50,8 @@ if #fresh > 0 then
     touch(row.queue)
   end
   for list, ids in pairs(lists) do call('RPUSH', list, unpack(ids)) end
+  -- The last: a script that an error cuts off before has taken nothing, and the URIs are taken when they come again.
+  for _, row in ipairs(rows) do put_seen(row.cid, row.digest, row.id) end
 end
 refresh_touched()
 write_sums()
