@@ -15,6 +15,7 @@ import statistics
 import time
 import zlib
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pkginfo
@@ -32,12 +33,7 @@ def rows() -> Iterator[Row]:
     files = distributions.real()
     for what, end, judge in (("wheels", ".whl", pkginfo.Wheel), ("sdists", ".tar.gz", pkginfo.SDist)):
         some = [file for file in files if file.name.endswith(end)]
-
-        def theirs(some: list[Path] = some, judge: Callable[[str], object] = judge) -> None:
-            for file in some:
-                judge(str(file))
-
-        ours, peer = _medians(lambda some=some: _read(some), theirs)  # type: ignore[misc]
+        ours, peer = _medians(partial(_read, some), partial(_judge, judge, some))
         yield _row(f"facts of {len(some)} {what}, pkginfo", ours, peer, 1.5)
     lines = [*map(dump.row_line, made_rows(ROWS))]
     raw = b"[\n" + b",\n".join(lines) + b"\n]\n"
@@ -51,6 +47,11 @@ def _read(files: list[Path]) -> None:
         assert name is not None
         with file.open("rb") as stream:
             distribution.read(stream, name, file.stat().st_size)
+
+
+def _judge(judge: Callable[[str], object], files: list[Path]) -> None:
+    for file in files:
+        judge(str(file))
 
 
 def made_rows(number: int) -> Iterator[DistributionRow]:

@@ -25,12 +25,14 @@ from tasks.health import look
 from tasks.step import OpenRoots, open_line
 from warcmill.audit.documents.health import Asker, Refresher
 from warcmill.errors import BadConfig, WarcmillError
+from warcmill.formats.pypi.data_sets import DISTRIBUTIONS
 from warcmill.markers import locks
 from warcmill.model import Json
 from warcmill.pypi.data_sets import PublishedHistory, open_history
 from warcmill.stores import Store
 from warcmill.stores.opening import check_place, is_remote, open_folder
 from warcmill.versions.index_inputs import WARCS
+from warcmill.versions.publication import Payloads
 from warcmill.web import access, replay, server, warcs
 from warcmill.web.access import ROLES, OneTime, TokenFile, WebAccess
 from warcmill.web.actions import Actions
@@ -149,8 +151,11 @@ def run(args: argparse.Namespace) -> int:
 
 def _packages(line: OpenRoots) -> PublishedHistory | None:
     """The current history of a package index; None where none is published."""
-    index = line.settings.index
-    return open_history(line.state.store, open_folder("index", index)) if index else None
+    if not line.settings.index:
+        return None
+    index = open_folder("index", line.settings.index)
+    found = Payloads(index, DISTRIBUTIONS).current()
+    return open_history(line.state.store, index, found) if found else None
 
 
 def _access(line: OpenRoots, asked: Serving) -> WebAccess:

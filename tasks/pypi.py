@@ -20,10 +20,11 @@ from warcmill.errors import BadConfig, NotReady, Unsettled
 from warcmill.launches.view import LaunchView, parts
 from warcmill.markers import locks
 from warcmill.model import Key
-from warcmill.pypi import data_sets, dump, dumps, full_dump, process, update_leveldb, verify_dump
+from warcmill.pypi import dump, dumps, full_dump, process, update_leveldb, verify_dump
 from warcmill.pypi.dumps import FullDump
 from warcmill.pypi.update_leveldb import UpdateRoots
 from warcmill.stores.opening import open_folder
+from warcmill.versions import leveldb
 
 
 class ProcessDistributions(StageStep):
@@ -173,7 +174,7 @@ class UpdateLevelDb(luigi.Task):
     def requires(self) -> list[luigi.Task]:
         if not settings().index:
             raise BadConfig("[warcmill] index", f"is not set, {NO_INDEX}")
-        data_sets.check_installed()
+        leveldb.check_installed()
         return list(self.dumps)
 
     def run(self) -> None:

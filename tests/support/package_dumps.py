@@ -12,7 +12,7 @@ from warcmill.formats.pypi import dump as form
 from warcmill.formats.pypi.dump import DistributionRow, DistType, DumpRow, ListedFile, ProjectState
 from warcmill.layout import DumpedData, DumpFile
 from warcmill.markers.state import MarkerStore
-from warcmill.model import FileRef, Window
+from warcmill.model import FileRef, Root, Window
 from warcmill.pypi.data_sets import WholeDump
 from warcmill.pypi.update_leveldb import UpdateRoots, update
 from warcmill.stores import sentinel
@@ -52,8 +52,9 @@ class DumpedIndex:
     dumps: list[WholeDump] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        for root in ("state", "store", "index"):
-            sentinel.adopt({root: self.base / root})  # type: ignore[dict-item]
+        roots: tuple[Root, ...] = ("state", "store", "index")
+        for root in roots:
+            sentinel.adopt({root: self.base / root})
 
     @property
     def state(self) -> MarkerStore:

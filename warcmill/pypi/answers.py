@@ -5,6 +5,7 @@ files, and how far each step has come. Each is the document that `--json` prints
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import date
 from typing import cast
@@ -18,9 +19,10 @@ from warcmill.markers.facts import Fed, Started
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Json
 from warcmill.pypi import dumps
-from warcmill.pypi.data_sets import PublishedHistory, newest_serial, open_history, reading
+from warcmill.pypi.data_sets import newest_serial, open_history
 from warcmill.stores import LocalStore
 from warcmill.versions.inputs import Lists
+from warcmill.versions.leveldb import reading
 from warcmill.versions.publication import Payloads, Published
 
 Document = dict[str, Json]
@@ -33,10 +35,14 @@ class PublishedData:
     state: LocalStore
     index: LocalStore
 
-    def serial(self, name: str) -> int:
+    def serial(self, name: str, published: Published) -> int:
+        """The last serial of a version of a data set."""
+        return newest_serial(Lists(self.state, name).read(published.number).inputs)
+
+    def newest(self, name: str) -> int:
         """The last serial of the current version of a data set; 0 for none."""
         found = Payloads(self.index, name).current()
-        return newest_serial(Lists(self.state, name).read(found.number).inputs) if found else 0
+        return self.serial(name, found) if found else 0
 
     def current(self, name: str) -> Published:
         """The current version of a data set; NotReady without one."""
@@ -48,13 +54,10 @@ class PublishedData:
 def provides(data: PublishedData, module: str) -> Document:
     """The files that have a module, by project, version and name."""
     found = data.current(MODULES)
-    with (
-        reading(data.index, found) as database,
-        database.iterator(prefix=data_sets.joined(module, ""), include_value=False) as keys,
-    ):
-        files = [data_sets.parts_of(key)[1:] for key in keys]
+    with reading(data.index, found) as database:
+        files = [data_sets.parts_of(key)[1:] for key, _ in database.beginning_with(data_sets.joined(module, ""))]
     rows: list[Json] = [{"project": one[0], "version": one[1] or None, "filename": one[2]} for one in files]
-    return {"module": module, "serial": data.serial(MODULES), "files": rows}
+    return {"module": module, "serial": data.serial(MODULES, found), "files": rows}
 
 
 def requires(data: PublishedData, filename: str, project: str = "") -> Document | None:
@@ -63,7 +66,8 @@ def requires(data: PublishedData, filename: str, project: str = "") -> Document 
     found = data.current(DEPGRAPH)
     if name is None:
         return None
-    with reading(data.index, found) as database, database.iterator(prefix=data_sets.joined(name.project, "")) as pairs:
+    with reading(data.index, found) as database:
+        pairs = database.beginning_with(data_sets.joined(name.project, ""))
         known = (Dependencies.parse(key, value) for key, value in pairs)
         one = next((one for one in known if one.filename == filename), None)
     if one is None:
@@ -77,25 +81,19 @@ def requires(data: PublishedData, filename: str, project: str = "") -> Document 
         "sha256": one.sha256,
         "requires_python": one.requires_python or None,
         "requires_dist": listed,
-        "serial": data.serial(DEPGRAPH),
+        "serial": data.serial(DEPGRAPH, found),
     }
 
 
 def show(data: PublishedData, project: str, serial: int | None = None) -> Document:
     """The files that a project had at a serial, the last one by default."""
-    with _history(data) as history:
+    with closing(open_history(data.state, data.index, data.current(DISTRIBUTIONS))) as history:
         at = history.newest if serial is None else serial
+        if at > history.newest:
+            raise NotReady(f"serial {at}", f"the last one that is published is {history.newest}")
         there = (life for life in history.lives(project) if life.was_there(at))
         files: list[Json] = [_file(life, at) for life in there]
     return {"project": project, "serial": at, "newest": history.newest, "files": files}
-
-
-def _history(data: PublishedData) -> PublishedHistory:
-    opened = open_history(data.state, data.index)
-    if opened is None:
-        data.current(DISTRIBUTIONS)
-        raise NotReady(f"the current version of {DISTRIBUTIONS}", "it went just now; try again")
-    return opened
 
 
 def _file(life: DistributionLife, serial: int) -> Document:
@@ -118,7 +116,7 @@ def lag(state: MarkerStore, data: PublishedData | None, job: str, at_index: int 
     """The last serials of a job, step by step: at the index, of what is crawled to the end, dumped whole, and
     published. None: there is none yet, or it is not known."""
     dumped = dumps.newest(state, job)
-    published = min((data.serial(name) for name in data_sets.NAMES), default=0) if data else 0
+    published = min(data.newest(name) for name in data_sets.NAMES) if data else 0
     return {
         "job": job,
         "index": at_index,

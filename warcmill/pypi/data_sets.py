@@ -9,34 +9,40 @@ there.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from importlib.util import find_spec
-from typing import IO, TYPE_CHECKING, Any, BinaryIO, Self
+from typing import IO, BinaryIO
 
 from warcmill import layout
-from warcmill.errors import BadConfig, BadInput, Mismatch
+from warcmill.errors import BadInput, Mismatch, NotReady
 from warcmill.formats.pypi import data_sets
-from warcmill.formats.pypi.data_sets import COUNT, DEPGRAPH, DISTRIBUTIONS, MODULES, DistributionLife, Pairs, Yanked
+from warcmill.formats.pypi.data_sets import (
+    COUNT,
+    DEPGRAPH,
+    DISTRIBUTIONS,
+    FIRST,
+    MODULES,
+    DistributionLife,
+    Pairs,
+    Yanked,
+)
 from warcmill.formats.pypi.dump import DistributionRow, ListedFile, ProjectState, rows_of, states_of
 from warcmill.formats.pypi.simple_pages import OfferedFile
 from warcmill.layout import DumpedData, DumpFile
 from warcmill.model import FileRef, Window
 from warcmill.stores import LocalStore, Store
+from warcmill.versions import leveldb
 from warcmill.versions.dataset import Built, New, Wanted
 from warcmill.versions.hidden_list import Hidden
 from warcmill.versions.inputs import ListedWarc, Lists
-from warcmill.versions.publication import Payloads, Published
+from warcmill.versions.leveldb import Database, MadeDatabase
+from warcmill.versions.publication import Published
 from warcmill.versions.segments import Segment
-
-if TYPE_CHECKING:
-    from warcmill.versions.leveldb import MadeDatabase
 
 GENERATION = 1
 DUMPS = "dumps/"
-EXTRA = "warcmill[pypi]"
 _BATCH = 4 << 20  # bytes of keys and values that are written together
 _PAIRS: dict[str, Callable[[DistributionRow], Pairs]] = {
     MODULES: data_sets.of_modules,
@@ -68,8 +74,13 @@ class PackageData:
         inputs = "".join(one.line() for one in self._inputs)
         return hashlib.sha512(f"{self.generation}\n{inputs}".encode()).hexdigest()
 
-    def wanted(self, _before: Sequence[ListedWarc]) -> Wanted:
-        return Wanted(tuple(sorted(self._inputs)))
+    def wanted(self, before: Sequence[ListedWarc]) -> Wanted:
+        """The files of the chain. One that has lost dumps, as during a redo, takes none of what is published away."""
+        inputs = tuple(sorted(self._inputs))
+        if lost := set(before) - set(inputs) if set(inputs) < set(before) else None:
+            why = f"{len(lost)} of its dump files have no marker now, such as {min(lost).name}: warcmill reconcile"
+            return Wanted(tuple(before), (f"{self.name} stays as it is: {why}",))
+        return Wanted(inputs)
 
     def build(self, wanted: Sequence[ListedWarc], _hidden: Hidden, before: Published | None, _room: IO[bytes]) -> Built:
         had = set(Lists(self.state, self.name).read(before.number).inputs) if before and before.segments else set()
@@ -93,15 +104,14 @@ class PackageData:
     def _commit(
         self, index: LocalStore, folder: str, *, fresh: Sequence[ListedWarc], before: Published | None
     ) -> Segment:
-        from warcmill.versions import leveldb  # noqa: PLC0415 - plyvel is an extra
-
         with leveldb.making(index, self.name, before) as made:
-            filling = _Filling(self.name, made)
+            filling = _Filling(self.name, made, is_empty=before is None)
             for window, files in _by_window(fresh):
-                for data in _ORDER[self.name]:
+                for data in filling.order:
                     for file, listed in files:
                         if file.data is data:
                             self._fill(filling, window, file, listed)
+                filling.is_empty = False
             return made.publish(index, folder, filling.finish())
 
     def _fill(self, filling: _Filling, window: Window, file: DumpFile, listed: ListedWarc) -> None:
@@ -114,20 +124,18 @@ class PackageData:
                     filling.take_state(state, window)
 
 
-# Facts belong to files that are listed; whereas a key may only go once its file has put it there.
-_ORDER = {
-    MODULES: (DumpedData.DISTRIBUTIONS, DumpedData.STATE),
-    DEPGRAPH: (DumpedData.DISTRIBUTIONS, DumpedData.STATE),
-    DISTRIBUTIONS: (DumpedData.STATE, DumpedData.DISTRIBUTIONS),
-}
+def place_of(one: ListedWarc) -> DumpFile:
+    """The dump's file that an input of a version is."""
+    place = layout.parse_dump_path(DUMPS + one.name)
+    if place is None:
+        raise BadInput(f"store:{DUMPS}{one.name}", "not the path of a dump's file")
+    return place
 
 
 def _by_window(inputs: Sequence[ListedWarc]) -> Iterator[tuple[Window, list[tuple[DumpFile, ListedWarc]]]]:
     found: dict[Window, list[tuple[DumpFile, ListedWarc]]] = {}
     for one in inputs:
-        file = layout.parse_dump_path(DUMPS + one.name)
-        if file is None:
-            raise BadInput(f"store:{DUMPS}{one.name}", "not the path of a dump's file")
+        file = place_of(one)
         found.setdefault(file.window, []).append((file, one))
     for window in sorted(found, key=lambda window: (window.up_to, window.after)):
         yield window, found[window]
@@ -155,13 +163,25 @@ def _checked(stream: BinaryIO, path: str, sha512: str) -> Iterator[_Checked]:
 
 
 class _Filling:
-    """Writes to a database in batches; what was not written yet is seen too."""
+    """Writes to a database in batches; what was not written yet is seen too.
 
-    def __init__(self, name: str, made: MadeDatabase) -> None:
-        self._pairs, self._made = _PAIRS.get(name), made
+    `is_empty`: the dump is the first, so its rows find nothing to replace. VerifyDump has seen that each is of a file
+    that a page lists, once.
+    """
+
+    def __init__(self, name: str, made: MadeDatabase, *, is_empty: bool) -> None:
+        self._pairs, self._made, self.is_empty = _PAIRS.get(name), made, is_empty
         self._waiting: dict[bytes, bytes | None] = {}
         self._size = 0
-        self._keys = int(made.db.get(COUNT) or b"0")
+        self._keys = int(made.get(COUNT) or b"0")
+
+    @property
+    def order(self) -> tuple[DumpedData, ...]:
+        """The files of a dump, in the order to take them."""
+        if self._pairs is None:  # facts belong to files that are listed
+            return DumpedData.STATE, DumpedData.DISTRIBUTIONS
+        # a key may only go once its file has put it there
+        return (DumpedData.DISTRIBUTIONS,) if self.is_empty else (DumpedData.DISTRIBUTIONS, DumpedData.STATE)
 
     def finish(self) -> int:
         """Write the rest; return the number of keys."""
@@ -175,12 +195,11 @@ class _Filling:
             self._attach(row)
             return
         owner = data_sets.owner(row.project, row.filename)
-        self._forget(owner)
+        if not self.is_empty:
+            self._forget(owner)
         pairs = self._pairs(row)
-        for key, value in pairs.items():
-            self._put(key, value)
         self._keys += len(pairs)
-        self._put(owner, data_sets.owned(pairs))
+        self._put({**pairs, owner: data_sets.owned(pairs)})
 
     def take_state(self, state: ProjectState, window: Window) -> None:
         """Take the list of the files that a project has now."""
@@ -198,56 +217,48 @@ class _Filling:
         if owned is None:
             return
         keys = owned.split(b"\n") if owned else []
-        for key in (*keys, owner):
-            self._put(key, None)
+        self._put(dict.fromkeys((*keys, owner)))
         self._keys -= len(keys)
 
     def _relist(self, state: ProjectState, serial: int) -> None:
         prefix = data_sets.joined(state.project, "")
-        before = {key: DistributionLife.parse(value) for key, value in self._beginning_with(prefix)}
+        known = [] if self.is_empty else self._beginning_with(prefix)
+        before = {key: DistributionLife.parse(value) for key, value in known}
         now = {data_sets.joined(state.project, file.filename): file for file in state.files}
         for key, file in now.items():
             life = _life(before.get(key), file, serial)
             if life != before.get(key):
-                self._put(key, life.encode())
+                self._put({key: life.encode()})
         self._keys += len(now.keys() - before.keys())
         for key in before.keys() - now.keys():
             if (life := before[key]).last is None:
-                self._put(key, replace(life, last=max(life.first, serial - 1)).encode())
+                self._put({key: replace(life, last=max(life.first, serial - 1)).encode()})
 
     def _attach(self, row: DistributionRow) -> None:
         key = data_sets.joined(row.project, row.filename)
         if value := self._get(key):
             life = DistributionLife.parse(value)
             if life.file.sha256 in (None, row.sha256):
-                self._put(key, replace(life, row=row).encode())
+                self._put({key: replace(life, row=row).encode()})
 
     def _get(self, key: bytes) -> bytes | None:
         if key in self._waiting:
             return self._waiting[key]
-        found: bytes | None = self._made.db.get(key)
-        return found
+        return self._made.get(key)
 
     def _beginning_with(self, prefix: bytes) -> list[tuple[bytes, bytes]]:
         self._write()
-        with self._made.db.iterator(prefix=prefix) as found:
-            return list(found)
+        return list(self._made.beginning_with(prefix))
 
-    def _put(self, key: bytes, value: bytes | None) -> None:
-        self._waiting[key] = value
-        self._size += len(key) + len(value or b"")
+    def _put(self, changes: Mapping[bytes, bytes | None]) -> None:
+        """Put pairs, and delete the keys whose value is None."""
+        self._waiting.update(changes)
+        self._size += sum(map(len, changes)) + sum(len(value or b"") for value in changes.values())
         if self._size > _BATCH:
             self._write()
 
     def _write(self) -> None:
-        if not self._waiting:
-            return
-        with self._made.db.write_batch() as batch:
-            for key, value in self._waiting.items():
-                if value is None:
-                    batch.delete(key)
-                else:
-                    batch.put(key, value)
+        self._made.write(self._waiting)
         self._waiting, self._size = {}, 0
 
 
@@ -266,18 +277,16 @@ def _life(before: DistributionLife | None, file: ListedFile, serial: int) -> Dis
 
 @dataclass(frozen=True)
 class PublishedHistory:
-    """The files of a package index by serial, as an open database of `distributions` has them. `newest`: the last
-    serial that is known."""
+    """The files of a package index by serial, as an open database of `distributions` has them.
 
-    database: Any
+    `newest`: the last serial that is known. `begin`: the end of the full dump that it begins with, whose pages have no
+    past.
+    """
+
+    database: Database
+    begin: int
     newest: int
     opened: ExitStack
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the database."""
@@ -286,53 +295,38 @@ class PublishedHistory:
     def projects(self, serial: int) -> Iterator[str]:
         """The normalised names of the projects that had a file at a serial, sorted."""
         last = ""
-        with self.database.iterator(start=b"\x01") as pairs:
-            for key, value in pairs:
-                project = data_sets.parts_of(key)[0]
-                if project != last and DistributionLife.parse(value).was_there(serial):
-                    last = project
-                    yield project
+        for key, value in self.database.since(FIRST):
+            project = data_sets.parts_of(key)[0]
+            if project != last and DistributionLife.parse(value).was_there(serial):
+                last = project
+                yield project
 
     def files(self, project: str, serial: int) -> Iterator[OfferedFile]:
-        """The files that a project had at a serial, as its page listed them."""
-        there = (life for life in self.lives(project) if life.was_there(serial))
-        return (OfferedFile(life.at(serial), life.row) for life in there)
+        """The files that a project had at a serial, as its page listed them. NotReady if that is not known: its page
+        in the full dump is a later one."""
+        lives = list(self.lives(project))
+        first = min((life.first for life in lives), default=0)
+        if serial < first <= self.begin:
+            why = f"its page is known from serial {first} on, by the full dump that ends at {self.begin}"
+            raise NotReady(f"{project} at serial {serial}", why)
+        return (OfferedFile(life.at(serial), life.row) for life in lives if life.was_there(serial))
 
     def lives(self, project: str) -> Iterator[DistributionLife]:
         """All files that a project ever had here, by name."""
-        with self.database.iterator(prefix=data_sets.joined(project, "")) as pairs:
-            for _, value in pairs:
-                yield DistributionLife.parse(value)
+        pairs = self.database.beginning_with(data_sets.joined(project, ""))
+        return (DistributionLife.parse(value) for _, value in pairs)
 
 
-def open_history(state: LocalStore, index: LocalStore) -> PublishedHistory | None:
-    """Open the current version of `distributions`; None if none is published."""
-    found = Payloads(index, DISTRIBUTIONS).current()
-    if found is None:
-        return None
+def open_history(state: LocalStore, index: LocalStore, published: Published) -> PublishedHistory:
+    """Open a version of `distributions`. That takes milliseconds, so that each reader has one of its own, which no
+    update and no retirement touches."""
+    inputs = Lists(state, DISTRIBUTIONS).read(published.number).inputs
+    begin = min((place_of(one).window.up_to for one in inputs), default=0)
     with ExitStack() as opened:
-        database = opened.enter_context(reading(index, found))
-        newest = newest_serial(Lists(state, DISTRIBUTIONS).read(found.number).inputs)
-        return PublishedHistory(database, newest, opened.pop_all())
-
-
-def check_installed() -> None:
-    """BadConfig without the extra that reads and writes the data sets."""
-    if find_spec("plyvel") is None:
-        raise BadConfig("[pypi] since", f"is set, and plyvel cannot be found: pip install '{EXTRA}', or empty it")
-
-
-@contextmanager
-def reading(index: LocalStore, published: Published) -> Iterator[Any]:
-    """Open a version's database, which has `get` and `iterator`; BadConfig without the extra that reads it."""
-    check_installed()
-    from warcmill.versions import leveldb  # noqa: PLC0415 - plyvel is an extra
-
-    with leveldb.reading(index, published) as database:
-        yield database
+        database = opened.enter_context(leveldb.reading(index, published))
+        return PublishedHistory(database, begin, newest_serial(inputs), opened.pop_all())
 
 
 def newest_serial(inputs: Sequence[ListedWarc]) -> int:
     """The last serial of the dumps that a version is made of; 0 for none."""
-    files = (layout.parse_dump_path(DUMPS + one.name) for one in inputs)
-    return max((file.window.up_to for file in files if file), default=0)
+    return max((place_of(one).window.up_to for one in inputs), default=0)

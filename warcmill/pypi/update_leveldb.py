@@ -16,19 +16,20 @@ from dataclasses import dataclass
 from datetime import date
 
 from warcmill import layout
-from warcmill.errors import BadConfig, BadInput, Busy, Mismatch, NotReady
+from warcmill.base import digests
+from warcmill.errors import BadConfig, Busy, Mismatch, NotReady
 from warcmill.formats.pypi import data_sets
 from warcmill.launches.discovery import with_markers
-from warcmill.layout import DumpedData, DumpFile
+from warcmill.layout import DumpedData
 from warcmill.markers import locks
 from warcmill.markers.facts.pypi import Dumped
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef
-from warcmill.pypi.data_sets import DUMPS, PackageData, WholeDump
+from warcmill.pypi.data_sets import PackageData, WholeDump, place_of
 from warcmill.pypi.dumps import all_decided
 from warcmill.stores import LocalStore, Stat, Store
 from warcmill.versions.fold import LOCK, Folded, fold
-from warcmill.versions.inputs import ListedWarc, Lists, VersionList
+from warcmill.versions.inputs import Lists, VersionList
 from warcmill.versions.publication import Payloads, Published
 
 log = logging.getLogger(__name__)
@@ -105,7 +106,7 @@ def retire(roots: UpdateRoots, job: str, generation: int, newest: int) -> int:
     for name in data_sets.NAMES:
         lists, current = Lists(roots.state.store, name), Payloads(roots.index, name).current()
         for listed in (lists.newest(), lists.read(current.number) if current else None):
-            if listed and any(_place(one)[:2] == (job, generation) for one in listed.inputs):
+            if listed and any(place_of(one)[:2] == (job, generation) for one in listed.inputs):
                 why = f"version {listed.number} of {name} is made of it; pypi.UpdateLevelDb first publishes a newer one"
                 raise NotReady(what, why)
     store = roots.open_store()
@@ -123,7 +124,7 @@ def _dump_files(store: Store, top: str) -> Iterator[Stat]:
 
 def folder(listed: VersionList) -> str:
     """The folder in the store of a version's data set: below the generation of its dumps."""
-    first = _place(listed.inputs[0])
+    first = place_of(listed.inputs[0])
     return f"{layout.dumps_folder(first.job, first.generation)}/{listed.data_set}"
 
 
@@ -134,28 +135,24 @@ def _copy(index: LocalStore, store: Store, file: FileRef, to: str) -> None:
         with index.open(file.path) as source:
             if store.commit_new(to, source, file.size, digest):
                 return
-        found = store.stat(to)
-        if found is None or store.server_digest(to) == ("sha512", digest) or _is_same(store, to, digest):
+        if (found := store.stat(to)) is None:
+            continue
+        if _is_same(store, to, digest):
             return
         store.remove(to, found)
-    raise Mismatch(f"store:{to}", digest, "another file, which comes again when it is removed")
+    raise Mismatch(f"store:{to}", digest, "another file, or none, whatever is copied there")
 
 
 def _is_same(store: Store, path: str, sha512: str) -> bool:
-    """True if a file of a store that digests otherwise is this one."""
+    """True if a file of a store is this one. A store that digests otherwise is read."""
+    if store.server_digest(path) == ("sha512", sha512):
+        return True
     with store.open(path) as stream:
-        return hashlib.file_digest(stream, "sha512").hexdigest() == sha512  # type: ignore[arg-type]
+        return digests.sha512(stream)[1] == sha512
 
 
 def _refuse_other_job(job: str, newest: VersionList | None) -> None:
-    jobs = {_place(one).job for one in newest.inputs} if newest else set()
+    jobs = {place_of(one).job for one in newest.inputs} if newest else set()
     if jobs - {job}:
         why = f"the data sets are made of the dumps of {', '.join(sorted(jobs))}; a line publishes those of one job"
         raise BadConfig("[pypi] jobs", why)
-
-
-def _place(one: ListedWarc) -> DumpFile:
-    place = layout.parse_dump_path(DUMPS + one.name)
-    if place is None:
-        raise BadInput(f"store:{DUMPS}{one.name}", "not the path of a dump's file")
-    return place

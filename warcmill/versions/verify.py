@@ -15,8 +15,9 @@ from warcmill.extracts.extracts import Extracts
 from warcmill.extracts.text import extract_kind
 from warcmill.formats.index import cdxj
 from warcmill.formats.index.zipnum import CDX, IDX, LOC
+from warcmill.formats.pypi.data_sets import FIRST
 from warcmill.stores import LocalStore
-from warcmill.versions import cdx, hidden_list, inputs, segments, text
+from warcmill.versions import cdx, hidden_list, inputs, leveldb, segments, text
 from warcmill.versions import text as text_segments
 from warcmill.versions.hidden_list import Hidden
 from warcmill.versions.inputs import ListedWarc, Lists, VersionList
@@ -59,13 +60,11 @@ def _of_list(listed: VersionList, found: Published, said: Hidden) -> Iterator[st
 
 
 def _of_database(index: LocalStore, found: Published) -> Iterator[str]:
-    from warcmill.versions import leveldb  # noqa: PLC0415 - plyvel is an extra
-
     try:
         for segment in found.segments:
             leveldb.check_files(index, segment)
-        with leveldb.reading(index, found) as database, database.iterator(start=b"\x01", include_value=False) as keys:
-            count = sum(1 for _ in keys)
+        with leveldb.reading(index, found) as database:
+            count = sum(1 for _ in database.since(FIRST))
     except (Mismatch, NotReady, Unavailable) as error:
         yield str(error)
         return

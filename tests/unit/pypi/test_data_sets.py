@@ -13,14 +13,15 @@ from pathlib import Path
 import pytest
 from package_dumps import JOB, PLACE, DumpedIndex, digest, listed, row, state
 
-from warcmill.errors import BadConfig, Busy, Mismatch, NotReady
+from warcmill.errors import BadConfig, Busy, Mismatch, NotReady, Unavailable
 from warcmill.formats.pypi import data_sets
-from warcmill.formats.pypi.data_sets import DEPGRAPH, MODULES, NAMES, Dependencies
+from warcmill.formats.pypi.data_sets import DEPGRAPH, DISTRIBUTIONS, MODULES, NAMES, Dependencies
 from warcmill.pypi.data_sets import open_history
 from warcmill.pypi.update_leveldb import retire, update
 from warcmill.versions import leveldb
 from warcmill.versions.inputs import Lists
 from warcmill.versions.publication import Payloads
+from warcmill.versions.verify import verify
 
 YAML1, YAML2 = row("pyyaml", "6.0", "yaml", "yaml.nodes"), row("pyyaml", "6.1", "yaml")
 SIX = row("six", "1.17", "six", requires=None)
@@ -41,16 +42,16 @@ def pairs(index: DumpedIndex, name: str, number: int | None = None) -> dict[byte
     payloads = Payloads(index.index, name)
     found = payloads.numbered(number) if number else payloads.current()
     assert found
-    with leveldb.reading(index.index, found) as database, database.iterator() as all_pairs:
-        kept = {key: value for key, value in all_pairs if not key.startswith(b"\0")}
-        assert found.lines == len(kept) == int(database.get(data_sets.COUNT))
+    with leveldb.reading(index.index, found) as database:
+        kept = {key: value for key, value in database.since(b"") if not key.startswith(b"\0")}
+        assert found.lines == len(kept) == int(database.get(data_sets.COUNT) or b"")
     return kept
 
 
 def history(index: DumpedIndex, serial: int) -> dict[str, dict[str, str | None]]:
-    opened = open_history(index.state.store, index.index)
-    assert opened
-    with closing(opened) as kept:
+    found = Payloads(index.index, DISTRIBUTIONS).current()
+    assert found
+    with closing(open_history(index.state.store, index.index, found)) as kept:
         assert kept.newest == max(dump.window.up_to for dump in index.dumps)
         projects = list(kept.projects(serial))
         return {
@@ -242,6 +243,60 @@ def test_a_generation_goes_once_no_version_is_made_of_it(index: DumpedIndex) -> 
     assert len(list(top.glob("v2/data_dumps/*/*/*"))) == 2
     assert [one.new for one in index.update()] == [False] * 3
     assert retire(index.roots, JOB, 1, 2) == 0
+
+
+def test_dumps_without_a_marker_take_nothing_away(index: DumpedIndex) -> None:
+    full(index)
+    index.dump(100, 120, [YAML2], [state("pyyaml", 110, YAML1, YAML2)])
+    index.update()
+    kept, whole = pairs(index, MODULES), list(index.dumps)
+    for index.dumps in (whole[:1], []):
+        folded = index.update()
+        assert [(one.number, one.new) for one in folded] == [(1, False)] * 3
+        assert "modules stays as it is: " in folded[0].troubles[0]
+        assert pairs(index, MODULES) == kept
+    index.dumps = whole
+    assert [one.troubles for one in index.update()] == [()] * 3
+
+
+def test_the_past_of_a_page_in_a_full_dump_is_unknown(index: DumpedIndex) -> None:
+    full(index)
+    index.dump(100, 120, [YAML2], [state("pyyaml", 110, YAML1, YAML2), state("new", 115, row("new", "1"))])
+    index.update()
+    found = Payloads(index.index, DISTRIBUTIONS).current()
+    assert found
+    with closing(open_history(index.state.store, index.index, found)) as kept:
+        assert list(kept.files("new", 105)) == list(kept.files("nowhere", 5)) == []
+        assert [one.listed.filename for one in kept.files("six", 7)] == [SIX.filename]
+        with pytest.raises(NotReady, match="known from serial 7 on, by the full dump that ends at 100"):
+            kept.files("six", 6)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_damaged_database_is_an_outage_and_never_an_answer(index: DumpedIndex, name: str) -> None:
+    """A flipped byte in a table, and files that are cut or missing. None is linked into a next version either."""
+    full(index)
+    index.update()
+    found = Payloads(index.index, name).current()
+    assert found
+    index.dump(100, 120, [YAML2], [state("pyyaml", 110, YAML1, YAML2), state("six", 105), state("boto3", 106)])
+    for end, file in found.segments[0].files.items():
+        path = index.index.real(file.path)
+        whole = path.read_bytes()
+        damages = [whole[:-1], whole[: len(whole) // 2], None] if whole else [None]
+        damages += [bytes([whole[0] ^ 1]) + whole[1:]] if whole else []
+        for damaged in damages:
+            path.unlink(missing_ok=True)
+            if damaged is not None:
+                path.write_bytes(damaged)
+            with pytest.raises(Unavailable, match="the next scan makes it again"):
+                pairs(index, name)
+            with pytest.raises(Unavailable):
+                index.update()
+            assert verify(index.state.store, index.index, name).findings, end
+        path.write_bytes(whole)
+    assert len(pairs(index, name)) == found.lines
+    assert not verify(index.state.store, index.index, name).findings
 
 
 _OTHER = """

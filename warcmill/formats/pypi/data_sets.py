@@ -24,7 +24,8 @@ from warcmill.formats.pypi.dump import DistributionRow, ListedFile
 
 MODULES, DEPGRAPH, DISTRIBUTIONS = "modules", "depgraph", "distributions"
 NAMES = (MODULES, DEPGRAPH, DISTRIBUTIONS)
-TAB, COUNT, UNKNOWN = b"\t", b"\0", b"\0"
+TAB, UNKNOWN = b"\t", b"\0"
+COUNT, FIRST = b"\0", b"\1"  # the key of the number of keys; those that are a reader's begin here
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 Pairs = dict[bytes, bytes]
 

@@ -13,6 +13,7 @@ from http import HTTPStatus
 from urllib.parse import quote
 
 from warcmill.errors import NotReady
+from warcmill.formats.pypi.filenames import normalised
 from warcmill.formats.pypi.simple_pages import OfferedFile, index_page, metadata, preferred, project_page
 from warcmill.web.request import Answer, Asked, MovedTo, RefusedRequest, SentBytes
 from warcmill.web.served import PackageHistory, Served
@@ -22,9 +23,9 @@ NOT_PUBLISHED = (
     " [pypi] since"
 )
 _SERIAL = re.compile(r"[0-9]{1,18}")
-_RUNS = re.compile(r"[-_.]+")
 _METADATA = ".metadata"
 _IN_URLS = ":/?#[]@!$&'()*+,;=%-._~"
+_VARY = {"Vary": "Accept"}
 
 
 def all_projects(served: Served, asked: Asked) -> Answer:
@@ -34,14 +35,14 @@ def all_projects(served: Served, asked: Asked) -> Answer:
         return found
     history, serial = found
     kind = preferred(asked.accept)
-    return SentBytes(_closing(history, index_page(kind, serial, history.projects(serial))), kind.type, more=VARY)
+    return SentBytes(_closing(history, index_page(kind, serial, history.projects(serial))), kind.type, more=_VARY)
 
 
 def project(served: Served, asked: Asked) -> Answer:
     """The files that a project had then; 404 if it had none."""
     name = asked.names["project"]
-    if name != _normalised(name):
-        return MovedTo(quote(asked.path.removesuffix(f"{name}/")) + f"{quote(_normalised(name), '')}/")
+    if name != normalised(name):
+        return MovedTo(quote(asked.path.removesuffix(f"{name}/")) + f"{quote(normalised(name), '')}/")
     found = _opened(served, asked)
     if isinstance(found, RefusedRequest):
         return found
@@ -51,7 +52,7 @@ def project(served: Served, asked: Asked) -> Answer:
     if not files:
         return _absent(f"no project {name} had a file at serial {serial}")
     kind = preferred(asked.accept)
-    return SentBytes(project_page(kind, name, serial, files), kind.type, more=VARY)
+    return SentBytes(project_page(kind, name, serial, files), kind.type, more=_VARY)
 
 
 def file(served: Served, asked: Asked) -> Answer:
@@ -73,9 +74,6 @@ def file(served: Served, asked: Asked) -> Answer:
     return MovedTo(quote(url, _IN_URLS))
 
 
-VARY = {"Vary": "Accept"}
-
-
 def _metadata(found: OfferedFile | None) -> Answer:
     data = metadata(found.row) if found else None
     return SentBytes(data, "text/plain; charset=utf-8", len(data)) if data else _absent("its metadata is not known")
@@ -89,16 +87,14 @@ def _opened(served: Served, asked: Asked) -> tuple[PackageHistory, int] | Refuse
     if _SERIAL.fullmatch(text) and int(text) <= newest:
         return history, int(text)
     history.close()
-    return _absent(f"the serial in the address is no number up to {newest}, the last one that is published")
+    if _SERIAL.fullmatch(text):  # nothing is absent then: an installer has to ask again, not to look elsewhere
+        raise NotReady(f"serial {text}", f"the last one that is published is {newest}")
+    return _absent("the serial in the address is no number")
 
 
 def _closing(history: PackageHistory, pieces: Iterator[bytes]) -> Iterator[bytes]:
     with closing(history):
         yield from pieces
-
-
-def _normalised(name: str) -> str:
-    return _RUNS.sub("-", name).lower()
 
 
 def _absent(why: str) -> RefusedRequest:
