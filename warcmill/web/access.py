@@ -204,9 +204,11 @@ class WebAccess:
         if self.proxies.is_one(peer) and (user := self.proxies.user(headers)).role:
             return user
         kind, _, secret = headers.get("authorization", "").partition(" ")
-        if kind.lower() in ("bearer", "basic"):
-            return self.opened_by(secret.strip() if kind.lower() == "bearer" else _password(secret))
-        return self.opened_by(cookies.get(self.cookie, ""))
+        if kind.lower() == "basic":
+            secret = _password(secret)
+        elif kind.lower() != "bearer":
+            secret = cookies.get(self.cookie, "")
+        return self.opened_by(secret.strip())
 
     def opened_by(self, secret: str) -> User:
         """The user whom a token stands for."""

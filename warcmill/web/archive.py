@@ -12,8 +12,10 @@ from warcmill.base import clock
 from warcmill.errors import BadInput, NotReady, Unavailable
 from warcmill.formats.index.request_body import Posted
 from warcmill.formats.index.urlkey import urlkey
+from warcmill.formats.pypi.data_sets import DISTRIBUTIONS
 from warcmill.stores import LocalStore, Store
 from warcmill.versions import cdx, hidden_list, search, text
+from warcmill.versions.inputs import Lists
 from warcmill.versions.publication import CdxLookup, Payloads, hidden_now, open_version
 from warcmill.versions.search import Query, SearchAnswer
 
@@ -144,6 +146,12 @@ class Archive:
         index = self.open_index()
         current = {name: Payloads(index, name).current() for name in MISSING}
         return {name: one.number if one else None for name, one in current.items()}
+
+    def lost(self) -> list[str]:
+        """The data sets, those of packages too, that have versions while the index root has none."""
+        index = self.open_index() if self.open_index else None
+        listed = (name for name in (*MISSING, DISTRIBUTIONS) if Lists(self.state, name).numbers())
+        return [name for name in listed if index is None or Payloads(index, name).current() is None]
 
     def _index(self) -> LocalStore:
         if self.open_index is None:

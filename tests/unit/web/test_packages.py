@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import pytest
+from package_dumps import DumpedIndex, row, state
 from searchable import Searchable
 from starlette.applications import Starlette
 from web_client import WebAnswer, ask
 
 from warcmill.formats.pypi.dump import DistributionRow, DistType, ListedFile
 from warcmill.formats.pypi.simple_pages import OfferedFile, PageKind
+from warcmill.stores import LocalStore
 from warcmill.web import access
 from warcmill.web.access import WebAccess
 from warcmill.web.app import application
@@ -53,13 +56,18 @@ def history() -> HistoryInMemory:
 
 
 @pytest.fixture
-def server(tmp_path_factory: pytest.TempPathFactory, history: HistoryInMemory) -> Starlette:
-    return served(Searchable(tmp_path_factory.mktemp("archive")), history)
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Searchable:
+    return Searchable(tmp_path_factory.mktemp("archive"))
 
 
-def served(archive: Searchable, history: PackageHistory | None) -> Starlette:
+@pytest.fixture
+def server(archive: Searchable, history: HistoryInMemory) -> Starlette:
+    return served(archive, history)
+
+
+def served(archive: Searchable, history: PackageHistory | None, index: LocalStore | None = None) -> Starlette:
     state, replay = archive.state, NoReplay("", "http://localhost", OFF)
-    shown = Archive(state.store, lambda: archive.index, lambda: archive.store)
+    shown = Archive(state.store, lambda: index or archive.index, lambda: archive.store)
     digest = access.digest_of("the-token-of-anna")
     token = {"made": "2016-10-19T23:44:28Z", "role": "reader", "sha256": digest, "until": ""}
     state.store.replace(f"{access.FOLDER}/anna.json", json.dumps(token).encode())
@@ -118,11 +126,18 @@ def test_an_address_that_is_none_leads_nowhere(server: Starlette, history: Histo
     assert get(server, "/as-of/5/files/a-b/a_b-1-py3-none-any.whl.metadata").status == 404
 
 
-@pytest.mark.parametrize("path", ["/as-of/10/simple/", "/as-of/x/simple/", "/as-of/-1/simple/a-b/",
+@pytest.mark.parametrize("path", ["/as-of/x/simple/", "/as-of/-1/simple/a-b/",
     f"/as-of/{'9' * 30}/simple/", "/as-of/5/simple/none/", "/as-of/5/simple"])  # fmt: skip
 def test_what_is_not_there_is_404(server: Starlette, history: HistoryInMemory, path: str) -> None:
     assert get(server, path).status == 404
     assert history.closed <= 1
+
+
+def test_a_serial_that_is_not_published_yet_is_no_absence(server: Starlette, history: HistoryInMemory) -> None:
+    for path in ("/as-of/10/simple/", "/as-of/10/simple/a-b/", "/as-of/10/files/a-b/a_b-1-py3-none-any.whl"):
+        answer = get(server, path)
+        assert (answer.status, "the last one that is published is 9" in answer.text) == (503, True)
+    assert history.closed == 3
 
 
 def test_only_readers_get_it_and_nothing_is_there_until_it_is_published(
@@ -131,3 +146,17 @@ def test_only_readers_get_it_and_nothing_is_there_until_it_is_published(
     assert ask(server, "/as-of/5/simple/").status == 403
     answer = get(served(Searchable(tmp_path_factory.mktemp("none")), None), "/as-of/5/simple/")
     assert (answer.status, "No packages are published yet" in answer.text) == (503, True)
+
+
+def test_packages_whose_files_are_lost_are_not_healthy(archive: Searchable, history: HistoryInMemory) -> None:
+    index = DumpedIndex(archive.state.store.base.parent)
+    server = served(archive, history, index.index)
+    wheel = row("six", "1.17", "six")
+    assert ask(server, "/healthz").status == 200
+    index.dump(0, 9, [wheel], [state("six", 7, wheel)])
+    index.update()
+    assert ask(server, "/healthz").status == 200
+    shutil.rmtree(index.index.base / "versions/distributions")
+    assert ask(server, "/healthz").status == 503
+    index.update()
+    assert ask(server, "/healthz").status == 200

@@ -140,47 +140,62 @@ class _LaunchPage:
         self._markers = [*self._list_markers()]
 
     def shown(self, page: int) -> dict[str, object]:
-        seen, answered = self._seen, self._answered
-        grid = progress_grid.of_survey(seen)
-        columns = columns_of([grid])
-        before, index_away = self._before()
-        brought = figures.of_facts(self._launch, seen.stages, seen.facts, before)
-        pager = Pager(page, GAPS, len(answered.gaps), path_of(self._launch))
-        warcs = [seen.assembled(stage) for stage in seen.stages]
+        seen, accepted = self._seen, self._answered.accepted
         finished = max((one["finished"] for one in self._markers), default="")
         return {
             "written": max(finished, self._summary.written),
             "launch": self._launch,
             "path": path_of(self._launch),
-            "state": grid.mark,
             "ended": seen.ended,
             "finished": next((one.finished for one in seen.facts.values() if isinstance(one, Stopped)), "")[:19],
-            "stages": len(seen.stages),
-            "warcs": sum(one.numbers["warcs"] for one in warcs if one),
-            "bytes": sum(one.numbers["warc_bytes"] for one in warcs if one),
             "away": [*map(str, attention.silent(self._line.state)), *self._summary.away],
-            "pager": pager,
-            "gaps": [(gap, gaps.mark_of(seen, gap)) for gap in answered.gaps[(page - 1) * GAPS : page * GAPS]],
-            "waiting": answered.waiting,
-            "can_accept": any(gap.kind in gaps.ACCEPTABLE for gap in answered.gaps),
-            "heads": heads(columns),
-            "rows": [("the launch", cells(grid.cells, columns)),
-                     *((str(stage), cells(row, columns)) for stage, row in grid.stages)],
             "attempts": [*self._attempts()],
-            "brought": brought,
-            "index_away": index_away,
-            "tables": [(head, [*brought.tables[name].items()][:SHOWN], len(brought.tables[name]))
-                       for name, head in TABLES.items() if brought.tables.get(name)],
-            "seeds": _worst_first(brought),
-            "seed_states": SeedState,
             "logs": [(str(stage), [*_logs(seen, stage)]) for stage in seen.stages if seen.logs(stage)],
             "sips": [*self._sips()],
             "markers": self._markers,
-            "accepted": [gap for gap in answered.accepted if gap.kind not in OF_SEEDS][:GAPS],
-            "also_accepted": max(0, len(answered.accepted) - GAPS),
+            "accepted": [gap for gap in accepted if gap.kind not in OF_SEEDS][:GAPS],
+            "also_accepted": max(0, len(accepted) - GAPS),
             "folder": layout.state_folder(self._launch),
             "report": f"warcmill report {self._launch.job} {self._launch.id}",
-        }  # fmt: skip
+            **self._progress(),
+            **self._gaps(page),
+            **self._brought(),
+        }
+
+    def _progress(self) -> dict[str, object]:
+        grid = progress_grid.of_survey(self._seen)
+        columns = columns_of([grid])
+        rows = [("the launch", grid.cells), *((str(stage), row) for stage, row in grid.stages)]
+        return {
+            "state": grid.mark,
+            "heads": heads(columns),
+            "rows": [(name, cells(row, columns)) for name, row in rows],
+        }
+
+    def _gaps(self, page: int) -> dict[str, object]:
+        found = self._answered.gaps
+        return {
+            "pager": Pager(page, GAPS, len(found), path_of(self._launch)),
+            "gaps": [(gap, gaps.mark_of(self._seen, gap)) for gap in found[(page - 1) * GAPS : page * GAPS]],
+            "waiting": self._answered.waiting,
+            "can_accept": any(gap.kind in gaps.ACCEPTABLE for gap in found),
+        }
+
+    def _brought(self) -> dict[str, object]:
+        seen, (before, index_away) = self._seen, self._before()
+        warcs = [seen.assembled(stage) for stage in seen.stages]
+        brought = figures.of_facts(self._launch, seen.stages, seen.facts, before)
+        tables = ((head, brought.tables.get(name)) for name, head in TABLES.items())
+        return {
+            "stages": len(seen.stages),
+            "warcs": sum(one.numbers["warcs"] for one in warcs if one),
+            "bytes": sum(one.numbers["warc_bytes"] for one in warcs if one),
+            "brought": brought,
+            "index_away": index_away,
+            "tables": [(head, [*table.items()][:SHOWN], len(table)) for head, table in tables if table],
+            "seeds": _worst_first(brought),
+            "seed_states": SeedState,
+        }
 
     def _before(self) -> tuple[LaunchComparison | None, str]:
         """The comparison that is kept; and why the index root, which keeps it, did not answer: '' if it did."""

@@ -235,5 +235,6 @@ def health(served: Served, _: Asked) -> Answer:
     served.archive.check_store()
     versions, replay = served.archive.versions(), served.replay.state()
     is_whole = replay == OFF or (all(versions.values()) and replay == "ready")
+    is_whole = is_whole and not served.archive.lost()
     status = HTTPStatus.OK if is_whole else HTTPStatus.SERVICE_UNAVAILABLE
     return ShownPage({"replay": replay, "versions": dict(versions)}, status=status)
