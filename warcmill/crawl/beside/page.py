@@ -12,9 +12,9 @@ import os
 import shutil
 import socket
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Coroutine, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from typing import NamedTuple
@@ -34,7 +34,7 @@ from warcmill.crawl.render import Answer, PageRequest, Refused, Wishes
 from warcmill.crawl.render.browser import Browser
 from warcmill.crawl.render.proxy import Proxy
 from warcmill.crawl.uri import Uri, canonical, make
-from warcmill.crawl.visit.admission import judged
+from warcmill.crawl.visit.admission import MUCH, TOO_MUCH, judged, origin_of, path_of, redirected
 from warcmill.crawl.visit.extraction import LinkSource, Readers
 from warcmill.crawl.visit.rendering import AT_ONCE, DOM_FIELDS, NOT_RENDERED, STREAM, Render, is_page
 from warcmill.errors import BadInput, WarcmillError
@@ -43,7 +43,7 @@ from warcmill.formats.warc.writer import OPEN, WarcFiles, Writer, sync_folder
 
 WORK = ".rendering"  # in the root: WARCs that are being written, and long answers
 PAGES = 4  # that are open at once; the others wait
-RULES_REMEMBERED = 10_000
+RULES_REMEMBERED = 1_000
 FOLLOWED = frozenset([LINK, REDIRECT, MANIFEST, INFERRED])  # hops of what the other engine is to fetch
 # It names itself, and takes what it can record.
 _NOT_SENT = frozenset(["host", "user-agent", "accept-encoding", "connection", "content-length"])
@@ -177,7 +177,7 @@ class _Page:
     def __init__(self, kit: _Kit, uri: Uri) -> None:
         self._kit, self.uri, self.limits = kit, uri, kit.job.render
         self.notes: list[str] = []
-        self.failure: WarcmillError | OSError | None = None
+        self.failure: BaseException | None = None
         self._gets: dict[str, asyncio.Task[Exchange | NotFetched]] = {}
         self._tasks: set[asyncio.Task[Exchange | NotFetched]] = set()
         self._kept: list[tuple[Uri, Exchange]] = []
@@ -196,26 +196,20 @@ class _Page:
             return Refused("a WebSocket cannot be recorded")
         try:
             found = await self.get(request)
-        except (WarcmillError, OSError) as error:
-            self.failure = self.failure or error
+        except (WarcmillError, OSError):  # `failure` has it: nothing of the page is kept
             return Refused("a fault of ours")
         if isinstance(found, NotFetched):
             return Refused(found.why)
         return Answer(found.status, "", tuple(found.fields.pairs), found.payload(), lambda: None)
 
     async def get(self, request: PageRequest) -> Exchange | NotFetched:
-        """The answer to a request: of the page before, for a GET that was made already."""
+        """The answer to a request, if robots.txt allows it: of the page before, for a GET that was made already."""
         try:
             url = canonical(request.url)
             Site.of(url)
         except (BadInput, ValueError) as error:
             return NotFetched(str(error), final=True)
-        if request.method != "GET":
-            task = self._begin(url, request)
-        else:
-            task = self._gets.get(url) or self._begin(url, request)
-            self._gets[url] = task
-        return await asyncio.shield(task)
+        return await asyncio.shield(self._begin(self._allowed(url, request)))
 
     async def settled(self) -> None:
         """Wait for what was asked for and is not there, up to the page's limit."""
@@ -244,21 +238,38 @@ class _Page:
         if note not in self.notes:
             self.notes.append(note)
 
-    def _begin(self, url: str, request: PageRequest) -> asyncio.Task[Exchange | NotFetched]:
-        task = asyncio.create_task(self._fetch(url, request))
+    def _begin(self, work: Coroutine[None, None, Exchange | NotFetched]) -> asyncio.Task[Exchange | NotFetched]:
+        """Begin what goes on when the browser does not wait for it any more."""
+        task = asyncio.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._done)
         return task
 
-    async def _fetch(self, url: str, request: PageRequest) -> Exchange | NotFetched:
-        site = await self._robots(url)
-        if isinstance(site, NotFetched):
-            return site
-        verdict = await asyncio.to_thread(site.rules.judge, Site.of(url).path)
-        if site.standing is Standing.DEFERRED or not verdict.allowed:
-            why = f"robots.txt: {verdict.rule}" if verdict.rule else "its robots.txt cannot be had now"
-            return NotFetched(why, final=site.standing is not Standing.DEFERRED)
-        return await self._asked(url, request)
+    def _done(self, task: asyncio.Task[Exchange | NotFetched]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            self.failure = self.failure or task.exception()
+
+    async def _allowed(self, url: str, request: PageRequest) -> Exchange | NotFetched:
+        """Ask, unless robots.txt forbids it. It does not rule itself (RFC 9309, 2.2.2)."""
+        path = path_of(url)
+        if path != robots.PATH:
+            site = await self._robots(url)
+            if isinstance(site, NotFetched):
+                return site
+            if site.standing is Standing.DEFERRED:
+                return NotFetched("its robots.txt is not known, as the site gives no answer now", final=False)
+            rules = site.rules
+            verdict = TOO_MUCH if rules.work(path) > MUCH else await asyncio.to_thread(rules.judge, path)
+            if not verdict.allowed:
+                return NotFetched(f"robots.txt: {verdict.rule}", final=True)
+        return await (self._once(url, request) if request.method == "GET" else self._asked(url, request))
+
+    async def _once(self, url: str, request: PageRequest) -> Exchange | NotFetched:
+        """The answer to a GET, which is made once. It waits for no robots.txt, so the page may be one."""
+        if url not in self._gets:
+            self._gets[url] = self._begin(self._asked(url, request))
+        return await asyncio.shield(self._gets[url])
 
     async def _asked(self, url: str, request: PageRequest) -> Exchange | NotFetched:
         """Ask a server, and keep its answer."""
@@ -281,52 +292,32 @@ class _Page:
 
     async def _robots(self, url: str) -> _Site | NotFetched:
         """The rules of a site; asked for, and kept in the WARC of the page that is the first to need them."""
-        origin = url[: len(url) - len(Site.of(url).path)]
+        origin = origin_of(url)
         known = self._kit.sites.get(origin)
         if known is not None and clock.steady() < known.until:
             return known
-        asked: str | None = origin + robots.PATH
-        found: Exchange | NotFetched = NotFetched("", final=False)
+        limits = replace(self._kit.job.limits, decoded=robots.LIMIT)
+        asked: Uri | None = make(origin + robots.PATH)
+        status, data = -1, b""
         for _ in range(robots.REDIRECTS + 1):
             if asked is None:
                 break
-            found = await self._robots_file(asked)
+            found = await self._once(asked.uri, PageRequest("GET", asked.uri))
             if isinstance(found, NotFetched):
                 if found.final:
                     return found
+                status = -1
                 break
-            asked = _redirect(found)
-        status = found.status if isinstance(found, Exchange) else -1
-        standing = robots.standing(status)
-        rules = Rules()
-        if standing is Standing.RULES and isinstance(found, Exchange):
-            data, _ = exchange.document(found, self._kit.job.limits)
-            rules = await asyncio.to_thread(robots.rules_for, data[: robots.LIMIT], robots.PRODUCT)
+            status, (data, _) = found.status, exchange.document(found, limits)
+            asked = redirected(asked, found)
+        standing, rules = robots.standing(status), Rules()
+        if standing is Standing.RULES:
+            rules = await asyncio.to_thread(robots.rules_for, data, robots.PRODUCT)
         until = clock.steady() + (60.0 if standing is Standing.DEFERRED else robots.KEPT)
         site = self._kit.sites[origin] = _Site(standing, rules, until)
         if len(self._kit.sites) > RULES_REMEMBERED:
             self._kit.sites.popitem(last=False)
         return site
-
-    async def _robots_file(self, url: str) -> Exchange | NotFetched:
-        """A robots.txt, once for the requests that need it at one time."""
-        if url not in self._gets:
-            task = asyncio.create_task(self._asked(url, PageRequest("GET", url)))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-            self._gets[url] = task
-        return await asyncio.shield(self._gets[url])
-
-
-def _redirect(answer: Exchange) -> str | None:
-    """Where an answer redirects to; None if it does not."""
-    if not 300 <= answer.status < 400:
-        return None
-    with suppress(BadInput):
-        from ada_url import join_url  # noqa: PLC0415
-
-        return canonical(join_url(answer.uri, answer.fields.first("location")))
-    return None
 
 
 def _is_sent(name: str) -> bool:

@@ -332,7 +332,7 @@ class RobotsFiles:
             with closing(answer):
                 row = await self._keep(uri, answer, origin, failures)
             why = f"it is answered by {answer.status}"
-            uri = _redirected(uri, answer)
+            uri = redirected(uri, answer)
         return await self._taken(row, why)
 
     async def _fetched(self, uri: Uri) -> Exchange | Failure:
@@ -407,7 +407,7 @@ def path_of(uri: str) -> str:
     return uri[len(origin_of(uri)) :] or "/"
 
 
-def _redirected(uri: Uri, answer: Exchange) -> Uri | None:
+def redirected(uri: Uri, answer: Exchange) -> Uri | None:
     """The place to which a robots.txt is redirected; None when that is the end."""
     where = next((link.uri for link in header_links(answer.fields, uri.uri, answer.status) if link.hop == REDIRECT), "")
     if not where or not 300 <= answer.status < 400:
