@@ -24,7 +24,7 @@ from warcmill.base import clock
 from warcmill.crawl.extract.links import INFERRED, LINK, MANIFEST, REDIRECT
 from warcmill.crawl.fetch import exchange
 from warcmill.crawl.fetch.addresses import Judge, Resolver
-from warcmill.crawl.fetch.exchange import Exchange, FetchRequest, as_received
+from warcmill.crawl.fetch.exchange import Exchange
 from warcmill.crawl.fetch.http import Fetcher, Site
 from warcmill.crawl.fetch.limits import NOT_ALLOWED, Failure
 from warcmill.crawl.job.job import Job
@@ -36,7 +36,7 @@ from warcmill.crawl.render.proxy import Proxy
 from warcmill.crawl.uri import Uri, canonical, make
 from warcmill.crawl.visit.admission import MUCH, TOO_MUCH, judged, origin_of, path_of, redirected
 from warcmill.crawl.visit.extraction import LinkSource, Readers
-from warcmill.crawl.visit.rendering import AT_ONCE, DOM_FIELDS, NOT_RENDERED, STREAM, Render, is_page
+from warcmill.crawl.visit.rendering import AT_ONCE, DOM_FIELDS, NOT_RENDERED, Render, browser_request, is_page
 from warcmill.errors import BadInput, WarcmillError
 from warcmill.formats.warc.records import Record
 from warcmill.formats.warc.writer import OPEN, WarcFiles, Writer, sync_folder
@@ -45,8 +45,6 @@ WORK = ".rendering"  # in the root: WARCs that are being written, and long answe
 PAGES = 4  # that are open at once; the others wait
 RULES_REMEMBERED = 1_000
 FOLLOWED = frozenset([LINK, REDIRECT, MANIFEST, INFERRED])  # hops of what the other engine is to fetch
-# It names itself, and takes what it can record.
-_NOT_SENT = frozenset(["host", "user-agent", "accept-encoding", "connection", "content-length"])
 
 
 class PageResult(NamedTuple):
@@ -278,11 +276,8 @@ class _Page:
         addresses = looked if isinstance(looked, Failure) else judged(kit.judge, looked.addresses)
         if isinstance(addresses, Failure):
             return NotFetched(addresses.why, final=addresses.status == NOT_ALLOWED)
-        left = max(1.0, self._ends - asyncio.get_running_loop().time())
-        headers = tuple((name, as_received(value)) for name, value in request.headers if _is_sent(name.lower()))
-        longest = STREAM if request.header("accept") == "text/event-stream" else min(left, kit.job.limits.total)
-        asked = FetchRequest(url, request.method, headers, request.body, longest)
         async with self._hosts.setdefault(place.host_field, asyncio.Semaphore(AT_ONCE)):
+            asked = browser_request(request, url, self._ends, kit.job.limits.total)
             found = await kit.fetcher.fetch(asked, addresses)
         if isinstance(found, Failure):
             return NotFetched(found.why, final=found.status == NOT_ALLOWED)
@@ -318,10 +313,6 @@ class _Page:
         if len(self._kit.sites) > RULES_REMEMBERED:
             self._kit.sites.popitem(last=False)
         return site
-
-
-def _is_sent(name: str) -> bool:
-    return name not in _NOT_SENT and not name.startswith("sec-ch-ua")
 
 
 @asynccontextmanager

@@ -31,6 +31,11 @@ class PageRequest(NamedTuple):
         """The first header of this lower-case name; '' for none."""
         return next((value for one, value in self.headers if one.lower() == name), "")
 
+    @property
+    def is_stream(self) -> bool:
+        """True if it asks for a stream of events, which has no end."""
+        return self.header("accept") == "text/event-stream"
+
 
 class Answer(NamedTuple):
     """An answer for the browser. `fields` are as its server sent them, but those of the hop: the proxy frames `body`

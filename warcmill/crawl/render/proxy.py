@@ -183,8 +183,7 @@ class PageProxy:
             self._note(NO_IMAGES)
             await _send(http, wire, 403)
             return
-        is_stream = request.header("accept") == "text/event-stream"
-        self._open += not is_stream
+        self._open += not request.is_stream
         try:
             answer = await self._answerer(request)
             if isinstance(answer, Refused):
@@ -193,7 +192,7 @@ class PageProxy:
             else:
                 await _pass_on(http, wire, request, answer)
         finally:
-            self._open -= not is_stream
+            self._open -= not request.is_stream
             self._last = asyncio.get_running_loop().time()
 
     def _note(self, note: str) -> None:
@@ -237,10 +236,10 @@ async def _request(http: h11.Connection, wire: _Wire, tunnel: str) -> PageReques
     return request._replace(is_frame=_destination(request) in ("document", "iframe", "frame"))
 
 
-async def _event(http: h11.Connection, wire: _Wire) -> h11.Event | type[h11.PAUSED]:
+async def _event(http: h11.Connection, wire: _Wire) -> h11.Event | type[h11.NEED_DATA | h11.PAUSED]:
     while (event := http.next_event()) is h11.NEED_DATA:
         http.receive_data(await wire.read())
-    return event  # type: ignore[return-value]
+    return event
 
 
 def _url(target: str, tunnel: str) -> str:

@@ -79,10 +79,12 @@ class FetchedPage(NamedTuple):
 
 
 class Render(NamedTuple):
-    """The page as the browser had it, or why there is none; and when its queue may be asked again."""
+    """The page as the browser had it, or why there is none; and when its queue may be asked again. `missed`: what it
+    has asked for, and no server has answered: the crawl is to try that."""
 
     result: Result | None = None
     opens: float = 0.0
+    missed: tuple[Uri, ...] = ()
 
     @property
     def page(self) -> RenderedPage | None:
@@ -181,7 +183,7 @@ class Rendering:
         await asking.settled()
         if isinstance(result, RenderedPage):
             result = result._replace(notes=(*result.notes, *asking.notes))
-        return Render(result, asking.rest())
+        return Render(result, asking.rest(), tuple(asking.missed.values()))
 
     def host(self, queue: str) -> asyncio.Semaphore:
         """The turn of a request at its host."""
@@ -218,7 +220,7 @@ class Rendering:
 
 
 class _PageAsking:
-    """The requests of a page that is open. `notes` are words for its line in crawl.log."""
+    """The requests of a page that is open. `notes` are words for its line in crawl.log; `missed`: see `Render`."""
 
     def __init__(self, kit: Rendering, page: FetchedPage) -> None:
         self._kit, self._page, self._limits = kit, page, page.job.render
@@ -229,6 +231,7 @@ class _PageAsking:
         self._asked = {page.uri.queue: _Asked(page.answer, page.delay, page.job.politeness)}
         self._requests = self._bytes = 0
         self.notes: list[str] = []
+        self.missed: dict[str, Uri] = {}
 
     async def until_it_fails(self, opening: Coroutine[None, None, Result]) -> Result:
         """The result of opening the page, or why it ends before."""
@@ -325,6 +328,9 @@ class _PageAsking:
                 shared.put(known)
             else:
                 await self._fetch(uri, request, shared)
+        except asyncio.CancelledError:
+            self._miss(uri, request)
+            raise
         except Exception as error:
             if isinstance(error, Unavailable):  # a disk: no fault of the page
                 kit.books.stop(error)
@@ -345,13 +351,19 @@ class _PageAsking:
         kit, job = self._kit, self._kit.live.job.of(uri)
         admitted = await kit.admission.admit(uri, job, in_turn=False)
         if not isinstance(admitted, Admitted):
+            if not isinstance(admitted, Refusal):
+                self._miss(uri, request)
             await self._refused(uri, admitted, shared)
             return
         async with kit.host(uri.queue):
             if self._failed.done():
                 return
-            answer = await kit.fetcher.fetch(self._fetch_request(uri, request, job), admitted.addresses, job.limits)
-        if isinstance(answer, Failure):  # the crawl tries it again, if it finds it by itself
+            asked = browser_request(
+                request, uri.uri, self._ends, job.limits.total, kit.books.jar(uri.crawl).header(uri.uri, clock.steady())
+            )
+            answer = await kit.fetcher.fetch(asked, admitted.addresses, job.limits)
+        if isinstance(answer, Failure):
+            self._miss(uri, request)
             shared.why = answer.why
             kit.heard.failed(lines.of_failure(uri, answer.status), answer.why)
             return
@@ -359,19 +371,9 @@ class _PageAsking:
         self._count(uri, _Asked(answer, admitted.delay, job.politeness))
         await self._keep(uri, job, answer)
 
-    def _fetch_request(self, uri: Uri, request: PageRequest, job: Job) -> FetchRequest:
-        """The request as the crawl sends it: with the browser's headers, and the cookies of both."""
-        is_stream = request.header("accept") == "text/event-stream"
-        left = max(LEAST, self._ends - asyncio.get_running_loop().time())
-        cookies = _cookies(self._kit.books.jar(uri.crawl).header(uri.uri, clock.steady()), request.header("cookie"))
-        headers = [
-            *((name, value) for name, value in request.headers if _is_sent(name.lower())),
-            *([("Cookie", cookies)] if cookies else []),
-        ]
-        return FetchRequest(
-            uri.uri, request.method, tuple((name, as_received(value)) for name, value in headers), request.body,
-            min(STREAM if is_stream else left, job.limits.total),
-        )  # fmt: skip
+    def _miss(self, uri: Uri, request: PageRequest) -> None:
+        if request.method == "GET":
+            self.missed[uri.key] = uri
 
     def _count(self, uri: Uri, asked: _Asked) -> None:
         """Count an answer for the limits of the page, and for the rest of its host."""
@@ -438,15 +440,27 @@ def _answer(shared: SharedAnswer, exchange: Exchange | None) -> Answer | Refused
     return Answer(exchange.status, "", tuple(exchange.fields.pairs), exchange.payload(), shared.leave)
 
 
-def _is_sent(name: str) -> bool:
-    """True for a header of the browser that the server gets: not its name, which is the crawler's."""
-    return name not in _NOT_SENT and not name.startswith("sec-ch-ua")
+def browser_request(request: PageRequest, url: str, ends: float, total: float, jar: str = "") -> FetchRequest:
+    """The request as it is sent for a page that `ends` at a time of the loop, in `total` seconds at most: with the
+    browser's headers but its name, and with the cookies of the crawl's `jar` that it has not."""
+    cookies = _cookies(jar, request.header("cookie"))
+    headers = [
+        *(
+            field
+            for field in request.headers
+            if not (name := field[0].lower()).startswith("sec-ch-ua") and name not in _NOT_SENT
+        ),
+        *([("Cookie", cookies)] if cookies else []),
+    ]
+    longest = STREAM if request.is_stream else max(LEAST, ends - asyncio.get_running_loop().time())
+    return FetchRequest(
+        url, request.method, tuple((name, as_received(value)) for name, value in headers), request.body,
+        min(longest, total),
+    )  # fmt: skip
 
 
 def _cookies(ours: str, browsers: str) -> str:
     """The cookies of the crawl's jar and of the browser, whose scripts may have set newer ones."""
-    found = {}
-    for pair in f"{ours}; {browsers}".split("; "):
-        if pair:
-            found[pair.partition("=")[0]] = pair
-    return "; ".join(found.values())
+    newer = [pair for pair in browsers.split("; ") if pair]
+    names = {pair.partition("=")[0] for pair in newer}
+    return "; ".join([*(pair for pair in ours.split("; ") if pair and pair.partition("=")[0] not in names), *newer])

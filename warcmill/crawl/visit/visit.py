@@ -86,7 +86,7 @@ class Visit:
             return self._asked_again(answer, compared, opens)
         rendered = await self._render(answer, shared, admitted)
         links, notes = await self._extract(answer, rendered)
-        found = await self._offer(links, answer.fields)
+        found = [*await self._offer(links, answer.fields), *rendered.missed]
         records, left = history.records(answer, compared, (*lines.metadata(uri, links), *rendered.metadata))
         records = [*records, *rendered.records(uri, records[0])]
         notes = (*compared.annotations, *answer.annotations, *notes, *rendered.notes)

@@ -194,6 +194,23 @@ def test_what_may_not_be_fetched_is_refused_and_logged_once(tmp_path: Path) -> N
     assert counts == {(f"http://{HOST}/private/x", -9998): 1, ("http://10.1.2.3/", -5002): 1}
 
 
+def test_what_no_server_has_answered_is_tried_by_the_crawl(tmp_path: Path) -> None:
+    """A part that scripts alone ask for, and one that the page names: each is cut off once."""
+
+    class Failing(CountedWeb):
+        def get(self, key: tuple[str, str], default: Any = None) -> Any:  # type: ignore[override]
+            found = super().get(key, default)
+            return Page(b"", status=0) if key[1].startswith("/late") and self.asked["".join(key)] == 1 else found
+
+    site = Failing(web("/late-by-script", "/late-part", **{"/": page([], "/late-part")}))
+    crawl(tmp_path, site, PlainBrowser({"/": ["/late-by-script", "/late-part"]}))
+    lines = Counter((crawled.plain(line.uri), line.status, line.hops) for line in crawled.lines(tmp_path))
+    for path in ("/late-by-script", "/late-part"):
+        assert site.asked[f"{HOST}{path}"] == 2
+        assert lines[f"http://{HOST}{path}", 200, "E"] == 1
+    assert crawled.unbalanced(tmp_path) == []
+
+
 def test_a_request_with_a_body_is_recorded_each_time_and_is_no_visit_of_its_uri(tmp_path: Path) -> None:
     site = web("/form", **{"/": page(["/form"])})
     browser = PlainBrowser({"/": [Asks("/form", "POST", b"q=1"), Asks("/form", "POST", b"q=1")]})
