@@ -7,13 +7,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from warcmill.crawl.durable import Appended, cut, set_aside, sync_folder, unavailable
+from warcmill.crawl.fetch.answer import AnswerReader, AnswerSpool, mime_of
+from warcmill.crawl.fetch.exchange import Exchange
 from warcmill.crawl.frontier import journal
 from warcmill.crawl.frontier.register import Register
-from warcmill.errors import Conflict, Mismatch
+from warcmill.errors import BadInput, Conflict, Mismatch
+from warcmill.formats.warc import header as warc
+from warcmill.formats.warc.reader import MemberReader
 from warcmill.formats.warc.records import Record
 from warcmill.formats.warc.writer import OPEN, RecordPlace, WarcFiles, close_name
 from warcmill.layout import final_name, is_warc_name
@@ -146,3 +151,51 @@ def _finish_rotation(register: Register, logs: Path, stage: str) -> None:
             raise unavailable(source, error) from error
     sync_folder(logs)
     register.end_rotation({name: f"{name}.{stage}" for name in LOGS})
+
+
+def recall(uri: str, path: Path, offset: int, scratch: Path) -> Exchange:
+    """Read the answer to a GET of a URI from its WARC, as it was when it came; `close` it. A long one is in a scratch
+    file again. BadInput when no record of it is there."""
+    try:
+        with _opened(path) as stream:
+            stream.seek(offset)
+            reader = MemberReader(stream, str(path))
+            reader.begin()
+            fields = warc.parse_header(reader.through(warc.END_OF_HEADER, warc.HEADER_LIMIT), reader.bad, _pass_over)
+            if fields.get(warc.TYPE) != b"response" or fields.get(b"WARC-Target-URI") != uri.encode():
+                raise BadInput(str(path), f"the books know a record of {uri} there, and it is another", offset)
+            return _exchange(uri, fields, reader, scratch)
+    except OSError as error:
+        raise unavailable(path, error) from error
+
+
+def _opened(path: Path) -> BinaryIO:
+    """A WARC, which may have got its final name since it was found."""
+    try:
+        return path.open("rb")
+    except FileNotFoundError:
+        return path.with_name(final_name(path.name)).open("rb")
+
+
+def _exchange(uri: str, fields: warc.Fields, reader: MemberReader, scratch: Path) -> Exchange:
+    spool = AnswerSpool(scratch)
+    answer = AnswerReader("GET", spool, warc.HEADER_LIMIT)
+    try:
+        for piece in reader.take(warc.content_length(fields, reader.bad)):
+            answer.feed(bytes(piece))
+    except BaseException:
+        spool.close()
+        raise
+    answer.end()
+    if (head := answer.head) is None:
+        raise reader.bad(f"the record of {uri} is empty")
+    return Exchange(
+        uri, "GET", "", datetime.fromisoformat(fields[warc.DATE].decode()), 0, b"", spool, head.status, head.fields,
+        mime_of(head.fields.first("content-type")), answer.head_length, (), answer.payload_length,
+        answer.payload_sha1, answer.payload_sha256, answer.chunked, fields.get(b"WARC-Truncated", b"").decode(),
+        extra=answer.extra,
+    )  # fmt: skip
+
+
+def _pass_over(_: str) -> None:
+    """Our own header warns of nothing."""

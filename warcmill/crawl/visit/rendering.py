@@ -20,7 +20,7 @@ from weakref import WeakValueDictionary
 
 from warcmill.base import clock
 from warcmill.crawl.books.books import BookEntry, Books
-from warcmill.crawl.books.recall import recall
+from warcmill.crawl.books.files import recall
 from warcmill.crawl.extract.links import EMBED, LINK, REDIRECT
 from warcmill.crawl.fetch.answer import HeaderFields
 from warcmill.crawl.fetch.exchange import Exchange, FetchRequest, RenderOptions, as_received

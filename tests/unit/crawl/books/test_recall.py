@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+from contextlib import closing
 from pathlib import Path
 
 import killed_books
 import pytest
 
 from warcmill.crawl.books.books import BookEntry, Books, open_books
-from warcmill.crawl.books.files import Folders
-from warcmill.crawl.books.recall import recall
+from warcmill.crawl.books.files import Folders, recall
 from warcmill.crawl.frontier.sqlite import SqliteFrontier
 from warcmill.crawl.uri import Status, make
 from warcmill.errors import BadInput, Unavailable
@@ -100,6 +100,22 @@ def test_only_what_may_be_recalled_is_found_in_its_own_crawl_and_launch(crawl: P
         books = await opened(crawl, "20261122081844")
         assert await books.find("other", URI) is None  # its WARC is another launch's
         await books.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_warc_that_was_closed_since_it_was_found_is_read(crawl: Path) -> None:
+    """A WARC that is full gets its final name, and a page that is open stops no crawl by that."""
+
+    async def scenario() -> None:
+        books = await opened(crawl)
+        await books.keep(entry(b"HTTP/1.1 200 OK\r\n\r\n"))
+        found = await books.find("", URI)
+        await books.close()
+        assert found
+        assert not found[0].exists()
+        with closing(recall(URI, *found, crawl)) as answer:
+            assert answer.status == 200
 
     asyncio.run(scenario())
 
