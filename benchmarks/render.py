@@ -89,7 +89,7 @@ async def _passed_on(port: int) -> float:
             found = await fetcher.fetch(FetchRequest(request.url, request.method), ["127.0.0.1"])
             if not isinstance(found, Exchange):
                 return Refused(found.why)
-            return Answer(found.status, "", tuple(found.fields.pairs), found.payload(), found.close)
+            return Answer(found.status, tuple(found.fields.pairs), found.payload(), found.close)
 
         await _warm(browser, proxy)
         began = time.perf_counter()
@@ -109,7 +109,7 @@ async def _warm(browser: Browser, proxy: Proxy) -> None:
     """Start the browser."""
 
     async def nothing(_: PageRequest) -> Answer | Refused:
-        return Answer(200, "OK", (("content-type", "text/html"),), [b"<p>warm"], lambda: None)
+        return Answer(200, (("content-type", "text/html"),), [b"<p>warm"], lambda: None)
 
     async with proxy.page(nothing) as opened:
         await browser.open("http://warm.example/", opened, Wishes())

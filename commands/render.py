@@ -23,8 +23,7 @@ from warcmill.crawl.beside.page import PageRenderer, rendering
 from warcmill.crawl.beside.service import PATH, application
 from warcmill.crawl.fetch.addresses import Resolver, parse_fixed, read_hosts
 from warcmill.crawl.job.job import Job
-from warcmill.crawl.render import BrowserSettings
-from warcmill.crawl.render.browser import Browser, check
+from warcmill.crawl.render import BrowserSettings, check_browser
 from warcmill.crawl.render.proxy import LOOPBACK, Proxy, ProxyKeys
 from warcmill.errors import BadConfig, Busy, Unavailable
 from warcmill.web import access, server
@@ -83,7 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Serve until a signal."""
     settings = BrowserSettings(sandbox=not args.no_sandbox)
-    check(settings)
+    check_browser(settings)
     if not args.root.is_dir():
         raise BadConfig("--root", f"{args.root} is no folder; make it, and name it in a [writer.NAME] of luigi.cfg")
     logs.configure()
@@ -95,6 +94,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _serve(args: argparse.Namespace, settings: BrowserSettings, file: TextIO) -> None:
+    from warcmill.crawl.render.browser import Browser  # noqa: PLC0415 of the extra `render`
+
     job = Job("render", (), allow_private=tuple(args.allow_private))
     keys = ProxyKeys()
     browser = Browser(replace(settings, user_agent=job.user_agent), keys)

@@ -30,8 +30,10 @@ from warcmill.crawl.render import (
     RenderedPage,
     RenderFailed,
     Wishes,
+    check_browser,
 )  # fmt: skip
 from warcmill.crawl.render import browser as browsers
+from warcmill.crawl.render import page as opened_page
 from warcmill.crawl.render.browser import Browser
 from warcmill.crawl.render.proxy import LOOPBACK, SERVICE_WORKER, Proxy, ProxyKeys
 from warcmill.errors import BadConfig
@@ -65,11 +67,11 @@ class Site:
         if request.is_socket:
             return Refused("socket")
         if path not in self.pages:
-            return Answer(404, "Not Found", HTML, [b""], self._close)
+            return Answer(404, HTML, [b""], self._close)
         found = self.pages[path]
         fields, body = found if isinstance(found, tuple) else (self._fields(path), found)
         status = 302 if any(name == "location" for name, _ in fields) else 200
-        return Answer(status, "OK", fields, [body.encode() if isinstance(body, str) else body], self._close)
+        return Answer(status, fields, [body.encode() if isinstance(body, str) else body], self._close)
 
     def _fields(self, path: str) -> Fields:
         kinds = {"js": "text/javascript", "css": "text/css", "png": "image/png", "json": "application/json"}
@@ -211,7 +213,7 @@ def test_service_workers_are_refused_and_pages_find_none() -> None:
 
 
 def test_a_service_worker_that_gets_through_is_refused_by_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(browsers, "_NO_SERVICE_WORKERS", ";")
+    monkeypatch.setattr(opened_page, "_NO_SERVICE_WORKERS", ";")
     site = Site().page(
         "/", "<script>navigator.serviceWorker.register('/sw.js').catch(e => document.title = e.name)</script>"
     )
@@ -229,7 +231,7 @@ def test_a_download_is_refused_and_noted() -> None:
     )
     found = rendered(site)
     assert b"<p>here" in found.dom
-    assert browsers.DOWNLOAD in found.notes
+    assert opened_page.DOWNLOAD in found.notes
 
 
 def test_popups_are_closed() -> None:
@@ -274,7 +276,7 @@ def test_a_script_at_the_end_and_at_the_start() -> None:
 def test_a_script_that_fails_is_noted(script: str) -> None:
     found = rendered(Site().page("/", "<p>here"), wishes=Wishes(seconds=5, script=script))
     assert (found.script_value, b"<p>here" in found.dom) == ("", True)
-    assert browsers.SCRIPT_FAILED in found.notes
+    assert opened_page.SCRIPT_FAILED in found.notes
 
 
 def test_a_policy_of_the_page_does_not_stop_scripts() -> None:
@@ -291,7 +293,7 @@ def test_a_screenshot_is_as_wide_as_the_window_and_as_high_as_the_page() -> None
     assert (int.from_bytes(shot[16:20]), int.from_bytes(shot[20:24])) == (400, 3000)
     site.page("/", "<div style='height: 90000000px'></div>")
     found = rendered(site, wishes=Wishes(width=400, height=300, screenshot=True))
-    assert found.screenshot is None or int.from_bytes(found.screenshot[20:24]) <= browsers.TALLEST
+    assert found.screenshot is None or int.from_bytes(found.screenshot[20:24]) <= opened_page.TALLEST
 
 
 def test_without_images_none_is_asked_for() -> None:
@@ -476,7 +478,7 @@ async def whole():
         if request.url.endswith("/wait"):
             print("waits", flush=True)
             await asyncio.sleep(3600)
-        return Answer(200, "OK", HTML, [{page!r}], lambda: None)
+        return Answer(200, HTML, [{page!r}], lambda: None)
     keys = ProxyKeys()
     browser = Browser(AS_ROOT, keys)
     async with Proxy(keys).page(waits) as one:
@@ -588,14 +590,14 @@ asyncio.run(whole())
 def test_root_has_no_sandbox() -> None:
     settings = BrowserSettings(sandbox=True)
     if os.geteuid():
-        browsers.check(settings)
+        check_browser(settings)
         return
     with pytest.raises(BadConfig, match="no sandbox as root"):
-        browsers.check(settings)
-    browsers.check(BrowserSettings(sandbox=False))
+        check_browser(settings)
+    check_browser(BrowserSettings(sandbox=False))
 
 
 def test_without_the_browser_nothing_is_rendered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(BadConfig, match="apt-get install chromium"):
-        browsers.check(AS_ROOT)
+        check_browser(AS_ROOT)

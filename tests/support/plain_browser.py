@@ -50,7 +50,8 @@ class PlainBrowser:
             await asyncio.gather(*(self._ask(proxy.port, url, _asks(one)) for one in together))
         if self.hold:
             await self.hold.wait()
-        return self.result or RenderedPage(self.dom, url, b"PNG" if wishes.screenshot else None, wishes.script)
+        shot = b"PNG" if wishes.screenshot else None
+        return self.result or RenderedPage(self.dom, url, shot, wishes.script, tuple(proxy.notes))
 
     async def close(self) -> None:
         self.closed += 1

@@ -296,7 +296,7 @@ NONE_OF_ITS_OWN = {
     "warcmill/crawl/policies/robots.py",
     # What a browser is asked, and the words of its script; what another engine gets of a page that it asks for.
     "warcmill/crawl/beside/service.py",
-    "warcmill/crawl/render/browser.py",
+    "warcmill/crawl/render/page.py",
     # Scrapy Cluster's log lines, and what a spider puts into a queue of its own.
     "warcmill/scutils/log_factory.py",
     "warcmill/scutils/redis_queue.py",

@@ -17,7 +17,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from warcmill import __version__
 from warcmill.base import clock
@@ -31,7 +31,6 @@ from warcmill.crawl.job.job import Job
 from warcmill.crawl.policies import robots
 from warcmill.crawl.policies.robots import Rules, Standing
 from warcmill.crawl.render import Answer, PageRequest, Refused, Wishes
-from warcmill.crawl.render.browser import Browser
 from warcmill.crawl.render.proxy import Proxy
 from warcmill.crawl.uri import Uri, canonical, make
 from warcmill.crawl.visit.admission import MUCH, TOO_MUCH, judged, origin_of, path_of, redirected
@@ -40,6 +39,9 @@ from warcmill.crawl.visit.rendering import AT_ONCE, DOM_FIELDS, NOT_RENDERED, Re
 from warcmill.errors import BadInput, WarcmillError
 from warcmill.formats.warc.records import Record
 from warcmill.formats.warc.writer import OPEN, WarcFiles, Writer, sync_folder
+
+if TYPE_CHECKING:
+    from warcmill.crawl.render.browser import Browser
 
 WORK = ".rendering"  # in the root: WARCs that are being written, and long answers
 PAGES = 4  # that are open at once; the others wait
@@ -198,7 +200,7 @@ class _Page:
             return Refused("a fault of ours")
         if isinstance(found, NotFetched):
             return Refused(found.why)
-        return Answer(found.status, "", tuple(found.fields.pairs), found.payload(), lambda: None)
+        return Answer(found.status, tuple(found.fields.pairs), found.payload(), lambda: None)
 
     async def get(self, request: PageRequest) -> Exchange | NotFetched:
         """The answer to a request, if robots.txt allows it: of the page before, for a GET that was made already."""

@@ -38,7 +38,7 @@ from warcmill.crawl.policies import decision, scope
 from warcmill.crawl.policies.quotas import By, Expiry, Quota
 from warcmill.crawl.policies.recrawl import Adaptive, Age, Calendar, Recrawl
 from warcmill.crawl.policies.scope import CrawlScope, Patterns, prefix
-from warcmill.crawl.render import WHICH, BrowserSettings, RenderSettings
+from warcmill.crawl.render import WHICH, BrowserSettings, RenderSettings, check_browser
 from warcmill.crawl.uri import canonical
 from warcmill.errors import BadConfig, BadInput, Unavailable
 from warcmill.formats.seeds import SEED_LIST, coding_of
@@ -231,9 +231,7 @@ def _check(job: Job) -> None:
     Patterns(job.patterns)
     decision.load(job.policies)
     if job.renders:
-        from warcmill.crawl.render import browser  # noqa: PLC0415 of an extra, and most jobs render nothing
-
-        browser.check(BrowserSettings(sandbox=job.render.sandbox))
+        check_browser(BrowserSettings(sandbox=job.render.sandbox))
 
 
 def _toml(data: bytes) -> dict[str, Any]:

@@ -1,15 +1,23 @@
-"""Rendering: a browser opens a page, and each request that it makes is answered by the crawler. Pure.
+"""Rendering: a browser opens a page, and each request that it makes is answered by the crawler. Reads only.
 
 These are the values that pass between the parts: `proxy` turns what the browser asks for into a `PageRequest`, gives it
 to an `Answerer`, and sends the browser what that returns; `browser` opens the page as its `Wishes` are, and returns
 what it was, a `RenderedPage`. Neither knows how a request is judged, fetched or recorded: `visit.rendering` does.
+`check_browser` reports what is not installed; nothing that is not is imported here.
 """
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import NamedTuple
+
+from warcmill.errors import BadConfig
+
+PROGRAM = "chromium"
 
 Fields = tuple[tuple[str, str], ...]
 """The header fields of a request or an answer, in their order; a byte that is no ASCII is a letter of ISO 8859-1."""
@@ -42,7 +50,6 @@ class Answer(NamedTuple):
     anew. Its codings, such as gzip, are not undone. `close` is called once, when the body was read or is not wanted."""
 
     status: int
-    reason: str
     fields: Fields
     body: Iterable[bytes]
     close: Callable[[], None]
@@ -121,3 +128,15 @@ class RenderSettings:
     sandbox: bool = True
     width: int = 1280
     height: int = 1024
+
+
+def check_browser(settings: BrowserSettings) -> None:
+    """Raise BadConfig if no page could be rendered: a part is not installed, or root is to have a sandbox."""
+    if find_spec("playwright") is None:
+        raise BadConfig("[render] which", "playwright is not installed: pip install 'warcmill[render]'")
+    if shutil.which(PROGRAM) is None:
+        why = f"{PROGRAM} is not installed; on Debian and Ubuntu: apt-get install {PROGRAM}"
+        raise BadConfig("[render] which", why)
+    if settings.sandbox and not os.geteuid():
+        why = "Chromium has no sandbox as root: crawl as another user, or set sandbox = false"
+        raise BadConfig("[render] sandbox", f"{why}, and what is wrong in Chromium is then root's")

@@ -283,9 +283,8 @@ async def _pass_on(http: h11.Connection, wire: _Wire, request: PageRequest, answ
         fields = [(name, value) for name, value in answer.fields if _is_passed_on(name, value)]
         if request.method == "HEAD" and lengths and _is_length(lengths[0]):
             fields.append(("content-length", lengths[0]))
-        reason = answer.reason if _is_value(answer.reason) else ""
         raw = [(name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in fields]
-        head = h11.Response(status_code=answer.status, headers=raw, reason=reason.encode("latin-1", "replace"))
+        head = h11.Response(status_code=answer.status, headers=raw)
         await wire.write(http.send(head) or b"")
         if request.method != "HEAD" and answer.status not in (204, 304):
             for piece in answer.body:

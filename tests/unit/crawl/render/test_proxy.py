@@ -43,7 +43,7 @@ class Answers:
     def answer(
         self, status: int = 200, fields: Fields = (("content-type", "text/plain"),), body: Iterable[bytes] = (b"hello",)
     ) -> Answer:
-        return Answer(status, "Fine", fields, body, self._close)
+        return Answer(status, fields, body, self._close)
 
     def _close(self) -> None:
         self.closed += 1
@@ -136,7 +136,7 @@ def test_a_plain_request_and_its_answer() -> None:
         one = await Connected.to(served.page)
         await one.say(get("http://a.example/x?y=1", "Accept: */*", "X-Latin: \xe9", "Proxy-Connection: keep-alive"))
         head, body = await one.answer()
-        assert (head.splitlines()[0], body) == ("http/1.1 200 fine", b"hello")
+        assert (head.splitlines()[0], body) == ("http/1.1 200 ", b"hello")
         assert served.answers.asked == [
             PageRequest("GET", "http://a.example/x?y=1", (("Accept", "*/*"), ("X-Latin", "\xc3\xa9")))
         ]
