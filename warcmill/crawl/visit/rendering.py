@@ -171,16 +171,17 @@ class Rendering:
             options.script, options.run_at,
         )  # fmt: skip
         asking = _PageAsking(self, page)
+        result: Result = RenderFailed(STOPPED, "the crawl was stopped, or takes a checkpoint")
         try:
             result = await asking.until_it_fails(self._open(page.uri.uri, asking, wishes, images=options.images))
+            await asking.settled()
         except asyncio.CancelledError:
+            asking.stop()
             task = asyncio.current_task()
             if task is None or self.books.stopped:
                 raise
             task.uncancel()
-            asking.stop()
-            result = RenderFailed(STOPPED, "the crawl was stopped, or takes a checkpoint")
-        await asking.settled()
+            await asking.settled()
         if isinstance(result, RenderedPage):
             result = result._replace(notes=(*result.notes, *asking.notes))
         return Render(result, asking.rest(), tuple(asking.missed.values()))
@@ -204,9 +205,7 @@ class Rendering:
         except ImportError as error:
             return RenderFailed(NO_BROWSER, f"{error}; pip install 'warcmill[render]'")
         async with proxy.page(asking.answer, images=images) as port:
-            result = await browser.open(url, port, wishes)
-            asking.note(*port.notes)
-            return result
+            return await browser.open(url, port, wishes)
 
     def running(self) -> tuple[Browser, Proxy]:
         """The browser, which is started for its first page, and the proxy of its pages."""
@@ -269,10 +268,6 @@ class _PageAsking:
                 self._kit.manners.rest(queue, until)
         return opens
 
-    def note(self, *words: str) -> None:
-        """Note something for the page's line in crawl.log, once."""
-        self.notes += [word for word in dict.fromkeys(words) if word not in self.notes]
-
     async def answer(self, request: PageRequest) -> Answer | Refused:
         """Answer a request of the browser."""
         self._requests += 1
@@ -281,7 +276,7 @@ class _PageAsking:
         if self._failed.done():
             return Refused("the page is given up")
         if request.is_socket:
-            self.note(SOCKET)
+            self.notes = [SOCKET]
             return Refused("a WebSocket cannot be recorded")
         if request.method == "GET" and _canonical(request.url) == self._page.uri.uri:  # its visit has it
             return _answer(self._page.shared, await self._page.shared.read())
@@ -437,7 +432,7 @@ def _answer(shared: SharedAnswer, exchange: Exchange | None) -> Answer | Refused
     """The answer as the browser gets it."""
     if exchange is None:
         return Refused(shared.why or "it was not fetched")
-    return Answer(exchange.status, "", tuple(exchange.fields.pairs), exchange.payload(), shared.leave)
+    return Answer(exchange.status, tuple(exchange.fields.pairs), exchange.payload(), shared.leave)
 
 
 def browser_request(request: PageRequest, url: str, ends: float, total: float, jar: str = "") -> FetchRequest:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,7 +24,8 @@ from warcmill.crawl.fetch.exchange import read as read_fetch
 from warcmill.crawl.job.job import Job
 from warcmill.crawl.launch.launch import open_launch
 from warcmill.crawl.policies.politeness import Politeness
-from warcmill.crawl.render import RenderedPage, RenderFailed, RenderSettings
+from warcmill.crawl.render import RenderedPage, RenderFailed, RenderSettings, Wishes
+from warcmill.crawl.render.proxy import LOOPBACK, PageProxy
 from warcmill.crawl.uri import make
 from warcmill.errors import BadInput, Unavailable
 from warcmill.model import Launch
@@ -347,6 +349,47 @@ def test_a_visit_that_is_given_back_goes_on_without_its_render(tmp_path: Path) -
         asyncio.run(scenario(port))
     assert notes(tmp_path) == ("render:failed:stopped",)
     asked_once(site, tmp_path)
+
+
+def test_a_visit_that_is_given_back_when_its_page_is_closed_gives_up_what_still_comes(tmp_path: Path) -> None:
+    """The page is there, and a part of it, which nobody waits for, is not: the page is kept, and the part waits."""
+    answered = threading.Event()
+
+    class Slow(CountedWeb):
+        def get(self, key: tuple[str, str], default: Any = None) -> Any:  # type: ignore[override]
+            found = super().get(key, default)
+            if key[1] == "/slow":
+                answered.wait(60)
+            return found
+
+    class Hasty(PlainBrowser):
+        async def open(self, url: str, proxy: PageProxy, wishes: Wishes) -> RenderedPage | RenderFailed:
+            _, writer = await asyncio.open_connection(LOOPBACK, proxy.port)
+            writer.write(f"GET {url}slow HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode())
+            while not site.asked[f"{HOST}/slow"]:
+                await asyncio.sleep(0.01)
+            writer.close()
+            return await super().open(url, proxy, wishes)
+
+    async def scenario(port: int) -> None:
+        running = await open_launch(crawled.places(tmp_path), job(port), crawled.LAUNCH)
+        browser.use(running)
+        crawl = asyncio.create_task(running.crawl())
+        while not browser.seen:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.2)  # until the page is closed
+        running.spider.hurry()
+        await running.close(await crawl)
+
+    site, browser = Slow(web("/slow")), Hasty()
+    with serve(site) as port:
+        asyncio.run(scenario(port))
+        answered.set()
+        assert notes(tmp_path) == ()
+        crawled.crawl(tmp_path, job(port), browser.use)
+    assert site.asked == {f"{HOST}{path}": times for path, times in (("/robots.txt", 1), ("/", 1), ("/slow", 2))}
+    assert [line.status for line in crawled.lines(tmp_path) if line.uri.endswith("/slow")] == [200]
+    assert crawled.unbalanced(tmp_path) == []
 
 
 def test_a_disk_that_is_full_while_a_page_is_open_stops_the_crawl_and_nothing_is_lost(
