@@ -11,7 +11,7 @@ from pathlib import Path
 import certificates
 import pytest
 from frontier_conformance import *  # noqa: F403 - the tests of every frontier
-from frontier_conformance import START, drain, fetched, lease, names, offer, run
+from frontier_conformance import ALL, START, drain, fetched, lease, names, offer, run
 from redis import Redis
 
 from servers import pins
@@ -20,7 +20,7 @@ from servers.redis import RedisServer
 from warcmill.crawl.frontier import Begins, Finish, Gate, Rate, dump
 from warcmill.crawl.frontier.link import RedisLink, RedisPlace, examined, read_place
 from warcmill.crawl.frontier.redis import RedisFrontier
-from warcmill.crawl.uri import make
+from warcmill.crawl.uri import Status, make
 from warcmill.errors import BadConfig, Conflict, Foreign, NotReady, Unavailable
 
 JOBS = count()
@@ -108,7 +108,7 @@ def test_a_lease_that_redis_forgot_is_given_again_and_only_the_later_one_counts(
     frontier = there.open()
     offer(frontier, "a/1")
     (first,) = lease(frontier)
-    there.link(there.job).call("manage", "release", "writer")
+    there.link(there.job).call("manage", "release", "writer", 0)
     (second,) = lease(frontier)
     assert (second.id, second.token > first.token) == (first.id, True)
     assert run(frontier.change(lambda change: [change.holds(one) for one in (first, second)])) == [False, True]
@@ -165,6 +165,32 @@ def test_another_password_while_redis_is_away_stops_the_frontier(there: There, w
         run(crawl())
     finally:
         server.stop()
+
+
+def test_a_large_crawl_is_listed_and_dumped_and_given_back_in_parts(there: There) -> None:
+    """20,000 URIs, 3,000 leases: no script reads more than a part, so Redis answers others in between."""
+    frontier = there.open()
+    run(frontier.set_rate(ALL, Rate(at_once=None)))
+    for begin in range(0, 20_000, 1000):
+        offer(frontier, *(f"h{n % 7}/{n}" for n in range(begin, begin + 1000)), crawl="c")
+    assert len(leases := lease(frontier, 3000)) == 3000
+    assert len(list_all(frontier, "c")) == 20_000
+    assert list_all(frontier, "d") == []
+    run(frontier.snapshot(there.new_path()))
+    assert run(frontier.finish([Finish(fetched(one)) for one in leases[:100]])) == [True] * 100
+    assert names(lease(there.open(), 1))
+    copied = there.open_snapshot(there.new_path())
+    assert run(copied.count("c"))[Status.SCHEDULED] == 20_000
+
+
+def list_all(frontier: RedisFrontier, crawl: str) -> list[str]:
+    """The URIs of all pages of a crawl."""
+    found, after = list[str](), 0
+    while True:
+        page = run(frontier.list(crawl, after=after))
+        found += names(page.uris)
+        if not (after := page.next):
+            return found
 
 
 REFUSED = {

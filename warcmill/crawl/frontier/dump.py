@@ -101,24 +101,24 @@ def _lines(ask: Ask, now: float) -> Iterator[dict[str, Any]]:
         yield from (_line(WaitingRow(*one), now) for one in page)
         if not after:
             break
-    for name, cid in _pairs(ask("look", "crawls")):
-        yield from _done(ask, name.decode(), cid)
-    for queue, text in _pairs(ask("look", "rates")):
+    for name, cid in _pairs(_scan(ask, "job", "crawls")):
+        yield from _done(ask, name.decode(), cid.decode())
+    for queue, text in _pairs(_scan(ask, "job", "rates")):
         yield {"rate": queue.decode(), "text": text.decode()}
     _, *cookies = ask("look", "cookies")
     for crawl, found in zip(cookies[::2], cookies[1::2], strict=True):
         yield {"cookies": [json.loads(one) for one in found], "crawl": crawl.decode()}
-    for origin, value in _pairs(ask("look", "rest", "sites")):
+    for origin, value in _pairs(_scan(ask, "era", "sites")):
         until, text = value.split(b" ", 1)
         yield {"site": origin.decode(), "until": int(until) / 1000, "text": base64.b64encode(text).decode()}
     for by in ("host", "target", "crawl"):
-        for name, value in _pairs(ask("look", "rest", f"sum:{by}")):
+        for name, value in dict(_pairs(_scan(ask, "round", f"sum:{by}"))).items():  # each once: they are added
             yield {"sum": by, "name": name.decode(), "values": [int(one) for one in value.split()]}
 
 
-def _done(ask: Ask, crawl: str, cid: bytes) -> Iterator[dict[str, Any]]:
+def _done(ask: Ask, crawl: str, cid: str) -> Iterator[dict[str, Any]]:
     """Yield what was visited of a crawl, and what visits left."""
-    for bucket in ask("look", "buckets", cid):
+    for bucket in {*_scan(ask, "era", f"buckets:{cid}"), *_scan(ask, "job", f"histories:{cid}")}:
         kept = ask("look", "bucket", bucket)
         for name, status, http, finished, history in zip(*[iter(kept)] * 5, strict=True):
             line: dict[str, Any] = {"seen": name.hex(), "crawl": crawl}
@@ -166,5 +166,15 @@ def _share(line: dict[str, Any], now: float) -> list[Any]:
     return ["S", line["sum"], line["name"], *line["values"]]
 
 
-def _pairs(found: list[Any]) -> Iterator[tuple[Any, Any]]:
-    return zip(found[::2], found[1::2], strict=True)
+def _scan(ask: Ask, where: str, key: str) -> Iterator[Any]:
+    """Yield what a set has, or the fields and values of a hash; some may come twice."""
+    cursor = b"0"
+    while True:
+        cursor, found = ask("look", "scan", where, key, cursor)
+        yield from found
+        if cursor == b"0":
+            break
+
+
+def _pairs(found: Iterator[Any]) -> Iterator[tuple[Any, Any]]:
+    return zip(*[found] * 2, strict=True)

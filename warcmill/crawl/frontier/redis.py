@@ -50,14 +50,13 @@ from warcmill.crawl.frontier.outbox import GROUP, MOST, NEW, SEEN, Recorded, Vis
 from warcmill.crawl.frontier.queues import by_queue
 from warcmill.crawl.frontier.register import Register
 from warcmill.crawl.frontier.rows import WaitingRow
-from warcmill.crawl.policies.quotas import NAMES, Spent
+from warcmill.crawl.policies.quotas import NAMES
 from warcmill.crawl.uri import FOREVER, Status, Transitions, Uri, digest
 from warcmill.errors import NotReady, Unavailable, WarcmillError, describe
 
 T = TypeVar("T")
 AGAIN, MOST_AGAIN = 0.1, 2.0  # seconds until Redis is asked again
 PARTLY = " partly"  # after the name of a launch: the journal, or a dump, is being loaded
-_STATUS = {b"P": Status.PARSED, b"F": Status.FAILED, b"R": Status.REMOVED}
 
 
 class RedisFrontier:
@@ -245,7 +244,7 @@ class RedisFrontier:
         self._unheard = unheard
         async with self._sending:
             await self._resend_from_journal()
-        await self._call("manage", "release", self._writer)
+        await self._release()
 
     async def _resend_from_journal(self) -> None:
         _, launch, _, heard = await self._call("look", "about", self._writer)
@@ -425,8 +424,14 @@ class RedisFrontier:
             for end in group.ends
             if not isinstance(end, Visited) and end.lease
         }
-        await self._call("manage", "release", self._writer, *sorted(out | waiting))
+        await self._release(*sorted(out | waiting))
         self._is_doubtful = False
+
+    async def _release(self, *tokens: int) -> None:
+        """Give back the leases of this process but those of some tokens."""
+        cursor = b"0"
+        while (cursor := await self._call("manage", "release", self._writer, cursor, *tokens)) != b"0":
+            pass
 
     # Questions
 
@@ -464,12 +469,8 @@ class RedisFrontier:
     async def count(self, crawl: str = "") -> Mapping[Status, int]:
         found = await self._unless_away("look", "count", crawl)
         if found:
-            waits, suspended, out, *done = map(int, found)
-            self._counts[crawl] = {
-                Status.SCHEDULED: waits - out, Status.SUSPENDED: suspended, Status.DOWNLOADING: out,
-                **dict(zip((Status.PARSED, Status.FAILED, Status.REMOVED), done, strict=True)),
-            }  # fmt: skip
-        return self._counts.get(crawl) or dict.fromkeys([*_STATUS.values(), *_LIVES], 0)
+            self._counts[crawl] = rows.counts(found)
+        return self._counts.get(crawl) or rows.counts([0] * 6)
 
     async def list(
         self, crawl: str = "", keys: Sequence[str] | None = None, after: int = 0, limit: int = 100
@@ -488,26 +489,18 @@ class RedisFrontier:
         await self._deliver()
         await self._refuse_unheard()
         waits, done, out = await self._call("look", "totals")
-        lives = dict(zip(waits[::2], map(int, waits[1::2]), strict=True))
-        queued = sum(number for name, number in lives.items() if name.endswith((b":w", b":s")))
-        queues: dict[bytes, tuple[int, int]] = {}
+        queues: list[Any] = []
         cursor = b"0"
         while True:
             cursor, *found = await self._call("look", "queues", cursor)
-            queues |= {name: (int(number), state) for name, number, state in zip(*[iter(found)] * 3, strict=True)}
+            queues += found
             if cursor == b"0":
-                break
-        lengths = sorted(((-number, name.decode()) for name, (number, _) in queues.items() if number))[:longest]
-        states = [2 + state if state else bool(number) for number, state in queues.values()]
-        return Waiting(
-            queued + sum(map(int, done)), queued, {name: -number for number, name in lengths}, ready=states.count(1),
-            snoozed=states.count(3), retired=states.count(4), exhausted=states.count(0), in_process=out,
-        )  # fmt: skip
+                return rows.waiting(waits, done, out, queues, longest)
 
     async def spent(self, uris: Sequence[Uri]) -> Sequence[Sums]:
         words = [word for uri in uris for by, name in NAMES.items() for word in (str(by), name(uri))]
         answers = iter(await self._patient("look", "spent", *words))
-        return [{by: _sum(answer) for by in NAMES if (answer := next(answers))} for _ in uris]
+        return [{by: rows.spent(answer) for by in NAMES if (answer := next(answers))} for _ in uris]
 
     async def sites(self, origins: Sequence[str]) -> Mapping[str, SiteRow]:
         found, now = await self._patient("look", "sites", *origins), self.now()
@@ -526,7 +519,7 @@ class RedisFrontier:
         with suppress(WarcmillError):
             if not self.stopped and not self._away:
                 await self._deliver()
-                await self._call("manage", "release", self._writer)
+                await self._release()
         self._shut()
 
     # Calls
@@ -579,8 +572,7 @@ class RedisFrontier:
     def _shown(self, crawl: str, key: str, found: Sequence[Any]) -> Uri:
         if isinstance(found[0], int):
             return self._of_row(WaitingRow(*found))
-        status, http, finished = found
-        return Uri(key, key, "", crawl, status=_STATUS[status], http_status=http, download_finished=finished)
+        return rows.visited(crawl, key, found)
 
     def _shut(self) -> None:
         self._link.close()
@@ -588,14 +580,6 @@ class RedisFrontier:
         self._files.shutdown()
         if self._register:
             self._register.disconnect()
-
-
-_LIVES = (Status.SCHEDULED, Status.SUSPENDED, Status.DOWNLOADING)
-
-
-def _sum(value: bytes) -> Spent:
-    documents, size, milliseconds = map(int, value.split())
-    return Spent(documents, size, milliseconds / 1000)
 
 
 def _nothing(_: list[str]) -> None:

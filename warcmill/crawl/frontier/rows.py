@@ -1,4 +1,4 @@
-"""Rows of a frontier in Redis: a URI as bytes, with what is ordinary about it left out. Pure.
+"""Rows of a frontier in Redis: a URI as bytes, with what is ordinary about it left out; and answers about many. Pure.
 
 A row is the 16 bytes of its digest, then priority, crawl, tries, queue and spider, which the scripts read; then what
 only this module reads.
@@ -7,13 +7,16 @@ only this module reads.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
+from warcmill.crawl.frontier import Waiting
+from warcmill.crawl.policies.quotas import Spent
 from warcmill.crawl.uri import Status, Uri, waits
 
 _SAME = "\1"  # it begins as the URI does: with its scheme and host
 _PLAIN, _JSON = "-", "{"
+_STATUS = {b"P": Status.PARSED, b"F": Status.FAILED, b"R": Status.REMOVED}
 _SCHEMES = {"h": "http://", "s": "https://"}
 
 
@@ -51,6 +54,41 @@ def read(row: WaitingRow, not_before: float = 0.0) -> Uri:
         unusual.get("payload", ""), Status.DOWNLOADING if row.is_leased else waits(not_before),
         unusual.get("cluster", ""), unusual.get("host_ip", ""), tries=int(tries), spider=spider.decode(),
     )  # fmt: skip
+
+
+def visited(crawl: str, key: str, answer: Sequence[Any]) -> Uri:
+    """Return a URI that was visited, by its status, HTTP status and end."""
+    status, http, finished = answer
+    return Uri(key, key, "", crawl, status=_STATUS[status], http_status=http, download_finished=finished)
+
+
+def counts(answer: Sequence[Any]) -> Mapping[Status, int]:
+    """Count URIs by status: `answer` has those that wait, leased ones too; suspended and leased ones; then visits."""
+    unvisited, suspended, leased, *done = map(int, answer)
+    return {
+        Status.SCHEDULED: unvisited - leased, Status.SUSPENDED: suspended, Status.DOWNLOADING: leased,
+        **dict(zip(_STATUS.values(), done, strict=True)),
+    }  # fmt: skip
+
+
+def waiting(lives: Sequence[Any], done: Sequence[bytes], leased: int, found: Sequence[Any], longest: int) -> Waiting:
+    """Return what waits. `lives` has counts by name, `done` those of visits, `found` of each queue three words: its
+    name, how many wait, and if it is closed."""
+    by_name = zip(lives[::2], map(int, lives[1::2]), strict=True)
+    queued = sum(number for name, number in by_name if name.endswith((b":w", b":s")))
+    queues = {name: (int(number), state) for name, number, state in zip(*[iter(found)] * 3, strict=True)}
+    lengths = sorted(((-number, name.decode()) for name, (number, _) in queues.items() if number))[:longest]
+    states = [2 + state if state else bool(number) for number, state in queues.values()]
+    return Waiting(
+        queued + sum(map(int, done)), queued, {name: -number for number, name in lengths}, ready=states.count(1),
+        snoozed=states.count(3), retired=states.count(4), exhausted=states.count(0), in_process=leased,
+    )  # fmt: skip
+
+
+def spent(value: bytes) -> Spent:
+    """Return what was fetched, of its documents, bytes and milliseconds."""
+    documents, size, milliseconds = map(int, value.split())
+    return Spent(documents, size, milliseconds / 1000)
 
 
 def _origin(uri: Uri) -> tuple[str, str]:

@@ -1,5 +1,5 @@
 -- Changes nothing but what it finds to be gone. ARGV: time, the question, what it is asked of. Spans are from now.
-local ask = {}
+local ask, SOME = {}, 128
 local function by_crawl(each)
   local found = {}
   for item = 3, #ARGV, 2 do
@@ -31,38 +31,33 @@ function ask.keys()
     return row and state(row) or ''
   end)
 end
--- crawl, after, limit: the next number, then rows as `keys` has them. A crawl of '*' is any.
+-- crawl, after, limit: the next number, then rows as `keys` has them; at most 1,024 are looked at. A crawl of '*' is any.
 function ask.page()
-  local cid, after, limit = ARGV[3] ~= '*' and cid_of(ARGV[3], false), tonumber(ARGV[4]), tonumber(ARGV[5])
-  local found, last = {0}, 0
-  for _, number in ipairs(call('ZRANGEBYSCORE', E .. 'rows', math.floor(after / EACH), '+inf', 'LIMIT', 0, 4)) do
-    local raw, ids = call('HGETALL', E .. 'r:' .. number), {}
-    local rows = {}
-    for place = 1, #raw, 2 do
-      local id = number * EACH + raw[place]
-      if id > after then
-        ids[#ids + 1] = id
-        rows[id] = raw[place + 1]
-      end
+  local cid, last, limit = ARGV[3] ~= '*' and cid_of(ARGV[3], false), tonumber(ARGV[4]), tonumber(ARGV[5])
+  local found = {0}
+  if ARGV[3] ~= '*' and not cid then return found end
+  for turn = 0, EACH / SOME do
+    local number = call('ZRANGEBYSCORE', E .. 'rows', math.floor((last + 1) / EACH), '+inf', 'LIMIT', 0, 1)[1]
+    if not number then return found end
+    if turn == EACH / SOME then
+      found[1] = last
+      return found
     end
-    if #raw == 0 then call('ZREM', E .. 'rows', number) end
-    table.sort(ids)
-    for _, id in ipairs(ids) do
-      local row = parse(id, rows[id])
-      if (ARGV[3] == '*' or row.cid == cid) and not is_purged(row.cid) then
+    local key, first, places = E .. 'r:' .. number, math.max(last + 1, number * EACH), {}
+    last = math.min(first + SOME, (number + 1) * EACH) - 1
+    for id = first, last do places[#places + 1] = id % EACH end
+    for at, raw in ipairs(call('HMGET', key, unpack(places))) do
+      local row = raw and parse(first + at - 1, raw)
+      if row and (ARGV[3] == '*' or row.cid == cid) and not is_purged(row.cid) then
         found[#found + 1] = state(row)
         if #found > limit then
-          found[1] = id
+          found[1] = row.id
           return found
         end
       end
     end
-    last = (number + 1) * EACH - 1
+    if call('EXISTS', key) == 0 then call('ZREM', E .. 'rows', number) end
   end
-  if #call('ZRANGEBYSCORE', E .. 'rows', math.floor((last + 1) / EACH), '+inf', 'LIMIT', 0, 1) > 0 and last > 0 then
-    found[1] = last
-  end
-  return found
 end
 -- by, name ...: documents, bytes and milliseconds of each.
 function ask.spent()
@@ -128,15 +123,12 @@ function ask.queues()
   end
   return found
 end
--- For a dump: the crawls, the rates; hashes of the round; the buckets of a crawl, and what one has: digest, status, http,
--- finished, history of each.
-function ask.crawls() return call('HGETALL', P .. 'crawls') end
-function ask.rates() return call('HGETALL', P .. 'rates') end
-function ask.rest()
-  local name = ARGV[3]
-  return call('HGETALL', name == 'sites' and E .. name or E .. round .. ':' .. name)
+-- For a dump. Where, key, cursor: the next one, then some of a set, or the fields and values of some of a hash.
+function ask.scan()
+  local key = ({job = P, era = E, round = E .. round .. ':'})[ARGV[3]] .. ARGV[4]
+  return call(call('TYPE', key).ok == 'set' and 'SSCAN' or 'HSCAN', key, ARGV[5], 'COUNT', 100)
 end
-function ask.buckets() return call('SUNION', E .. 'buckets:' .. ARGV[3], P .. 'histories:' .. ARGV[3]) end
+-- A bucket of a crawl: digest, status, http, finished, history of each.
 function ask.bucket()
   local name, found, kept = ARGV[3], {}, {}
   local cid, hex = string.match(name, '^(%w+):(%x+)$')

@@ -38,6 +38,7 @@ end
 function act.rate()
   local queue, rate = ARGV[3], ARGV[4]
   if queue == '' then
+    if rate == (usual or '') then return {} end
     if rate == '' then call('HDEL', P .. 'about', 'usual') else call('HSET', P .. 'about', 'usual', rate) end
     usual = rate ~= '' and rate
     for _, lease in ipairs(call('HVALS', E .. 'leases')) do touch(string.match(lease, '\n(.*)$')) end
@@ -50,21 +51,18 @@ function act.rate()
   end
   return {}
 end
--- writer, token ...: gives back the leases of a writer but those of these tokens. Returns how many.
+-- writer, cursor, token ...: gives back some leases of a writer but those of these tokens. Returns the next cursor.
 function act.release()
-  local known, number = {}, 0
-  for item = 4, #ARGV do known[ARGV[item]] = true end
-  local leases = call('HGETALL', E .. 'leases')
+  local known = {}
+  for item = 5, #ARGV do known[ARGV[item]] = true end
+  local following, leases = unpack(call('HSCAN', E .. 'leases', ARGV[4], 'COUNT', 100))
   for item = 1, #leases, 2 do
     local token, writer = string.match(leases[item + 1], '^(%d+) %w+ ([^\n]*)\n')
-    if writer == ARGV[3] and not known[token] then
-      give_back(tonumber(leases[item]))
-      number = number + 1
-    end
+    if writer == ARGV[3] and not known[token] then give_back(tonumber(leases[item])) end
   end
   refresh_touched()
   write_sums()
-  return number
+  return following
 end
 -- crawl: gives up its name. Returns how many of its URIs waited.
 function act.purge()
