@@ -1,0 +1,141 @@
+"""The place of requests: their job, the bus with its topics, and the settings of the roles. Reads only.
+
+Settings have the names of Scrapy Cluster's. One comes from the command line, else from the environment, else from the
+settings file, which is read and never executed; else it is the default. A name that is not here has no effect.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from warcmill.clients.bus import Bus
+from warcmill.clients.bus.opening import open_bus
+from warcmill.clients.bus.spool import DAYS
+from warcmill.errors import BadConfig
+from warcmill.scutils.settings_wrapper import SettingsError, SettingsWrapper, str2bool
+
+DEFAULTS: Final[Mapping[str, bool | int | str]] = MappingProxyType({
+    "FLASK_PORT": 5343,
+    "HEARTBEAT_TIMEOUT": 120,
+    "KAFKA_APPID_TOPICS": False,
+    "KAFKA_BASE_64_ENCODE": False,
+    "KAFKA_GROUP": "demo-group",
+    "LOG_BACKUPS": 5,
+    "LOG_DIR": "logs",
+    "LOG_JSON": False,
+    "LOG_LEVEL": "INFO",
+    "LOG_MAX_BYTES": 10 << 20,
+    "LOG_STDOUT": True,
+    "QUEUE_HITS": 10,
+    "QUEUE_MODERATED": True,
+    "QUEUE_WINDOW": 60,
+    "STATS_CYCLE": 5,
+    "STATS_DUMP": 60,
+    "STATS_DUMP_CRAWL": True,
+    "STATS_DUMP_QUEUE": True,
+    "STATS_PLUGINS": True,
+    "STATS_STATUS_CODES": True,
+    "STATS_TOTAL": True,
+    "WAIT_FOR_RESPONSE_TIME": 5,
+})  # fmt: skip
+"""What the original documents, of the settings that have an effect here. KAFKA_TOPIC_PREFIX and KAFKA_INCOMING_TOPIC
+follow from the prefix of luigi.cfg."""
+
+_PREFIX, _INCOMING = "KAFKA_TOPIC_PREFIX", "KAFKA_INCOMING_TOPIC"
+
+
+@dataclass(frozen=True, slots=True)
+class RequestsPlace:
+    """The job that requests are fed to, the prefix of the topics, the bus, and the settings file, '' for none.
+
+    `spool` is the folder of the bus `spool`, `days` are those for which it keeps messages. `given` are settings of the
+    command line.
+    """
+
+    job: str
+    prefix: str
+    bus: str
+    settings: str
+    spool: Path
+    days: int = DAYS
+    given: Mapping[str, Any] = field(default_factory=dict)
+
+    def open_bus(self) -> Bus:
+        """Open the bus. BadConfig for a name that is none."""
+        return open_bus(self.bus, self.spool, self.days)
+
+    def values(self) -> dict[str, Any]:
+        """Return all settings. BadConfig for a file that cannot be read, and for a value of another type."""
+        defaults = {**DEFAULTS, _PREFIX: self.prefix, _INCOMING: ""}
+        found: dict[str, Any] = dict(defaults)
+        for where, layer in (
+            (self.settings, self._of_file()), ("the environment", os.environ), ("the command line", self.given)
+        ):  # fmt: skip
+            found |= {name: _of_type(layer[name], one, f"{where} {name}") for name, one in defaults.items()
+                      if name in layer}  # fmt: skip
+        found[_INCOMING] = found[_INCOMING] or f"{found[_PREFIX]}.incoming"
+        return found
+
+    def _of_file(self) -> Mapping[str, Any]:
+        if not self.settings:
+            return {}
+        if not Path(self.settings).is_file():
+            raise BadConfig("[requests] settings", f"there is no file {self.settings}; correct that")
+        try:
+            return SettingsWrapper().load(local=self.settings, default=self.settings)
+        except SettingsError as error:
+            raise BadConfig("[requests] settings", str(error)) from None
+        except OSError as error:
+            raise BadConfig("[requests] settings", f"{self.settings}: {error.strerror or error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Topics:
+    """The names of the topics. `by_appid`: each message goes to the topic of its application besides."""
+
+    prefix: str
+    incoming: str
+    by_appid: bool = False
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Topics:
+        """Return the topics that settings name."""
+        return cls(values[_PREFIX], values[_INCOMING], values["KAFKA_APPID_TOPICS"])
+
+    def outbound(self, appid: str) -> list[str]:
+        """Return the topics of an answer or a notice to an application."""
+        return self._of("outbound", appid)
+
+    def crawled(self, appid: str) -> list[str]:
+        """Return the topics of a page for an application."""
+        return self._of("crawled", appid)
+
+    def _of(self, kind: str, appid: str) -> list[str]:
+        own = [f"{self.prefix}.{kind}_{_name(appid)}"] if self.by_appid and appid else []
+        return [f"{self.prefix}.{kind}_firehose", *own]
+
+
+def _name(appid: str) -> str:
+    """An appid as a part of a topic's name, which has few letters."""
+    return "".join(one if one.isascii() and (one.isalnum() or one in "._-") else "_" for one in appid)
+
+
+def _of_type(value: Any, default: bool | int | str, where: str) -> bool | int | str:
+    """The value of a setting, as a text of the environment or as a file has it."""
+    if isinstance(default, bool):
+        return str2bool(value)
+    if isinstance(default, str):
+        if isinstance(value, str):
+            return value
+        raise BadConfig(where, f"is {value!r}; it takes a text")
+    try:
+        if isinstance(value, bool) or int(value) < 0:
+            raise ValueError
+        return int(value)
+    except (ValueError, TypeError):
+        raise BadConfig(where, f"is {value!r}; it takes a whole number, not below 0") from None
