@@ -17,11 +17,12 @@ from tasks.step import OpenRoots, StageStep, Step, ToRun, open_line
 from tasks.summary import ScanEnding
 from warcmill import chain, layout
 from warcmill.errors import BadConfig, NotReady, Unsettled
+from warcmill.launches import full_dumps
+from warcmill.launches.full_dumps import FullDump
 from warcmill.launches.view import LaunchView, parts
 from warcmill.markers import locks
 from warcmill.model import Key
 from warcmill.pypi import dump, dumps, full_dump, process, update_leveldb, verify_dump
-from warcmill.pypi.dumps import FullDump
 from warcmill.pypi.update_leveldb import UpdateRoots
 from warcmill.stores.opening import open_folder
 from warcmill.versions import leveldb
@@ -140,7 +141,7 @@ class DumpFull(Step):
         return [dumped, *steps]
 
     def work(self, line: OpenRoots) -> None:
-        if self.full not in dumps.all_decided(line.state, self.job):
+        if self.full not in full_dumps.all_decided(line.state, self.job):
             raise NotReady(
                 layout.marker_path(self.key), f"nobody decided on it; run: warcmill pypi dump_full {self.job}"
             )
@@ -225,6 +226,6 @@ class ScanForDistributions(StoreScan):
         is_whole = layout.marker_name(layout.step("process", launch)) in names and assembled == verified
         if is_whole and not line.state.holds(layout.step("verify-dump", launch)):
             yield VerifyDump(job=launch.job, launch_id=launch.id)
-        full = dumps.decided(line.state, launch)
+        full = full_dumps.decided(line.state, launch)
         if full and not line.state.holds(full.key):
             yield DumpFull.of(full)

@@ -82,6 +82,9 @@ def refuse_unfit(job: str) -> None:
     section = engines.section_of(job)
     if section and engines.kind_of(section) != engines.WARCMILL:
         raise BadConfig("[pypi] jobs", f"{job} is a job of [{section}]; only the built-in crawler mirrors an index")
+    if job in engines.scheduled() and not engines.schedule_of(job).waits:
+        why = f"is {engines.STOP}: each crawl that is due would stop a full one; set it to {engines.WAIT}"
+        raise BadConfig(f"[job.{job}] overrun", why)
     file.parse({**recipe().files(), SEED_LIST: b""}, job)
 
 

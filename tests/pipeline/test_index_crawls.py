@@ -136,6 +136,15 @@ def test_a_due_crawl_waits_for_the_one_that_runs(line: Line, index: PackageIndex
     assert fetched(line, launch)["alpha-1.0.tar.gz"] == (200, "E")
 
 
+def test_a_schedule_that_would_stop_a_full_crawl_is_refused(line: Line, index: PackageIndex) -> None:
+    with line.config.open("a") as config:
+        config.write(f"\n[job.{JOB}]\nfrequency=hourly\nstart=2026-01-01\n")
+    done = line.warcmill("pypi", "trigger_full", JOB)
+    assert done.returncode == 30
+    assert f"[job.{JOB}] overrun: is stop: each crawl" in done.stderr
+    assert not index.requests()
+
+
 def test_a_job_that_mirrors_no_index_is_refused(line: Line) -> None:
     done = line.warcmill("pypi", "trigger_full", "daily")
     assert done.returncode == 3

@@ -22,9 +22,9 @@ from servers import distributions
 from servers.package_index import PackageIndex
 from warcmill import layout
 from warcmill.extracts.distributions import FACTS
+from warcmill.launches.full_dumps import FullDump
 from warcmill.markers.facts.pypi import Dumped
 from warcmill.model import Launch
-from warcmill.pypi.dumps import FullDump
 
 
 @pytest.fixture
@@ -239,6 +239,10 @@ def test_a_full_dump_begins_a_generation_that_increments_follow(
     shutil.rmtree(line.config.parent / "index-root" / Path(FACTS.path("0" * 128)).parent.parent)
     folder = line.folders["store"] / f"dumps/{JOB}/v2/data_dumps/python_distribution_data/0-{index.serial}"
     killed_while(line, lambda: folder.is_dir() and len(list(folder.iterdir())) > 5)
+    listed = line.warcmill("reconcile", second.day.isoformat())
+    assert listed.returncode == 1
+    assert "a full dump was decided, and" in listed.stdout
+    assert f"pypi.DumpFull --job {JOB} --launch-id {second.id} --number 00002" in listed.stdout
     done = line.warcmill("pypi", "dump_full", JOB)
     assert done.returncode == 0, done.stderr
     assert f"generation 2 is dumped: serials 0-{index.serial}, 5 files of 3 projects\n" in done.stdout

@@ -155,6 +155,9 @@ def _lacking(seen: Survey) -> Iterator[Gap]:
     for row in of_launch:
         if row.after and all(seen.marker(row.after, stage) for stage in seen.sealed):
             yield from _lacking_of(seen, None, [row])
+    if seen.decided and seen.wants("dump"):
+        name, why = layout.marker_name(seen.decided), f"a full dump was decided, and {_why_missing(seen, seen.decided)}"
+        yield _gap(seen, None, "lacking", name, why, remedies.step(seen.decided))
 
 
 def _lacking_of(seen: Survey, stage: Stage | None, rows: Iterable[Row]) -> Iterator[Gap]:

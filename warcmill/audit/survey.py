@@ -14,7 +14,7 @@ from warcmill.base.escapes import did_you_mean
 from warcmill.chain import Row, Wanted
 from warcmill.errors import BadInput, Foreign, Unavailable
 from warcmill.formats.logs import logzip
-from warcmill.launches import discovery
+from warcmill.launches import discovery, full_dumps
 from warcmill.launches.discovery import Discovery, with_markers
 from warcmill.launches.holdings import Coverage
 from warcmill.launches.listing import Listing, all_stages, list_rendered
@@ -87,6 +87,7 @@ class Survey:
     accepted_targets: frozenset[str] = frozenset()  # those whose lost seeds are all accepted
     got_on: frozenset[str] = frozenset()  # untried seeds that a launch which continues this one got
     is_dumped_later: bool = False  # what its dump lacks was asked for by a later launch, whose whole dump is there
+    decided: Key | None = None  # the full dump that was last decided of its dump, which is not made yet
     elsewhere: Mapping[str, str] = field(default_factory=dict)  # digests of other launches' markers that are inputs
     is_listed: bool = True  # its files on disk were listed; else `listing` is empty, and `ended` as markers have it
     away: tuple[Unavailable, ...] = ()  # roots that did not answer
@@ -279,6 +280,7 @@ def _survey(view: LaunchView | _MarkersAlone, wanted: Wanted, markers: Markers, 
         accepted_targets=accepted_seeds.targets(found, accepted) if isinstance(found, Seeds) else frozenset(),
         got_on=accepted_seeds.got_on(state, launch, found) if isinstance(found, Seeds) else frozenset(),
         is_dumped_later=_is_dumped_later(state, launch, newest_dump(markers.facts)),
+        decided=full_dumps.unmade(state, launch) if layout.step("dump", launch) in markers.sound else None,
         elsewhere=_elsewhere(state, launch, markers),
     )
     return replace(seen, attempts=_attempts(state, seen)) if markers.tried else seen
@@ -334,7 +336,8 @@ def _attempts(state: MarkerStore, seen: Survey) -> dict[Key, tuple[Attempt, ...]
     """The attempts at steps that have no marker. A launch whose steps all have one costs a single listing."""
     names = state.store.names(layout.attempts_folder(layout.state_folder(seen.launch)))
     tried = {layout.parse_attempt_name(name) for name in names}
-    keys = (seen.key(*step) for step in seen.steps() if not seen.marker(*step))
+    keys = [seen.key(*step) for step in seen.steps() if not seen.marker(*step)]
+    keys += [seen.decided] if seen.decided else []
     return {key: tuple(Attempts(state, key).earlier()) for key in keys if key in tried}
 
 

@@ -11,7 +11,7 @@ an event of another shape is passed over with a fault. An index that is busy (42
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple, Self
 from urllib.parse import urlsplit
@@ -54,13 +54,25 @@ class IndexedProject(NamedTuple):
     serial: int
 
 
+class ProjectList(NamedTuple):
+    """All projects of an index, and the last serial when the list was made; 0: the index does not give it."""
+
+    serial: int
+    projects: list[IndexedProject]
+
+
 class _ProjectEntry(msgspec.Struct):
     name: str
     serial: int = msgspec.field(name="_last-serial", default=0)
 
 
-class _ProjectList(msgspec.Struct):
+class _Meta(msgspec.Struct):
+    serial: int = msgspec.field(name="_last-serial", default=0)
+
+
+class _Projects(msgspec.Struct):
     projects: list[_ProjectEntry]
+    meta: _Meta = msgspec.field(default_factory=_Meta)
 
 
 class IndexClient:
@@ -93,7 +105,10 @@ class IndexClient:
         raise BadInput(shown(self._rpc), f"its last serial is no whole number: {str(found)[:100]!a}")
 
     def changes(self, window: Window) -> Iterator[IndexEvent | BadInput]:
-        """Yield the events of a window, in the order of the index; a fault for each row that is no event."""
+        """Yield the events of a window, in the order of the index; a fault for each row that is no event.
+
+        Unavailable if they end before the window does, as in an answer that lags: they would never be asked for again.
+        """
         begin, number = window.after, 0
         while begin < window.up_to:
             newest = begin
@@ -107,22 +122,21 @@ class IndexClient:
                 newest = max(newest, event.serial)
                 if window.after < event.serial <= window.up_to:
                     yield event
-            if newest == begin:  # the newest events were taken back, or the index would give the same for ever
-                return
+            if newest == begin:
+                why = f"its changelog ends at serial {newest}, and its last serial is {window.up_to}: it lags, or its"
+                raise Unavailable(shown(self._rpc), f"{why} newest events cannot be read; nothing is asked for")
             begin = newest
 
-    def projects(self) -> Iterator[IndexedProject]:
-        """Yield all projects, as the index names them. BadInput for a list that is none."""
+    def projects(self) -> ProjectList:
+        """All projects, as the index names them. BadInput for a list that is none."""
         place = f"{self.url}/simple/"
-        with self._asked("GET", place, headers={"Accept": JSON}) as answer:
+        with self._asked("GET", place, {"Accept": JSON}) as answer:
             data = _Bounded(answer, place).read()
         try:
-            found = msgspec.json.decode(data, type=_ProjectList).projects
+            found = msgspec.json.decode(data, type=_Projects)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise BadInput(shown(place), f"it is no list of projects in JSON (PEP 691): {error}") from error
-        del data
-        for entry in found:
-            yield IndexedProject(entry.name, max(0, entry.serial))
+        return ProjectList(found.meta.serial, [IndexedProject(one.name, max(0, one.serial)) for one in found.projects])
 
     @property
     def _rpc(self) -> str:
@@ -132,7 +146,7 @@ class IndexClient:
         """The values of an answer; asked again where the index answers that there are too many calls."""
         body = dumps(words, method).encode()
         for number in range(1, _TIMES + 1):
-            with self._asked("POST", self._rpc, data=body, headers={"Content-Type": "text/xml"}) as answer:
+            with self._asked("POST", self._rpc, {"Content-Type": "text/xml"}, body) as answer:
                 try:
                     return _values(_Bounded(answer, self._rpc), self._rpc, depth)
                 except _Fault as fault:
@@ -143,13 +157,15 @@ class IndexClient:
         raise Unavailable(shown(self._rpc), f"{method} is answered with a fault: {why}")
 
     @contextmanager
-    def _asked(self, method: str, url: str, **more: object) -> Iterator[requests.Response]:
+    def _asked(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None
+    ) -> Iterator[requests.Response]:
         """One request, answered with 200. Unavailable if it is not, after some tries."""
         for number in range(1, _TIMES + 1):
             try:
                 answer = self._session.request(
-                    method, url, timeout=_PATIENCE, stream=True, allow_redirects=False, **more  # type: ignore[arg-type]
-                )  # fmt: skip
+                    method, url, headers=headers, data=body, timeout=_PATIENCE, stream=True, allow_redirects=False
+                )
             except requests.RequestException as error:
                 why, asked = type(error).__name__, 0.0
             else:

@@ -68,7 +68,7 @@ def read(state: LocalStore, kind: str) -> list[RecordedDecision]:
 def readable(state: LocalStore, kind: str) -> tuple[list[RecordedDecision], list[BadInput]]:
     """The decisions of a kind that can be read, in order, and an error for each damaged or missing one.
 
-    Only for a kind whose decisions stand alone, and in which one less is never more than the whole: `accepted`.
+    Only where one less is never more than the whole: of `accepted`, and to list those `generations` that are not made.
     """
     numbers, found, wrong, expected = _numbers(state, kind), list[RecordedDecision](), list[BadInput](), 1
     for number in numbers:

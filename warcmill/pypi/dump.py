@@ -21,7 +21,7 @@ from typing import BinaryIO, NamedTuple, cast
 from warcmill import layout
 from warcmill.base.digests import Readable
 from warcmill.crawl.extract import package_index
-from warcmill.errors import Conflict, NotReady
+from warcmill.errors import BadInput, Conflict, NotReady
 from warcmill.extracts import distributions
 from warcmill.extracts.distributions import IndexAnswer
 from warcmill.extracts.extracts import Extracts
@@ -213,13 +213,17 @@ class _DumpFiles:
     def _there(self, path: str, sha512: str) -> FileRef:
         """The file that is at a path, if it has the rows with this digest: another version of isal may have packed
         them. Conflict if it has others."""
-        rows, whole = hashlib.sha512(), hashlib.sha512()
+        rows, whole, where = hashlib.sha512(), hashlib.sha512(), f"store:{path}"
+        by_hand = "it was left as it is: look at it, move it away by hand, and run the step again"
         with self.store.open(path) as stream:
             reading = _Reading(stream, whole)
-            for line in form.lines_of(reading, f"store:{path}"):
-                rows.update(line + b"\n")
+            try:
+                for line in form.lines_of(reading, where):
+                    rows.update(line + b"\n")
+            except BadInput as error:
+                raise Conflict(where, f"a damaged dump of this window is there ({error.why}); {by_hand}") from error
         if rows.hexdigest() != sha512:
-            raise Conflict(f"store:{path}", "another dump of this window is there; it was left as it is")
+            raise Conflict(where, f"another dump of this window is there; {by_hand}")
         return FileRef("store", path, reading.size, whole.hexdigest())
 
 

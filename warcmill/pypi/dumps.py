@@ -1,20 +1,14 @@
-"""The dumps of a package index's job, by their markers, and the full dumps that were decided. Reads only.
-
-A full dump is of a launch, the newest one with a whole dump when it was decided, and has a generation of its own, from
-serial 0 to the end of that launch's window. The launches after it are dumped in that generation.
-"""
+"""The dumps of a package index's job, by their markers: the newest, and which generation the next is of. Reads only."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from warcmill import layout
-from warcmill.errors import BadInput, NotReady
+from warcmill.errors import NotReady
 from warcmill.launches import discovery
-from warcmill.markers import decisions
+from warcmill.launches.full_dumps import FullDump, all_decided, decided
 from warcmill.markers.claim import Claim, Evidence
-from warcmill.markers.decisions import RecordedDecision
 from warcmill.markers.facts import Started
 from warcmill.markers.facts.pypi import Dumped
 from warcmill.markers.state import MarkerStore
@@ -25,33 +19,16 @@ from warcmill.pypi.feed import EarlierDump
 DUMP = "pypi.DumpDistributionData"
 
 
-class FullDump(NamedTuple):
-    """A full dump that was decided: of all that is dumped up to a launch, as a generation."""
-
-    launch: Launch
-    generation: int
-
-    @property
-    def key(self) -> Key:
-        """The key of its step."""
-        return layout.key("pypi.DumpFull", self.launch, number=f"{self.generation:05d}")
-
-    @classmethod
-    def of(cls, made: RecordedDecision) -> FullDump:
-        """The one of a decision; BadInput if it is none."""
-        job, launch, generation = (made.facts.get(name) for name in ("job", "launch_id", "generation"))
-        if not isinstance(job, str) or not isinstance(launch, str) or type(generation) is not int:
-            raise BadInput(f"state:{made.path}", "it names no job, launch and generation; is it of a newer Warcmill?")
-        return cls(Launch.parse(job, launch), generation)
-
-
 def newest(state: MarkerStore, job: str) -> EarlierDump | None:
     """The newest whole dump of a job; None for a job without any. A later launch's window begins where it ends."""
     marker = newest_whole(state, job)
     if marker is None:
         return None
     dumped, asked = _last_of(state, marker), fed_by(state, layout.launch_of(marker.claim.key))
-    return EarlierDump(dumped.window.up_to, frozenset(dumped.lacking), feed.projects_of(state, asked))
+    lacking: dict[str, int | None] = dict.fromkeys(dumped.lacking)
+    if lacking:  # a page that was older than its event may still be
+        lacking |= {one.project: one.serial for one in feed.targets(state, asked) if one.project in lacking}
+    return EarlierDump(dumped.window.up_to, lacking, feed.projects_of(state, asked))
 
 
 def fed_by(state: MarkerStore, launch: Launch) -> Key:
@@ -64,17 +41,6 @@ def lock(job: str) -> str:
     """The name of the lock under which a full dump is decided, and a dump published: it saves the work of dumping a
     launch anew, in the generation that was decided meanwhile."""
     return f"pypi.{job}"
-
-
-def decided(state: MarkerStore, launch: Launch) -> FullDump | None:
-    """The full dump that was last decided of a launch; None without any."""
-    return next((one for one in reversed(all_decided(state, launch.job)) if one.launch == launch), None)
-
-
-def all_decided(state: MarkerStore, job: str) -> list[FullDump]:
-    """The full dumps of a job that were decided, in their order. BadInput if a decision is damaged or missing."""
-    found = map(FullDump.of, decisions.read(state.store, decisions.GENERATIONS))
-    return [one for one in found if one.launch.job == job]
 
 
 def of_newest(state: MarkerStore, job: str) -> FullDump | None:

@@ -15,17 +15,18 @@ import json
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 from warcmill import layout
 from warcmill.base import digests
-from warcmill.clients.package_index import IndexClient, IndexEvent
+from warcmill.clients.package_index import IndexClient, IndexEvent, ProjectList
 from warcmill.crawl.extract import package_index
 from warcmill.crawl.job import text
 from warcmill.crawl.job.values import CONFIGURATION
-from warcmill.errors import BadConfig, BadInput, Mismatch, NotReady
+from warcmill.errors import BadConfig, BadInput, Mismatch, NotReady, Unavailable
 from warcmill.formats.pypi.filenames import is_project, normalised
 from warcmill.formats.seeds import SEED_LIST, SeedLine
 from warcmill.markers.claim import Claim
@@ -69,11 +70,11 @@ class IndexSource:
 
 @dataclass(frozen=True, slots=True)
 class EarlierDump:
-    """The newest whole dump of a job: the last serial of its window, the projects that it lacks, and those that its
-    launch asked for; None: all."""
+    """The newest whole dump of a job: the last serial of its window; the projects that it lacks, each with the serial
+    of its last event that is known; and the projects that its launch asked for; None: all."""
 
     up_to: int
-    lacking: frozenset[str] = frozenset()
+    lacking: Mapping[str, int | None] = field(default_factory=dict)
     projects: frozenset[str] | None = None
 
 
@@ -99,18 +100,20 @@ class _Changed:
     serial: int | None = None
     files: dict[str, None] | None = field(default_factory=dict)
 
+    def take_all(self, serial: int | None) -> None:
+        """Ask for all files, of a page that is not older than a serial."""
+        self.serial, self.files = max(self.serial or 0, serial or 0) or None, None
+
 
 def full(state: MarkerStore, key: Key, source: IndexSource) -> Claim:
     """The claim of 00.feed of a crawl of all projects. BadInput for an index without any."""
-    window = Window(0, source.index.last_serial())
-    found, faults = {}, list[str]()
-    if source.projects is None:
-        for name, serial in _listed(source.index, faults):
-            found[name] = _Changed(serial, None)
-        if not found:
-            raise BadInput(source.index.url, "it lists no project; a crawl of nothing would replace all that is known")
-    else:
-        found = {name: _Changed(None, None) for name in source.projects}
+    up_to, faults = source.index.last_serial(), list[str]()
+    listed = source.index.projects()
+    found = {name: _Changed(None, None) for name in source.projects or ()}
+    found |= {name: _Changed(serial, None) for name, serial in _listed(listed, faults) if source.wants(name)}
+    if not found:
+        raise BadInput(source.index.url, "it lists no project; a crawl of nothing would replace all that is known")
+    window = Window(0, min(up_to, listed.serial or up_to))  # of a list that lags, the projects that are newer lack
     return _claim(state, key, source, window, found, faults)
 
 
@@ -126,11 +129,9 @@ def increment(state: MarkerStore, key: Key, source: IndexSource, newest: Earlier
             _note(faults, event)
         elif (name := _name(event.project, faults)) and source.wants(name):
             _add(found.setdefault(name, _Changed()), event)
-    for name in newest.lacking:
+    for name, serial in (*newest.lacking.items(), *_new(source, newest, faults)):
         if source.wants(name):
-            found.setdefault(name, _Changed()).files = None
-    for name in _new(source, newest.projects, faults):
-        found.setdefault(name, _Changed()).files = None
+            found.setdefault(name, _Changed()).take_all(serial)
     return _claim(state, key, source, window, found, faults)
 
 
@@ -150,8 +151,8 @@ def window_of(state: MarkerStore, key: Key) -> Window:
 
 
 def targets(state: MarkerStore, key: Key) -> Iterator[ProjectTarget]:
-    """Yield the projects of a feed, in the order of their names. NotReady without its marker; Mismatch, at the end, if
-    the file is no longer the one that was kept."""
+    """Yield the projects of a feed, in the order of their names. NotReady without its marker or file; Mismatch if the
+    file is no longer the one that was kept."""
     kept = Fed.from_claim(state.require(key).claim).kept
     with _verified(state, kept) as stream:
         for line in stream:
@@ -255,18 +256,21 @@ def _add(changed: _Changed, event: IndexEvent) -> None:
         changed.files = None
 
 
-def _new(source: IndexSource, before: frozenset[str] | None, faults: list[str]) -> Iterator[str]:
-    """The projects that are wanted, and were not asked for before."""
-    if before is None:
+def _new(source: IndexSource, newest: EarlierDump, faults: list[str]) -> Iterator[tuple[str, int | None]]:
+    """The projects that are wanted, and were not asked for before, each with the serial of its last event."""
+    before = newest.projects
+    if before is None or (source.projects is not None and source.projects <= before):
         return
-    if source.projects is not None:
-        yield from source.projects - before
-        return
-    yield from (name for name, _ in _listed(source.index, faults) if name not in before)
+    listed = source.index.projects()
+    if 0 < listed.serial < newest.up_to:
+        why = f"its list of projects is of serial {listed.serial}, and serials up to {newest.up_to} are dumped: it lags"
+        raise Unavailable(source.index.url, f"{why}; nothing is asked for")
+    known = dict.fromkeys(source.projects or ()) | dict(_listed(listed, faults))
+    yield from ((name, serial) for name, serial in known.items() if name not in before)
 
 
-def _listed(index: IndexClient, faults: list[str]) -> Iterator[tuple[str, int | None]]:
-    for project in index.projects():
+def _listed(listed: ProjectList, faults: list[str]) -> Iterator[tuple[str, int | None]]:
+    for project in listed.projects:
         if name := _name(project.name, faults):
             yield name, project.serial or None
 
@@ -321,24 +325,16 @@ def _keep(state: MarkerStore, lines: Iterable[bytes]) -> FileRef:
     return FileRef("state", layout.feed_path(sha512), size, sha512)
 
 
-class _verified:  # noqa: N801 - a block, as open() is one
-    """The lines of a kept file; Mismatch, at the end of the block, if it has other bytes than were kept."""
-
-    def __init__(self, state: MarkerStore, kept: FileRef) -> None:
-        self._state, self._kept = state, kept
-
-    def __enter__(self) -> Iterator[bytes]:
-        if self._state.store.stat(self._kept.path) is None:
-            raise NotReady(f"state:{self._kept.path}", "this feed is not there; 'warcmill restore' brings it back")
-        self._file = self._state.store.open(self._kept.path)
-        if (found := digests.sha512(self._file)) != (self._kept.size, self._kept.sha512):
-            self._file.close()
-            raise Mismatch(f"size and SHA-512 of state:{self._kept.path}", (self._kept.size, self._kept.sha512), found)
-        self._file.seek(0)
-        return iter(self._file)
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
+@contextmanager
+def _verified(state: MarkerStore, kept: FileRef) -> Iterator[Iterator[bytes]]:
+    """The lines of a kept file. NotReady without it; Mismatch if it has other bytes than were kept."""
+    if state.store.stat(kept.path) is None:
+        raise NotReady(f"state:{kept.path}", "this feed is not there; 'warcmill restore' brings it back")
+    with state.store.open(kept.path) as file:
+        if (found := digests.sha512(file)) != (kept.size, kept.sha512):
+            raise Mismatch(f"size and SHA-512 of state:{kept.path}", (kept.size, kept.sha512), found)
+        file.seek(0)
+        yield iter(file)
 
 
 def _target(line: bytes, path: str) -> ProjectTarget:

@@ -20,6 +20,7 @@ from warcmill.extracts.distributions import FACTS
 from warcmill.extracts.extracts import Extracts
 from warcmill.extracts.per_warc import Extractor
 from warcmill.launches import discovery
+from warcmill.launches.full_dumps import FullDump, all_decided
 from warcmill.launches.view import parts
 from warcmill.layout import DumpedData, DumpFile
 from warcmill.markers import decisions
@@ -30,7 +31,7 @@ from warcmill.markers.facts.pypi import Dumped
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import Json, Launch, Window
 from warcmill.pypi import dump, feed, verify_dump
-from warcmill.pypi.dumps import DUMP, FullDump, all_decided, fed_by, newest_generation, newest_whole
+from warcmill.pypi.dumps import DUMP, fed_by, newest_generation, newest_whole
 from warcmill.pypi.feed import ProjectTarget
 from warcmill.pypi.process import process
 from warcmill.pypi.window_rows import WindowRows
@@ -117,7 +118,7 @@ def dump_full(
 
 
 def refuse_late(state: MarkerStore, full: FullDump) -> None:
-    """NotReady if a launch after that of a full dump is dumped in an older generation: the chain goes on there."""
+    """NotReady if a launch after that of a full dump is dumped in an older generation, where the chain continues."""
     for one in discovery.of_job(state, full.launch.job):
         marker = state.read(layout.step("dump", one)) if one.id > full.launch.id else None
         dumped = Dumped.from_claim(marker.claim) if marker else None

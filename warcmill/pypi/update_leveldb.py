@@ -20,13 +20,13 @@ from warcmill.base import digests
 from warcmill.errors import BadConfig, Busy, Mismatch, NotReady
 from warcmill.formats.pypi import data_sets
 from warcmill.launches.discovery import with_markers
+from warcmill.launches.full_dumps import all_decided
 from warcmill.layout import DumpedData
 from warcmill.markers import locks
 from warcmill.markers.facts.pypi import Dumped
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef
 from warcmill.pypi.data_sets import PackageData, WholeDump, place_of
-from warcmill.pypi.dumps import all_decided
 from warcmill.stores import LocalStore, Stat, Store
 from warcmill.versions.fold import LOCK, Folded, fold
 from warcmill.versions.inputs import Lists, VersionList

@@ -78,11 +78,19 @@ def test_the_changelog_is_asked_for_in_pages_up_to_the_end_of_the_window() -> No
 
 def test_serials_backwards_and_the_same_page_for_ever_end() -> None:
     with serving(lambda _, words: xml([row(8), row(5), row(7, version=None), row(2)])) as (index, _):
-        found = list(index.changes(Window(3, 20)))
-    assert [event.serial for event in found[:3] if isinstance(event, IndexEvent)] == [8, 5, 7]
+        found = list(index.changes(Window(3, 8)))
+        assert [event.serial for event in found if isinstance(event, IndexEvent)] == [8, 5, 7]
+        with pytest.raises(Unavailable, match="ends at serial 8, and its last serial is 20"):
+            list(index.changes(Window(3, 20)))
+
+
+def test_a_changelog_that_ends_before_the_last_serial_is_not_read_as_nothing_new() -> None:
     with serving(lambda *_: xml([])) as (index, _):
-        assert list(index.changes(Window(3, 20))) == []
+        with pytest.raises(Unavailable, match="ends at serial 3, and its last serial is 20"):
+            list(index.changes(Window(3, 20)))
         assert list(index.changes(Window(3, 3))) == []
+    with serving(lambda *_: xml([["x"], "text"])) as (index, _), pytest.raises(Unavailable, match="cannot be read"):
+        list(index.changes(Window(3, 20)))
 
 
 def test_a_row_that_is_no_event_is_a_fault_of_its_own() -> None:
@@ -135,7 +143,7 @@ def test_projects_are_listed_with_their_serials() -> None:
         return 200, {}, json.dumps({"meta": {"_last-serial": 9}, "projects": projects}).encode()
 
     with serving(answer) as (index, _):
-        assert [tuple(one) for one in index.projects()] == [("Foo_Bar", 7), ("x", 0)]
+        assert index.projects() == (9, [("Foo_Bar", 7), ("x", 0)])
         assert index.page("foo-bar").endswith("/simple/foo-bar/")
     assert asked[0][:2] == ("/simple/", "application/vnd.pypi.simple.v1+json")
     assert "http://me.example/" in str(asked[0][2])
@@ -144,13 +152,13 @@ def test_projects_are_listed_with_their_serials() -> None:
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"projects": [{"name": 1}]}', b"\xff", b"[" * 100_000])
 def test_what_is_no_list_of_projects_is_refused(body: bytes) -> None:
     with serving(lambda *_: (200, {}, body)) as (index, _), pytest.raises(BadInput, match="no list of projects"):
-        list(index.projects())
+        index.projects()
 
 
 def test_an_answer_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(package_index, "LARGEST", 1000)
     with serving(lambda *_: (200, {}, b"x" * 2000)) as (index, _), pytest.raises(BadInput, match="more than 1,000"):
-        list(index.projects())
+        index.projects()
     with serving(lambda *_: xml([row(n) for n in range(99)])) as (index, _), pytest.raises(BadInput, match="1,000"):
         list(index.changes(Window(0, 9)))
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,14 +12,18 @@ import pytest
 from package_dumps import JOB, DumpedIndex
 
 from warcmill import layout
-from warcmill.errors import BadInput, NotReady
+from warcmill.errors import BadInput, NotReady, Unsettled
 from warcmill.extracts.distributions import FACTS
+from warcmill.launches import full_dumps
+from warcmill.launches.full_dumps import FullDump
+from warcmill.layout import DumpedData, DumpFile
 from warcmill.markers import decisions
+from warcmill.markers.attempts import Attempts
 from warcmill.markers.claim import Claim
 from warcmill.markers.state import rests_on
 from warcmill.model import Launch, Window
-from warcmill.pypi import dumps, feed, full_dump
-from warcmill.pypi.dumps import FullDump
+from warcmill.pypi import dump, dumps, feed, full_dump
+from warcmill.pypi.window_rows import WindowRows
 
 LAUNCHES = [Launch(JOB, f"2026112106000{at}") for at in range(4)]
 
@@ -86,7 +93,7 @@ def test_a_full_dump_is_decided_once_until_it_is_dumped(tmp_path: Path, monkeypa
     assert dumps.newest_generation(index.state, JOB) == 3
     assert decided(index) == FullDump(LAUNCHES[1], 4)
     assert len(decisions.read(index.state.store, decisions.GENERATIONS)) == 3
-    assert dumps.all_decided(index.state, "another") == []
+    assert full_dumps.all_decided(index.state, "another") == []
 
 
 def test_what_follows_a_full_dump_is_of_its_generation(tmp_path: Path) -> None:
@@ -124,4 +131,20 @@ def test_a_decision_that_names_nothing_is_refused(tmp_path: Path) -> None:
     index = DumpedIndex(tmp_path)
     decisions.make(index.state.store, lambda: index.store, decisions.GENERATIONS, {"job": JOB, "generation": True})
     with pytest.raises(BadInput, match="it names no job, launch and generation"):
-        dumps.all_decided(index.state, JOB)
+        full_dumps.all_decided(index.state, JOB)
+
+
+def test_a_damaged_file_in_the_way_of_a_dump_is_no_file_of_it(tmp_path: Path) -> None:
+    """Left as it is, and the dump is not made: as a refused file it would be in the claim."""
+    index, key = DumpedIndex(tmp_path), layout.step("dump", LAUNCHES[0])
+
+    def place(data: DumpedData, number: int) -> str:
+        return DumpFile(JOB, 1, data, Window(0, 9), number).path
+
+    path, data = place(DumpedData.STATE, 0), b"no dump"
+    assert index.store.commit_new(path, io.BytesIO(data), len(data), hashlib.sha512(data).hexdigest())
+    with index.state.scratch() as folder, closing(WindowRows(folder, 1)) as rows:
+        rows.join([], newest=False)
+        with pytest.raises(Unsettled, match="a damaged dump of this window is there"):
+            dump.write(Attempts(index.state, key), index.store, folder, place, rows)
+    assert (index.base / "store" / path).read_bytes() == data

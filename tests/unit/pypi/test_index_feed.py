@@ -13,7 +13,7 @@ from servers import package_index as local
 from warcmill import layout
 from warcmill.clients.package_index import IndexClient
 from warcmill.crawl.job import file
-from warcmill.errors import BadConfig, BadInput, Mismatch, NotReady
+from warcmill.errors import BadConfig, BadInput, Mismatch, NotReady, Unavailable
 from warcmill.formats import seeds
 from warcmill.formats.seeds import SEED_LIST, SeedLine
 from warcmill.markers.facts import Fed
@@ -107,7 +107,7 @@ def test_what_the_dump_lacked_and_a_project_that_is_wanted_now_is_asked_for_whol
     before = index.serial
     for name in ("a", "b", "c", "d"):
         upload(index, tmp_path, name, "2.0")
-    dump = EarlierDump(before, frozenset(["a", "d"]), frozenset(["a", "b"]))
+    dump = EarlierDump(before, {"a": None, "d": None}, frozenset(["a", "b"]))
     state.publish(SECOND, feed.increment(state, SECOND, source(index, "a", "b", "c"), dump))
     assert asked(state) == {"a": None, "b": ("b-2.0-py3-none-any.whl",), "c": None}
     assert feed.projects_of(state, SECOND) == frozenset(["a", "b", "c"])
@@ -118,9 +118,43 @@ def test_where_all_are_wanted_now_those_of_before_are_not_asked_for_again(
 ) -> None:
     for name in ("a", "b"):
         upload(index, tmp_path, name, "1.0")
-    dump = EarlierDump(index.serial, frozenset(), frozenset(["a"]))
+    dump = EarlierDump(index.serial, {}, frozenset(["a"]))
     state.publish(SECOND, feed.increment(state, SECOND, source(index), dump))
     assert asked(state) == {"b": None}
+
+
+def test_a_page_that_was_older_than_its_event_is_asked_for_as_new_as_that(
+    state: MarkerStore, index: local.PackageIndex, tmp_path: Path
+) -> None:
+    lacked, whole = upload(index, tmp_path, "a", "1.0"), upload(index, tmp_path, "b", "1.0")
+    state.publish(SECOND, feed.increment(state, SECOND, source(index), EarlierDump(whole, {"a": lacked})))
+    assert [(one.project, one.serial, one.files) for one in feed.targets(state, SECOND)] == [("a", lacked, None)]
+
+
+def test_projects_that_are_named_have_the_serial_of_their_last_event(
+    state: MarkerStore, index: local.PackageIndex, tmp_path: Path
+) -> None:
+    first, _, last = (upload(index, tmp_path, name, "1.0") for name in ("a", "b", "c"))
+    state.publish(FIRST, feed.full(state, FIRST, source(index, "a", "x")))
+    assert [(one.project, one.serial) for one in feed.targets(state, FIRST)] == [("a", first), ("x", None)]
+    state.publish(SECOND, feed.increment(state, SECOND, source(index, "a", "c"), dumped_of_a(last)))
+    assert [(one.project, one.serial) for one in feed.targets(state, SECOND)] == [("c", last)]
+
+
+def dumped_of_a(up_to: int) -> EarlierDump:
+    return EarlierDump(up_to, {}, frozenset(["a"]))
+
+
+def test_a_list_or_a_changelog_that_lags_ends_no_window(
+    state: MarkerStore, index: local.PackageIndex, tmp_path: Path
+) -> None:
+    serial = upload(index, tmp_path, "a", "1.0")
+    index.report_serial(serial + 5)
+    assert Fed.from_claim(feed.full(state, FIRST, source(index))).window == Window(0, serial)
+    with pytest.raises(Unavailable, match=f"its changelog ends at serial {serial}"):
+        feed.increment(state, SECOND, source(index), EarlierDump(serial))
+    with pytest.raises(Unavailable, match=f"its list of projects is of serial {serial}"):
+        feed.increment(state, SECOND, source(index), dumped_of_a(serial + 5))
 
 
 def test_nothing_new_is_a_feed_of_no_project(state: MarkerStore, index: local.PackageIndex, tmp_path: Path) -> None:
