@@ -136,7 +136,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         if "list-type" in self.words:
             return self.list()
-        if self.key not in self.s3.objects:
+        if self.key not in self.s3.objects or self.s3.lie == "lists what is gone":
             return self.refuse(404, "NoSuchKey")
         data, headers = self.s3.objects[self.key]
         start = int((self.headers["Range"] or "bytes=0-").removeprefix("bytes=").rstrip("-"))
@@ -149,7 +149,8 @@ class Handler(BaseHTTPRequestHandler):
         return self.answer(206, data[start:], shown)
 
     def list(self) -> None:
-        keys = [key for key in sorted(self.s3.objects) if key.startswith(self.words.get("prefix", ""))]
+        stored = [] if self.s3.lie == "lists late" else sorted(self.s3.objects)
+        keys = [key for key in stored if key.startswith(self.words.get("prefix", ""))]
         endless = "<IsTruncated>true</IsTruncated><NextContinuationToken>t</NextContinuationToken>"
         found = "".join(
             f"<Contents><Key>{escape(key)}</Key><Size>{len(self.s3.objects[key][0])}</Size>"

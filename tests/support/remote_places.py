@@ -190,8 +190,11 @@ class InS3:
     def many(self, folder: str, count: int) -> list[str]:
         names = [f"{number:05}.warc.gz" for number in range(count)]
         bucket = self.bucket()
+
+        def put(name: str) -> None:
+            bucket.ask("put_object", Key=f"{self.place.prefix}/{folder}/{name}", Body=b"")
+
         with ThreadPoolExecutor(8) as threads:
-            put = lambda name: bucket.ask("put_object", Key=f"{self.place.prefix}/{folder}/{name}", Body=b"")  # noqa: E731
             list(threads.map(put, names))
         return names
 

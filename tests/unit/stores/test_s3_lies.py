@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import logging
+import os
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from lying_s3 import LyingS3, lying
 
 from warcmill.errors import BadConfig, BadInput, Mismatch, Unavailable
 from warcmill.layout import SENTINEL
-from warcmill.stores import opening
+from warcmill.stores import opening, temporary_names
 from warcmill.stores.opening import Access
 from warcmill.stores.remote_files import Budget
 from warcmill.stores.s3.client import Bucket
@@ -53,6 +54,7 @@ def test_a_server_without_a_lie_is_adopted() -> None:
         ("knows no conditions", "501"),
         ("takes wrong bytes", "do not fit their SHA-256"),
         ("stores other bytes", "returned b'other'"),
+        ("lists late", "does not list a file that it has just stored"),
         ("keeps no digest", "as the server keeps it"),
         ("loses a part", "as the server keeps it"),
     ],
@@ -126,6 +128,15 @@ def test_a_file_is_deleted_only_when_its_copy_is_whole(lie: str) -> None:
         else:
             assert store.move_aside("a.warc.gz", "aside/a.warc.gz", found)
             assert {key: data for key, (data, _) in server.objects.items()} == {"line/aside/a.warc.gz": b"0123456789"}
+
+
+def test_what_another_process_sweeps_at_the_same_time_is_no_failure() -> None:
+    with lying("") as server:
+        store = store_of(server)
+        dead = temporary_names.name("a.warc.gz").replace(f".{os.getpid()}.", ".999999999.")
+        assert commit(store, b"upload\na.warc.gz", dead)
+        server.lie = "lists what is gone"
+        assert store.sweep("") == 1
 
 
 def test_a_folder_is_found_also_by_a_list_that_counts_no_keys() -> None:

@@ -15,7 +15,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from warcmill.clients.bus import LONGEST, Message, TooLong, check_name, check_values
 from warcmill.errors import Unavailable

@@ -153,8 +153,8 @@ class S3Store:
         return f"{self.root}:{path}"
 
     def prove(self) -> str:
-        """Return the bucket and its server. BadConfig for one that would publish over a file, or take bytes other than
-        those that were sent. Writes small files with temporary names, and removes them."""
+        """Return the bucket and its server. BadConfig for one that would publish over a file, take bytes other than
+        those that were sent, or list a file late. Writes small files with temporary names, and removes them."""
         first, second = (temporary_names.name("proof") for _ in range(2))
         mine, other = b"first\n", b"second\n"
         unfit = f"[warcmill] {self.root}"
@@ -167,6 +167,8 @@ class S3Store:
             with self._reader(first, cast(Stat, self._stat(first))) as file:
                 if (found := file.read(len(other) + 1)) != mine:
                     raise BadConfig(unfit, f"{self._s3} stored {mine!r} and returned {found!r}; use another server")
+            if first not in {entry.path for entry in self._entries("")}:
+                raise BadConfig(unfit, f"{self._s3} does not list a file that it has just stored; use another server")
             if self._takes_wrong_bytes(second):
                 raise BadConfig(unfit, f"{self._s3} takes bytes that do not fit their SHA-256; use another server")
             if not self._put_parts(second, [mine]):
@@ -309,8 +311,14 @@ class S3Store:
         return temporary_names.is_dead(entry.name)
 
     def _small(self, entry: Stat) -> str:
-        with self._reader(entry.path, entry) as file:
-            return file.read(2 * LARGEST_KEY).decode("utf-8", "replace")
+        """The text of a small file; '' if it is gone by now: another process sweeps as well."""
+        try:
+            with self._reader(entry.path, entry) as file:
+                return file.read(2 * LARGEST_KEY).decode("utf-8", "replace")
+        except S3Refusal as error:
+            if not error.is_absence:
+                raise
+            return ""
 
     def _is_by(self, path: str, writer: str) -> bool:
         """True if this writer made the file that is there."""
