@@ -29,8 +29,8 @@ def access(server: LyingS3) -> Access:
     return Access(s3=S3Access(server.endpoint, "", "somebody", SECRET))
 
 
-def store_of(server: LyingS3, *, patience: float = 0.3) -> S3Store:
-    bucket = Bucket("archive", access(server).s3, Budget(patience), 5)
+def store_of(server: LyingS3, *, patience: float = 20) -> S3Store:
+    bucket = Bucket("archive", access(server).s3, Budget(patience), 60)
     return S3Store("store", bucket, S3Place("archive", "line"), new=True)
 
 
@@ -79,14 +79,14 @@ def test_a_server_that_ignores_ranges_is_caught() -> None:
         assert commit(store_of(server), b"0123456789")
         with store_of(server).open("a.warc.gz") as file:
             assert file.read() == b"0123456789"
-        with store_of(server).open("a.warc.gz", 3) as file, pytest.raises(Unavailable, match="from byte 3 on"):
+        with store_of(server, patience=0.3).open("a.warc.gz", 3) as file, pytest.raises(Unavailable, match="from byte 3 on"):
             file.read()
 
 
 def test_an_answer_that_ends_early_is_continued() -> None:
     with lying("ends early") as server:
         assert commit(store_of(server), b"0123456789abcdef")
-        with store_of(server, patience=5).open("a.warc.gz") as file:
+        with store_of(server).open("a.warc.gz") as file:
             assert file.read() == b"0123456789abcdef"
 
 
@@ -98,7 +98,7 @@ def test_a_list_that_is_none_is_an_outage(lie: str, why: str) -> None:
         assert commit(store_of(server), b"data")
         server.lie = lie
         with pytest.raises(Unavailable, match=why):
-            list(store_of(server).list(""))
+            list(store_of(server, patience=0.3).list(""))
 
 
 def test_a_long_file_of_which_a_part_is_lost_is_a_mismatch() -> None:
