@@ -79,7 +79,10 @@ def test_a_server_that_ignores_ranges_is_caught() -> None:
         assert commit(store_of(server), b"0123456789")
         with store_of(server).open("a.warc.gz") as file:
             assert file.read() == b"0123456789"
-        with store_of(server, patience=0.3).open("a.warc.gz", 3) as file, pytest.raises(Unavailable, match="from byte 3 on"):
+        with (
+            store_of(server, patience=0.3).open("a.warc.gz", 3) as file,
+            pytest.raises(Unavailable, match="from byte 3 on"),
+        ):
             file.read()
 
 
