@@ -146,5 +146,5 @@ def test_a_damaged_file_in_the_way_of_a_dump_is_no_file_of_it(tmp_path: Path) ->
     with index.state.scratch() as folder, closing(WindowRows(folder, 1)) as rows:
         rows.join([], newest=False)
         with pytest.raises(Unsettled, match="a damaged dump of this window is there"):
-            dump.write(Attempts(index.state, key), index.store, folder, place, rows)
+            dump.write(Attempts(index.state, key), index.store, folder, place, rows, 1)
     assert (index.base / "store" / path).read_bytes() == data
