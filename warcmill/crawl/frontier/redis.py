@@ -64,6 +64,9 @@ class RedisFrontier:
 
     `register` is that of the launch's files, in a database of this machine; without one nothing here outlives the
     process. `warn` hears when Redis goes away, and when it is back.
+
+    One that does not lead (`leads`) joins the launch that Redis has: it begins none, and when Redis has lost it, waits
+    for the leader to begin it anew. `is_over`: another launch has begun.
     """
 
     is_shared = True
@@ -75,8 +78,10 @@ class RedisFrontier:
         writer: str = "",
         transitions: Transitions | None = None,
         now: Callable[[], float] = clock.steady,
+        leads: bool = True,
     ) -> None:
-        self.now, self._link, self._register = now, link, register
+        self.now, self._link, self._register, self._leads = now, link, register, leads
+        self.is_over = False
         self.transitions = transitions or Transitions(now=now)
         self.note: Callable[[list[str]], None] = _nothing
         self.warn: Callable[[str], None] = _silent
@@ -229,6 +234,10 @@ class RedisFrontier:
 
     def _begin(self, launch: str, begins: Begins) -> None:
         number = (self._register.group if self._register else self._number) * GROUP + GROUP - 1
+        if not self._leads:
+            if not self._ask("manage", "join", self._writer, number, launch):
+                raise Unavailable(self._link.place.shown, f"launch {launch} is over, or was lost; join it again")
+            return
         if begins is not Begins.FRESH and (not self.launch or self.launch.endswith(PARTLY.encode())):
             found = "only a part of a dump or of a journal" if self.launch else "nothing"
             why = f"has {found} that begins with {self._link.prefix}: what waited is lost. {self._next_step}"
@@ -249,7 +258,11 @@ class RedisFrontier:
     async def _resend_from_journal(self) -> None:
         _, launch, _, heard = await self._call("look", "about", self._writer)
         last = (int(heard) + 1) // GROUP - 1  # the last that was heard whole
-        is_lost = self._register is not None and launch != self._register.launch.encode()
+        if not self._leads and not self._is_led(launch):
+            return
+        if not self._leads and last == 0:  # the leader has begun it anew: rows have other numbers
+            self._held.clear()
+        is_lost = self._leads and self._register is not None and launch != self._register.launch.encode()
         for group in self._unheard(0 if is_lost else last):
             if is_lost or group.number > last + 1:
                 await self._begin_anew(group)
@@ -262,6 +275,15 @@ class RedisFrontier:
     def _has_lost(self, launch: bytes, heard: bytes) -> bool:
         """True if Redis knows less than it did: it was emptied, or has come back from an older copy."""
         return launch != self.launch or int(heard) < self._heard
+
+    def _is_led(self, launch: bytes) -> bool:
+        """True if Redis has the launch of this worker; Unavailable while the leader has to begin it anew."""
+        if launch in (b"", self.launch + PARTLY.encode()):
+            lost = f"Redis has lost launch {self.launch.decode()}" if self.launch else "Redis has no launch"
+            why = f"{lost}; the job's own process has to begin it"
+            raise Unavailable(self._link.place.shown, why)
+        self.is_over = launch != self.launch
+        return not self.is_over
 
     async def _catch_up(self) -> None:
         """Let a Redis that has lost some of what it knew, or all, hear it again."""
@@ -280,7 +302,11 @@ class RedisFrontier:
             raise Unavailable(self._link.place.shown, "Redis has not heard all that the journal has; try again later")
 
     async def _begin_anew(self, group: UnheardGroup) -> None:
-        """Begin the launch anew: Redis has lost it, and the journal has all of it. NotReady when that has not."""
+        """Begin the launch anew: Redis has lost it, and the journal has all of it. NotReady when that has not. A worker
+        has its part heard from the beginning."""
+        if not self._leads:
+            await self._call("manage", "hear", self._writer, group.number * GROUP - 1)
+            return
         launch = self._register.launch if self._register else ""
         if not group.begins or not launch:
             why = f"what begins with {self._link.prefix} is older than the journal of launch {launch}, or was lost"
@@ -366,6 +392,8 @@ class RedisFrontier:
             pause = min(2 * pause, MOST_AGAIN)
             try:
                 await self._call("manage", "probe")  # a Redis that is full, or a replica, answers what it only reads
+                if not self._leads:
+                    self._is_led((await self._call("look", "about", self._writer))[1])
                 self._away = ""
                 self.warn(f"{self._link.place.shown}: Redis is back; it hears {self.waiting_for_redis} changes")
                 await self._deliver()

@@ -15,11 +15,23 @@ function act.begin()
     end
     call('HSET', P .. 'about', 'launch', launch, 'visited', 1, 'version', 1)
   end
+  if before ~= launch and how == 'fresh' then call('DEL', P .. 'heard') end
   if writer ~= '' and before ~= launch then
     local is_later = tonumber(number) > tonumber(call('HGET', P .. 'heard', writer) or 999)
     if how == 'fresh' or (how == 'continues' and is_later) then call('HSET', P .. 'heard', writer, number) end
   end
   return {set_back, before}
+end
+-- writer, number, launch: a worker joins a launch. Returns 0 when it is another by now.
+function act.join()
+  if call('HGET', P .. 'about', 'launch') ~= ARGV[5] then return 0 end
+  call('HSETNX', P .. 'heard', ARGV[3], ARGV[4])
+  return 1
+end
+-- writer, number: what came before that is not to be heard.
+function act.hear()
+  call('HSET', P .. 'heard', ARGV[3], ARGV[4])
+  return {}
 end
 -- Writes what nobody reads: an error when this Redis takes nothing now.
 function act.probe()
