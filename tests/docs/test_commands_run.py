@@ -26,6 +26,7 @@ ELSEWHERE = {
     "luigi --module tasks.index index.FollowCrawl": ("tests/tasks/test_index_sinks.py", '"FollowCrawl", LAUNCH'),
     "luigid": ("tests/pipeline/test_luigid.py", "PRINTED"),
     "warcmill serve": ("tests/services/test_serve.py", "serving.serving(config"),
+    "warcmill run worker": ("tests/support/redis_crawls.py", '"run", "worker"'),
     "warcmill render serve": ("tests/support/render_service.py", '"render", "serve", "--root"'),
     "scripts/check": ("scripts/test", "    run scripts/check\n"),
     "scripts/demo --servers": ("tests/services/full/test_documented_demo.py", '"scripts/demo", "--servers"'),

@@ -492,7 +492,7 @@ class RedisFrontier:
         if self._has_lost(launch, heard):
             await self._catch_up()
             return False
-        return not self._outbox and int(waiting) == 0
+        return self._leads and not self._outbox and int(waiting) == 0
 
     async def count(self, crawl: str = "") -> Mapping[Status, int]:
         found = await self._unless_away("look", "count", crawl)

@@ -24,12 +24,22 @@ def open_frontier(path: Path, job: str = "", place: RedisPlace | None = None) ->
     if place is None:
         frontier = SqliteFrontier(path)
         return frontier, frontier.register
-    register = Register(database.open_database(path), path, is_shared=True)
+    return on_redis(path, job, place)
+
+
+def on_redis(path: Path, job: str, place: RedisPlace, leads: bool = True) -> tuple[RedisFrontier, Register]:
+    """Open a frontier in Redis, to lead its launches or to join them, and the register of a launch's files."""
+    register = open_register(path)
     try:
-        return RedisFrontier(RedisLink(place, job), register), register
+        return RedisFrontier(RedisLink(place, job), register, leads=leads), register
     except BaseException:
         register.disconnect()
         raise
+
+
+def open_register(path: Path) -> Register:
+    """Open the register of a launch's files, where the frontier is elsewhere."""
+    return Register(database.open_database(path), path, is_shared=True)
 
 
 def restore(job: str, launch: str, copy: Path, place: RedisPlace) -> None:
@@ -59,7 +69,7 @@ async def rebuild(
         if part.exists():
             set_aside(part, part.name)
     if is_shared:
-        register = Register(database.open_database(path), path, is_shared=True)
+        register = open_register(path)
         try:
             return restore_register(register, launch, folders)
         finally:

@@ -26,7 +26,10 @@ from warcmill.base import clock
 from warcmill.crawl.books.books import Books, open_books
 from warcmill.crawl.books.files import Folders
 from warcmill.crawl.durable import make_folder
-from warcmill.crawl.frontier import Begins, Gate, Rate
+from warcmill.crawl.frontier import Begins, Frontier, Gate, Rate
+from warcmill.crawl.frontier.crew import Crew, Order
+from warcmill.crawl.frontier.link import RedisLink
+from warcmill.crawl.frontier.register import Register
 from warcmill.crawl.job.job import End, Job
 from warcmill.crawl.launch import checkpoint, reports
 from warcmill.crawl.launch import folders as launch_folders
@@ -36,6 +39,7 @@ from warcmill.crawl.launch.database import open_frontier, restore
 from warcmill.crawl.launch.folders import LaunchFolders, Places
 from warcmill.crawl.launch.job_log import NAME as JOB_LOG
 from warcmill.crawl.launch.job_log import JobLog, Word
+from warcmill.crawl.launch.leader import Leader, files_of
 from warcmill.crawl.launch.reports import Reporter
 from warcmill.crawl.logs.logs import Logs
 from warcmill.crawl.logs.progress import Moment
@@ -53,7 +57,8 @@ ROW_SECONDS = 20.0  # between two rows of progress-statistics.log
 
 @dataclass(slots=True)
 class Running:
-    """A launch with all its files open. `continues`: the checkpoint that it was resumed from."""
+    """A launch with all its files open. `continues`: the checkpoint that it was resumed from. `leader`: who leads its
+    workers, where the frontier can have any. A worker writes no job.log."""
 
     places: Places
     folders: LaunchFolders
@@ -67,6 +72,7 @@ class Running:
     spider: Spider
     reporter: Reporter
     continues: Stage | None = None
+    leader: Leader | None = None
     is_closed: bool = False
 
     async def crawl(self) -> End:
@@ -109,16 +115,25 @@ class Running:
             self.figures, self.kit.offers.refused, self.reporter.first_failure, self.reporter.policies_failed
         )  # fmt: skip
 
-    async def checkpoint(self) -> Stage:
-        """Let what is under way end, take a checkpoint, and continue."""
-        async with self.spider.drained():
-            await self.books.settle()
-            stage = checkpoint.next_stage(self.folders, clock.stamp(), self.continues)
-            row = self.logs.progress(await self.moment())
-            await checkpoint.take(
-                self.books, self.logs, self.job_log, self.figures, self.folders, self.launch, stage, row,
-                self.places.require,
-            )  # fmt: skip
+    async def checkpoint(self, goes_on: bool = True) -> Stage:
+        """Let what is under way end, take a checkpoint, and continue; workers do if the launch goes on (`goes_on`), as
+        the next one fetches again what they fetch after it."""
+        stage = checkpoint.next_stage(self.folders, clock.stamp(), self.continues)
+        if self.leader:
+            await self.leader.order(Order.CHECKPOINT, str(stage))
+        try:
+            async with self.spider.drained():
+                await self.books.settle()
+                if self.leader:
+                    await self.leader.done()
+                row = self.logs.progress(await self.moment())
+                await checkpoint.take(
+                    self.books, self.logs, self.job_log, self.figures, self.folders, self.launch, stage, row,
+                    self.places.require,
+                )  # fmt: skip
+        finally:
+            if self.leader and goes_on:
+                await self.leader.order(Order.GO_ON)
         return stage
 
     async def close(self, end: End) -> None:
@@ -126,8 +141,13 @@ class Running:
         self.job_log.write(Word.STOPPING)
         if end is End.EMPTY:
             self.job_log.write(Word.EMPTY)
+        if self.leader:
+            await self.leader.order(Order.END)
         await self.kit.close()
         await self.books.settle()
+        if self.leader:
+            await self.leader.done()
+            self.leader.close()
         self.logs.progress(await self.moment())
         self.logs.event("ENDED", end)
         left, now = await self.books.frontier.waiting(reports.MOST_QUEUES), time.time()
@@ -139,9 +159,20 @@ class Running:
         reports.write_summary(self.folders.own, end, self.summary())
         self.job_log.finished()
 
+    async def leave(self) -> None:
+        """Close all files; the launch goes on without this worker."""
+        await self.kit.close()
+        await self.books.settle()
+        self.logs.progress(await self.moment())
+        self.is_closed = True
+        await self.books.close()
+        self.logs.close()
+
     async def abandon(self) -> None:
         """Let go of all files after an error of a disk; the next start repairs the launch."""
         await self.kit.close()
+        if self.leader:
+            self.leader.close()
         if not self.is_closed:
             await self.books.close()
 
@@ -150,6 +181,8 @@ class Running:
             await asyncio.sleep(ROW_SECONDS)
             try:
                 self.logs.progress(await self.moment())
+                if self.leader:
+                    await self.leader.renew()
             except Unavailable as error:
                 with suppress(Unavailable):  # its disk may be the same; the spider reports why the books have stopped
                     self.logs.alert("SEVERE", f"no more rows of progress: {error}")
@@ -190,9 +223,29 @@ async def open_launch(
         raise
     await books.frontier.set_rate(Gate(""), _rate(job))
     running = _opened(places, job, launch, books, job_log, resume)
+    if places.frontier:
+        crew = Crew(RedisLink(places.frontier, job.name))
+        running.leader = Leader(crew, launch, files_of(folders, job), partial(running.logs.alert, "WARNING"))
+        await running.leader.begin()
     seeds = running.kit.offers.seeds(job.seeds)
     running.kit.offers.taken(seeds, await books.frontier.offer(seeds))
     return running
+
+
+async def join_launch(
+    places: Places, job: Job, launch: Launch, frontier: Frontier, register: Register
+) -> Running:  # fmt: skip
+    """Join a launch that another process leads, as a worker."""
+    folders = places.folders(launch)
+    try:
+        books = await open_books(
+            frontier, register, launch.id, Folders(folders.warcs, folders.logs), partial(_warcs, places, job, launch),
+            Begins.CONTINUES,
+        )  # fmt: skip
+    except BaseException:
+        await frontier.close()
+        raise
+    return _opened(places, job, launch, books, JobLog(folders.job, folders.own, launch), None)
 
 
 def _bring_back(places: Places, launch: Launch, resume: Checkpoint) -> None:

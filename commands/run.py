@@ -1,0 +1,78 @@
+"""warcmill run: run a part of a crawl on this machine until a signal, such as a worker."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from tasks import logs
+from warcmill.crawl.frontier.link import FRONTIER, read_place
+from warcmill.crawl.launch.worker import Worker
+from warcmill.errors import BadInput
+from warcmill.model import parse_job
+
+SUMMARY = "run a part of a crawl on this machine until a signal, such as a worker"
+EPILOG = """\
+examples:
+  warcmill run worker daily --name w2 --frontier redis://redis.example:6379/0 --output /srv/w2
+  warcmill run worker daily --name w2 --frontier rediss://redis.example:6380/0?prefix=library \\
+    --password-file /etc/warcmill/redis --output /srv/w2
+
+'worker' joins the launches of a job whose frontier is in Redis, and crawls. The job's own
+process leads: 'warcmill pulse' begins, stops and checkpoints the launch as ever, and the
+workers take part in it. Nothing else is needed: the job's files are in Redis, too. WARCs
+and logs are written below --output, which is the root of a [writer.NAME] of the line.
+
+SIGTERM or Ctrl-C: what is under way ends, and it leaves. A second one: at once, and others
+fetch what was under way. After a kill the same command goes on where it was.
+
+exit codes: 0 ended by a signal, 2 usage, 3 configuration: the folder or the frontier does
+not fit, 4 a disk or Redis does not answer, 5 another process has this name or this folder
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The role, and what it needs."""
+    roles = parser.add_subparsers(dest="role", required=True, metavar="ROLE")
+    for name, role in ROLES.items():
+        role.add_arguments(roles.add_parser(name, allow_abbrev=False))
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the role until a signal."""
+    logs.configure()
+    return ROLES[args.role].run(args)
+
+
+def _worker_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("job", type=_name, metavar="JOB", help="the job whose launches it joins")
+    parser.add_argument("--name", type=_name, required=True, metavar="NAME", help="its name, among the workers")
+    parser.add_argument(FRONTIER, required=True, metavar="URL", help="the Redis that has the frontier of the job")
+    parser.add_argument("--password-file", default="", metavar="FILE", help="the file with the password of that Redis")
+    parser.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="where it writes WARCs and logs")
+
+
+def _worker(args: argparse.Namespace) -> int:
+    place = read_place(FRONTIER, args.frontier, args.password_file)
+    asyncio.run(Worker(args.output.absolute(), args.name, args.job, place).run())
+    return 0
+
+
+def _name(text: str) -> str:
+    try:
+        return parse_job(text)
+    except BadInput as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+class CrawlRole(NamedTuple):
+    """A part of a crawl that runs by itself."""
+
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+
+
+ROLES: Mapping[str, CrawlRole] = {"worker": CrawlRole(_worker_arguments, _worker)}
