@@ -101,3 +101,21 @@ def test_a_worker_that_leaves_gives_back_what_it_has_and_a_name_is_held_once(cra
     finally:
         worker.kill()
         leader.kill()
+
+
+def test_workers_go_on_without_the_leader_and_the_next_one_ends_the_launch_with_them(crawl: Crawl) -> None:
+    leader, worker = crawl.begin(), crawl.work("w1")
+    try:
+        assert crawl.until(worker, 20, "w1"), crawl.told()
+        leader.kill()
+        leader.wait()
+        assert crawl.until(worker, crawl.lines("w1") + 30, "w1"), "it stopped with the leader"
+        crawl.put_in_order()
+        assert not list((crawl.folder / "w1").rglob("*.open")), "the launch ended before the worker had closed its WARC"
+        leader = crawl.begin()
+        assert leader.wait(DEADLINE) == 0, crawl.told()
+        assert left(worker) == 0, crawl.told()
+        assert crawl.wrong(PAGES) == [], crawl.told()
+    finally:
+        worker.kill()
+        leader.kill()
