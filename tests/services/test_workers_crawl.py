@@ -119,3 +119,22 @@ def test_workers_go_on_without_the_leader_and_the_next_one_ends_the_launch_with_
     finally:
         worker.kill()
         leader.kill()
+
+
+def test_a_silent_worker_holds_no_checkpoint_up_and_is_named(crawl: Crawl) -> None:
+    leader, worker = crawl.begin(), crawl.work("w1")
+    try:
+        assert crawl.until(leader, 20, "w1"), crawl.told()
+        worker.send_signal(signal.SIGSTOP)
+        answer = control.ask(crawl.places.state(JOB) / CONTROL, "checkpoint", 100.0)
+        assert isinstance(answer, dict)
+        alerts = "".join(path.read_text() for path in (crawl.folder / "output").rglob("alerts.log*"))
+        assert "worker w1 on" in alerts
+        assert "is silent" in alerts
+        worker.send_signal(signal.SIGCONT)
+        assert leader.wait(DEADLINE) == 0, crawl.told()
+        assert left(worker) == 0, crawl.told()
+        assert crawl.wrong(PAGES) == [], crawl.told()
+    finally:
+        worker.kill()
+        leader.kill()
