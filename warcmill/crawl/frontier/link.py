@@ -20,6 +20,7 @@ SCHEMES = ("redis", "rediss")
 PREFIX, VERSION, OLDEST = "warcmill", 1, (6, 2)
 OUTBOX_LIMIT = 10_000  # changes that wait for a Redis that is away, until fetching waits too
 FRONTIER = "--frontier"  # the option of a process that crawls
+PARTLY = " partly"  # after the name of a launch: the journal, or a dump, is being loaded
 CONNECT_SECONDS, SECONDS = 5.0, 30.0
 _PASSING = ("LOADING", "MISCONF", "BUSY", "MASTERDOWN", "NOREPLICAS", "max number of clients")
 

@@ -45,7 +45,7 @@ from warcmill.crawl.frontier import (
     rows,
     scheduled,
 )
-from warcmill.crawl.frontier.link import RedisLink, parts
+from warcmill.crawl.frontier.link import PARTLY, RedisLink, parts
 from warcmill.crawl.frontier.outbox import GROUP, MOST, NEW, SEEN, Recorded, Visited, read_known, site_of
 from warcmill.crawl.frontier.queues import by_queue
 from warcmill.crawl.frontier.register import Register
@@ -56,7 +56,6 @@ from warcmill.errors import NotReady, Unavailable, WarcmillError, describe
 
 T = TypeVar("T")
 AGAIN, MOST_AGAIN = 0.1, 2.0  # seconds until Redis is asked again
-PARTLY = " partly"  # after the name of a launch: the journal, or a dump, is being loaded
 
 
 class RedisFrontier:

@@ -10,8 +10,8 @@ from warcmill.crawl.books.files import Folders
 from warcmill.crawl.books.replay import journals, replay, restore_register
 from warcmill.crawl.durable import set_aside
 from warcmill.crawl.frontier import Begins, Frontier, database, dump, journal
-from warcmill.crawl.frontier.link import RedisLink, RedisPlace
-from warcmill.crawl.frontier.redis import PARTLY, RedisFrontier
+from warcmill.crawl.frontier.link import PARTLY, RedisLink, RedisPlace
+from warcmill.crawl.frontier.redis import RedisFrontier
 from warcmill.crawl.frontier.register import Register
 from warcmill.crawl.frontier.sqlite import SqliteFrontier
 from warcmill.errors import BadInput, Foreign, NotReady

@@ -21,8 +21,7 @@ from pathlib import Path
 from warcmill.crawl.books.files import LOGS, Folders, recover
 from warcmill.crawl.durable import make_folder
 from warcmill.crawl.frontier.crew import Crew, Order, Orders
-from warcmill.crawl.frontier.link import RedisLink, RedisPlace
-from warcmill.crawl.frontier.redis import PARTLY
+from warcmill.crawl.frontier.link import PARTLY, RedisLink, RedisPlace
 from warcmill.crawl.job import file
 from warcmill.crawl.launch import folders as launch_folders
 from warcmill.crawl.launch.database import on_redis, open_register
