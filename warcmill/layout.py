@@ -379,6 +379,8 @@ ENGINE_LOGS = (
     "runtime-errors.log",
     "uri-errors.log",
 )
+RESULTS_LOG = "results.jsonl"
+"""A log of launches that serve requests: see `warcmill.crawl.logs.results`."""
 
 
 def split_log_name(name: str) -> tuple[str, str]:

@@ -8,7 +8,7 @@ import sample
 from line import DAY, Line, line_at, without_dead_seed
 from shapes import document, markers, of_marker, of_sip
 
-from warcmill.layout import ENGINE_LOGS, OutputLayout
+from warcmill.layout import ENGINE_LOGS, RESULTS_LOG, OutputLayout
 from warcmill.model import Launch
 
 OWN = Launch("daily", "20261121093000")
@@ -44,7 +44,7 @@ def test_all_that_it_left_is_packed_and_nothing_is_missing(line: Line) -> None:
     claim = document(final)["claim"]
     members = {item["facts"]["member"] for item in claim["items"]}
     assert claim["facts"]["absent"] == []
-    assert {f"logs/{name}" for name in (*ENGINE_LOGS, "scope.log")} <= members
+    assert {f"logs/{name}" for name in (*ENGINE_LOGS, RESULTS_LOG, "scope.log")} <= members
     assert {"jobs/crawl.toml", "jobs/seeds.txt", "jobs/job.log", "jobs/surts.txt"} <= members
     assert len([name for name in members if name.startswith("reports/")]) == 9
 

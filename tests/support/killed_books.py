@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import json
 import os
 import random
 import re
@@ -23,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from warcmill.crawl import process
-from warcmill.crawl.books.books import BookEntry, Books, open_books
+from warcmill.crawl.books.books import BookEntry, Books, CrawlResult, open_books
 from warcmill.crawl.books.files import Folders
 from warcmill.crawl.frontier import Gate, Lease, Rate, database, journal
 from warcmill.crawl.frontier.sqlite import SqliteFrontier
@@ -90,7 +91,8 @@ async def crawl(folder: Path) -> None:
     """Crawl until nothing waits, going on from whatever is there."""
     frontier = SqliteFrontier(folder / "books.sqlite", now=lambda: MOMENT)
     folders = Folders(folder / "warcs", folder / "logs")
-    books = await open_books(frontier, frontier.register, LAUNCH, folders, lambda serial: warc_files(folder, serial))
+    books = await open_books(frontier, frontier.register, LAUNCH, folders, lambda serial: warc_files(folder, serial),
+                             results=True)  # fmt: skip
     if wrong := violations(folder, frontier.db):
         raise AssertionError(f"after recovery: {wrong[:5]}")
     await frontier.set_rate(Gate(""), Rate(at_once=None))
@@ -125,7 +127,10 @@ async def visit(books: Books, lease: Lease) -> None:
         return
     moves.update(uri, Status.FAILED if fails(uri.uri) else Status.PARSED, http_status=-2 if fails(uri.uri) else 200)
     found = [] if fails(uri.uri) else [make(page(one), via=uri.uri, hops=f"{uri.hops}L") for one in links(number)]
-    await books.keep(BookEntry(uri, lease, made(uri.uri), line(uri), b"history", found, may_recall=True))
+    results = [CrawlResult("page", {"url": uri.uri})]
+    await books.keep(
+        BookEntry(uri, lease, made(uri.uri), line(uri), b"history", found, may_recall=True, results=results)
+    )
 
 
 def made(uri: str) -> list[Record]:
@@ -160,6 +165,10 @@ def violations(folder: Path, db: sqlite3.Connection) -> list[str]:
         f"{uri} has {n} records" for uri, n in Counter(uri for _, _, uri in stored).items()
         if n != exchanges(uri) * logged[uri]
     ]  # fmt: skip
+    results = Counter(one["value"]["url"] for one in read_results(folder))
+    wrong += [f"{uri} has {n} results" for uri, n in (results - logged).items()]
+    named = Counter((one["warc"], one["offset"], one["value"]["url"]) for one in read_results(folder) if one["warc"])
+    wrong += [f"{one} is a result without a record" for one in named - Counter(stored)]
     journaled = Counter(word for word, _ in journal_lines(folder))
     if journaled["Fs"] + journaled["Ff"] != len(lines):
         wrong.append(f"{len(lines)} lines, but the journal has {journaled['Fs'] + journaled['Ff']} visits")
@@ -189,6 +198,8 @@ def at_the_end(folder: Path) -> list[str]:
     with sqlite3.connect(folder / "books.sqlite") as db:
         wrong = violations(folder, db)
     logged = Counter(one.uri for one in read_logs(folder)[0])
+    results = Counter(one["value"]["url"] for one in read_results(folder))
+    wrong += [f"{uri} has no result" for uri in logged - results if "/page/" in uri]
     wrong += [f"{uri} was lost" for uri in EXPECTED - logged] + [
         f"{uri} is not of the site" for uri in logged - EXPECTED
     ]
@@ -202,6 +213,11 @@ def read_logs(folder: Path) -> tuple[list[CrawlRecord], list[Unread]]:
             with path.open("rb") as stream:
                 found += crawllog.lines(stream)
     return ([one for one in found if isinstance(one, CrawlRecord)], [one for one in found if isinstance(one, Unread)])
+
+
+def read_results(folder: Path) -> list[dict[str, Any]]:
+    paths = [path for path in sorted((folder / "logs").glob("results.jsonl*")) if path.suffix != ".orphan"]
+    return [json.loads(line) for path in paths for line in path.read_bytes().splitlines()]
 
 
 def responses(folder: Path) -> Iterator[tuple[str, int, str]]:

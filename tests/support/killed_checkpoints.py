@@ -30,7 +30,7 @@ from warcmill.crawl.uri import make
 from warcmill.errors import BadInput
 from warcmill.formats.logs import joblog
 from warcmill.launches.view import checkpoints_in
-from warcmill.layout import ENGINE_LOGS, OutputLayout, split_log_name
+from warcmill.layout import ENGINE_LOGS, RESULTS_LOG, OutputLayout, split_log_name
 from warcmill.model import Launch
 
 NOW, CHECKPOINTS, EACH = "20261121081902", 3, 24
@@ -68,6 +68,7 @@ async def crawl(folder: Path) -> None:
         LAUNCH,
         Folders(made.warcs, made.logs),
         lambda serial: killed_books.warc_files(folder, serial),
+        results=True,
     )
     logs, found = Logs(made.logs, lambda: MOMENT, scope=True), Statistics()
     found.catch_up(made.logs)
@@ -146,11 +147,14 @@ def _unusable(folder: Path, found: checkpoint.Checkpoint) -> list[str]:
 
 
 def _without_a_log(folder: Path) -> list[str]:
-    """Stages that lack one of the eight logs."""
+    """Stages that lack one of the nine logs."""
     names = {split_log_name(path.name) for path in folders(folder).logs.iterdir() if path.suffix != ".orphan"}
     stages = {stage for _, stage in names}
     return [
-        f"{stage} has no {name}" for stage in stages for name in (*ENGINE_LOGS, SCOPE) if (name, stage) not in names
+        f"{stage} has no {name}"
+        for stage in stages
+        for name in (*ENGINE_LOGS, SCOPE, RESULTS_LOG)
+        if (name, stage) not in names
     ]
 
 

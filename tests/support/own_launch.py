@@ -47,8 +47,9 @@ async def _crawl(output: Path, jobs: Path, layout: OutputLayout, launch: Launch)
     job_log.launched()
     frontier = SqliteFrontier(state / "books.sqlite")
     books = await open_books(
-        frontier, frontier.register, launch.id, Folders(folders.warcs, folders.logs), _warcs_in(folders.warcs)
-    )
+        frontier, frontier.register, launch.id, Folders(folders.warcs, folders.logs), _warcs_in(folders.warcs),
+        results=True,
+    )  # fmt: skip
     await frontier.set_rate(Gate(""), Rate(at_once=None))
     logs, found = Logs(folders.logs, scope=True), Statistics([killed_books.page(0)])
     job_log.write(Word.PAUSED)

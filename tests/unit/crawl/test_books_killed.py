@@ -23,7 +23,8 @@ def test_the_points_meet_every_kind_of_call_on_every_file(names: list[str]) -> N
     assert {
         "write crawl.log", "write frontier.recover", "pwrite .warc", "fdatasync .warc", "fdatasync crawl.log",
         "fdatasync frontier.recover", "commit books.sqlite", "rename .warc", "rename crawl.log",
-        "rename frontier.recover", "open .warc", "open crawl.log", "fsync warcs",
+        "rename frontier.recover", "write results.jsonl", "fdatasync results.jsonl", "rename results.jsonl",
+        "open .warc", "open crawl.log", "fsync warcs",
     } <= set(names)  # fmt: skip
     assert {names[kill.at] for kill in killed_books.sample(names, KILLS)} == set(names)
 

@@ -8,7 +8,9 @@ files are cut to these lengths.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+import json
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +25,7 @@ from warcmill.crawl.frontier import (
     Defer,
     Finish,
     Frontier,
+    Intake,
     Lease,
     Offered,
     SiteRow,
@@ -41,8 +44,21 @@ from warcmill.formats.logs.crawllog import CrawlRecord
 from warcmill.formats.warc.records import Record
 from warcmill.formats.warc.writer import RecordPlace, WarcFiles
 from warcmill.layout import warc_serial
+from warcmill.model import Json
 
 GROUP, WAIT = 64, 0.25  # entries, seconds
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlResult:
+    """A line of results.jsonl, but for the place of its record: its `kind`, and the message that its requester gets.
+
+    `unless_followed`: it is none if a URI that its entry found was new, as of a redirect, whose target is the page.
+    """
+
+    kind: str
+    value: Mapping[str, Json]
+    unless_followed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +69,7 @@ class BookEntry:
     come. Without a lease it was fetched besides the frontier, as robots.txt is. `opens`, `again`: see Finish.
     `cookies` are those that its answers have changed in its crawl's jar; `site` is its answer about its site.
     `may_recall`: its first record answers a browser that asks for the URI later (`Books.find`). `rendered` is the page
-    as a browser had it, for those who hear of entries.
+    as a browser had it, for those who hear of entries. `results` are for who asked for the URI.
     """
 
     uri: Uri
@@ -68,6 +84,7 @@ class BookEntry:
     site: SiteRow | None = None
     may_recall: bool = False
     rendered: RenderedPage | None = None
+    results: Sequence[CrawlResult] = ()
 
 
 class Kept(NamedTuple):
@@ -97,6 +114,7 @@ class Books:
         self._waiting: list[tuple[BookEntry, asyncio.Future[Kept]]] = []
         self._timer: asyncio.TimerHandle | None = None
         self._commits: set[asyncio.Task[None]] = set()
+        self._results_length = files.results_length
         frontier.note = files.note
         self.hear: Callable[[BookEntry, Kept], None] = _nothing
 
@@ -142,6 +160,11 @@ class Books:
         None without one."""
         return await self.frontier.run(lambda: self._files.find(digest(crawl, uri)))
 
+    @property
+    def results_length(self) -> int:
+        """The length of results.jsonl by what is durable in all parts: no kill cuts off what is before it."""
+        return self._results_length
+
     async def settle(self) -> None:
         """Wait until all that was given is durable, or has failed."""
         self._flush()
@@ -152,6 +175,7 @@ class Books:
         """Close the WARC, and rename the logs for a stage; new ones begin."""
         await self.settle()
         await self.frontier.run(lambda: self._files.rotate(stage))
+        self._results_length = 0
 
     async def close(self) -> None:
         """Wait for what was given, and close all files and the frontier. The WARC has its final name."""
@@ -173,13 +197,14 @@ class Books:
     async def _commit(self, group: Sequence[tuple[BookEntry, asyncio.Future[Kept]]]) -> None:
         entries = [entry for entry, _ in group]
         try:
-            fates = await self.frontier.change(lambda changes: self._write(changes, entries))
+            fates, length = await self.frontier.change(lambda changes: self._write(changes, entries))
         except BaseException as error:
             for _, future in group:
                 _settle(future, error)
             if not isinstance(error, WarcmillError):
                 raise
             return
+        self._results_length = length
         for (entry, future), fate in zip(group, fates, strict=True):
             if isinstance(fate, Kept) and fate.held:
                 scheduled(self.frontier.transitions, entry.found, fate.offered)
@@ -188,7 +213,8 @@ class Books:
 
     # On the thread of the frontier, within a change
 
-    def _write(self, changes: Change, entries: Sequence[BookEntry]) -> list[Fate]:
+    def _write(self, changes: Change, entries: Sequence[BookEntry]) -> tuple[list[Fate], int]:
+        """Write entries; return the fate of each, and the length of results.jsonl."""
         fates = self._append_records(changes, entries)
         done = [
             (entry, fate) for entry, fate in zip(entries, fates, strict=True) if isinstance(fate, Kept) and fate.held
@@ -205,14 +231,17 @@ class Books:
         self._files.keep_places({
             digest(entry.uri.crawl, entry.uri.uri): place for entry, fate in done if (place := _place(entry, fate))
         })  # fmt: skip
-        self._files.end_group(log, lines, [place for _, fate in done for place in fate.places])
         answers = iter(offered)
-        return [
+        results = [line for entry, fate in done for line in _results(entry, fate, [next(answers) for _ in entry.found])]
+        self._files.end_group(log, lines, [place for _, fate in done for place in fate.places], results)
+        answers = iter(offered)
+        told = [
             fate._replace(offered=[next(answers) for _ in entry.found])
             if isinstance(fate, Kept) and fate.held
             else fate
             for entry, fate in zip(entries, fates, strict=True)
         ]
+        return told, self._files.results_length
 
     def _append_records(self, changes: Change, entries: Sequence[BookEntry]) -> list[Fate]:
         """Append what still has its lease; a record that does not fit its header fails alone."""
@@ -232,9 +261,10 @@ class Books:
 
 async def open_books(
     frontier: Frontier, register: Register, launch: str, folders: Folders, warcs: Callable[[int], WarcFiles],
-    begins: Begins = Begins.FRESH,
+    begins: Begins = Begins.FRESH, *, results: bool = False,
 ) -> Books:  # fmt: skip
     """Open the books of a launch over its frontier; `warcs` makes its WARC files, from the number of the first on.
+    `results`: it has results.jsonl.
 
     Files of a launch that was killed are cut first. For another launch than the register was last open for, the books
     begin (`begins`).
@@ -258,7 +288,8 @@ async def open_books(
         return Begins.CONTINUES if is_same else begins, back
 
     def opened() -> BookFiles:
-        return BookFiles(folders, register, warcs(_next_serial(file.name for file in register.files())))
+        files = warcs(_next_serial(file.name for file in register.files()))
+        return BookFiles(folders, register, files, results=results)
 
     mended = await frontier.run(cut)
     await frontier.resend(unheard(folders))
@@ -325,6 +356,23 @@ def _place(entry: BookEntry, kept: Kept) -> RecordPlace | None:
 
 def _line(line: CrawlRecord, places: Sequence[RecordPlace]) -> bytes:
     return crawllog.render(line, places[0].name, places[0].offset) if places else crawllog.render(line)
+
+
+def _results(entry: BookEntry, kept: Kept, offered: Sequence[Offered]) -> Iterator[bytes]:
+    """The lines of an entry's results. Their `id` names the record, and the number of the result of it."""
+    is_followed = any(one.answer is Intake.NEW for one in offered)
+    wanted = [result for result in entry.results if not (result.unless_followed and is_followed)]
+    for number, result in enumerate(wanted):
+        place = kept.places[0] if kept.places else None
+        name = f"{place.name}:{place.offset}" if place else uuid.uuid4().hex
+        line = {
+            "id": f"{name}:{number}" if number else name,
+            "kind": result.kind,
+            "offset": place.offset if place else None,
+            "value": result.value,
+            "warc": place.name if place else None,
+        }
+        yield json.dumps(line, sort_keys=True).encode("ascii") + b"\n"
 
 
 def _settle(future: asyncio.Future[Kept], fate: Kept | BaseException) -> None:

@@ -1,6 +1,7 @@
 """The files of a launch: its WARCs, crawl.log and the journal, and the register of how long each is. Writes to disk.
 
-After a kill they are cut to what the register knows, and nothing is thrown away: what came after it is set aside.
+A launch that serves requests has results.jsonl besides. After a kill they are cut to what the register knows, and
+nothing is thrown away: what came after it is set aside.
 """
 
 from __future__ import annotations
@@ -16,15 +17,16 @@ from warcmill.crawl.fetch.answer import AnswerReader, AnswerSpool, mime_of
 from warcmill.crawl.fetch.exchange import Exchange
 from warcmill.crawl.frontier import journal
 from warcmill.crawl.frontier.register import Register
-from warcmill.errors import BadInput, Conflict, Mismatch
+from warcmill.errors import BadInput, Conflict, Mismatch, NotReady
 from warcmill.formats.warc import header as warc
 from warcmill.formats.warc.reader import MemberReader
 from warcmill.formats.warc.records import Record
 from warcmill.formats.warc.writer import OPEN, RecordPlace, WarcFiles, close_name
-from warcmill.layout import final_name, is_warc_name
+from warcmill.layout import RESULTS_LOG, final_name, is_warc_name, split_log_name
 
 CRAWL_LOG = "crawl.log"
 LOGS = (CRAWL_LOG, journal.NAME)
+_ALL = (*LOGS, RESULTS_LOG)
 
 
 class Folders(NamedTuple):
@@ -35,22 +37,33 @@ class Folders(NamedTuple):
 
 
 class BookFiles:
-    """The open files of a launch. Its calls are made on the thread of the register, one after the other."""
+    """The open files of a launch. Its calls are made on the thread of the register, one after the other.
 
-    def __init__(self, folders: Folders, register: Register, warcs: WarcFiles) -> None:
+    `results`: results.jsonl is one of them; it stays so until the launch ends.
+    """
+
+    def __init__(self, folders: Folders, register: Register, warcs: WarcFiles, *, results: bool = False) -> None:
         self._folders, self._register, self._warcs = folders, register, warcs
+        has_some = results or any(path.name.startswith(RESULTS_LOG) for path in folders.logs.iterdir())
+        self._names = _ALL if has_some else LOGS
         self._open_logs()
 
     def append(self, records: Sequence[Record]) -> tuple[RecordPlace, ...]:
         """Append records to a WARC; return their places. Mismatch for one that does not fit its header."""
         return tuple(self._warcs.append(records)) if records else ()
 
-    def end_group(self, log: Sequence[bytes], lines: Sequence[str], places: Sequence[RecordPlace]) -> None:
-        """Make records durable, then lines of crawl.log, then those of the journal; note the lengths of all."""
+    def end_group(
+        self, log: Sequence[bytes], lines: Sequence[str], places: Sequence[RecordPlace], results: Sequence[bytes] = ()
+    ) -> None:
+        """Make records durable, then results and lines of crawl.log, then those of the journal; note the lengths of
+        all. NotReady for a result where the launch has no log of them."""
         self._warcs.sync()
+        if results:
+            if RESULTS_LOG not in self._logs:
+                raise NotReady(RESULTS_LOG, "the launch has none, as its job had no 'results_log = true' at its begin")
+            self._append(RESULTS_LOG, results)
         if log:
-            self._log.append(b"".join(log))
-            self._log.sync()
+            self._append(CRAWL_LOG, log)
         self.note(lines, places)
 
     def keep_places(self, places: Mapping[bytes, RecordPlace]) -> None:
@@ -69,15 +82,14 @@ class BookFiles:
         warcs = {place.name: place.offset + place.length for place in places}
         if self._warcs.name:
             warcs[self._warcs.name] = self._warcs.length  # with its warcinfo alone, too
-        lengths = {CRAWL_LOG: self._log.length, **warcs}
-        self._journal.append(journal.group(lines, lengths, self._register.next_group()))
-        self._journal.sync()
+        lengths = {name: log.length for name, log in self._logs.items() if name != journal.NAME}
+        self._append(journal.NAME, [journal.group(lines, {**lengths, **warcs}, self._register.next_group())])
         self._register.put("warcs", warcs)
         self._note_logs()
 
     def rotate(self, stage: str) -> None:
         """Close the WARC, and rename the logs for a stage; new ones begin. Conflict when there is one of this stage."""
-        for target in (self._folders.logs / f"{name}.{stage}" for name in LOGS):
+        for target in (self._folders.logs / f"{name}.{stage}" for name in self._names):
             if target.exists():  # its lines and those of the next would be mixed
                 raise Conflict(str(target), "is there already; nothing was renamed. A stage's logs are rotated once")
         self._close()
@@ -85,23 +97,32 @@ class BookFiles:
         _finish_rotation(self._register, self._folders.logs, stage)
         self._open_logs()
 
+    @property
+    def results_length(self) -> int:
+        """The length of results.jsonl in bytes; 0 where there is none."""
+        return self._logs[RESULTS_LOG].length if RESULTS_LOG in self._logs else 0
+
     def close(self) -> None:
         """Close all; the WARC gets its final name."""
         self._close()
         self._register.close()
 
+    def _append(self, name: str, lines: Sequence[bytes]) -> None:
+        self._logs[name].append(b"".join(lines))
+        self._logs[name].sync()
+
     def _open_logs(self) -> None:
-        self._log, self._journal = (Appended(self._folders.logs / name) for name in LOGS)
+        self._logs = {name: Appended(self._folders.logs / name) for name in self._names}
         self._note_logs()
 
     def _note_logs(self) -> None:
-        self._register.put("logs", {CRAWL_LOG: self._log.length, journal.NAME: self._journal.length})
+        self._register.put("logs", {name: log.length for name, log in self._logs.items()})
 
     def _close(self) -> None:
         self._warcs.sync()
         self._warcs.close()
-        self._log.close()
-        self._journal.close()
+        for log in self._logs.values():
+            log.close()
 
 
 def recover(register: Register, folders: Folders) -> list[str]:
@@ -140,9 +161,22 @@ def _present(path: Path, length: int) -> Path | None:
     return file
 
 
+def complete_rotation(logs: Path) -> None:
+    """Rename the logs for their newest stage, where a kill kept them from it and the register is lost."""
+    stages = {stage for name, stage in map(split_log_name, os.listdir(logs)) if name in _ALL and stage != "final"}
+    if stages:
+        _rename(logs, max(stages))
+
+
 def _finish_rotation(register: Register, logs: Path, stage: str) -> None:
-    """Rename the logs for a stage, as far as that was not done, and note their names. Safe to repeat."""
-    for name in LOGS:
+    """Rename the logs for a stage, and note their names. Safe to repeat."""
+    _rename(logs, stage)
+    register.end_rotation({name: f"{name}.{stage}" for name in _ALL})
+
+
+def _rename(logs: Path, stage: str) -> None:
+    """Rename the logs for a stage, as far as that was not done."""
+    for name in _ALL:
         source, target = logs / name, logs / f"{name}.{stage}"
         try:
             if source.exists() and not target.exists():
@@ -150,7 +184,6 @@ def _finish_rotation(register: Register, logs: Path, stage: str) -> None:
         except OSError as error:
             raise unavailable(source, error) from error
     sync_folder(logs)
-    register.end_rotation({name: f"{name}.{stage}" for name in LOGS})
 
 
 def recall(uri: str, path: Path, offset: int, scratch: Path) -> Exchange:

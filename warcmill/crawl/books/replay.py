@@ -23,8 +23,9 @@ from warcmill.crawl.uri import Uri, digest, queue_of
 from warcmill.formats.logs import crawllog
 from warcmill.formats.logs.crawllog import CrawlRecord
 from warcmill.formats.warc.writer import RecordPlace
-from warcmill.layout import split_log_name
+from warcmill.layout import RESULTS_LOG, split_log_name
 
+_LOGS = (CRAWL_LOG, RESULTS_LOG)
 _STATUS = {word: status for status, word in journal.VISITED.items()}
 
 
@@ -91,6 +92,7 @@ def restore_register(register: Register, launch: str, folders: Folders) -> int:
     register.open()
     for path in journals(folders.logs):
         suffix = path.name.removeprefix(journal.NAME)
+        register.put("logs", _empty(folders.logs, path.name, suffix))
         with path.open("rb") as stream:
             for group in journal.groups(stream):
                 logs, warcs = _lengths(group, suffix)
@@ -125,6 +127,7 @@ async def _replay(frontier: Frontier, register: Register, path: Path, folders: F
         register.put("logs", {**logs, path.name: group.end})
         register.put("warcs", warcs)
 
+    register.put("logs", _empty(folders.logs, path.name, suffix))
     with path.open("rb") as stream:
         for group in journal.groups(stream):
             logs, warcs = _lengths(group, suffix)
@@ -157,8 +160,13 @@ def _places(entries: Iterable[JournalLine]) -> dict[bytes, RecordPlace]:
 def _lengths(group: JournalGroup, suffix: str) -> tuple[dict[str, int], dict[str, int]]:
     """Return the lengths of logs and of WARCs, by the names that they have now."""
     files: dict[str, int] = group.entries[-1].more.get("files", {})
-    logs = {f"{CRAWL_LOG}{suffix}": length for name, length in files.items() if name == CRAWL_LOG}
-    return logs, {name: length for name, length in files.items() if name != CRAWL_LOG}
+    logs = {f"{name}{suffix}": length for name, length in files.items() if name in _LOGS}
+    return logs, {name: length for name, length in files.items() if name not in _LOGS}
+
+
+def _empty(logs: Path, name: str, suffix: str) -> dict[str, int]:
+    """The logs of a journal before its first group, which they are cut to if it has none."""
+    return {one: 0 for one in (name, *(f"{log}{suffix}" for log in _LOGS)) if (logs / one).exists()}
 
 
 def _are_there(folder: Path, lengths: dict[str, int]) -> bool:

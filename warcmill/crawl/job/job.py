@@ -13,6 +13,7 @@ from warcmill import __version__
 from warcmill.crawl import extract
 from warcmill.crawl.fetch.answer import LONGEST_WAIT
 from warcmill.crawl.fetch.limits import FetchLimits
+from warcmill.crawl.logs.results import Requester
 from warcmill.crawl.logs.statistics import Figures
 from warcmill.crawl.policies.politeness import Politeness
 from warcmill.crawl.policies.quotas import Expiry, Quota
@@ -114,6 +115,7 @@ class Job:
     machine's. `conditional` names the URIs that are asked for by what is new: those that pages embed, all, or none.
     `render`: the pages that are opened in a browser. `scope_log`: each link that a policy refuses has a line in
     scope.log. Without `revisits` each answer is a full record, and nothing is asked for by what is new.
+    `results_log`: the launch has results.jsonl, for what was crawled for an `requester`.
     """
 
     name: str
@@ -144,6 +146,8 @@ class Job:
     policies: tuple[str, ...] = ()
     scope_log: bool = False
     revisits: bool = True
+    results_log: bool = False
+    requester: Requester | None = None
     render: RenderSettings = field(default_factory=RenderSettings)
     sheets: Sheets = field(default_factory=Sheets)
 

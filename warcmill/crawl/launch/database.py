@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from warcmill.base import clock
-from warcmill.crawl.books.files import Folders
+from warcmill.crawl.books.files import Folders, complete_rotation
 from warcmill.crawl.books.replay import journals, replay, restore_register
 from warcmill.crawl.durable import set_aside
 from warcmill.crawl.frontier import Begins, Frontier, database, dump, journal
@@ -65,6 +65,7 @@ async def rebuild(
     """
     if not journals(folders.logs, after):
         raise NotReady(str(path), f"there is no journal in {folders.logs} to rebuild it from")
+    complete_rotation(folders.logs)
     for part in _parts(path):
         if part.exists():
             set_aside(part, part.name)

@@ -216,7 +216,7 @@ async def open_launch(
     try:
         books = await open_books(
             frontier, register, launch.id, Folders(folders.warcs, folders.logs), partial(_warcs, places, job, launch),
-            Begins.CONTINUES if resume else Begins.FOLLOWS if follows else Begins.FRESH,
+            Begins.CONTINUES if resume else Begins.FOLLOWS if follows else Begins.FRESH, results=job.results_log,
         )  # fmt: skip
     except BaseException:
         await frontier.close()

@@ -135,6 +135,7 @@ class Session(FrontierControl):
             "queued": moment.queued,
             "bytes": moment.bytes,
             "under_way": moment.busy,
+            **({"results": running.books.results_length} if running.job.results_log else {}),
             **running.summary(),
         }
 

@@ -85,6 +85,15 @@ class Offers:
             at += AT_ONCE
         return self.of(page, links[at:])
 
+    def accepted(self, page: Uri, links: Iterable[Link]) -> list[Link]:
+        """The links of a page that the policies accept, those among them that the frontier has."""
+        policies, found = self._now().values(), []
+        for link in links:
+            uri = self._linked(page, link)
+            if uri and decision.judge(policies, uri).verdict is not Verdict.REJECT:
+                found.append(link)
+        return found
+
     def asked_for(self, page: Uri, url: str, hop: str) -> Uri | None:
         """The URI that the browser of a page asks for; None if the policies do not accept it, or not yet."""
         uri = self._linked(page, Link(url, hop, "", is_uri=False))

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from warcmill.base import clock
 from warcmill.crawl import uri as data_uri
-from warcmill.crawl.books.books import BookEntry, Books
+from warcmill.crawl.books.books import BookEntry, Books, CrawlResult
 from warcmill.crawl.extract.links import EMBED, Link
 from warcmill.crawl.fetch import exchange, heartbeat
 from warcmill.crawl.fetch.addresses import Judge, Resolver, read_hosts
@@ -24,8 +24,9 @@ from warcmill.crawl.fetch.http import Fetcher
 from warcmill.crawl.fetch.limits import Failure
 from warcmill.crawl.frontier import Lease
 from warcmill.crawl.job.job import Job, Live
-from warcmill.crawl.logs import lines
+from warcmill.crawl.logs import lines, results
 from warcmill.crawl.logs.lines import FaultListener
+from warcmill.crawl.logs.results import Requester
 from warcmill.crawl.policies.decision import Own
 from warcmill.crawl.render import NEVER
 from warcmill.crawl.uri import Status, Uri
@@ -74,7 +75,8 @@ class Visit:
         admitted = await kit.admission.admit(uri, self._job)
         if not isinstance(admitted, Admitted):
             return self._not_admitted(admitted)
-        before = history.read(self._lease.history) if self._job.revisits else None
+        requester = self._job.requester  # who gets the page, from its record
+        before = history.read(self._lease.history) if self._job.revisits and not requester else None
         answer, opens = await self._fetch(admitted, before)
         if isinstance(answer, Failure):
             return self._failed(answer, opens)
@@ -95,9 +97,10 @@ class Visit:
             kit.heard.failed(line, f"not rendered: {rendered.failure}")
         cookies = kit.books.jar(uri.crawl).receive(uri.uri, answer.set_cookies, clock.steady())
         again = history.next_visit(self._job, uri, left)
+        brought = [self._result_for(requester, answer, links)] if requester else []
         return BookEntry(
             uri, self._lease, records, line, left, found, max(opens, rendered.opens), again, cookies,
-            may_recall=self._is_shared and not compared.word, rendered=rendered.page,
+            may_recall=self._is_shared and not compared.word, rendered=rendered.page, results=brought,
         )  # fmt: skip
 
     async def _fetch(self, admitted: Admitted, before: PastVisit | None) -> tuple[Exchange | Failure, float]:
@@ -135,6 +138,7 @@ class Visit:
         )
         return (
             *((("Referer", uri.via),) if is_named else ()),
+            *((("Accept-Language", "en"),) if self._job.requester else ()),  # as Scrapy Cluster's crawler
             *((name, as_received(value)) for name, value in returned),
         )
 
@@ -166,6 +170,11 @@ class Visit:
         offers = self._kit.offers
         followed = offers.followed(self._uri, links, fields) if self._job.nofollow else links
         return await offers.of_many(self._uri, followed, self._kit.books.frontier)
+
+    def _result_for(self, requester: Requester, answer: Exchange, links: Sequence[Link]) -> CrawlResult:
+        """The page, for who asked for it."""
+        anchors = [link for link in links if results.is_anchor(link)]
+        return results.of_page(requester, answer, self._kit.offers.accepted(self._uri, anchors))
 
     async def _of_data(self) -> BookEntry:
         """Take the links of a `data:` URI: it needs no network, and has no record."""

@@ -1,0 +1,96 @@
+"""Results of a launch that serves requests: the lines of results.jsonl, and the records that they name."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import crawled
+from several_hosts import Page, page, serve
+from warcio.archiveiterator import ArchiveIterator
+
+from warcmill.crawl.job.job import Job, Sheets
+from warcmill.crawl.launch.launch import Running
+from warcmill.crawl.logs.results import Requester
+from warcmill.layout import RESULTS_LOG
+
+FIELDS = {"appid": "testapp", "attrs": {"k": [1]}, "crawlid": "c1"}
+SITE = {
+    ("a.example", "/"): page(["/1", "/moved", "/1#again", "http://b.example/far"], "/i.png"),
+    ("a.example", "/1"): page(["/"]),
+    ("a.example", "/new"): page([]),
+    ("a.example", "/moved"): Page(b"/new", status=301),
+    ("a.example", "/back"): Page(b"/", status=301),
+    ("a.example", "/i.png"): Page(b"png", "image/png"),
+}
+
+
+def asked(port: int, requester: Requester | None, **more: Any) -> Job:
+    """A job that crawls all it finds for one who asked."""
+    plain = crawled.job(port, "a.example", results_log=True, robots=False, **more)
+    return replace(plain, sheets=Sheets(by_seed={plain.seeds[0]: replace(plain, requester=requester)}))
+
+
+def results(folder: Path) -> dict[str, dict[str, Any]]:
+    """The results of a launch, by the path of each page."""
+    found = [json.loads(line) for line in crawled.told(folder, RESULTS_LOG).splitlines()]
+    return {one["value"]["url"].rpartition(":")[2].partition("/")[2]: one for one in found}
+
+
+def test_each_page_for_an_asker_has_a_line_that_names_its_record(tmp_path: Path) -> None:
+    with serve(dict(SITE)) as port:
+        crawled.crawl(tmp_path, asked(port, Requester(FIELDS)))
+    found = results(tmp_path)
+    assert set(found) == {"", "1", "new", "i.png"}
+    home = found[""]["value"]
+    base = f"http://a.example:{port}"
+    assert {key: home[key] for key in FIELDS} == FIELDS
+    assert home["links"] == [f"{base}/1", f"{base}/moved"], "once each, and no other host's"
+    assert (home["url"], home["response_url"], home["status_code"], home["status_msg"]) == (
+        f"{base}/", f"{base}/", 200, "OK",
+    )  # fmt: skip
+    assert set(home["request_headers"]) == {"User-Agent", "Accept", "Accept-Encoding", "Accept-Language"}
+    assert home["response_headers"]["Content-Type"] == ["text/html"]
+    assert "Content-Length" not in home["response_headers"]
+    for one in found.values():
+        path = tmp_path / "output/warcs/news" / crawled.LAUNCH.id / one["warc"]
+        assert one["id"] == f"{one['warc']}:{one['offset']}"
+        with path.open("rb") as stream:
+            stream.seek(one["offset"])
+            record = next(iter(ArchiveIterator(stream)))
+        assert record.rec_type == "response"
+        assert record.rec_headers.get_header("WARC-Target-URI") == one["value"]["url"]
+
+
+def test_a_redirect_is_a_result_only_if_nothing_follows_it(tmp_path: Path) -> None:
+    site = {**SITE, ("a.example", "/"): page(["/moved", "/back"])}
+    with serve(site) as port:
+        crawled.crawl(tmp_path, asked(port, Requester(FIELDS)))
+    found = results(tmp_path)
+    assert set(found) == {"", "new", "back"}, "the target of /back was a result already"
+    assert found["back"]["value"]["status_code"] == 301
+
+
+def test_a_page_that_was_seen_in_an_earlier_launch_has_a_record_with_its_body(tmp_path: Path) -> None:
+    with serve(dict(SITE)) as port:
+        crawled.crawl(tmp_path, asked(port, Requester(FIELDS)))
+        later = replace(crawled.LAUNCH, id="20261121091844")
+        crawled.crawl(tmp_path, asked(port, Requester(FIELDS)), launch=later)
+    kinds = {kind for kind, _ in crawled.records(crawled.warcs(tmp_path, later))}
+    assert "response" in kinds
+    assert "revisit" not in kinds
+
+
+def test_what_nobody_asked_for_has_no_line(tmp_path: Path) -> None:
+    with serve(dict(SITE)) as port:
+        crawled.crawl(tmp_path, asked(port, None))
+    assert crawled.told(tmp_path, RESULTS_LOG) == ""
+
+
+def test_the_length_that_no_kill_cuts_is_known(tmp_path: Path) -> None:
+    held: list[Running] = []
+    with serve(dict(SITE)) as port:
+        crawled.crawl(tmp_path, asked(port, Requester(FIELDS)), held.append)
+    assert held[0].books.results_length == len(crawled.told(tmp_path, RESULTS_LOG))

@@ -1,0 +1,76 @@
+"""The results of a launch that serves requests, as lines of results.jsonl; the books write them. Pure.
+
+    {"id": "NAME:OFFSET", "kind": "page", "offset": OFFSET, "value": {...}, "warc": "NAME"}
+
+`value` is the message for who asked, in the names of Scrapy Cluster. Of a page it has no body, which is in the record
+that the line names, and of its `links` the addresses alone: who sends the message reads the rest. A line of another
+kind has the whole message, and may have no record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from warcmill.crawl.books.books import CrawlResult
+from warcmill.crawl.extract.links import LINK, Link
+from warcmill.crawl.fetch.exchange import Exchange
+from warcmill.model import Json
+
+PAGE, ITEM, NOTICE = "page", "item", "notice"
+_OF_CONNECTION: Final = frozenset(
+    ["connection", "content-length", "host", "keep-alive", "proxy-connection", "te", "trailers", "transfer-encoding",
+     "upgrade"]
+)  # fmt: skip
+_ANCHORS: Final = ("a/@href", "area/@href")
+
+
+@dataclass(frozen=True, slots=True)
+class Requester:
+    """Who asked for a page: the `fields` that come back with it, such as appid, crawlid and attrs."""
+
+    fields: Mapping[str, Json]
+
+
+def is_anchor(link: Link) -> bool:
+    """True for a link that a person could follow."""
+    return link.hop == LINK and link.context in _ANCHORS
+
+
+def of_page(requester: Requester, answer: Exchange, links: Sequence[Link]) -> CrawlResult:
+    """The result of a page. `links` are those that its crawl may follow. A redirect is one if nothing follows it."""
+    value: dict[str, Json] = {
+        **requester.fields,
+        "links": list(dict.fromkeys(link.uri for link in links)),
+        "request_headers": _listed(_sent(answer.sent)),
+        "response_headers": _listed(answer.fields.pairs),
+        "response_url": answer.uri,
+        "status_code": answer.status,
+        "status_msg": "OK",
+        "timestamp": answer.started.replace(tzinfo=None).isoformat(timespec="microseconds"),
+        "url": answer.uri,
+    }
+    is_redirect = 300 <= answer.status < 400 and answer.fields.has("location")
+    return CrawlResult(PAGE, value, unless_followed=is_redirect)
+
+
+def _sent(head: bytes) -> Iterator[tuple[str, str]]:
+    """The header fields of a request as it was sent."""
+    for line in head.partition(b"\r\n\r\n")[0].split(b"\r\n")[1:]:
+        name, _, value = line.decode("utf-8", "replace").partition(": ")
+        yield name, value
+
+
+def _listed(fields: Iterable[tuple[str, str]]) -> dict[str, Json]:
+    """Header fields as Scrapy has them: each name with a list of its values, without those of the connection."""
+    found: dict[str, list[str]] = {}
+    for name, value in fields:
+        if name.lower() not in _OF_CONNECTION:
+            found.setdefault(name.title(), []).append(value)
+    return {name: list[Json](values) for name, values in found.items()}
+
+
+def notice(requester: Requester, more: Mapping[str, Json]) -> CrawlResult:
+    """A message about a request that has no page."""
+    return CrawlResult(NOTICE, {**requester.fields, **more})
