@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import os
 import shutil
 import signal
@@ -12,18 +10,16 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from line import Line
-from mirrored import JOB, SECONDS, ended, mirroring, small_index
+from mirrored import JOB, SECONDS, asked, dumped, ended, mirroring, rows, small_index
 
 from servers import distributions
 from servers.package_index import PackageIndex
 from warcmill import layout
 from warcmill.extracts.distributions import FACTS
 from warcmill.launches.full_dumps import FullDump
-from warcmill.markers.facts.pypi import Dumped
 from warcmill.model import Launch
 
 
@@ -53,19 +49,6 @@ def brought(line: Line, *, clean: bool) -> Launch:
     launch = ended(line)
     assert line.scan_all(launch.day.isoformat()) == 0 or not clean
     return launch
-
-
-def dumped(line: Line, launch: Launch) -> Dumped:
-    return Dumped.from_claim(line.state.require(layout.step("dump", launch)).claim)
-
-
-def rows(line: Line, launch: Launch, data: str) -> list[dict[str, Any]]:
-    """The rows of a launch's dump, as the standard library reads them."""
-    found: list[dict[str, Any]] = []
-    for file in dumped(line, launch).files:
-        if f"/{data}/" in file.path:
-            found += json.loads(gzip.decompress((line.folders["store"] / file.path).read_bytes()))
-    return sorted(found, key=lambda row: (row["project"], row.get("filename", "")))
 
 
 def files_of(line: Line, launch: Launch) -> dict[str, list[str]]:
@@ -112,12 +95,6 @@ def test_a_full_dump_and_an_increment(line: Line, index: PackageIndex, tmp_path:
     for name in ("modules", "depgraph", "distributions"):
         done = line.warcmill("versions", "verify", "--of", name)
         assert "nothing is wrong" in done.stdout, done.stdout + done.stderr
-
-
-def asked(line: Line, *words: str) -> dict[str, Any]:
-    done = line.warcmill("pypi", *words, "--json")
-    assert done.returncode == 0, done.stdout + done.stderr
-    return dict(json.loads(done.stdout))
 
 
 def test_the_steps_run_by_themselves_and_a_dump_that_is_made_again_is_the_same(line: Line, index: PackageIndex) -> None:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import os
 import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from line import Line, line_at, with_index_root
 
 from servers import distributions, pins
 from servers.package_index import PackageIndex
+from warcmill import layout
 from warcmill.crawl.launch import folders, job_log
+from warcmill.markers.facts.pypi import Dumped
 from warcmill.model import Launch
 
 JOB = "pypi"
@@ -68,3 +73,24 @@ def ended(line: Line) -> Launch:
     assert last
     assert last.ended
     return Launch.parse(JOB, last.launch)
+
+
+def dumped(line: Line, launch: Launch) -> Dumped:
+    """The facts of a launch's dump."""
+    return Dumped.from_claim(line.state.require(layout.step("dump", launch)).claim)
+
+
+def rows(line: Line, launch: Launch, data: str) -> list[dict[str, Any]]:
+    """The rows of a launch's dump, as the standard library reads them."""
+    found: list[dict[str, Any]] = []
+    for file in dumped(line, launch).files:
+        if f"/{data}/" in file.path:
+            found += json.loads(gzip.decompress((line.folders["store"] / file.path).read_bytes()))
+    return sorted(found, key=lambda row: (row["project"], row.get("filename", "")))
+
+
+def asked(line: Line, *words: str) -> dict[str, Any]:
+    """The answer of one of the verbs that look into the data sets."""
+    done = line.warcmill("pypi", *words, "--json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return dict(json.loads(done.stdout))

@@ -106,7 +106,7 @@ def _wheel(directory: ZipDirectory, name: DistributionName) -> DistributionFacts
     )
 
 
-_TOO_MANY = f"the names of its modules have more than {modules.MOST_BYTES:,} bytes"
+_TOO_MANY = f"it has more than {modules.MOST:,} modules, or their names more than {modules.MOST_BYTES:,} bytes"
 
 
 def _with_metadata(directory: ZipDirectory) -> Iterator[ZipMember]:

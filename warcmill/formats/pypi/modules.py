@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-MOST_BYTES = 64 << 20  # of the names of one distribution's modules; the largest have 3 MB
+MOST = 250_000  # modules of one distribution; a million take 660 MB on their way into a data set
+MOST_BYTES = 64 << 20  # of their names; the largest have 3 MB
 _EXTENSION = re.compile(
     r"([^.]+)(?:\.(?:cpython-[0-9]+[a-z]*(?:-[A-Za-z0-9_-]+)?|cp[0-9]+[a-z]*-[A-Za-z0-9_]+|abi3|abi3t|abi3-[A-Za-z0-9_-]+"
     r"|pypy[0-9]+-[A-Za-z0-9_-]+|graalpy[0-9]+-[A-Za-z0-9_-]+))?\.(?:so|pyd)"
@@ -48,7 +49,7 @@ class ModulePaths:
         """Take the path of one file."""
         if path.endswith((".py", ".pyc", ".so", ".pyd")) and path not in self._found:
             self._bytes += len(path)
-            if self._bytes > MOST_BYTES:
+            if self._bytes > MOST_BYTES or len(self._found) == MOST:
                 raise TooMany
             self._found.add(path)
 

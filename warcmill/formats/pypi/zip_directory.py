@@ -59,7 +59,8 @@ class ZipDirectory:
         """Where the directory begins, its length in bytes, and how many bytes stand before the zip."""
 
     def _found(self) -> tuple[int, int, int]:
-        begin = max(0, self._size - _END.size - _LONGEST_COMMENT, self._begin)
+        first = max(0, self._size - _END.size - _LONGEST_COMMENT)
+        begin = max(first, self._begin)
         end = self._bytes(begin, self._size - begin)
         place = len(end)
         while (place := end.rfind(b"PK\5\6", 0, place)) >= 0:
@@ -68,8 +69,8 @@ class ZipDirectory:
                 if place + _END.size + fields[7] == len(end):
                     break
         else:
-            if begin == self._begin > 0:
-                raise TooEarly(max(0, self._size - _END.size - _LONGEST_COMMENT))
+            if begin > first:
+                raise TooEarly(first)
             raise BadInput(self._path, "no zip: it has no end of a directory")
         length, offset, at = int(fields[5]), int(fields[6]), begin + place
         if (wide := self._wide(at)) is not None:

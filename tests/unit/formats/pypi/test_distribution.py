@@ -136,7 +136,7 @@ def test_a_wheel_with_names_beyond_the_limit_has_its_requirements(monkeypatch: p
     some = {"a.py": b"", "b" * 30 + ".py": b"", "foo_bar-1.0.dist-info/METADATA": INFO}
     facts = read(wheel(some), WHEEL)
     assert (facts.modules, facts.requires_dist) == (None, ("a>=1", "(("))
-    assert facts.why[0].startswith("the names of its modules")
+    assert "or their names more than" in facts.why[0]
 
 
 @pytest.mark.parametrize(

@@ -123,6 +123,14 @@ def test_what_is_no_zip_is_refused(data: bytes) -> None:
         list(opened(data))
 
 
+def test_where_a_comment_could_begin_is_enough_to_see_that_it_is_no_zip() -> None:
+    data = bytes(200_000)
+    with pytest.raises(TooEarly) as early:
+        opened(data, len(data) - 100)
+    with pytest.raises(BadInput, match="no zip"):
+        opened(data, early.value.needed)
+
+
 def test_an_empty_zip_has_no_members() -> None:
     assert list(opened(b"PK\5\6" + bytes(18))) == []
 
