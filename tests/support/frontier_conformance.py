@@ -13,9 +13,23 @@ from typing import Any, Protocol, TypeVar
 
 import pytest
 
-from warcmill.crawl.frontier import LONGEST_HISTORY, Defer, Finish, Frontier, Gate, Intake, Lease, Offered, Rate
+from warcmill.crawl.frontier import (
+    LONGEST_HISTORY,
+    Begins,
+    Change,
+    Defer,
+    Finish,
+    Frontier,
+    Gate,
+    Intake,
+    Lease,
+    Offered,
+    Rate,
+)
+from warcmill.crawl.policies.quotas import By, Spent
 from warcmill.crawl.uri import FOREVER, LONGEST_PAYLOAD, Status, Transitions, Uri, digest, make
 from warcmill.errors import BadInput, Conflict
+from warcmill.formats.logs.crawllog import CrawlRecord
 
 T = TypeVar("T")
 START = 1_800_000_000.0
@@ -576,3 +590,40 @@ def test_nothing_is_lost_and_nothing_comes_twice_in_a_long_run_with_restarts(the
             break
     assert Counter(done) == Counter(wanted)
     assert [one for one in run(frontier.offer(uris(*wanted))) if one != Offered(Intake.SEEN)] == []
+
+
+@pytest.mark.parametrize(
+    ("begins", "new", "waiting", "documents"),
+    [
+        (Begins.FRESH, ["a/1", "b/1"], 3, 0),
+        (Begins.FOLLOWS, ["a/1"], 4, 0),
+        (Begins.KEEPS, [], 3, 0),
+        (Begins.CONTINUES, [], 3, 1),
+    ],
+)
+def test_a_launch_takes_over_its_part_of_the_one_before(
+    there: Place, begins: Begins, new: list[str], waiting: int, documents: int
+) -> None:
+    frontier = there.open()
+    run(frontier.change(lambda change: change.begin("20261126000000", Begins.FRESH)))
+    offer(frontier, "a/1", "b/1")
+    offer(frontier, "c/1", not_before=there.now + 60)
+    (one,) = lease(frontier, 1)
+    line = CrawlRecord("", 200, 9, one.uri.uri, *[None] * 3, "#001", *[None] * 3, ())
+
+    def end(change: Change) -> None:
+        change.finish([Finish(fetched(one), b"left")])
+        change.spend([(one.uri, line)])
+
+    run(frontier.change(end))
+    run(frontier.change(lambda change: change.begin("20261127000000", begins)))
+    answers = run(frontier.offer(found := uris("a/1", "b/1", "d/1")))
+    assert names([uri for uri, answer in zip(found, answers, strict=True) if answer.answer is Intake.NEW]) == [
+        *new,
+        "d/1",
+    ]
+    assert run(frontier.count())[Status.SCHEDULED] == waiting
+    (sums,) = run(frontier.spent([one.uri]))
+    assert sums.get(By.HOST, Spent()).documents == documents
+    there.now += 61
+    assert ("c/1" in drain(frontier)) == (begins is not Begins.FRESH)

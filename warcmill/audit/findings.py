@@ -30,6 +30,7 @@ from warcmill.markers.facts import (
     Seeds,
     SeedState,
     SipVerified,
+    Started,
 )
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FINAL, Item, Key, Launch, Outcome, Stage, is_writer
@@ -335,6 +336,9 @@ def _got_nothing(seen: Survey) -> Iterator[CrawlFinding]:
         statuses.update(assembled.tables["by_status"])
     if warcs and (not statuses or any(map(_is_success, statuses))):
         return  # WARCs without a crawl log: nothing more is known of them
+    started = seen.facts.get(layout.key("pulse.Started", seen.launch))
+    if isinstance(started, Started) and started.endless and not lines:
+        return  # an idle day: nothing was asked for
     codes = ", ".join(f"{code} ({number})" for code, number in statuses.most_common(3)) or "none"
     why = f"{warcs} WARCs, and of {lines} lines of the crawl log none is of a page that was got; statuses: {codes}"
     yield CrawlFinding(None, "got nothing", "crawl", why)

@@ -79,6 +79,10 @@ class Engine(Protocol):
         """Return the launch that the job's next one follows: it takes over what waits there. '' if it begins afresh."""
         ...
 
+    def is_endless(self, job: str) -> bool:
+        """Return whether a launch of the job ends only when it is stopped: it may have nothing to do."""
+        ...
+
     def start(self, job: str, checkpoint: str = "", follows: str = "") -> str:
         """Launch the job, wait until it crawls, and return the launch id.
 

@@ -75,7 +75,8 @@ def _launched(attempts: Attempts, engine: Engine, due: str, prepare: Prepare, re
     prepared = prepare()
     followed = "" if continued else engine.follows(job)
     begins = continued.facts() if continued else follows(followed)
-    facts = {**prepared, "engine": engine.kind, **begins}
+    endless: dict[str, Json] = {"endless": True} if engine.is_endless(job) else {}
+    facts = {**prepared, "engine": engine.kind, **begins, **endless}
     attempts.append({"launching": due, "after": seen.launch_id, "prepared": facts})
     return engine.start(job, str(continued.checkpoint) if continued else "", followed)
 

@@ -250,10 +250,11 @@ def test_a_launch_of_a_job_that_visits_again_follows_the_one_before_and_nothing_
     assert engine.follows("news") == ""
 
 
+@pytest.mark.parametrize("settings", ["[recrawl]\n age = 86400", "endless = true"])
 def test_a_launch_that_follows_and_has_lost_its_database_keeps_the_times_of_the_one_before(
-    engine: WarcmillEngine, port: int, tmp_path: Path
+    engine: WarcmillEngine, port: int, tmp_path: Path, settings: str
 ) -> None:
-    engine.configure("news", files(port, "[recrawl]\n age = 86400"))
+    engine.configure("news", files(port, settings))
     first = engine.start("news")
     until(lambda: done(engine) > 20)
     engine.stop("news")

@@ -44,7 +44,7 @@ NAMES = [f"BL-20161019234430000-0000{serial}-1~crawler~8443.warc.gz" for serial 
 DUE, EARLIER = "20161019230000", Launch("daily", "20161018234428")
 # What a marker may lack: some markers have none of it, or older ones.
 MAY_LACK = {
-    "pulse.Started": {"continues", "engine", "follows", "feed", "targets", "files", "without_login"},
+    "pulse.Started": {"continues", "endless", "engine", "follows", "feed", "targets", "files", "without_login"},
     "output.AssembleOutput": {
         "continues", "prefixes", "refused_prefix", "absent_prefix", "uncounted_log", "offset",
     },
@@ -207,6 +207,7 @@ def said(engine: Engine) -> None:
             "without_login": ["7"],
             "engine": "heritrix",
             "follows": {"launch_id": EARLIER.id},
+            "endless": True,
             **Continued(EARLIER, CP1).facts(),
         },
         "pulse.StopJob": {"engine": "ended"},

@@ -36,6 +36,7 @@ class FakeEngine:
     die_after: str = ""
     waits: bool = False
     followed: str = ""
+    endless: bool = False
     kind: str = "fake"
 
     def look(self, job: str) -> JobStatus:
@@ -46,6 +47,9 @@ class FakeEngine:
 
     def follows(self, job: str) -> str:
         return self.followed
+
+    def is_endless(self, job: str) -> bool:
+        return self.endless
 
     def start(self, job: str, checkpoint: str = "", follows: str = "") -> str:
         assert not self.running, "launched twice"
@@ -252,15 +256,15 @@ def test_an_older_due_crawl_that_is_started_late_has_its_own_launch(line: Engine
 
 
 def test_a_launch_that_follows_names_the_one_before_also_when_its_start_died(line: Engine) -> None:
-    engine = FakeEngine(ids=[LATER], newest=LAUNCH.id, followed=LAUNCH.id, die_after="start")
+    engine = FakeEngine(ids=[LATER], newest=LAUNCH.id, followed=LAUNCH.id, endless=True, die_after="start")
     with pytest.raises(Unavailable):
         start(line, engine, NEXT_DUE)
-    engine.followed = LATER
+    engine.followed, engine.endless = LATER, False
     start(line, engine, NEXT_DUE)
     assert engine.acts == [f"start {LAUNCH.id}"]
     later = Launch(LAUNCH.job, LATER)
     found = Started.from_claim(line.state.require(layout.key("pulse.Started", later)).claim)
-    assert (found.follows, found.continues, found.engine) == (LAUNCH, None, "fake")
+    assert (found.follows, found.continues, found.endless, found.engine) == (LAUNCH, None, True, "fake")
     assert LaunchView.of(line.state, line.roots, later).continues is None, "its package begins with itself"
 
 

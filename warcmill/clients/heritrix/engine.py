@@ -79,6 +79,10 @@ class HeritrixEngine:
         """Nothing: a launch of Heritrix continues a checkpoint, or begins afresh."""
         return ""
 
+    def is_endless(self, job: str) -> bool:  # noqa: ARG002 - as the protocol has it
+        """Never: a launch of Heritrix ends when nothing waits."""
+        return False
+
     def start(self, job: str, checkpoint: str = "", follows: str = "") -> str:
         """Launch the job, fresh or from a checkpoint, wait until it crawls, and return the launch id.
 

@@ -301,7 +301,12 @@ async def open_books(
     return books
 
 
-_BEGUN = {Begins.FRESH: [journal.fresh()], Begins.FOLLOWS: [journal.carried()], Begins.CONTINUES: []}
+_BEGUN = {
+    Begins.FRESH: [journal.fresh()],
+    Begins.FOLLOWS: [journal.carried()],
+    Begins.KEEPS: [journal.carried(seen=True)],
+    Begins.CONTINUES: [],
+}
 
 
 def _next_serial(names: Iterable[str]) -> int:

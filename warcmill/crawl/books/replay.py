@@ -111,8 +111,10 @@ def _begins(path: Path) -> Begins:
     """Return how a launch has begun, by the first line of its first journal."""
     with path.open("rb") as stream:
         first = next(journal.groups(stream), None)
-    word = first.entries[0].word if first else ""
-    return {journal.ROUND: Begins.FRESH, journal.CARRIED: Begins.FOLLOWS}.get(word, Begins.CONTINUES)
+    entry = first.entries[0] if first else None
+    if entry and entry.word == journal.CARRIED:
+        return Begins.KEEPS if entry.more.get("seen") else Begins.FOLLOWS
+    return Begins.FRESH if entry and entry.word == journal.ROUND else Begins.CONTINUES
 
 
 async def _replay(frontier: Frontier, register: Register, path: Path, folders: Folders) -> int:

@@ -148,11 +148,12 @@ Sums = Mapping[By, Spent]
 
 
 class Begins(Enum):
-    """The part that a launch takes over from the one before: FRESH, nothing that waits; FOLLOWS, what waits; CONTINUES,
-    what was seen too, so that it counts on."""
+    """The part that a launch takes over from the one before: FRESH, nothing that waits; FOLLOWS, what waits; KEEPS,
+    of an endless job, what was seen too; CONTINUES, the sums of quotas too, so that it counts on."""
 
     FRESH = "fresh"
     FOLLOWS = "follows"
+    KEEPS = "keeps"
     CONTINUES = "continues"
 
 

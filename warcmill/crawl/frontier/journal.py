@@ -3,7 +3,8 @@
     F+ URI HOPS VIA {...}     taken
     Fs URI {...}              visited; Ff: in vain; Fd: removed
     Fr URI {...}              deferred
-    Fn, Fl                    a fresh start; one with what waited in the launch before
+    Fn, Fl                    a fresh start; one with what waited in the launch before, and with {"seen":true} what was
+                              seen there
     Fx CRAWL                  a crawl is forgotten
     Fk {...}                  cookies that changed
     Ft {...}                  the robots.txt of a site
@@ -113,9 +114,9 @@ def fresh() -> str:
     return _line(ROUND, [], {})
 
 
-def carried() -> str:
-    """The line of a start with what waited in the launch before."""
-    return _line(CARRIED, [], {})
+def carried(*, seen: bool = False) -> str:
+    """The line of a start with what waited in the launch before, and what was `seen` there."""
+    return _line(CARRIED, [], {"seen": seen})
 
 
 def spent(totals: Iterable[Sequence[str | int]]) -> str:

@@ -233,6 +233,8 @@ class Ledger:
             self.begin_round()
         elif begins is Begins.FOLLOWS:
             self.carry_round()
+        elif begins is Begins.KEEPS:
+            self.spending.clear()
 
     def move_back(self) -> float:
         return move_back(self.db, self.now())

@@ -322,7 +322,7 @@ class RedisFrontier:
         job = self._link.prefix.split(":")[1]
         return (
             f"Bring back a Redis that has it; or resume from the newest checkpoint: 'warcmill pulse start {job} "
-            "--checkpoint NAME'; or begin afresh, by a launch without 'recrawl'"
+            "--checkpoint NAME'; or begin afresh, by a launch without 'recrawl' and 'endless'"
         )
 
     async def _hand_over(self, group: Recorded) -> dict[str, list[int]]:

@@ -57,7 +57,8 @@ TABLES = {"limits": "ceilings", "traps": "traps"}
 LISTS = ("policies", "patterns", "extensions", "allow_private", "name_servers", "resolve")
 NUMBERS = {"workers": (1, 1000), "warc_size": (1, 1 << 40), "checkpoint_hours": (0, 24 * 366), "hops": (0, 255)}
 KEYS = (
-    "contact", "no_delay", "expires", "pages", "scope_log", "results_log", "revisits", *NUMBERS, *LISTS, *TABLES,
+    "contact", "no_delay", "endless", "expires", "pages", "scope_log", "results_log", "revisits", *NUMBERS, *LISTS,
+    *TABLES,
     *SHEET_KEYS, SHEETS,
 )  # fmt: skip
 
@@ -214,6 +215,7 @@ def parse(files: Mapping[str, bytes], name: str) -> Job:
         scope_log=values.flag(found, "scope_log"),
         results_log=values.flag(found, "results_log"),
         revisits=values.flag(found, "revisits", default=True),
+        endless=values.flag(found, "endless"),
         resolve=parse_fixed(texts["resolve"]),
         name_servers=tuple(map(_server, texts["name_servers"])),
         expiry=Expiry({} if ends is None else {"": ends}),

@@ -114,7 +114,8 @@ class Job:
     waiting. `resolve` are addresses of hosts, `name_servers` addresses and ports of the servers to ask instead of the
     machine's. `conditional` names the URIs that are asked for by what is new: those that pages embed, all, or none.
     `render`: the pages that are opened in a browser. `scope_log`: each link that a policy refuses has a line in
-    scope.log. Without `revisits` each answer is a full record, and nothing is asked for by what is new.
+    scope.log. A launch of an `endless` job does not end when nothing waits, and the next one carries on its frontier.
+    Without `revisits` each answer is a full record, and nothing is asked for by what is new.
     `results_log`: the launch has results.jsonl, for what was crawled for an `requester`.
     """
 
@@ -148,6 +149,7 @@ class Job:
     revisits: bool = True
     results_log: bool = False
     requester: Requester | None = None
+    endless: bool = False
     render: RenderSettings = field(default_factory=RenderSettings)
     sheets: Sheets = field(default_factory=Sheets)
 

@@ -2,7 +2,8 @@
 
     open_launch(places, job, launch)                    a new one, that begins afresh
     open_launch(..., resume=checkpoint)                 a new one, that continues a checkpoint
-    open_launch(..., follows=launch_id)                 a new one, with what waited in the job's newest launch
+    open_launch(..., follows=launch_id)                 a new one, with what waited in the job's newest launch; of an
+                                                        endless job with what was seen, too
     open_launch(...) of a launch that was killed        its files are cut to its books, and it continues
 
 Writes to the launch's folders. PREPARING is in job.log before anything else, so a launch that is killed while it is
@@ -76,7 +77,7 @@ class Running:
     is_closed: bool = False
 
     async def crawl(self) -> End:
-        """Crawl until nothing waits, a ceiling is reached, or the spider is asked to stop."""
+        """Crawl until nothing waits, if the job may end, a ceiling is reached, or the spider is asked to stop."""
         self.job_log.write(Word.PAUSED)  # as Heritrix, which waits there until it is asked to crawl
         self.job_log.write(Word.RUNNING)
         self.logs.event("RUNNING", "Preparing")
@@ -216,7 +217,7 @@ async def open_launch(
     try:
         books = await open_books(
             frontier, register, launch.id, Folders(folders.warcs, folders.logs), partial(_warcs, places, job, launch),
-            Begins.CONTINUES if resume else Begins.FOLLOWS if follows else Begins.FRESH, results=job.results_log,
+            _begins(job, resume, follows), results=job.results_log,
         )  # fmt: skip
     except BaseException:
         await frontier.close()
@@ -246,6 +247,15 @@ async def join_launch(
         await frontier.close()
         raise
     return _opened(places, job, launch, books, JobLog(folders.job, folders.own, launch), None)
+
+
+def _begins(job: Job, resume: Checkpoint | None, follows: str) -> Begins:
+    """The part that it takes over from the launch before. An endless job is one crawl, whose days are launches."""
+    if resume:
+        return Begins.CONTINUES
+    if follows:
+        return Begins.KEEPS if job.endless else Begins.FOLLOWS
+    return Begins.FRESH
 
 
 def _bring_back(places: Places, launch: Launch, resume: Checkpoint) -> None:

@@ -1,4 +1,5 @@
-"""The spider, the loop of a crawl: it leases what may be fetched now and visits it, until nothing waits.
+"""The spider, the loop of a crawl: it leases what may be fetched now and visits it, until nothing waits. That of an
+endless job then waits for more.
 
 It keeps as many visits under way as the job has workers. Between visits it can be paused, and drained for a
 checkpoint; it ends sooner when it is asked to, or when a ceiling is reached.
@@ -123,7 +124,7 @@ class Spider:
             self._woken.clear()
             begun = await self._begin()
             is_idle = not (begun or self._visits or self.is_paused or self._seeding)
-            if is_idle and await self._kit.books.frontier.is_empty():
+            if is_idle and not self._kit.job.endless and await self._kit.books.frontier.is_empty():
                 ending = End.EMPTY
                 break
             if not begun:

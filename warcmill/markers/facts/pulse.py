@@ -100,12 +100,14 @@ class Launched:
 class Started:
     """01.started: the due time of a launch, its feed's digest and number of targets, and the job's files.
 
-    `engine` is the kind of its engine; None in a marker from before there were kinds.
+    `engine` is the kind of its engine; None in a marker from before there were kinds. A launch of an `endless` job ends
+    only when it is stopped.
     """
 
     due: str
     continues: Continued | None
     follows: Launch | None
+    endless: bool
     engine: str | None
     feed: str | None
     targets: int | None
@@ -119,6 +121,7 @@ class Started:
             facts.require("due", stamp),
             continues(claim),
             facts.maybe("follows", partial(_followed, claim.key["job"])),
+            facts.maybe("endless", true) or False,
             facts.maybe("engine", text),
             facts.maybe("feed", text),
             facts.maybe("targets", number),

@@ -9,8 +9,11 @@ function act.begin()
     if how == 'fresh' then
       call('RPUSH', P .. 'eras', era)
       call('HSET', P .. 'about', 'era', era + 1, 'round', round + 1, 'holes', 0)
-    elseif how == 'follows' then
-      call('UNLINK', E .. round .. ':done', E .. round .. ':sum:host', E .. round .. ':sum:target', E .. round .. ':sum:crawl')
+    elseif how ~= 'continues' then
+      call('UNLINK', E .. round .. ':sum:host', E .. round .. ':sum:target', E .. round .. ':sum:crawl')
+    end
+    if how == 'follows' then
+      call('UNLINK', E .. round .. ':done')
       call('HSET', P .. 'about', 'round', round + 1)
     end
     call('HSET', P .. 'about', 'launch', launch, 'visited', 1, 'version', 1)
