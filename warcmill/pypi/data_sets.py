@@ -293,7 +293,14 @@ class PublishedHistory:
         self.opened.close()
 
     def projects(self, serial: int) -> Iterator[str]:
-        """The normalised names of the projects that had a file at a serial, sorted."""
+        """The normalised names of the projects that had a file at a serial, sorted. NotReady for one before the end of
+        the full dump: projects that changed later have no past there."""
+        if serial < self.begin:
+            why = f"it is known from serial {self.begin} on, by the full dump that ends there"
+            raise NotReady(f"the list of projects at serial {serial}", why)
+        return self._there(serial)
+
+    def _there(self, serial: int) -> Iterator[str]:
         last = ""
         for key, value in self.database.since(FIRST):
             project = data_sets.parts_of(key)[0]

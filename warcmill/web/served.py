@@ -41,11 +41,11 @@ class PackageHistory(Protocol):
         ...
 
     def projects(self, serial: int) -> Iterator[str]:
-        """The normalised names of the projects that had a file at a serial, sorted."""
+        """The normalised names of the projects that had a file at a serial, sorted. NotReady if that is not known."""
         ...
 
     def files(self, project: str, serial: int) -> Iterator[OfferedFile]:
-        """The files that a project had at a serial, as its page listed them."""
+        """The files that a project had at a serial, as its page listed them. NotReady if that is not known."""
         ...
 
     def close(self) -> None:

@@ -76,7 +76,6 @@ def test_a_full_dump_makes_the_first_version_of_each(index: DumpedIndex) -> None
     known = {one.project: one.requires_dist for one in (Dependencies.parse(*pair) for pair in edges.items())}
     assert known == {"pyyaml": (), "six": None, "boto3": BOTO.requires_dist}
     assert history(index, 100) == {one.project: {one.filename: None} for one in (YAML1, SIX, BOTO)}
-    assert history(index, 50) == {one.project: {one.filename: None} for one in (YAML1, SIX)}
 
 
 def test_the_store_has_the_databases_and_last_the_lists(index: DumpedIndex) -> None:
@@ -270,6 +269,9 @@ def test_the_past_of_a_page_in_a_full_dump_is_unknown(index: DumpedIndex) -> Non
         assert [one.listed.filename for one in kept.files("six", 7)] == [SIX.filename]
         with pytest.raises(NotReady, match="known from serial 7 on, by the full dump that ends at 100"):
             kept.files("six", 6)
+        assert list(kept.projects(100))
+        with pytest.raises(NotReady, match=r"the list of projects at serial 99 .*known from serial 100 on"):
+            kept.projects(99)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -13,6 +13,7 @@ from searchable import Searchable
 from starlette.applications import Starlette
 from web_client import WebAnswer, ask
 
+from warcmill.errors import NotReady
 from warcmill.formats.pypi.dump import DistributionRow, DistType, ListedFile
 from warcmill.formats.pypi.simple_pages import OfferedFile, PageKind
 from warcmill.stores import LocalStore
@@ -36,10 +37,13 @@ class HistoryInMemory:
     """Files by project, each with the serials from and to which it was there."""
 
     newest: int = 9
+    begin: int = 0
     kept: dict[str, list[tuple[int, int, OfferedFile]]] = field(default_factory=dict)
     closed: int = 0
 
     def projects(self, serial: int) -> Iterator[str]:
+        if serial < self.begin:
+            raise NotReady(f"the list of projects at serial {serial}", "it is not known")
         return (name for name in sorted(self.kept) if any(self.files(name, serial)))
 
     def files(self, project: str, serial: int) -> Iterator[OfferedFile]:
@@ -136,8 +140,17 @@ def test_what_is_not_there_is_404(server: Starlette, history: HistoryInMemory, p
 def test_a_serial_that_is_not_published_yet_is_no_absence(server: Starlette, history: HistoryInMemory) -> None:
     for path in ("/as-of/10/simple/", "/as-of/10/simple/a-b/", "/as-of/10/files/a-b/a_b-1-py3-none-any.whl"):
         answer = get(server, path)
-        assert (answer.status, "the last one that is published is 9" in answer.text) == (503, True)
+        assert (answer.status, "10 of data set distributions" in answer.text) == (503, True)
+        assert "the last one that is published is 9" in answer.text
     assert history.closed == 3
+
+
+def test_a_list_that_is_not_known_is_no_empty_page(server: Starlette, history: HistoryInMemory) -> None:
+    history.begin = 5
+    answer = get(server, "/as-of/4/simple/")
+    assert (answer.status, "the list of projects at serial 4" in answer.text) == (503, True)
+    assert get(server, "/as-of/5/simple/").status == 200
+    assert history.closed == 2
 
 
 def test_only_readers_get_it_and_nothing_is_there_until_it_is_published(
@@ -145,7 +158,7 @@ def test_only_readers_get_it_and_nothing_is_there_until_it_is_published(
 ) -> None:
     assert ask(server, "/as-of/5/simple/").status == 403
     answer = get(served(Searchable(tmp_path_factory.mktemp("none")), None), "/as-of/5/simple/")
-    assert (answer.status, "No packages are published yet" in answer.text) == (503, True)
+    assert (answer.status, "distributions is not ready: no packages are published yet" in answer.text) == (503, True)
 
 
 def test_packages_whose_files_are_lost_are_not_healthy(archive: Searchable, history: HistoryInMemory) -> None:
@@ -158,5 +171,7 @@ def test_packages_whose_files_are_lost_are_not_healthy(archive: Searchable, hist
     assert ask(server, "/healthz").status == 200
     shutil.rmtree(index.index.base / "versions/distributions")
     assert ask(server, "/healthz").status == 503
+    answer = get(served(archive, None, index.index), "/as-of/9/simple/six/")
+    assert (answer.status, "its versions are not in the index root" in answer.text) == (503, True)
     index.update()
     assert ask(server, "/healthz").status == 200

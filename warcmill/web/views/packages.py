@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from http import HTTPStatus
 from urllib.parse import quote
 
 from warcmill.errors import NotReady
+from warcmill.formats.pypi.data_sets import DISTRIBUTIONS
 from warcmill.formats.pypi.filenames import normalised
 from warcmill.formats.pypi.simple_pages import OfferedFile, index_page, metadata, preferred, project_page
 from warcmill.web.request import Answer, Asked, MovedTo, RefusedRequest, SentBytes
 from warcmill.web.served import PackageHistory, Served
 
 NOT_PUBLISHED = (
-    "No packages are published yet: 'warcmill scan' publishes those of a mirrored package index, where luigi.cfg has"
+    "no packages are published yet: 'warcmill scan' publishes those of a mirrored package index, where luigi.cfg has"
     " [pypi] since"
 )
+_LOST = "its versions are not in the index root: 'warcmill scan' makes them again"
 _SERIAL = re.compile(r"[0-9]{1,18}")
 _METADATA = ".metadata"
 _IN_URLS = ":/?#[]@!$&'()*+,;=%-._~"
@@ -34,8 +36,10 @@ def all_projects(served: Served, asked: Asked) -> Answer:
     if isinstance(found, RefusedRequest):
         return found
     history, serial = found
-    kind = preferred(asked.accept)
-    return SentBytes(_closing(history, index_page(kind, serial, history.projects(serial))), kind.type, more=_VARY)
+    with ExitStack() as opened:
+        opened.enter_context(closing(history))
+        kind, names = preferred(asked.accept), history.projects(serial)
+        return SentBytes(_closing(opened.pop_all(), index_page(kind, serial, names)), kind.type, more=_VARY)
 
 
 def project(served: Served, asked: Asked) -> Answer:
@@ -82,18 +86,18 @@ def _metadata(found: OfferedFile | None) -> Answer:
 def _opened(served: Served, asked: Asked) -> tuple[PackageHistory, int] | RefusedRequest:
     """The history, to be closed, and the serial that is asked for; or why there is none."""
     if served.packages is None or (history := served.packages()) is None:
-        raise NotReady("packages", NOT_PUBLISHED)
+        raise NotReady(f"data set {DISTRIBUTIONS}", _LOST if DISTRIBUTIONS in served.archive.lost() else NOT_PUBLISHED)
     text, newest = asked.names["serial"], history.newest
     if _SERIAL.fullmatch(text) and int(text) <= newest:
         return history, int(text)
     history.close()
     if _SERIAL.fullmatch(text):  # nothing is absent then: an installer has to ask again, not to look elsewhere
-        raise NotReady(f"serial {text}", f"the last one that is published is {newest}")
+        raise NotReady(f"serial {text} of data set {DISTRIBUTIONS}", f"the last one that is published is {newest}")
     return _absent("the serial in the address is no number")
 
 
-def _closing(history: PackageHistory, pieces: Iterator[bytes]) -> Iterator[bytes]:
-    with closing(history):
+def _closing(opened: ExitStack, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    with opened:
         yield from pieces
 
 
