@@ -302,6 +302,8 @@ NONE_OF_ITS_OWN = {
     # Scrapy Cluster's log lines, and what a spider puts into a queue of its own.
     "warcmill/scutils/log_factory.py",
     "warcmill/scutils/redis_queue.py",
+    # The messages of Scrapy Cluster, which docs/from-scrapy-cluster.md has.
+    "warcmill/cluster/sender.py",
     "warcmill/crawl/books/books.py",
     "warcmill/crawl/visit/admission.py",
     "warcmill/crawl/frontier/queues.py",

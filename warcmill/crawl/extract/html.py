@@ -98,6 +98,22 @@ def links(data: bytes, uri: str, content_type: str = "", *, scripts: bool = Fals
     return found.all()
 
 
+def texts(data: bytes, uri: str, content_type: str = "") -> dict[str, str]:
+    """The text of each link that a person could follow, by its address: the first of several. A page whose tree would
+    take long has none."""
+    if too_much(data):
+        return {}
+    found = LinkCollector(uri)
+    base, elements = _from_tree(data, charset.of_links(data, content_type))
+    if base:
+        found.rebase(base)
+    by_address: dict[str, str] = {}
+    for tag, attributes, node in elements:
+        if tag in ("a", "area") and (href := attributes.get("href")):
+            by_address.setdefault(found.join(href), node.text())
+    return by_address
+
+
 def _add_inside(page: str, found: LinkCollector) -> None:
     """Add the links of a page in `srcdoc`, whose base is that of the page around it; none of a page in that one."""
     data = page.encode("utf-8", "replace")

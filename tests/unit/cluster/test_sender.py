@@ -1,0 +1,232 @@
+"""The sender of results: each page of each launch once, with all that Scrapy Cluster's messages have."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import crawled
+import pytest
+from several_hosts import Page, page, serve
+
+from warcmill.clients.bus import TooLong
+from warcmill.clients.bus.spool import Spool
+from warcmill.cluster.sender import PLACE, ResultSender
+from warcmill.cluster.settings import RequestsPlace
+from warcmill.crawl.job.job import Job, Sheets
+from warcmill.crawl.logs.results import Requester
+from warcmill.errors import Unavailable
+from warcmill.layout import RESULTS_LOG
+from warcmill.model import Launch
+
+LATER = Launch("news", "20261121091844")
+TOPIC = "demo.crawled_firehose"
+RECORDED = {
+    "appid", "attrs", "body", "crawlid", "encoding", "links", "request_headers", "response_headers", "response_url",
+    "status_code", "status_msg", "timestamp", "url",
+}  # fmt: skip
+SJIS = "<title>日本</title>日本語".encode("cp932")
+SITE = {
+    ("a.example", "/"): Page(
+        b'<title>Home</title><a href="/1">one <b>page</b></a> <a href="/sjis">s</a><a href="/doc">d</a>'
+        b'<a href="/1#again">again</a>'
+    ),
+    ("a.example", "/1"): Page("Café".encode(), "text/html; charset=utf-8"),
+    ("a.example", "/sjis"): Page(SJIS, "text/html; charset=Shift_JIS"),
+    ("a.example", "/doc"): Page(b"%PDF-1.4 not much", "application/pdf"),
+}
+
+
+def asked(port: int) -> Job:
+    plain = crawled.job(port, "a.example", results_log=True, robots=False)
+    fields = {"appid": "testapp", "attrs": {"k": 1}, "crawlid": "c1"}
+    return replace(plain, sheets=Sheets(by_seed={plain.seeds[0]: replace(plain, requester=Requester(fields))}))
+
+
+def place(folder: Path, **given: Any) -> RequestsPlace:
+    (folder / "state").mkdir(exist_ok=True)
+    spool = folder / "state" / "spool"
+    return RequestsPlace("news", "demo", "spool", "", spool, given=given)
+
+
+def sender(folder: Path, bus: Spool | None = None, **given: Any) -> ResultSender:
+    at = place(folder, **given)
+    return ResultSender(at, crawled.places(folder), bus or at.open_bus())  # type: ignore[arg-type] # it is the spool
+
+
+def send(folder: Path, **given: Any) -> int:
+    """Send all that is there; return how many."""
+    one = sender(folder, **given)
+    try:
+        return sum(iter(one.step, 0))
+    finally:
+        one.close()
+
+
+def sent(folder: Path, topic: str = TOPIC) -> list[dict[str, Any]]:
+    """The messages of a topic."""
+    files = sorted((folder / "state" / "spool" / topic).glob("*.jsonl"))
+    return [json.loads(line) for path in files for line in path.read_bytes().splitlines()]
+
+
+def by_path(messages: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {one["url"].rpartition(":")[2].partition("/")[2]: one for one in messages}
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    with serve(dict(SITE)) as port:
+        yield port
+
+
+def test_a_page_has_all_that_the_original_sends_and_where_its_record_is(tmp_path: Path, port: int) -> None:
+    crawled.crawl(tmp_path, asked(port))
+    assert send(tmp_path) == 4
+    home = by_path(sent(tmp_path))[""]
+    base = f"http://a.example:{port}"
+    assert set(home) == RECORDED | {"id", "warc"}
+    assert home["body"] == SITE["a.example", "/"].body.decode()
+    assert home["encoding"] == "ascii"
+    assert home["links"] == [
+        {"text": "one page", "url": f"{base}/1"}, {"text": "s", "url": f"{base}/sjis"},
+        {"text": "d", "url": f"{base}/doc"},
+    ]  # fmt: skip
+    assert (tmp_path / "output/warcs/news" / crawled.LAUNCH.id / home["warc"]["name"]).exists()
+    assert home["id"] == f"{home['warc']['name']}:{home['warc']['offset']}"
+
+
+def test_text_is_text_in_its_charset_and_what_is_none_is_base64(tmp_path: Path, port: int) -> None:
+    crawled.crawl(tmp_path, asked(port))
+    send(tmp_path)
+    found = by_path(sent(tmp_path))
+    assert (found["1"]["body"], found["1"]["encoding"]) == ("Café", "utf-8")
+    assert (found["sjis"]["body"], found["sjis"]["encoding"]) == (SJIS.decode("cp932"), "cp932")
+    assert base64.b64decode(found["doc"]["body"]) == b"%PDF-1.4 not much"
+    assert found["doc"]["encoding"] == "base64"
+
+
+def test_with_kafka_base_64_encode_each_body_is_that_of_its_text(tmp_path: Path, port: int) -> None:
+    crawled.crawl(tmp_path, asked(port))
+    send(tmp_path, KAFKA_BASE_64_ENCODE=True)
+    found = by_path(sent(tmp_path))
+    assert base64.b64decode(found["sjis"]["body"]).decode() == SJIS.decode("cp932")
+    assert found["sjis"]["encoding"] == "cp932"
+
+
+def test_an_application_has_a_topic_of_its_own_where_that_is_on(tmp_path: Path, port: int) -> None:
+    crawled.crawl(tmp_path, asked(port))
+    send(tmp_path, KAFKA_APPID_TOPICS=True)
+    assert sent(tmp_path, "demo.crawled_testapp") == sent(tmp_path)
+
+
+def test_each_result_is_sent_once_across_stages_and_launches(tmp_path: Path, port: int) -> None:
+    """The log that is read gets the name of its stage meanwhile."""
+    crawled.crawl(tmp_path, asked(port))
+    log = tmp_path / "output/logs/news" / crawled.LAUNCH.id / RESULTS_LOG
+    whole = log.read_bytes().splitlines(keepends=True)
+    log.write_bytes(b"".join(whole[:1]))
+    assert send(tmp_path) == 1
+    log.write_bytes(b"".join(whole[:2]))
+    log.rename(log.with_name(f"{RESULTS_LOG}.cp00001-20261121081902"))
+    log.write_bytes(b"".join(whole[2:]))
+    assert send(tmp_path) == 3
+    crawled.crawl(tmp_path, asked(port), launch=LATER)
+    assert send(tmp_path) == 4
+    assert send(tmp_path) == 0
+    assert len({one["id"] for one in sent(tmp_path)}) == len(sent(tmp_path)) == 8
+
+
+def test_what_was_sent_before_a_death_has_the_same_id_when_it_is_sent_again(tmp_path: Path, port: int) -> None:
+    crawled.crawl(tmp_path, asked(port))
+    send(tmp_path)
+    (tmp_path / "state" / PLACE).unlink()
+    assert send(tmp_path) == 4
+    ids = [one["id"] for one in sent(tmp_path)]
+    assert ids[:4] == ids[4:]
+
+
+def test_a_log_that_is_another_than_before_is_sent_from_its_beginning(tmp_path: Path, port: int) -> None:
+    crawled.crawl(tmp_path, asked(port))
+    send(tmp_path)
+    log = tmp_path / "output/logs/news" / crawled.LAUNCH.id / RESULTS_LOG
+    log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:2]))
+    assert send(tmp_path) == 2
+
+
+def test_nothing_is_sent_of_a_launch_that_was_killed_until_it_is_in_order(tmp_path: Path, port: int) -> None:
+    """The books may cut what they have not committed."""
+    crawled.crawl(tmp_path, asked(port))
+    for log in (tmp_path / "jobs/news/job.log", tmp_path / "jobs/news" / crawled.LAUNCH.id / "job.log"):
+        log.write_text("".join(line for line in log.read_text().splitlines(keepends=True) if "FINISHED" not in line))
+    assert send(tmp_path) == 0
+    crawled.crawl(tmp_path, asked(port))
+    assert send(tmp_path) == 4
+
+
+def test_a_warc_that_is_gone_costs_the_body_alone(tmp_path: Path, port: int) -> None:
+    crawled.crawl(tmp_path, asked(port))
+    for path in crawled.warcs(tmp_path):
+        path.rename(path.with_name(f"{path.name}.elsewhere"))
+    assert send(tmp_path) == 4
+    assert {(one["body"], one["encoding"]) for one in sent(tmp_path)} == {(None, None)}
+
+
+class _Narrow(Spool):
+    """A spool that takes short messages."""
+
+    most = 1 << 20
+
+    def append(self, topic: str, values: Sequence[bytes]) -> None:
+        if max(map(len, values)) > self.most:
+            raise TooLong(topic, "too long")
+        super().append(topic, values)
+
+
+def test_a_message_that_is_too_long_for_the_bus_has_no_body(tmp_path: Path) -> None:
+    site = {**SITE, ("a.example", "/1"): Page(b"x" * 20_000)}
+    with serve(site) as port:
+        crawled.crawl(tmp_path, asked(port))
+    bus = _Narrow(tmp_path / "state" / "spool")
+    bus.most = 10_000
+    one = sender(tmp_path, bus)
+    assert sum(iter(one.step, 0)) == 4
+    found = by_path(sent(tmp_path))
+    assert found["1"]["body"] is None
+    assert found["1"]["warc"]
+    assert found[""]["body"]
+
+
+class _Away(Spool):
+    def append(self, topic: str, values: Sequence[bytes]) -> None:
+        raise Unavailable("the bus", "away")
+
+
+def test_while_the_bus_is_away_results_wait_in_their_log(tmp_path: Path, port: int) -> None:
+    crawled.crawl(tmp_path, asked(port))
+    one = sender(tmp_path, _Away(tmp_path / "state" / "spool"))
+    for _ in range(2):
+        with pytest.raises(Unavailable):
+            one.step()
+    one.close()
+    assert send(tmp_path) == 4
+
+
+def test_one_process_sends_and_another_goes_on_after_its_end(tmp_path: Path, port: int) -> None:
+    crawled.crawl(tmp_path, asked(port))
+    first, second = sender(tmp_path), sender(tmp_path)
+    assert first.step() == 4
+    crawled.crawl(tmp_path, asked(port), launch=LATER)
+    assert second.step() == 0
+    first.close()
+    assert second.step() == 4
+
+
+def test_a_page_that_takes_long_to_parse_is_sent_without_the_texts_of_its_links(tmp_path: Path) -> None:
+    site = {("a.example", "/"): page(["/1"], filler=1), ("a.example", "/1"): Page(b"<a href=/>" + b"<i>" * 200_000)}
+    with serve(site) as port:
+        crawled.crawl(tmp_path, asked(port))
+    assert send(tmp_path) == 2

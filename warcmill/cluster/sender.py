@@ -1,0 +1,279 @@
+"""The sender of results: it reads results.jsonl of a job's launches, and posts each as a message. Writes to the bus.
+
+    results-sent.json   {"after": STAGE, "last": ID, "launch": LAUNCH, "offset": OFFSET}
+
+It goes on from that place, through the stages of a launch, then through the next launch. A message is sent at least
+once: the place is kept after the bus has it, and a repeat has the same `id`. It reads only results that the crawl has
+committed, as a kill would cut off others. One process sends; others wait for its end.
+"""
+
+from __future__ import annotations
+
+import base64
+import fcntl
+import json
+import logging
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple, cast
+
+from warcmill.base import disk
+from warcmill.clients.bus import Bus, TooLong
+from warcmill.cluster.settings import RequestsPlace, Topics
+from warcmill.crawl import durable
+from warcmill.crawl.books.files import present, recall
+from warcmill.crawl.control import control
+from warcmill.crawl.extract import html
+from warcmill.crawl.fetch import exchange
+from warcmill.crawl.fetch.limits import FetchLimits
+from warcmill.crawl.launch import job_log
+from warcmill.crawl.launch.folders import CONTROL, LaunchFolders, Places
+from warcmill.crawl.logs.results import NOTICE, PAGE
+from warcmill.errors import BadInput, NotReady, Unavailable
+from warcmill.formats.text import charset
+from warcmill.formats.text.document import is_binary
+from warcmill.layout import RESULTS_LOG, split_log_name
+from warcmill.model import Json, Launch
+
+_log = logging.getLogger(__name__)
+PLACE: Final = "results-sent.json"
+BASE64: Final = "base64"
+MOST: Final = 100  # results that are sent together
+_MOST_BYTES: Final = 8 << 20
+_TEXT: Final = ("text/", "application/json", "application/javascript", "application/xml", "application/xhtml+xml")
+_LARGE: Final = ("body", "links", "response_headers", "request_headers")
+"""The values that a message can be without, in the order in which they are left out."""
+
+
+class _Spot(NamedTuple):
+    """A place in the results of a job: `after` is the stage before that of the file, '' for a launch's first; `last` is
+    the id of the result that ends at `offset`."""
+
+    launch: str = ""
+    after: str = ""
+    offset: int = 0
+    last: str = ""
+
+
+class _File(NamedTuple):
+    """A file of results; the one that is written now is of the stage `final`, and gets another name later."""
+
+    launch: str
+    stage: str
+    path: Path
+
+
+class ResultSender:
+    """Sends the results of a job, at each `step`, until `close`."""
+
+    def __init__(self, place: RequestsPlace, places: Places, bus: Bus) -> None:
+        values = place.values()
+        self._job, self._places, self._bus = place.job, places, bus
+        self._topics, self._encodes = Topics.of(values), bool(values["KAFKA_BASE_64_ENCODE"])
+        self._path = place.spool.parent / PLACE
+        self._lock: int | None = None
+        self._spot: _Spot | None = None
+
+    def step(self) -> int:
+        """Send some results; return how many. 0: there are none, or another process sends them. Unavailable: the bus, a
+        disk or the crawl does not answer, try again."""
+        if not self._owns():
+            return 0
+        try:
+            if self._spot is None:
+                self._spot = self._checked(_read_spot(self._path))
+            return self._send_after(self._spot)
+        except FileNotFoundError:  # the crawl has renamed a log meanwhile
+            return 0
+        except OSError as error:
+            raise Unavailable(f"the results of {self._job}", str(error)) from error
+
+    def close(self) -> None:
+        """Let another process send."""
+        if self._lock is not None:
+            os.close(self._lock)
+        self._lock = self._spot = None
+
+    def _owns(self) -> bool:
+        if self._lock is not None:
+            return True
+        path = self._path.with_suffix(".lock")
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise Unavailable(str(path), disk.reason(error, path)) from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return False
+        self._lock = descriptor
+        return True
+
+    def _send_after(self, spot: _Spot) -> int:
+        before = _File(spot.launch, spot.after, Path())
+        for file in self._files(spot):
+            is_same = before.launch == file.launch
+            offset = spot.offset if is_same and before.stage == spot.after else 0
+            sent, after = self._send_some(file, offset)
+            if sent:
+                self._spot = _Spot(file.launch, before.stage if is_same else "", after, sent[-1])
+                durable.replace(self._path, json.dumps(self._spot._asdict(), sort_keys=True).encode("ascii") + b"\n")
+                return len(sent)
+            before = file
+        return 0
+
+    def _files(self, spot: _Spot) -> list[_File]:
+        """The files from a place on, in their order."""
+        found = []
+        for folder in self._places.job(self._job).iterdir():
+            try:
+                launch = Launch.parse(self._job, folder.name)
+            except BadInput:
+                continue
+            logs = self._places.folders(launch).logs
+            if launch.id < spot.launch or not logs.is_dir():
+                continue
+            names = ((split_log_name(path.name), path) for path in logs.iterdir())
+            found += [_File(launch.id, stage, path) for (name, stage), path in names if name == RESULTS_LOG]
+        return sorted(file for file in found if (file.launch, file.stage) > (spot.launch, spot.after))
+
+    def _send_some(self, file: _File, offset: int) -> tuple[list[str], int]:
+        """Send results from an offset on; return their ids, and the offset behind them."""
+        end = file.path.stat().st_size
+        if end > offset and file.stage == "final":
+            end = min(end, self._committed(file.launch, end))
+        folders = self._places.folders(Launch.parse(self._job, file.launch))
+        sent: list[str] = []
+        by_topic: dict[str, list[dict[str, Json]]] = {}
+        size = 0
+        for line, after in _lines(file.path, offset, end):
+            try:
+                result = json.loads(line)
+                message = self._message(result, folders)
+                size += len(message["body"]) if isinstance(message.get("body"), str) else 0  # type: ignore[arg-type]
+                for topic in self._topics_of(result["kind"], str(message.get("appid", ""))):
+                    by_topic.setdefault(topic, []).append(message)
+            except (ValueError, KeyError, TypeError) as error:
+                raise BadInput(str(file.path), f"a line is no result: {error!r}", offset) from error
+            sent.append(str(result["id"]))
+            offset = after
+            if len(sent) >= MOST or size > _MOST_BYTES:
+                break
+        for topic, messages in by_topic.items():
+            self._append(topic, messages)
+        return sent, offset
+
+    def _committed(self, launch: str, size: int) -> int:
+        """Up to where the file that is written now may be read."""
+        try:
+            state = cast("Mapping[str, Any]", control.ask(self._places.state(self._job) / CONTROL, "state"))
+        except NotReady:  # nobody crawls: a launch that was killed is put in order first
+            last = job_log.last(self._places.job(self._job))
+            return 0 if last and last.launch == launch and not last.ended else size
+        return int(state.get("results", 0)) if state["launch"] == launch else size
+
+    def _checked(self, spot: _Spot) -> _Spot:
+        """A kept place, or the beginning of its file, if another result than the last one ends there."""
+        file = next(iter(self._files(spot)), None)
+        if not spot.offset or file is None or file.launch != spot.launch:
+            return spot
+        last = b""
+        for line, after in _lines(file.path, 0, file.path.stat().st_size):
+            last = line
+            if after >= spot.offset:
+                break
+        if after == spot.offset and json.loads(last)["id"] == spot.last:
+            return spot
+        _log.warning("%s: it is not the file that was read before; all of it is sent again", file.path)
+        return spot._replace(offset=0)
+
+    def _topics_of(self, kind: str, appid: str) -> list[str]:
+        return self._topics.outbound(appid) if kind == NOTICE else self._topics.crawled(appid)
+
+    def _message(self, result: Mapping[str, Any], folders: LaunchFolders) -> dict[str, Json]:
+        """The message of a result; that of a page with its body, from its record."""
+        place: dict[str, Json] = {"name": result["warc"], "offset": result["offset"]}
+        message = {**result["value"], "id": result["id"], "warc": place if result["warc"] else None}
+        if result["kind"] != PAGE:
+            return message
+        path = present(folders.warcs / result["warc"])
+        try:
+            if path is None:
+                raise BadInput(result["warc"], "it is not there any more")
+            answer = recall(message["url"], path, result["offset"], self._places.scratch(self._job))
+        except BadInput as error:
+            _log.warning("%s: %s is sent without its body", error, message["url"])
+            return {**message, **dict.fromkeys(("body", "encoding")), "links": _links(message["links"], {})}
+        try:
+            data, note = exchange.document(answer, FetchLimits())
+        finally:
+            answer.close()
+        headers = dict(message["response_headers"])
+        if not note:  # as Scrapy, which has undone it
+            headers.pop("Content-Encoding", None)
+        mime = answer.fields.first("content-type")
+        texts = html.texts(data, message["url"], mime) if message["links"] else {}
+        body, encoding = _body(data, mime, encodes=self._encodes)
+        links = _links(message["links"], texts)
+        return {**message, "body": body, "encoding": encoding, "links": links, "response_headers": headers}
+
+    def _append(self, topic: str, messages: Sequence[dict[str, Json]]) -> None:
+        """Append messages; one that is too long for the bus without what it can be without."""
+        try:
+            self._bus.append(topic, [_json(message) for message in messages])
+            return
+        except TooLong:
+            pass
+        for message in messages:
+            for number in range(len(_LARGE) + 1):
+                try:
+                    self._bus.append(topic, [_json({**message, **dict.fromkeys(_LARGE[:number])})])
+                    break
+                except TooLong as error:
+                    if number == len(_LARGE):
+                        raise
+                    _log.warning("%s: %s is sent without its %s", message["id"], error, _LARGE[number])
+
+
+def _body(data: bytes, mime: str, *, encodes: bool) -> tuple[str, str]:
+    """The body of a page as text, and its encoding, as Scrapy names it; what is no text is in base64."""
+    kind = mime.partition(";")[0].strip().lower()
+    if is_binary(data) or (kind and not kind.startswith(_TEXT) and not kind.endswith(("+xml", "+json"))):
+        return base64.b64encode(data).decode("ascii"), BASE64
+    name = charset.of_links(data, mime)
+    text = data.decode(name, "replace").removeprefix("\ufeff")
+    is_plain = data.isascii() and charset.of_links(data + b"\xff", mime) != name
+    encoding = "ascii" if is_plain else name
+    return (base64.b64encode(text.encode()).decode("ascii") if encodes else text), encoding
+
+
+def _links(addresses: Sequence[str], texts: Mapping[str, str]) -> list[Json]:
+    return [{"text": texts.get(one, ""), "url": one} for one in addresses]
+
+
+def _json(message: Mapping[str, Json]) -> bytes:
+    return json.dumps(message, sort_keys=True, ensure_ascii=False).encode("utf-8", "backslashreplace")
+
+
+def _lines(path: Path, offset: int, end: int) -> Iterator[tuple[bytes, int]]:
+    """The whole lines of a file between two offsets, each with the offset behind it."""
+    with path.open("rb") as stream:
+        stream.seek(offset)
+        for line in stream:
+            offset += len(line)
+            if offset > end or not line.endswith(b"\n"):
+                return
+            yield line, offset
+
+
+def _read_spot(path: Path) -> _Spot:
+    try:
+        found = json.loads(path.read_bytes())
+        return _Spot(str(found["launch"]), str(found["after"]), int(found["offset"]), str(found["last"]))
+    except FileNotFoundError:
+        return _Spot()
+    except (ValueError, KeyError, TypeError) as error:
+        why = f"it is no place in results ({error!r}); move it away, and all results are sent again"
+        raise BadInput(str(path), why) from error
