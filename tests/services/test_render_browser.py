@@ -105,7 +105,7 @@ def mine() -> list[int]:
 
 def _pids(what: str, top: int = 0) -> Iterator[int]:
     """The processes below one whose words have this in them."""
-    found = subprocess.run(["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
+    found = subprocess.run(["ps", "-wweo", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
     lines = [line.split(None, 2) for line in found.splitlines()]
     below = {top or os.getpid()}
     for _ in range(8):

@@ -191,8 +191,9 @@ class _Chromium:
         ends: list[asyncio.Future[Any]] = [opened.crashed, self.ended]
         try:
             await asyncio.wait([work, *ends], timeout=limit, return_when=asyncio.FIRST_COMPLETED)
-            if work.done() and work.exception():  # of which the reason may come a moment later
-                await asyncio.wait(ends, timeout=LOOK, return_when=asyncio.FIRST_COMPLETED)
+            if work.done() and (error := work.exception()):  # of which the reason may come a moment later
+                patience = END if "closed" in str(error) else LOOK  # that a driver died is seen by its browser's end
+                await asyncio.wait(ends, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
             if self.ended.done():
                 return RenderFailed(self.ended.result())
             if opened.crashed.done():
