@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from commands.console import frontiers
 from commands.console.arguments import add_json, job
 from commands.console.show import as_json, out
 from tasks.config.settings import settings
@@ -31,12 +32,17 @@ examples:
   warcmill job daily list --limit 20
   warcmill job daily rate --site example.org --hits 10 --window 60
   warcmill job daily rate --site example.org --none
+  warcmill job daily dump frontier.jsonl.gz
+  warcmill job daily load frontier.recover.gz --dry-run
 
 The job must run on this machine: its control socket is in its folder. pause lets the
 downloads under way end and begins no more; resume continues. suspend and resume of a URI or
 of a site (host, and port where it is not the usual one) hold for what waits; remove takes
 it away for good. checkpoint and stop are for a person at this machine: 'warcmill pulse'
 takes the same steps, and writes their markers.
+
+dump writes all that the frontier has into a new file, also while no crawl runs. load has a
+running crawl take a dump, a list of URLs, or the frontier.recover.gz of a launch.
 
 --json: what the crawl answers, as one document; for watch a document a line. state:
 {"state", "launch", "done", "queued", ...}; add: {"answers": [{"uri", "answer", "why"}]};
@@ -53,8 +59,8 @@ TARGET, ALONE = ("resume", "suspend", "remove"), ("state", "pause", "checkpoint"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """JOB, and what to do, with its own arguments."""
     parser.add_argument("job", type=job, metavar="JOB", help="the crawl's name")
-    actions = parser.add_subparsers(dest="action", required=True, metavar="|".join(ACTIONS))
-    for name in ACTIONS:
+    actions = parser.add_subparsers(dest="action", required=True, metavar="|".join((*ACTIONS, *frontiers.ACTIONS)))
+    for name in (*ACTIONS, *frontiers.ACTIONS):
         actions.add_parser(name, allow_abbrev=False)
         add_json(actions.choices[name])
     _add_targets(actions.choices)
@@ -68,6 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     watched = actions.choices["watch"]
     watched.add_argument("--seconds", type=int, default=2, metavar="NUMBER", help="between two lines; by default 2")
     _add_rate(actions.choices["rate"])
+    frontiers.add_arguments(actions.choices)
 
 
 def _add_targets(choices: Mapping[str, argparse.ArgumentParser]) -> None:
@@ -88,6 +95,8 @@ def _add_rate(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Ask the crawl; print what it answers."""
+    if args.action in frontiers.ACTIONS:
+        return frontiers.ACTIONS[args.action](args)
     socket = _socket(args.job)
     if args.action == "watch":
         return _watch(socket, args)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import Counter
 from collections.abc import Iterator
 from itertools import count
@@ -17,11 +18,15 @@ from redis import Redis
 from servers import pins
 from servers import redis as redis_server
 from servers.redis import RedisServer
-from warcmill.crawl.frontier import Begins, Finish, Gate, Rate, dump
+from warcmill.crawl.control.frontier import as_json
+from warcmill.crawl.fetch.cookies import Cookie
+from warcmill.crawl.frontier import Begins, Change, Finish, Gate, Rate, SiteRow, dump
 from warcmill.crawl.frontier.link import RedisLink, RedisPlace, examined, read_place
 from warcmill.crawl.frontier.redis import RedisFrontier
-from warcmill.crawl.uri import Status, make
+from warcmill.crawl.frontier.sqlite import SqliteFrontier
+from warcmill.crawl.uri import FOREVER, Status, make
 from warcmill.errors import BadConfig, Conflict, Foreign, NotReady, Unavailable
+from warcmill.formats.logs.crawllog import CrawlRecord
 
 JOBS = count()
 
@@ -181,6 +186,74 @@ def test_a_large_crawl_is_listed_and_dumped_and_given_back_in_parts(there: There
     assert names(lease(there.open(), 1))
     copied = there.open_snapshot(there.new_path())
     assert run(copied.count("c"))[Status.SCHEDULED] == 20_000
+
+
+def test_a_frontier_of_sqlite_is_dumped_into_redis(there: There) -> None:
+    """All of it: what waits and how, what was visited, what visits left, cookies, robots.txt and sums."""
+    path = there.new_path()
+    here = SqliteFrontier(path.with_name("books.sqlite"), now=lambda: there.now)
+    offer(here, "a/1", "a/2", "b/1", crawl="c")
+    run(
+        here.offer(
+            [
+                make(
+                    "http://d.example/",
+                    priority=-3,
+                    hops="LE",
+                    via="http://a.example/1",
+                    key="d",
+                    payload="{}",
+                    not_before=START + 50,
+                ),
+                make("http://e.example/", not_before=FOREVER),
+            ]
+        )
+    )
+    (first,) = lease(here, 1)
+    line = CrawlRecord(
+        "2026-11-26T08:19:02.123Z",
+        200,
+        700,
+        first.uri.uri,
+        None,
+        None,
+        "text/html",
+        "#1",
+        "20261126081902000+123",
+        None,
+        None,
+        (),
+        600,
+    )
+    site, cookie = (
+        SiteRow("http://a.example", 200, START + 99, 0, b"User-agent: *"),
+        Cookie("a.example", "/", "n", "v", START + 99, START, True, False),
+    )
+
+    def act(change: Change) -> None:
+        assert change.finish([Finish(fetched(first), b"history")]) == [True]
+        change.keep_cookies("c", [cookie])
+        change.keep_site(site)
+        change.spend([(first.uri, line)])
+
+    run(here.change(act))
+    wanted = (run(here.count("c")), run(here.count()), run(here.list("c")), run(here.list()))
+    spent = run(here.spent([first.uri]))
+    dumped = path.with_name("dump.jsonl")
+    assert dump.write(dump.lines_of_sqlite(here.db), dumped) == {"waiting": 4, "visited": 1}
+    run(here.close())
+    frontier = there.open_snapshot(dumped)
+    found = (run(frontier.count("c")), run(frontier.count()), run(frontier.list("c")), run(frontier.list()))
+    shown = [[as_json(uri) for uri in one.uris] for one in (*wanted[2:], *found[2:])]
+    assert found[:2] == wanted[:2]
+    assert shown[2:] == shown[:2]
+    assert run(frontier.spent([first.uri])) == spent
+    assert run(frontier.sites(["http://a.example"])) == {"http://a.example": site}
+    assert frontier.jar("c").header("http://a.example/", START) == "n=v"
+    again = dumped.with_name("again.jsonl.gz")
+    run(frontier.snapshot(again))
+    lines = [[line for line in dump.read(path) if not {"dump", "heard"} & line.keys()] for path in (dumped, again)]
+    assert sorted(map(json.dumps, lines[0])) == sorted(map(json.dumps, lines[1]))
 
 
 def list_all(frontier: RedisFrontier, crawl: str) -> list[str]:

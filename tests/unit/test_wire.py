@@ -220,7 +220,8 @@ JSON = (
     Place("commands/why.py", only=("_engine_says",)),
     # What a crawl's control socket takes and answers; `job --json` prints it.
     Place("warcmill/crawl/control/messages.py", only=("FIELDS", "_TARGET"), documents=True),
-    Place("warcmill/crawl/control/frontier.py", only=("_MAY", "as_json"), documents=True),
+    Place("warcmill/crawl/control/frontier.py", only=("_MAY", "as_json", "_loaded"), documents=True),
+    Place("commands/console/frontiers.py", only=("_dump", "_load"), documents=True),
 )
 KINDS = {"claims": CLAIMS, "reports": REPORTS, "notices": NOTICES, "json": JSON}
 # Make wire of texts that are listed elsewhere, or JSON that stays in the machine.
@@ -232,6 +233,8 @@ NONE_OF_ITS_OWN = {
     "warcmill/decisions/workspace.py",
     "commands/accept.py",
     "commands/job.py",
+    # The requests are those of warcmill/crawl/control/messages.py.
+    "warcmill/crawl/launch/intake.py",
     # They print documents of warcmill/audit/documents/ and warcmill/pulse/reported_jobs.py.
     "commands/files.py",
     "commands/health.py",

@@ -75,7 +75,7 @@ def _tell(changes: Recorded, entries: Sequence[JournalLine]) -> None:
         if entry.word in _STATUS:
             changes.visit(_visited(entry), _history(entry), entry.more.get("again", 0.0), opens)
         elif entry.word == journal.TAKEN:
-            changes.offer([_uri(entry)])
+            changes.offer([taken(entry)])
         elif entry.word == journal.DEFERRED:
             changes.defer([_deferred(entry)._replace(opens=opens)])
         elif entry.word == journal.SPENT:
@@ -177,15 +177,15 @@ def _are_there(folder: Path, lengths: dict[str, int]) -> bool:
 
 
 def _apply(changes: Change, entries: Iterable[JournalLine]) -> None:
-    taken: list[Uri] = []
+    some: list[Uri] = []
     for entry in entries:
         if entry.word == journal.TAKEN:
-            taken.append(_uri(entry))
+            some.append(taken(entry))
         elif entry.word != journal.GROUP:
-            changes.offer(taken)
-            taken = []
+            changes.offer(some)
+            some = []
             _apply_one(changes, entry)
-    changes.offer(taken)
+    changes.offer(some)
 
 
 def _apply_one(changes: Change, entry: JournalLine) -> None:
@@ -202,7 +202,8 @@ def _apply_one(changes: Change, entry: JournalLine) -> None:
         changes.purge(crawl)
 
 
-def _uri(entry: JournalLine) -> Uri:
+def taken(entry: JournalLine) -> Uri:
+    """The URI of a line that was taken."""
     column, hops, via = (*entry.columns, "", "")[:3]
     more = entry.more
     uri = more.get("uri", column)

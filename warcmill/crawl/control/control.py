@@ -13,7 +13,7 @@ import logging
 import os
 import socket
 import stat
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
@@ -80,6 +80,14 @@ class Controlled(Protocol):
 
     async def rate(self, fields: Mapping[str, Json]) -> Json:
         """Set the rate of a site, or of all that have none of their own."""
+        ...
+
+    async def load(self, uris: Sequence[Json], visited: Sequence[Json]) -> Json:
+        """Take URIs as a dump has them, and note others as visited."""
+        ...
+
+    async def dump(self, path: str) -> Json:
+        """Copy the frontier to a new file."""
         ...
 
 
@@ -180,6 +188,10 @@ class Control:
                 return await crawl.list(messages.text(fields, "crawl"), after, limit)
             case "rate":
                 return await crawl.rate(fields)
+            case "load":
+                return await crawl.load(_some(fields, "uris"), _some(fields, "visited"))
+            case "dump":
+                return await crawl.dump(messages.text(fields, "to"))
         return await self._do_to(verb, messages.target(verb, fields), fields)
 
     async def _do_to(self, verb: str, target: Subject | None, fields: Mapping[str, Json]) -> Json:
@@ -249,6 +261,13 @@ def _uris(fields: Mapping[str, Json]) -> list[Json]:
     if len(uris) > messages.MOST:
         raise BadInput("add", f"it has {len(uris)} URIs, {messages.MOST} is the limit of a line")
     return uris
+
+
+def _some(fields: Mapping[str, Json], name: str) -> list[Json]:
+    found = fields.get(name, [])
+    if not isinstance(found, list) or len(found) > messages.MOST:
+        raise BadInput("load", f"'{name}' is a list of at most {messages.MOST}")
+    return found
 
 
 def ask(path: Path, verb: str, seconds: float = SECONDS, **fields: Json) -> Json:

@@ -1,15 +1,16 @@
-"""The verbs of a control socket that ask the frontier: add, suspend, release, remove, get, list, rate."""
+"""The verbs of a control socket that ask the frontier: add, suspend, release, remove, get, list, rate, load, dump."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 
 from warcmill.crawl.control.messages import MOST, Subject, target
 from warcmill.crawl.fetch import exchange
-from warcmill.crawl.frontier import Defer, Frontier, Gate, Intake, Offered, Rate
-from warcmill.crawl.uri import FOREVER, Uri, make, shown
+from warcmill.crawl.frontier import Change, Defer, Frontier, Gate, Intake, Offered, Rate, dump, journal
+from warcmill.crawl.uri import FOREVER, Status, Uri, make, shown
 from warcmill.errors import BadInput
 from warcmill.formats.logs import crawllog
 from warcmill.model import Json
@@ -79,12 +80,50 @@ class FrontierControl:
         await self._frontier.set_rate(Gate(site), Rate(**more) if more else None)  # type: ignore[arg-type] # by FIELDS
         return {"site": site}
 
+    async def load(self, uris: Sequence[Json], visited: Sequence[Json]) -> Json:
+        """Offer URIs as a dump has them, and note others as visited; count the answers. BadInput when one is none."""
+        try:
+            offered = [dump.uri_of(one) for one in uris]  # type: ignore[arg-type] # TypeError for what is no object
+            done = [_visited(one) for one in visited]
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise BadInput("load", f"a line of it is none of a dump: {error!r}") from error
+        await self._frontier.change(lambda changes: self._note_visits(changes, done))
+        answers = await self._frontier.offer(offered)
+        return _loaded(answers, done)
+
+    def _note_visits(self, changes: Change, done: Sequence[Uri]) -> None:
+        for uri in done:
+            changes.visit(uri, b"")
+        if done:
+            self._frontier.note([journal.visited(uri, b"") for uri in done])
+
+    async def dump(self, path: str) -> Json:
+        """Copy the frontier to a new file, in the form that it has."""
+        await self._frontier.snapshot(Path(path))
+        return {}
+
     async def _wait(self, target: Subject, until: float) -> Json:
         if target.site:
             await self._frontier.block(Gate(target.site), until)
             return {"changed": 1}
         changed = await self._frontier.defer([Defer(target.crawl, target.key, until)])
         return {"changed": sum(changed)}
+
+
+def _loaded(answers: Sequence[Offered], done: Sequence[Uri]) -> Json:
+    """The answer about a part of a list."""
+    refused: list[Json] = [one.why for one in answers if one.answer is Intake.REFUSED]
+    return {"new": sum(one.answer is Intake.NEW for one in answers), "visited": len(done), "refused": refused}
+
+
+def _visited(one: Json) -> Uri:
+    """A URI that is named as visited."""
+    if not isinstance(one, dict):
+        raise TypeError("it is no object")
+    key, uri, crawl = (one.get(name, "") for name in ("key", "visited", "crawl"))
+    if not (isinstance(uri, str) and isinstance(key, str) and isinstance(crawl, str)):
+        raise TypeError("one of its texts is none")
+    return Uri(key or uri, uri, "", crawl, status=Status(str(one["status"])))
 
 
 def as_json(uri: Uri) -> dict[str, Json]:

@@ -40,6 +40,8 @@ FIELDS: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
         "site": str, "hits": int, "window": (int, float), "scale": (int, float), "moderated": bool, "at_once": int,
         "none": bool,
     },
+    "load": {"uris": list, "visited": list},
+    "dump": {"to": str},
     "watch": {"seconds": int},
 }  # fmt: skip
 """Each verb, with the fields that it may have."""

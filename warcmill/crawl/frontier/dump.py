@@ -1,6 +1,7 @@
-"""A dump of a frontier: JSON Lines, packed by gzip; written from a Redis, and loaded into one.
+"""A dump of a frontier: JSON Lines, packed by gzip if its name ends so. Reads Redis or SQLite, and loads into Redis.
 
-{"dump": 1}                                            first: the version of the lines
+{"dump": 1, "launch": "20261126081902"}                first: the version of the lines, and the launch
+{"heard": "3f0c...", "number": 57}                     of a writer: its last group whose changes are in the dump
 {"uri": "http://a.example/", "hops": "L", ...}         a URI that waits; its key, crawl, until ... where it has any
 {"seen": "0f3c...", "crawl": "", "status": "P", ...}   one that was visited, by its digest; what it left
 {"history": "...", "seen": "0f3c...", "crawl": ""}     what an earlier launch left of one
@@ -13,43 +14,110 @@ import base64
 import gzip
 import json
 import os
+import sqlite3
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
+from warcmill.base import disk
 from warcmill.crawl.durable import failed, sync
+from warcmill.crawl.fetch.cookies import Cookie
 from warcmill.crawl.frontier import rows
-from warcmill.crawl.frontier.outbox import MOST, offer_words
+from warcmill.crawl.frontier.database import Names
+from warcmill.crawl.frontier.outbox import GROUP, LETTERS, MOST, offer_words, site_value
 from warcmill.crawl.frontier.rows import WaitingRow
+from warcmill.crawl.frontier.table import COLUMNS, TAKEN, LastVisit, Table, read_visit
 from warcmill.crawl.uri import FOREVER, Uri
-from warcmill.errors import BadInput, Conflict
+from warcmill.errors import BadInput, Conflict, Unavailable
 
 Ask = Callable[..., Any]
 VERSION, LEVEL = 1, 6
 _ALWAYS = ("uri", "queue")
 _TEXTS = ("crawl", "hops", "via", "source", "payload", "cluster", "host_ip", "spider")
+_GZIP = ".gz"
 
 
-def write(ask: Ask, path: Path, now: float) -> None:
-    """Dump a frontier into a new file, durable. Conflict when there is a file."""
+def write(lines: Iterable[Mapping[str, Any]], path: Path) -> dict[str, int]:
+    """Write a dump into a new file, durable; return how many URIs wait in it, and were visited. Conflict when there is
+    a file."""
+    counts = {"waiting": 0, "visited": 0}
     try:
-        with path.open("xb") as raw, gzip.GzipFile("", "wb", LEVEL, raw, 0) as file:
-            for line in _lines(ask, now):
-                file.write(json.dumps(line, sort_keys=True, separators=(",", ":")).encode() + b"\n")
-            file.flush()
-            raw.flush()
-            os.fsync(raw.fileno())
+        path.open("xb").close()
     except FileExistsError as error:
         raise Conflict(str(path), "it exists; a snapshot needs a new name") from error
     except OSError as error:
         raise failed(path, error) from error
+    try:
+        with path.open("wb") as raw, _packed(raw, path) as file:
+            for line in lines:
+                counts["waiting"] += "uri" in line
+                counts["visited"] += "status" in line
+                file.write(json.dumps(line, sort_keys=True, separators=(",", ":")).encode() + b"\n")
+            file.flush()
+            raw.flush()
+            os.fsync(raw.fileno())
+    except BaseException as error:
+        path.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise failed(path, error) from error
+        raise
     sync(path)
+    return counts
+
+
+def _is_named_packed(path: Path) -> bool:
+    """True if a name says that the file is packed: `.gz` at its end, or before the name of a stage."""
+    return _GZIP in path.suffixes
+
+
+@contextmanager
+def _packed(raw: IO[bytes], path: Path) -> Iterator[IO[bytes]]:
+    if not _is_named_packed(path):
+        yield raw
+        return
+    with gzip.GzipFile("", "wb", LEVEL, raw, 0) as file:
+        yield cast("IO[bytes]", file)
+
+
+def opened(path: Path) -> IO[bytes]:
+    """Open a file to read its lines, unpacked if its name says that it is packed. BadInput when it is not there, or is
+    packed and is not named so."""
+    try:
+        with path.open("rb") as file:
+            is_packed = file.read(2) == b"\x1f\x8b"
+        if is_packed != _is_named_packed(path):
+            why = f"it is packed by gzip; let its name end with {_GZIP}" if is_packed else "it is not packed by gzip"
+            if is_packed or path.stat().st_size:
+                raise BadInput(str(path), why)
+        return cast("IO[bytes]", gzip.open(path, "rb")) if is_packed else path.open("rb")
+    except FileNotFoundError as error:
+        raise BadInput(str(path), "there is no such file") from error
+    except OSError as error:
+        raise Unavailable(str(path), disk.reason(error, path)) from error
+
+
+def read(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the lines of a dump. BadInput, by its number, for a bad line, and for a file that cannot be read whole."""
+    number = 0
+    try:
+        with opened(path) as file:
+            for raw in file:
+                number += 1
+                line = json.loads(raw)
+                if number == 1 and line["dump"] != VERSION:
+                    raise ValueError(f"version {line['dump']}, not {VERSION}")
+                yield line
+    except (ValueError, KeyError, TypeError) as error:
+        raise BadInput(str(path), f"line {number} cannot be used: {error!r}") from error
+    except (EOFError, OSError, zlib.error) as error:
+        raise BadInput(str(path), f"cannot be read after line {number}: {error!r}") from error
 
 
 def load(ask: Ask, path: Path, now: float) -> int:
-    """Load a dump into an empty frontier; return how many URIs wait. BadInput, by its number, for a bad line,
-    and for a file that cannot be read whole."""
+    """Load a dump into an empty frontier; return how many URIs wait. BadInput as `read` raises it."""
     uris: list[Uri] = []
     waits, words = 0, dict[str, list[Any]](finish=[], share=[])
 
@@ -62,22 +130,17 @@ def load(ask: Ask, path: Path, now: float) -> int:
                 ask(script, "", 0, 0, *some)
                 some.clear()
 
-    number = 0
+    line: dict[str, Any] = {}
     try:
-        with gzip.open(path, "rb") as file:
-            for raw in file:
-                number += 1
-                line = json.loads(raw)
-                if "uri" in line:
-                    uris.append(_uri(line))
-                    waits += 1
-                else:
-                    _load_one(ask, line, words, now)
-                flush(MOST)
+        for line in read(path):
+            if "uri" in line:
+                uris.append(uri_of(line))
+                waits += 1
+            else:
+                _load_one(ask, line, words, now)
+            flush(MOST)
     except (ValueError, KeyError, TypeError) as error:
-        raise BadInput(str(path), f"line {number} cannot be used: {error!r}") from error
-    except (EOFError, OSError, zlib.error) as error:
-        raise BadInput(str(path), f"cannot be read after line {number}: {error!r}") from error
+        raise BadInput(str(path), f"{json.dumps(line)[:200]} cannot be used: {error!r}") from error
     flush()
     return waits
 
@@ -87,18 +150,19 @@ def _load_one(ask: Ask, line: dict[str, Any], words: dict[str, list[Any]], now: 
         ask("manage", "rate", line["rate"], line["text"])
     elif "seen" in line:
         words["finish"] += _visit(line)
-    elif "dump" not in line:
+    elif "dump" not in line and "heard" not in line:
         words["share"] += _share(line, now)
-    elif line["dump"] != VERSION:
-        raise ValueError(f"version {line['dump']}, not {VERSION}")
 
 
-def _lines(ask: Ask, now: float) -> Iterator[dict[str, Any]]:
-    yield {"dump": VERSION}
+def lines_of_redis(ask: Ask, now: float) -> Iterator[dict[str, Any]]:
+    """Yield the lines of a dump of a frontier in Redis. A change that comes meanwhile may be in it, or not."""
+    yield {"dump": VERSION, "launch": ask("look", "about", "")[1].decode()}
+    for writer, number in _pairs(_scan(ask, "job", "heard")):
+        yield {"heard": writer.decode(), "number": (int(number) + 1) // GROUP - 1}
     after = 0
     while True:
         after, *page = ask("look", "page", "*", after, MOST)
-        yield from (_line(WaitingRow(*one), now) for one in page)
+        yield from (_line_of_row(WaitingRow(*one), now) for one in page)
         if not after:
             break
     for name, cid in _pairs(_scan(ask, "job", "crawls")):
@@ -129,23 +193,64 @@ def _done(ask: Ask, crawl: str, cid: str) -> Iterator[dict[str, Any]]:
             yield line
 
 
-def _line(row: WaitingRow, now: float) -> dict[str, Any]:
-    uri = rows.read(row)
-    until = None if row.span < 0 else now + row.span / 1000 if row.span else 0
+def _line_of_row(row: WaitingRow, now: float) -> dict[str, Any]:
+    return line_of(rows.read(row, FOREVER if row.span < 0 else now + row.span / 1000 if row.span else 0))
+
+
+def line_of(uri: Uri) -> dict[str, Any]:
+    """The line of a URI that waits."""
+    until = None if uri.not_before >= FOREVER else uri.not_before
     more = {"key": uri.key if uri.key != uri.uri else "", "tries": uri.tries, "priority": uri.priority, "until": until}
     texts = {name: getattr(uri, name) for name in _TEXTS}
     found = {name: value for name, value in (texts | more).items() if value or (name == "until" and value is None)}
     return {"uri": uri.uri, "queue": uri.queue, **found}
 
 
-def _uri(line: dict[str, Any]) -> Uri:
-    texts = {name: str(line.get(name, "")) for name in _TEXTS}
-    until = line.get("until", 0)
-    uri = Uri(line.get("key", line["uri"]), line["uri"], line["queue"], priority=int(line.get("priority", 0)))
+def uri_of(line: Mapping[str, Any]) -> Uri:
+    """The URI of a line; ValueError, KeyError or TypeError for one that is none."""
+    texts = {name: line.get(name, "") for name in _TEXTS}
+    key, until = line.get("key", line["uri"]), line.get("until", 0)
+    for text in (line["uri"], line["queue"], key, *texts.values()):
+        if not isinstance(text, str):
+            raise TypeError(f"{text!r} is no text")
+    uri = Uri(key, line["uri"], line["queue"], priority=int(line.get("priority", 0)))
     uri.not_before = FOREVER if until is None else float(until)
     for name, text in texts.items():
         setattr(uri, name, text)
+    uri.tries = int(line.get("tries", 0))
     return uri
+
+
+def lines_of_sqlite(db: sqlite3.Connection) -> Iterator[dict[str, Any]]:
+    """Yield the lines of a dump of a frontier in SQLite; rates are left out, as their users set them anew."""
+    table, launch = Table(db, Names(db, "queues", "name")), db.execute("SELECT value FROM about WHERE name = 'launch'")
+    yield {"dump": VERSION, "launch": str((launch.fetchone() or [""])[0])}
+    names: dict[int, str] = dict(db.execute("SELECT id, name FROM crawls WHERE name IS NOT NULL"))
+    after, some = 0, f"SELECT {COLUMNS} FROM waiting WHERE id > ? ORDER BY id LIMIT ?"
+    while page := db.execute(some, (after, MOST)).fetchall():
+        after = page[-1][0]
+        yield from map(line_of, table.uris([row for row in page if row[4] in names]))
+    taken = f"SELECT crawl, digest, id, visit, {TAKEN} FROM seen WHERE visit IS NOT NULL ORDER BY crawl, digest"
+    for crawl, name, number, raw, is_taken in db.execute(taken, table.rounds.taken):
+        if crawl in names:
+            yield _line_of_visit(names[crawl], name, read_visit(raw), bool(is_taken) and number is None)
+    fields = "domain, path, name, value, expires, created, host_only, secure"
+    for crawl, *values in db.execute(f"SELECT crawl, {fields} FROM cookies"):
+        if crawl in names:
+            cookie = Cookie(**dict(zip(fields.split(", "), values, strict=True)))
+            yield {"cookies": [asdict(cookie)], "crawl": names[crawl]}
+    for origin, status, until, failures, text in db.execute("SELECT origin, status, until, failures, text FROM sites"):
+        packed = base64.b64encode(site_value(status, failures, zlib.decompress(text))).decode()
+        yield {"site": origin, "until": until, "text": packed}
+    for by, name, documents, size, seconds in db.execute("SELECT what, name, documents, bytes, seconds FROM spent"):
+        yield {"sum": by, "name": name, "values": [documents, size, round(seconds * 1000)]}
+
+
+def _line_of_visit(crawl: str, name: bytes, visit: LastVisit, counts: bool) -> dict[str, Any]:
+    line: dict[str, Any] = {"seen": name.hex(), "crawl": crawl}
+    if counts:
+        line |= {"status": LETTERS[visit.status], "http": visit.http_status, "finished": visit.finished}
+    return line | ({"history": base64.b64encode(visit.history).decode()} if visit.history else {})
 
 
 def _visit(line: dict[str, Any]) -> list[Any]:

@@ -146,7 +146,7 @@ def groups(stream: BinaryIO) -> Iterator[JournalGroup]:
         if not unpack.eof:
             return
         rest = unpack.unused_data
-        entries = [_read(line) for line in b"".join(parts).decode("utf-8", "replace").splitlines()]
+        entries = [read_line(line) for line in b"".join(parts).decode("utf-8", "replace").splitlines()]
         if not entries or entries[-1].word != GROUP:
             return
         yield JournalGroup(entries, end)
@@ -174,7 +174,8 @@ def _column(text: str) -> str:
     return "".join(f"%{ord(char):02X}" if char.isspace() else char for char in text)
 
 
-def _read(line: str) -> JournalLine:
+def read_line(line: str) -> JournalLine:
+    """Read a line."""
     head, brace, tail = line.partition(" {")
     word, *columns = head.split(" ")
     return JournalLine(word, columns, json.loads("{" + tail) if brace else {})

@@ -134,7 +134,7 @@ class Recorded:
             text = json.dumps(asdict(cookie)) if cookie.expires > now else ""
             yield ["C", crawl, "\0".join(cookie.key), text, "", ""]
         for row in self.sites:
-            value = (_SITE % (row.status, row.failures)).encode() + row.text
+            value = site_value(row.status, row.failures, row.text)
             yield ["R", row.origin, _milliseconds(row.until - now), value, "", ""]
         for total in self.totals:
             yield ["S", *total]
@@ -203,6 +203,11 @@ def until(moment: float, now: float, least: int = 0) -> int:
 def span_of(moment: float, now: float) -> int:
     """The span until a gate opens."""
     return max(0, _milliseconds(moment - now))
+
+
+def site_value(status: int, failures: int, text: bytes) -> bytes:
+    """The robots.txt of a site, as Redis has it."""
+    return (_SITE % (status, failures)).encode() + text
 
 
 def site_of(origin: str, span: int, value: bytes, now: float) -> SiteRow:

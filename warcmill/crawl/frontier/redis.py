@@ -536,7 +536,7 @@ class RedisFrontier:
 
     async def snapshot(self, path: Path) -> None:
         await self._deliver()
-        await self._aside(lambda: dump.write(self._ask, path, self.now()))
+        await self._aside(lambda: dump.write(dump.lines_of_redis(self._ask, self.now()), path))
         await self._refuse_unheard()
 
     async def close(self) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from warcmill.base import clock
 from warcmill.crawl.books.files import Folders, complete_rotation
@@ -40,6 +43,17 @@ def on_redis(path: Path, job: str, place: RedisPlace, leads: bool = True) -> tup
 def open_register(path: Path) -> Register:
     """Open the register of a launch's files, where the frontier is elsewhere."""
     return Register(database.open_database(path), path, is_shared=True)
+
+
+def lines_of(path: Path, job: str = "", place: RedisPlace | None = None) -> Iterator[dict[str, Any]]:
+    """Yield the lines of a dump of a job's frontier. One in the database at `path` must have no other user."""
+    if place:
+        with closing(RedisLink(place, job)) as link:
+            link.examine()
+            yield from dump.lines_of_redis(link.call, clock.steady())
+    else:
+        with closing(database.open_database(path)) as db, database.named(path):
+            yield from dump.lines_of_sqlite(db)
 
 
 def restore(job: str, launch: str, copy: Path, place: RedisPlace) -> None:
