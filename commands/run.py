@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from commands.console import spiders
 from tasks import logs
 from warcmill.crawl.frontier.link import FRONTIER, read_place
 from warcmill.crawl.launch.worker import Worker
@@ -20,17 +21,25 @@ examples:
   warcmill run worker daily --name w2 --frontier redis://redis.example:6379/0 --output /srv/w2
   warcmill run worker daily --name w2 --frontier rediss://redis.example:6380/0?prefix=library \\
     --password-file /etc/warcmill/redis --output /srv/w2
+  warcmill run spider quotes.py --job quotes -a tag=humor
 
 'worker' joins the launches of a job whose frontier is in Redis, and crawls. The job's own
 process leads: 'warcmill pulse' begins, stops and checkpoints the launch as ever, and the
 workers take part in it. Nothing else is needed: the job's files are in Redis, too. WARCs
 and logs are written below --output, which is the root of a [writer.NAME] of the line.
 
+A 'spider' is one of Scrapy: a file, or a project's folder, with ':NAME' if it has several.
+Its requests wait in the frontier of the job, and are made by our own crawler: so each page
+is in a WARC and in the logs of a launch, which ends with the spider. 'pip install
+warcmill[scrapy]' brings Scrapy.
+
 SIGTERM or Ctrl-C: what is under way ends, and it leaves. A second one: at once, and others
 fetch what was under way. After a kill the same command goes on where it was.
 
-exit codes: 0 ended by a signal, 2 usage, 3 configuration: the folder or the frontier does
-not fit, 4 a disk or Redis does not answer, 5 another process has this name or this folder
+exit codes: 0 ended by a signal, or the spider has ended, 1 the spider fetched nothing, or
+asked for what cannot wait, 2 usage, 3 configuration: the folder, the frontier or the spider
+does not fit, 4 a disk or Redis does not answer, 5 another process has this name or this
+folder, 130 the spider was stopped: the same command goes on
 """
 
 
@@ -75,4 +84,7 @@ class CrawlRole(NamedTuple):
     run: Callable[[argparse.Namespace], int]
 
 
-ROLES: Mapping[str, CrawlRole] = {"worker": CrawlRole(_worker_arguments, _worker)}
+ROLES: Mapping[str, CrawlRole] = {
+    "worker": CrawlRole(_worker_arguments, _worker),
+    "spider": CrawlRole(spiders.add_arguments, spiders.run),
+}

@@ -172,7 +172,7 @@ def _begin(engine: WarcmillEngine, name: str, written: Mapping[str, bytes], puls
     last = job_log.last(engine.places.job(name))
     _refuse_another_s(engine.places.job(name) / CONFIGURATION, name)
     engine.configure(name, written)
-    checkpoint = _left_at(engine, name, last)
+    checkpoint = left_at(engine, name, last)
     if checkpoint:
         out(f"{name}: continues from {checkpoint}")
     _pulse(engine, pulse, "start", name, checkpoint)
@@ -185,7 +185,7 @@ def _refuse_another_s(configuration: Path, name: str) -> None:
         raise BadConfig(str(configuration), why)
 
 
-def _left_at(engine: WarcmillEngine, name: str, last: Last | None) -> str:
+def left_at(engine: WarcmillEngine, name: str, last: Last | None) -> str:
     """The checkpoint to continue from; '' when the last launch left nothing, and for the first one."""
     if last is None or last.empty:
         return ""

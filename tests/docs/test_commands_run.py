@@ -26,6 +26,7 @@ ELSEWHERE = {
     "luigi --module tasks.index index.FollowCrawl": ("tests/tasks/test_index_sinks.py", '"FollowCrawl", LAUNCH'),
     "luigid": ("tests/pipeline/test_luigid.py", "PRINTED"),
     "warcmill serve": ("tests/services/test_serve.py", "serving.serving(config"),
+    "warcmill run spider": ("tests/support/scrapy_runs.py", '"run", "spider"'),
     "warcmill run worker": ("tests/support/redis_crawls.py", '"run", "worker"'),
     "warcmill render serve": ("tests/support/render_service.py", '"render", "serve", "--root"'),
     "scripts/check": ("scripts/test", "    run scripts/check\n"),
@@ -92,13 +93,14 @@ INDEXED = (
     "printf '[index]\\nsince=2026-01-01\\n[text]\\nsince=2026-01-01\\n' >> /srv/archive/luigi.cfg",
     "luigi --module tasks.index index.ScanForIndexing --date-interval 2026-11",
 )
-# Pages that begin in an empty folder, with a site to crawl: tests/pipeline/test_start_pages.py follows them; the last
-# one, with a package index, tests/services/test_mirror_page.py.
+# Pages that begin in an empty folder, with a site to crawl: tests/pipeline/test_start_pages.py follows them; that with
+# a package index tests/services/test_mirror_page.py, that with a spider tests/pipeline/test_run_spider.py.
 FOLLOWED = (
     "start/archive-a-site.md",
     "start/one-article.md",
     "start/what-was-missed.md",
     "start/mirror-a-package-index.md",
+    "start/scrapy-spider.md",
 )
 # What the page's story has done before it begins, or before one of its commands.
 BEFORE = {

@@ -302,6 +302,8 @@ NONE_OF_ITS_OWN = {
     # What a browser is asked, and the words of its script; what another engine gets of a page that it asks for.
     "warcmill/crawl/beside/service.py",
     "warcmill/crawl/render/page.py",
+    # A request of a spider, as it waits.
+    "warcmill/spiders/requests.py",
     # Scrapy Cluster's log lines, and what a spider puts into a queue of its own.
     "warcmill/scutils/log_factory.py",
     "warcmill/scutils/redis_queue.py",

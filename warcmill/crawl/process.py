@@ -27,9 +27,10 @@ from warcmill.crawl.launch import checkpoint as restore
 from warcmill.crawl.launch import folders
 from warcmill.crawl.launch.folders import Places
 from warcmill.crawl.launch.job_log import JobLog
-from warcmill.crawl.launch.launch import open_launch
+from warcmill.crawl.launch.launch import SpiderMaker, open_launch
 from warcmill.crawl.launch.repair import put_in_order
 from warcmill.crawl.launch.session import Session
+from warcmill.crawl.visit.spider import Spider
 from warcmill.errors import Unavailable, WarcmillError, describe
 from warcmill.layout import OutputLayout
 from warcmill.model import Launch
@@ -38,8 +39,9 @@ BALLAST, ROOM = "ballast", 1 << 18  # a file in the job's `state`; its bytes
 
 
 async def crawl(
-    places: Places, name: str, checkpoint: str = "", allow_private: Sequence[str] = (), follows: str = ""
-) -> End:
+    places: Places, name: str, checkpoint: str = "", allow_private: Sequence[str] = (), follows: str = "",
+    spider: SpiderMaker = Spider,
+) -> End:  # fmt: skip
     """Crawl a job to its end: afresh, from a checkpoint, or with what waited in the launch before. That one is put in
     order first, if its process died. An error that ends it is in job.log."""
     with folders.held(places.state(name)) as held:
@@ -52,7 +54,7 @@ async def crawl(
             launch = Launch.parse(name, folders.next_id(places.job(name), clock.stamp()))
             held.name(launch)
             launches.append(launch)
-            return await Session(await open_launch(places, job, launch, resume, follows)).run()
+            return await Session(await open_launch(places, job, launch, resume, follows, spider)).run()
 
 
 @contextmanager
@@ -85,7 +87,7 @@ def _drop(ballast: Path) -> None:
 
 def main(argv: Sequence[str]) -> int:
     """Crawl the launch that the words name; return the exit code."""
-    _collect_garbage_less_often()
+    collect_garbage_less_often()
     frontier, argv = (argv[1:3], argv[3:]) if argv[0] == FRONTIER else ((), argv)
     output, jobs, layout, name, checkpoint, follows, *networks = argv
     try:
@@ -103,7 +105,7 @@ def _code(error: Exception) -> int:
     return Unavailable.exit_code if isinstance(error, OSError) else getattr(error, "exit_code", WarcmillError.exit_code)
 
 
-def _collect_garbage_less_often() -> None:
+def collect_garbage_less_often() -> None:
     """A page makes thousands of objects that go by themselves; by default the collector would look at them, and at all
     modules, many times a second."""
     gc.freeze()

@@ -16,7 +16,7 @@ import asyncio
 import os
 import socket
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -54,6 +54,8 @@ from warcmill.formats.warc.writer import WarcFiles, Writer
 from warcmill.model import Json, Launch, Stage, stamp_time
 
 ROW_SECONDS = 20.0  # between two rows of progress-statistics.log
+SpiderMaker = Callable[[Kit, Figures, float], Spider]
+"""Makes the loop of a launch of its kit, its figures and the time when it began."""
 
 
 @dataclass(slots=True)
@@ -196,8 +198,9 @@ def began(launch: Launch) -> float:
 
 
 async def open_launch(
-    places: Places, job: Job, launch: Launch, resume: Checkpoint | None = None, follows: str = ""
-) -> Running:
+    places: Places, job: Job, launch: Launch, resume: Checkpoint | None = None, follows: str = "",
+    spider: SpiderMaker = Spider,
+) -> Running:  # fmt: skip
     """Open a launch, and offer its seeds. Unavailable when a disk is not there: nothing was written then."""
     places.require()
     folders = places.folders(launch)
@@ -223,7 +226,7 @@ async def open_launch(
         await frontier.close()
         raise
     await books.frontier.set_rate(Gate(""), _rate(job))
-    running = _opened(places, job, launch, books, job_log, resume)
+    running = _opened(places, job, launch, books, job_log, resume, spider)
     if places.frontier:
         crew = Crew(RedisLink(places.frontier, job.name))
         running.leader = Leader(crew, launch, files_of(folders, job), partial(running.logs.alert, "WARNING"))
@@ -234,7 +237,7 @@ async def open_launch(
 
 
 async def join_launch(
-    places: Places, job: Job, launch: Launch, frontier: Frontier, register: Register
+    places: Places, job: Job, launch: Launch, frontier: Frontier, register: Register, spider: SpiderMaker = Spider
 ) -> Running:  # fmt: skip
     """Join a launch that another process leads, as a worker."""
     folders = places.folders(launch)
@@ -246,7 +249,7 @@ async def join_launch(
     except BaseException:
         await frontier.close()
         raise
-    return _opened(places, job, launch, books, JobLog(folders.job, folders.own, launch), None)
+    return _opened(places, job, launch, books, JobLog(folders.job, folders.own, launch), None, spider)
 
 
 def _begins(job: Job, resume: Checkpoint | None, follows: str) -> Begins:
@@ -278,8 +281,9 @@ def _rate(job: Job) -> Rate | None:
 
 
 def _opened(
-    places: Places, job: Job, launch: Launch, books: Books, job_log: JobLog, resume: Checkpoint | None
-) -> Running:
+    places: Places, job: Job, launch: Launch, books: Books, job_log: JobLog, resume: Checkpoint | None,
+    spider: SpiderMaker = Spider,
+) -> Running:  # fmt: skip
     folders = places.folders(launch)
     logs, figures = Logs(folders.logs, scope=job.scope_log), _figures(job, resume)
     for what in figures.catch_up(folders.logs):
@@ -294,9 +298,8 @@ def _opened(
         logs.alert("WARNING", f"the clock was set back by {books.set_back:,.0f} s; what waits for a while was moved")
     kit = make_kit(job, books, reporter, places.scratch(job.name))
     books.hear = partial(reporter.kept, kit.offers)
-    spider = Spider(kit, figures, began(launch))
-    stage = resume.stage if resume else None
-    return Running(places, folders, job, launch, books, logs, figures, job_log, kit, spider, reporter, stage)
+    stage, loop = resume.stage if resume else None, spider(kit, figures, began(launch))
+    return Running(places, folders, job, launch, books, logs, figures, job_log, kit, loop, reporter, stage)
 
 
 def _passed_over(what: str) -> str:

@@ -124,7 +124,7 @@ class Spider:
             self._woken.clear()
             begun = await self._begin()
             is_idle = not (begun or self._visits or self.is_paused or self._seeding)
-            if is_idle and not self._kit.job.endless and await self._kit.books.frontier.is_empty():
+            if is_idle and await self._has_nothing_left():
                 ending = End.EMPTY
                 break
             if not begun:
@@ -133,6 +133,18 @@ class Spider:
         if self._failure:
             raise self._failure
         return ending
+
+    async def _has_nothing_left(self) -> bool:
+        """True if nothing will be to visit any more."""
+        return not self._kit.job.endless and await self._kit.books.frontier.is_empty()
+
+    async def _lease(self, limit: int) -> list[Lease]:
+        """Lease what it visits."""
+        return await self._kit.books.frontier.lease(HOLDER, limit)
+
+    def _visit(self, lease: Lease, thread: int) -> Visit:
+        """Make the visit of a lease."""
+        return Visit(self._kit, lease, thread)
 
     def _over(self) -> End | None:
         if self._failure:
@@ -143,10 +155,10 @@ class Spider:
         """Lease as many URIs as there are workers without one, and begin their visits."""
         async with self._gate:
             room = min(len(self._threads), self._kit.job.ceilings.room(self._figures, len(self._visits)))
-            leases = await self._kit.books.frontier.lease(HOLDER, room) if room and not self.is_paused else []
+            leases = await self._lease(room) if room and not self.is_paused else []
             for lease in leases:
                 thread = self._threads.pop()
-                task = asyncio.create_task(Visit(self._kit, lease, thread).run())
+                task = asyncio.create_task(self._visit(lease, thread).run())
                 self._visits[task] = lease
                 task.add_done_callback(partial(self._ended, thread))
         return len(leases)

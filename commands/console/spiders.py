@@ -1,0 +1,84 @@
+"""The role of `warcmill run` that crawls by a spider of Scrapy: its words, and the launch that it is. Writes the files
+of the job if there are none, and luigi.cfg when no engine lists the job yet."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from contextlib import closing
+from pathlib import Path
+
+from commands.console.crawl import answers, left_at
+from commands.console.luigi_cfg import engine_for, list_job
+from commands.console.show import err, out
+from tasks.config import folders
+from warcmill.base import clock
+from warcmill.crawl.engine import WarcmillEngine
+from warcmill.crawl.job.job import End
+from warcmill.crawl.job.values import CONFIGURATION
+from warcmill.crawl.launch import job_log, reports
+from warcmill.errors import BadConfig, BadInput, Busy
+from warcmill.model import parse_job
+
+INTERRUPTED = 130
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The spider, and its job."""
+    parser.add_argument("spider", metavar="FILE|PROJECT[:NAME]", help="a file with a spider, or a project's folder")
+    parser.add_argument("--job", type=_job, required=True, metavar="NAME", help="the job whose launch this is")
+    parser.add_argument(
+        "-a", action="append", default=[], dest="arguments", metavar="NAME=VALUE", help="an argument of the spider"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Make a launch of the job, until the spider ends."""
+    try:
+        from warcmill.spiders import process, project  # noqa: PLC0415 of an extra
+    except ImportError as error:
+        raise BadConfig("run spider", f"{error.name} is missing; pip install 'warcmill[scrapy]'") from error
+
+    config = folders.find()
+    if config is None:
+        raise BadConfig("luigi.cfg", "there is no archive here; 'warcmill init FOLDER' makes one")
+    os.environ[folders.VARIABLE] = str(config)
+    found = project.find(args.spider, args.arguments)
+    list_job(config, args.job)
+    with closing(engine_for(args.job)) as engine:
+        if not (engine.places.job(args.job) / CONFIGURATION).exists():
+            engine.configure(args.job, process.files(), Path(os.devnull))
+        checkpoint = _continued(engine, args.job)
+        done = process.run(engine.places, args.job, found, checkpoint, engine.allow_private)
+        return _reported(engine, args.job, done.end, done.refused)
+
+
+def _continued(engine: WarcmillEngine, job: str) -> str:
+    """The checkpoint to continue from; '' to begin afresh. A launch whose process died is put in order first."""
+    seen = engine.look(job)
+    if seen.running:
+        raise Busy(f"job {job}, launch {seen.launch_id},")
+    if seen.died:
+        engine.stop(job)
+    if found := left_at(engine, job, job_log.last(engine.places.job(job))):
+        out(f"{job}: continues from {found}")
+    return found
+
+
+def _reported(engine: WarcmillEngine, job: str, end: End, refused: int) -> int:
+    launch = engine.look(job).launch_id
+    result = reports.read(engine.places.job(job) / launch)
+    out(f"{job}: launch {launch}: {answers(result, each=True)}", f"next: warcmill scan {clock.stamp_text(launch)[:10]}")
+    if refused:
+        err(f"{job}: {refused} requests could not wait, so they were not made; uri-errors.log names each")
+    if end is End.STOPPED:
+        out(f"{job}: stopped, with a checkpoint; the same command continues from there")
+        return INTERRUPTED
+    return 1 if refused or not result.get("documents") else 0
+
+
+def _job(text: str) -> str:
+    try:
+        return parse_job(text)
+    except BadInput as error:
+        raise argparse.ArgumentTypeError(str(error)) from error

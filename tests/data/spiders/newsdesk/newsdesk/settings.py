@@ -1,0 +1,12 @@
+BOT_NAME = "newsdesk"
+SPIDER_MODULES = ["newsdesk.spiders"]
+USER_AGENT = "newsdesk/1.0"
+ROBOTSTXT_OBEY = True
+DOWNLOAD_DELAY = 0
+CONCURRENT_REQUESTS_PER_DOMAIN = 8
+LOG_LEVEL = "INFO"
+SPIDER_MIDDLEWARES = {"newsdesk.middlewares.Counted": 100}
+DOWNLOADER_MIDDLEWARES = {"newsdesk.middlewares.Signed": 543}
+ITEM_PIPELINES = {"newsdesk.pipelines.Titled": 300, "newsdesk.pipelines.Once": 400}
+FEED_EXPORT_ENCODING = "utf-8"
+FEEDS = {"items.jsonl": {"format": "jsonlines"}}

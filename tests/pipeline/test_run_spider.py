@@ -1,0 +1,294 @@
+"""`warcmill run spider` on projects of Scrapy as they are: its items, and each page once in a WARC and in the logs."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import several_hosts
+from documented import PAGES, PRINTED, is_as_shown
+from loopback_site import windmills
+from scrapy_runs import (
+    HERE,
+    HURRIED,
+    PROJECTS,
+    SECTIONS,
+    SHELVES,
+    SPIDERS,
+    by_plain_scrapy,
+    items,
+    line_for,
+    pages,
+    responses,
+    run_spider,
+    run_warcmill,
+    site,
+    start_spider,
+    write_job,
+)
+from waiting import wait_for
+
+from warcmill.base import clock
+from warcmill.crawl.launch import folders
+
+JOB = "spiders"
+
+
+@pytest.fixture(scope="module")
+def port() -> Iterator[int]:
+    with several_hosts.serve(site()) as port:
+        yield port
+
+
+def url(port: int, path: str = "/") -> str:
+    return f"http://{HERE}:{port}{path}"
+
+
+def written(folder: Path, body: str, name: str = "spider.py") -> Path:
+    """A spider of a few lines, which begins at `self.url`."""
+    head = "import asyncio, os, sys, time\nimport scrapy\n\n\nclass Small(scrapy.Spider):\n    name = 'small'\n"
+    feed = "    custom_settings = {'FEEDS': {'items.jsonl': {'format': 'jsonlines'}}}\n\n"
+    start = "    async def start(self):\n        yield scrapy.Request(self.url)\n\n"
+    file = folder / name
+    file.write_text(head + feed + start + "".join(f"    {line}\n" if line else "\n" for line in body.splitlines()))
+    return file
+
+
+@pytest.mark.parametrize("spider", PROJECTS)
+def test_a_project_yields_what_plain_scrapy_yields_and_each_page_is_in_a_warc(
+    spider: str, port: int, tmp_path: Path
+) -> None:
+    what, begins = PROJECTS[spider]
+    wanted = by_plain_scrapy(spider, url(port, begins), tmp_path)
+    line = line_for(tmp_path / "line", JOB)
+    done = run_spider(
+        line, str(SPIDERS / what), "-a", f"url={url(port, begins)}", "--job", JOB, folder=tmp_path / "ours"
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert items(tmp_path / "ours") == wanted
+    assert len(wanted) == {"books": SHELVES * 19, "articles": SECTIONS * 8}[spider]
+
+    found = pages(line, JOB)
+    answered = {page: number for page, number in found.items() if page[1] > 0}
+    assert responses(line, JOB) == {page: number for (page, _), number in answered.items()}
+    if spider == "articles":
+        assert found[url(port, "/moved/08"), 301] == found[url(port, "/article/08"), 200] == 1
+        assert found[url(port, "/closed/article/1"), -9998] == 1
+        assert not any("elsewhere" in page for page, _ in found)
+    else:
+        assert found[url(port, "/visitors"), 200] == SHELVES * 9
+        assert found[url(port, "/book/03"), 404] == 1
+    day = clock.stamp_text(clock.stamp())[:10]
+    assert line.scan_all(day) == 0
+
+
+def test_a_spider_that_was_killed_goes_on_and_loses_nothing(port: int, tmp_path: Path) -> None:
+    begins = url(port, "/shelf/0")
+    wanted = by_plain_scrapy("books", begins, tmp_path)
+    line, ours = line_for(tmp_path / "line", JOB, HURRIED.replace("no_delay = true\n", "")), tmp_path / "ours"
+    words = (str(SPIDERS / "books.py"), "-a", f"url={begins}", "--job", JOB)
+    for number in range(1, 4):
+        with start_spider(line, *words, folder=ours / str(number)) as process:
+            wait_for(lambda wanted=15 * number: sum(pages(line, JOB).values()) >= wanted)
+            process.kill()
+    done = run_spider(line, *words, folder=ours)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "continues from cp0" in done.stdout
+    found = pages(line, JOB)
+    assert {page for page, _ in found} == {page.partition('"url": "')[2].partition('"')[0] for page in wanted} | {
+        url(port, f"/shelf/{shelf}") for shelf in range(SHELVES)
+    }
+    assert found[url(port, "/visitors"), 200] == SHELVES * 9
+    assert sum(found.values()) == SHELVES * (1 + 10 + 9)
+
+
+def test_a_spider_that_is_stopped_closes_its_feed_and_goes_on(port: int, tmp_path: Path) -> None:
+    line, ours = (
+        line_for(tmp_path / "line", JOB, "hops = 255\nallow_private = ['127.0.0.0/8']\n[politeness]\nleast = 0.1\n"),
+        tmp_path / "ours",
+    )
+    words = (str(SPIDERS / "books.py"), "-a", f"url={url(port, '/shelf/0')}", "--job", JOB)
+    with start_spider(line, *words, folder=ours) as process:
+        wait_for(lambda: len(pages(line, JOB)) >= 10)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(120) == 130
+    assert items(ours), (ours / "printed").read_text()
+    (line.folders["jobs"] / JOB / "crawl.toml").write_text(HURRIED)
+    done = run_spider(line, *words, folder=tmp_path / "rest")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert sum(pages(line, JOB).values()) == SHELVES * 20
+    assert len(items(ours)) + len(items(tmp_path / "rest")) == SHELVES * 19
+
+
+RAISING = """
+def parse(self, response):
+    yield {"page": response.url}
+    yield response.follow("/shelf/1", self.first)
+    raise ValueError("a fault of the callback")
+
+def first(self, response):
+    yield response.follow("/shelf/2", self.second)
+    sys.exit(3)
+
+async def second(self, response):
+    yield {"page": response.url}
+    await asyncio.sleep(0)
+    raise KeyError("later")
+"""
+
+
+def test_callbacks_that_raise_or_exit_cost_nothing_but_what_they_had_not_yielded(port: int, tmp_path: Path) -> None:
+    line = line_for(tmp_path / "line", JOB)
+    file = written(tmp_path, RAISING)
+    done = run_spider(line, str(file), "-a", f"url={url(port, '/shelf/0')}", "--job", JOB, folder=tmp_path / "ours")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert pages(line, JOB) == {(url(port, f"/shelf/{shelf}"), 200): 1 for shelf in range(3)}
+    assert len(items(tmp_path / "ours")) == 2
+    (log,) = (line.folders["output"] / "logs" / JOB).glob("*/runtime-errors.log")
+    told = log.read_text()
+    assert all(words in told for words in ("a fault of the callback", "sys.exit(3)", "KeyError"))
+
+
+REFUSED = """
+def parse(self, response):
+    yield {"page": response.url}
+    yield response.follow("/shelf/1", lambda response: None)
+    yield response.follow("/shelf/2", meta={"when": object()})
+    yield response.follow("/shelf/3", meta={"proxy": "http://127.0.0.1:9"})
+    yield scrapy.Request("file:///etc/hostname")
+    yield response.follow("/shelf/4", cb_kwargs={"by": {1: 2}})
+    yield response.follow("/shelf/5", self.last, meta={"kept": [1, "a", {"b": None}]})
+
+def last(self, response):
+    yield {"kept": response.meta["kept"]}
+"""
+
+
+def test_what_cannot_wait_is_refused_by_name_and_the_rest_is_fetched(port: int, tmp_path: Path) -> None:
+    line = line_for(tmp_path / "line", JOB)
+    words = (str(written(tmp_path, REFUSED)), "-a", f"url={url(port, '/shelf/0')}", "--job", JOB)
+    done = run_spider(line, *words, folder=tmp_path / "ours")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "5 requests could not wait" in done.stderr
+    for words_ in (
+        "its callback Small.parse.<locals>.<lambda> is no method of spider 'small'",
+        "its meta['when'] is object, which is no JSON",
+        "its meta has 'proxy'",
+        "file: is not fetched",
+        "its cb_kwargs['by'] has the key 1, which is no text",
+    ):
+        assert words_ in done.stderr, done.stderr
+    assert items(tmp_path / "ours")[0] == '{"kept": [1, "a", {"b": null}]}'
+    assert sum(pages(line, JOB).values()) == 2
+
+
+@pytest.mark.parametrize(
+    ("body", "words", "why"),
+    [
+        ("import scrapy\n", (), "has no spider"),
+        ("import scrapy\nclass A(scrapy.Spider):\n    name = 'a'\nclass B(scrapy.Spider):\n    name = 'b'\n", (),
+         "has 2 spiders; name one"),
+        ("import nothing_of_this_name\n", (), "cannot be imported: ModuleNotFoundError"),
+        ("import scrapy\nclass A(scrapy.Spider):\n  name = 'a'\n  custom_settings = {'HTTPCACHE_ENABLED': True}\n", (),
+         "HTTPCACHE_ENABLED: its answers would come from a cache"),
+        ("import scrapy\nclass A(scrapy.Spider):\n    name = 'a'\n", ("-a", "novalue"), "is not NAME=VALUE"),
+    ],
+)  # fmt: skip
+def test_a_spider_that_cannot_be_run_is_named_with_the_reason(
+    body: str, words: tuple[str, ...], why: str, tmp_path: Path
+) -> None:
+    line, file = line_for(tmp_path / "line", JOB), tmp_path / "odd.py"
+    file.write_text(body)
+    done = run_spider(line, str(file), "--job", JOB, *words, folder=tmp_path / "ours")
+    assert (done.returncode, "Traceback" in done.stderr) == (3, False), done.stderr
+    assert why in done.stderr
+
+
+def test_one_of_two_spiders_in_a_file_is_meant_by_its_name_and_one_that_yields_nothing_ends(tmp_path: Path) -> None:
+    line, file = line_for(tmp_path / "line", JOB), tmp_path / "two.py"
+    file.write_text("import scrapy\nclass A(scrapy.Spider):\n    name = 'a'\nclass B(scrapy.Spider):\n    name = 'b'\n")
+    done = run_spider(line, f"{file}:b", "--job", JOB, folder=tmp_path / "ours")
+    assert (done.returncode, "0 documents" in done.stdout) == (1, True), done.stdout + done.stderr
+    assert folders.CHECKPOINTS not in done.stdout
+
+
+def test_a_pipeline_that_hangs_or_raises_does_not_keep_a_page_from_its_record(port: int, tmp_path: Path) -> None:
+    body = """
+def parse(self, response):
+    yield {"page": response.url}
+"""
+    file = written(tmp_path, body)
+    text = file.read_text().replace("{'FEEDS'", "{'ITEM_PIPELINES': {'odd_pipeline.Raising': 1}, 'FEEDS'")
+    file.write_text(text)
+    (tmp_path / "odd_pipeline.py").write_text(
+        "class Raising:\n    def process_item(self, item):\n        raise RuntimeError('a fault of the pipeline')\n"
+    )
+    line = line_for(tmp_path / "line", JOB)
+    done = run_spider(line, str(file), "-a", f"url={url(port, '/shelf/0')}", "--job", JOB, folder=tmp_path / "ours")
+    assert done.returncode == 0, done.stderr
+    assert "a fault of the pipeline" in done.stderr
+    assert pages(line, JOB) == {(url(port, "/shelf/0"), 200): 1}
+
+
+MANY = 50_000
+CROWD = f"""
+def parse(self, response):
+    for number in range({MANY}):
+        yield response.follow(f"/closed/{{number}}", self.parse)
+    yield {{"page": response.url, "peak": __import__("resource").getrusage(0).ru_maxrss}}
+    raise scrapy.exceptions.CloseSpider("enough")
+"""
+
+
+def test_many_requests_from_one_page_are_offered_as_they_come(port: int, tmp_path: Path) -> None:
+    line = line_for(tmp_path / "line", JOB)
+    words = (str(written(tmp_path, CROWD)), "-a", f"url={url(port, '/shelf/0')}", "--job", JOB)
+    done = run_spider(line, *words, folder=tmp_path / "ours")
+    assert done.returncode == 130, done.stderr
+    assert sum(pages(line, JOB).values()) < MANY
+    (found,) = items(tmp_path / "ours")
+    assert found
+
+
+def test_without_a_job_s_files_they_are_written_and_are_left_as_they_are(port: int, tmp_path: Path) -> None:
+    line = line_for(tmp_path / "line", "another")
+    words = (str(SPIDERS / "books.py"), "-a", f"url={url(port, '/shelf/0')}", "--job", JOB)
+    done = run_spider(line, *words, folder=tmp_path / "ours")
+    configuration = line.folders["jobs"] / JOB / "crawl.toml"
+    assert done.returncode == 1, done.stdout + done.stderr  # an inside address: it may not be connected to
+    assert "run spider" in configuration.read_text()
+    assert pages(line, JOB) == {(url(port, "/shelf/0"), -5002): 1}
+    configuration.write_text(HURRIED)
+    done = run_spider(line, *words, folder=tmp_path / "again")
+    assert (done.returncode, configuration.read_text()) == (0, HURRIED), done.stderr
+
+
+PAGE = "start/scrapy-spider.md"
+
+
+def test_the_page_is_followed_from_an_empty_folder(tmp_path: Path) -> None:
+    """As tests/pipeline/test_start_pages.py follows others: with addresses of loopback besides."""
+    (text,) = re.findall(r"```python\n# museum.py\n(.*?)```", PAGES[PAGE], re.DOTALL)
+    with windmills() as port:
+        (tmp_path / "museum.py").write_text(text.replace("windmills.example", f"windmills.example:{port}"))
+        for command in (one for one in PRINTED if one.page == PAGE and one.bare.startswith("warcmill ")):
+            words = shlex.split(command.bare)[1:]
+            day = clock.stamp_text(clock.stamp())[:10]
+            words = [day if re.fullmatch(r"\d{4}-\d\d-\d\d", word) else word for word in words]
+            done = run_warcmill(*words, folder=tmp_path)
+            assert done.returncode == 0, done.stdout + done.stderr
+            assert is_as_shown(plain(done.stdout), command.shown), f"{command.text}\n{done.stdout}\n{command.shown}"
+            if words[0] == "init":
+                write_job(tmp_path / "archive" / "jobs" / "museum", f"{HURRIED_HERE}\n")
+
+
+HURRIED_HERE = 'hops = 255\nallow_private = ["127.0.0.0/8"]\nno_delay = true\nresolve = ["windmills.example=127.0.0.1"]'
+
+
+def plain(text: str) -> str:
+    text = re.sub(r"\b20\d{12}\b", "20261124170213", text)
+    return re.sub(r"\b20\d\d-\d\d-\d\d\b", "2026-11-24", text)

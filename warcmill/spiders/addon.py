@@ -1,0 +1,151 @@
+"""The add-on by which Scrapy works for a launch: settings, scheduler, download handler, outermost spider middleware.
+
+Scrapy makes each of them by itself, of the crawler; `BRIDGES` has the bridge of a crawler. No I/O of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from scrapy import Request, signals
+from scrapy.core.downloader.handlers.base import BaseDownloadHandler
+from scrapy.core.scheduler import BaseScheduler
+from scrapy.crawler import Crawler
+from scrapy.http import Response
+from scrapy.settings import BaseSettings
+
+from warcmill.errors import BadConfig
+from warcmill.spiders.bridge import ScrapyBridge
+
+BRIDGES: WeakKeyDictionary[Crawler, ScrapyBridge] = WeakKeyDictionary()
+OURS = 1_000
+"""The priority of our settings: above those of the project, the spider and the command line."""
+REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
+_MIDDLEWARES, _HANDLERS = "SPIDER_MIDDLEWARES", "DOWNLOAD_HANDLERS"
+
+
+class LaunchAddon:
+    """The settings that are ours; the rest stays the project's."""
+
+    def __init__(self, bridge: ScrapyBridge) -> None:
+        self._bridge = bridge
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> LaunchAddon:
+        """Make it for a crawler of a launch."""
+        return cls(BRIDGES[crawler])
+
+    def update_settings(self, settings: BaseSettings) -> None:
+        """Set them. BadConfig for a setting that would keep pages from our fetcher."""
+        if settings.getbool("HTTPCACHE_ENABLED"):
+            why = "its answers would come from a cache, and be in no WARC; set it to False for this spider"
+            raise BadConfig("HTTPCACHE_ENABLED", why)
+        for name in ("ROBOTSTXT_OBEY", "RETRY_ENABLED", "HTTPPROXY_ENABLED"):  # retries and robots.txt are ours
+            settings.set(name, False, OURS)
+        settings.set("TWISTED_REACTOR", REACTOR, OURS)
+        settings.set("SCHEDULER", FrontierScheduler, OURS)
+        handlers = {**settings.getdict(_HANDLERS), "http": LaunchHandler, "https": LaunchHandler}
+        settings.set(_HANDLERS, handlers, OURS)
+        others = settings.get_component_priority_dict_with_base(_MIDDLEWARES)
+        outermost = min((place for place in others.values() if place is not None), default=0) - 1
+        settings.set(_MIDDLEWARES, {**settings.getdict(_MIDDLEWARES), LaunchMiddleware: outermost}, OURS)
+        settings.set("USER_AGENT", self._bridge.kit.job.user_agent, "addon")  # unless the project has its own
+        for name in ("TELNETCONSOLE_ENABLED", "REMOTE_CONTROL_ENABLED"):  # they listen
+            settings.set(name, False, "addon")
+
+
+class CallbackExit(Exception):
+    """A callback wanted to end the process: its page is done with."""
+
+
+class FrontierScheduler(BaseScheduler):
+    """Scrapy's scheduler: what waits, waits in the frontier."""
+
+    def __init__(self, bridge: ScrapyBridge) -> None:
+        self._bridge = bridge
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> FrontierScheduler:
+        """Make it for a crawler of a launch."""
+        return cls(BRIDGES[crawler])
+
+    def has_pending_requests(self) -> bool:
+        """True unless nothing waits for this spider."""
+        return not self._bridge.is_drained
+
+    def enqueue_request(self, request: Request) -> bool:
+        """Take a request; whether the frontier has it already is not known at once."""
+        self._bridge.scheduled(request)
+        return True
+
+    def next_request(self) -> Request | None:
+        """A request that was leased and admitted."""
+        return self._bridge.next_request()
+
+
+class LaunchHandler(BaseDownloadHandler):
+    """Scrapy's download handler: our fetcher."""
+
+    lazy = False
+
+    async def download_request(self, request: Request) -> Response:
+        """Fetch a request."""
+        return await BRIDGES[self.crawler].download(request)
+
+
+class LaunchMiddleware:
+    """The spider middleware that is asked last: it takes requests, and passes items on."""
+
+    def __init__(self, bridge: ScrapyBridge) -> None:
+        self._bridge = bridge
+        bridge.crawler.signals.connect(self._failed, signals.spider_error)
+        bridge.crawler.signals.connect(self._opened, signals.spider_opened)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> LaunchMiddleware:
+        """Make it for a crawler of a launch."""
+        return cls(BRIDGES[crawler])
+
+    async def process_start(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        """Take the requests of `start()`."""
+        bridge = self._bridge
+        async for one in start:
+            if not isinstance(one, Request):
+                yield one
+                continue
+            bridge.start(one)
+            if bridge.is_full:
+                await bridge.flush()
+
+    async def process_spider_output(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        """Take the requests of a callback."""
+        bridge = self._bridge
+        visit = bridge.visit_of(response.request)
+        try:
+            async for one in result:
+                if visit is None or not isinstance(one, Request):
+                    yield one
+                elif bridge.yielded(one, visit, response):
+                    await bridge.flush()
+        except SystemExit as error:  # it would end the launch, and again whenever the page is visited
+            raise CallbackExit(f"the callback has called sys.exit({error.code!r})") from error
+
+    def _opened(self) -> None:
+        """Hear of each request that the engine has done with."""
+        slot = self._bridge.slot
+        assert slot is not None
+        remove, bridge = slot.remove_request, self._bridge
+
+        def removed(request: Request) -> None:
+            remove(request)
+            bridge.left(request)
+
+        slot.remove_request = removed  # no signal says that all of a page is done
+
+    def _failed(self, failure: Any, response: Any) -> None:
+        """Note that a callback has failed: its page is kept."""
+        request = getattr(response, "request", None)
+        if request is not None and (visit := self._bridge.visit_of(request)):
+            visit.trace = failure.getTraceback()

@@ -1,0 +1,214 @@
+"""The bridge between a launch and Scrapy's crawler: visits that Scrapy has in hand, requests that are to be offered.
+
+Everything here runs on the one loop of both. Writes to the frontier of the launch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from typing import Any
+
+from scrapy import Request, signals
+from scrapy.crawler import Crawler
+from scrapy.exceptions import IgnoreRequest
+from scrapy.http import Response
+from twisted.python.failure import Failure
+
+from warcmill.crawl.extract.links import LINK, REDIRECT
+from warcmill.crawl.frontier import Intake
+from warcmill.crawl.policies.decision import Decision, Verdict
+from warcmill.crawl.uri import Uri, shown
+from warcmill.crawl.visit.visit import Kit
+from warcmill.errors import BadInput
+from warcmill.spiders.requests import APPID, CRAWLID, MARK, restored, waiting
+from warcmill.spiders.visit import Besides, SpiderVisit
+
+log = logging.getLogger(__name__)
+AT_ONCE = 1_000  # requests that are offered in one commit
+_OWN_META = frozenset([MARK, "depth", "download_slot", "download_latency", "download_timeout", "redirect_times",
+                       "redirect_ttl", "redirect_urls", "redirect_reasons", "proxy", "cookiejar"])  # fmt: skip
+
+
+class ScrapyBridge:
+    """One crawler of Scrapy in one launch."""
+
+    def __init__(self, kit: Kit, crawler: Crawler) -> None:
+        self.kit, self.crawler = kit, crawler
+        self.is_drained = False  # nothing waits for this spider
+        self.refused = 0
+        self._ready: deque[SpiderVisit] = deque()  # admitted; Scrapy has not asked for them yet
+        self._visits: dict[int, SpiderVisit] = {}  # these, and those that Scrapy has
+        self._by_request: dict[Request, SpiderVisit] = {}
+        self._offers: list[Uri] = []
+        self._flushing: asyncio.Task[None] | None = None
+        self._starts = self._others = 0
+
+    @property
+    def loss_is_error(self) -> bool:
+        """True if an answer that broke off is no answer."""
+        return bool(self.crawler.settings.getbool("DOWNLOAD_FAIL_ON_DATALOSS"))
+
+    @property
+    def is_idle(self) -> bool:
+        """True if Scrapy has nothing in hand that it does not offer."""
+        return not (self._visits or self._offers or self._flushing)
+
+    # From the launch to Scrapy
+
+    async def scraped(self, visit: SpiderVisit) -> None:
+        """Hand a visit to Scrapy, and wait until it has nothing left to do for it."""
+        assert self.crawler.spider
+        request = restored(visit.uri, self.crawler.spider)
+        request.meta[MARK] = visit.number
+        visit.errback, request.errback = request.errback, visit.failed
+        visit.request, visit.ended = request, asyncio.get_running_loop().create_future()
+        self._visits[visit.number] = visit
+        self._ready.append(visit)
+        self.poke()
+        await visit.ended
+
+    def forget(self, visit: SpiderVisit) -> None:
+        """Have a visit no more: it has ended, or was given back."""
+        self._visits.pop(visit.number, None)
+        if visit.request is not None:
+            self._by_request.pop(visit.request, None)
+        if visit in self._ready:
+            self._ready.remove(visit)
+
+    def waiting_visits(self) -> list[SpiderVisit]:
+        """The visits that Scrapy has not asked for."""
+        return list(self._ready)
+
+    def next_request(self) -> Request | None:
+        """The request of the next visit; None if none is ready."""
+        if not self._ready:
+            return None
+        visit = self._ready.popleft()
+        assert visit.request is not None
+        self._by_request[visit.request] = visit
+        return visit.request
+
+    def left(self, request: Request) -> None:
+        """Hear that Scrapy's engine has nothing left to do for a request."""
+        visit = self._by_request.pop(request, None)
+        if visit and visit.ended and not visit.ended.done():
+            visit.ended.set_result(None)
+
+    def poke(self) -> None:
+        """Have Scrapy's engine ask for requests, and look if it is idle."""
+        if self.slot is not None:
+            self.slot.nextcall.schedule()
+
+    @property
+    def slot(self) -> Any:
+        """The requests that Scrapy's engine has in hand; None while no spider is open. It has no public name for it."""
+        return getattr(self.crawler.engine, "_slot", None)
+
+    # From Scrapy to the launch
+
+    def visit_of(self, request: Request | None) -> SpiderVisit | None:
+        """The visit that a request belongs to; IgnoreRequest for one that was given back."""
+        number = request.meta.get(MARK) if request is not None else None
+        if number is None:
+            return None
+        if number not in self._visits:
+            raise IgnoreRequest("its visit was given back")
+        return self._visits[number]
+
+    async def download(self, request: Request) -> Response:
+        """Fetch for Scrapy's downloader."""
+        visit = self.visit_of(request)
+        if visit is None or visit.has_answer or visit.request is None or request.url != visit.request.url:
+            return await Besides(self.kit, self.loss_is_error).download(request, visit.uri.uri if visit else "")
+        return await visit.download(request)
+
+    def start(self, request: Request) -> None:
+        """Take a request of `start()`."""
+        self._starts += 1
+        self._take(request, None, "", self._starts)
+
+    def scheduled(self, request: Request) -> None:
+        """Take a request that came to the scheduler: of a redirect, an errback, or an extension."""
+        parent = self._visits.get(request.meta.get(MARK, -1))
+        if parent:
+            parent.offered += 1
+            self._take(request, parent.uri, REDIRECT, parent.offered)
+        else:
+            self._others -= 1
+            self._take(request, None, "", self._others)
+
+    def yielded(self, request: Request, visit: SpiderVisit, response: Response) -> bool:
+        """Take a request of a callback; True if it is time to `flush`."""
+        if _is_asked_for(response.meta):  # as Scrapy Cluster, whose requests belong to who asked
+            for key, value in response.meta.items():
+                if key not in _OWN_META and key not in request.meta:
+                    request.meta[key] = value
+        if not self._is_wanted(request):
+            return False
+        visit.offered += 1
+        if uri := self._made(request, visit.uri, LINK, visit.offered):
+            visit.found.append(uri)
+        if len(visit.found) < AT_ONCE:
+            return False
+        self._offers += visit.found
+        visit.found = []
+        return True
+
+    @property
+    def is_full(self) -> bool:
+        """True if it is time to `flush`."""
+        return len(self._offers) >= AT_ONCE
+
+    async def flush(self) -> None:
+        """Offer what was taken."""
+        while self._offers:
+            some, self._offers = self._offers[:AT_ONCE], self._offers[AT_ONCE:]
+            answers = await self.kit.books.frontier.offer(some)
+            for uri, answer in zip(some, answers, strict=True):
+                if answer.answer is Intake.REFUSED:
+                    self._refuse(uri.uri, uri.via, answer.why)
+
+    def _take(self, request: Request, parent: Uri | None, hop: str, number: int) -> None:
+        self.is_drained = False
+        if uri := self._made(request, parent, hop, number):
+            self._offers.append(uri)
+            if self._flushing is None:
+                self._flushing = asyncio.ensure_future(self._flush_soon())
+
+    async def _flush_soon(self) -> None:
+        try:
+            await asyncio.sleep(0)
+            await self.flush()
+        finally:
+            self._flushing = None
+
+    def _is_wanted(self, request: Request) -> bool:
+        """Ask who hears of scheduled requests, such as the middleware that refuses other sites."""
+        heard = self.crawler.signals.send_catch_log(
+            signals.request_scheduled, request=request, spider=self.crawler.spider, dont_log=IgnoreRequest
+        )
+        return not any(isinstance(one, Failure) and isinstance(one.value, IgnoreRequest) for _, one in heard)
+
+    def _made(self, request: Request, parent: Uri | None, hop: str, number: int) -> Uri | None:
+        assert self.crawler.spider
+        if isinstance(visit := getattr(request.errback, "__self__", None), SpiderVisit):
+            request.errback = visit.errback  # it was made of a request in hand
+        name = self.crawler.request_fingerprinter.fingerprint(request)
+        try:
+            return waiting(request, self.crawler.spider, name, parent=parent, hop=hop, number=number)
+        except BadInput as error:
+            self._refuse(request.url, parent.uri if parent else "", error.why)
+            return None
+
+    def _refuse(self, url: str, via: str, why: str) -> None:
+        """A request that cannot wait is lost: so it is named in the logs, and the command does not end with 0."""
+        self.refused += 1
+        self.kit.offers.refused.add(url, Decision(Verdict.REJECT, "spider", why))
+        self.kit.heard.no_uri(via, why, url)
+        log.error("%s is not fetched: %s", shown(url), why)
+
+
+def _is_asked_for(meta: dict[str, Any]) -> bool:
+    return bool(meta.get(APPID) and meta.get(CRAWLID))

@@ -1,0 +1,111 @@
+"""The loop of a launch that crawls for a spider of Scrapy: it leases for that, beside Scrapy's crawler.
+
+The launch ends when Scrapy has closed the spider: because nothing waits and it is idle, or because it was asked to.
+Reads and writes by the books of the launch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+
+from scrapy import Spider as ScrapySpider
+from scrapy.crawler import AsyncCrawlerRunner
+from scrapy.settings import Settings
+
+from warcmill.crawl.frontier import Lease
+from warcmill.crawl.job.job import End
+from warcmill.crawl.logs.statistics import Figures
+from warcmill.crawl.uri import Status
+from warcmill.crawl.visit.spider import HOLDER, Spider
+from warcmill.crawl.visit.visit import Kit, Visit
+from warcmill.errors import BadConfig
+from warcmill.spiders.addon import BRIDGES, OURS, LaunchAddon
+from warcmill.spiders.bridge import ScrapyBridge
+from warcmill.spiders.visit import SpiderVisit
+
+log = logging.getLogger(__name__)
+CLOSE_SECONDS = 60.0  # until pipelines and extensions have closed
+
+
+class ScrapyLoop(Spider):
+    """A `Spider` whose visits go to a spider of Scrapy."""
+
+    def __init__(
+        self, kit: Kit, figures: Figures, began: float, spider: type[ScrapySpider], settings: Settings,
+        arguments: Mapping[str, str],
+    ) -> None:  # fmt: skip
+        super().__init__(kit, figures, began)
+        settings = settings.copy()
+        settings.set("ADDONS", {**settings.getdict("ADDONS"), LaunchAddon: OURS}, OURS)
+        self._runner = AsyncCrawlerRunner(settings)
+        self._crawler = self._runner.create_crawler(spider)
+        self._arguments = dict(arguments)
+        self.bridge = BRIDGES[self._crawler] = ScrapyBridge(kit, self._crawler)
+        self._crawling: asyncio.Task[None] | None = None
+        self._name = str(spider.name)
+
+    async def run(self, seed_list: Path | None = None) -> End:
+        """Crawl until Scrapy has closed the spider, or the launch is to end."""
+        self._crawling = asyncio.ensure_future(self._runner.crawl(self._crawler, **self._arguments))
+        self._crawling.add_done_callback(self._closed)
+        try:
+            return await super().run(seed_list)
+        finally:
+            await self._close()
+
+    async def settled(self) -> None:
+        """Wait until no visit is under way. Those that Scrapy has not begun are given back at once."""
+        held = {visit.uri.key for visit in self.bridge.waiting_visits()}
+        for task, lease in self._visits.items():
+            if lease.uri.key in held:
+                task.cancel()
+        await super().settled()
+
+    async def _lease(self, limit: int) -> list[Lease]:
+        if self._crawling is None or self._crawling.done() or self._crawler.spider is None:
+            return []
+        leases = await self._kit.books.frontier.lease(HOLDER, limit, spider=self._name)
+        if leases:
+            self.bridge.is_drained = False
+        return leases
+
+    def _visit(self, lease: Lease, thread: int) -> Visit:
+        return SpiderVisit(self._kit, lease, thread, self.bridge)
+
+    async def _has_nothing_left(self) -> bool:
+        if self._crawling is None or self._crawling.done():
+            return self.bridge.is_drained
+        await self.bridge.flush()
+        counts = await self._kit.books.frontier.count(self._name)
+        self.bridge.is_drained = not counts.get(Status.SCHEDULED, 0) and self.bridge.is_idle
+        self.bridge.poke()
+        return False
+
+    def _closed(self, crawling: asyncio.Task[None]) -> None:
+        """Hear that Scrapy has closed the spider."""
+        if not crawling.cancelled() and (error := crawling.exception()):
+            self._failure = self._failure or error
+            self.hurry()
+        elif not self.bridge.is_drained:
+            self.stop()  # before its requests were all made: they wait for the next launch
+        self._woken.set()
+
+    async def _close(self) -> None:
+        """Close Scrapy's spider, and what it has opened, such as the files of its feeds."""
+        crawling = self._crawling
+        if crawling is None or crawling.done():
+            return
+        try:
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await self._crawler.stop_async()
+                await asyncio.wait([crawling])
+        except TimeoutError:
+            log.error("spider %s did not close in %.0f s: its pipelines may lack something", self._name, CLOSE_SECONDS)
+            crawling.cancel()
+        if not crawling.done() or crawling.cancelled():
+            return
+        if (error := crawling.exception()) and isinstance(error, BadConfig):
+            raise error

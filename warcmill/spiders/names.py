@@ -1,0 +1,152 @@
+"""The modules that spiders of Scrapy Cluster import, by its names: `redis_spider`, `lxmlhtml`, `crawling.items`,
+`scrapy.conf`, `scutils`. Pure, but for the import system of this process.
+
+Names, parameters and results are those of its documentation, so that a spider written for it runs unchanged.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterable
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+from scrapy import Field, Item, Spider, signals
+from scrapy.crawler import Crawler
+from scrapy.exceptions import DontCloseSpider
+from scrapy.http import Response
+from scrapy.linkextractors import LinkExtractor
+from scrapy.settings import Settings
+
+from warcmill.scutils.log_factory import LogFactory
+
+_SCUTILS, _OURS = "scutils", "warcmill.scutils"
+_PACKAGES = ("crawling", "crawling.spiders")
+
+
+class RedisSpider(Spider):
+    """A spider that is never idle: it waits for requests that applications post."""
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> RedisSpider:
+        """Make it, with a logger of its own."""
+        made = super().from_crawler(crawler, *args, **kwargs)
+        made.set_logger(
+            LogFactory.get_instance(
+                name=crawler.settings.get("SC_LOGGER_NAME", "sc-crawler"),
+                json=crawler.settings.getbool("SC_LOG_JSON", False),
+                stdout=crawler.settings.getbool("SC_LOG_STDOUT", True),
+                level=crawler.settings.get("SC_LOG_LEVEL", "INFO"),
+                dir=crawler.settings.get("SC_LOG_DIR", "logs"),
+                file=crawler.settings.get("SC_LOG_FILE", "sc_crawler.log"),
+                bytes=crawler.settings.get("SC_LOG_MAX_BYTES", "10MB"),
+                backups=crawler.settings.getint("SC_LOG_BACKUPS", 5),
+            )
+        )
+        crawler.signals.connect(made.spider_idle, signals.spider_idle)
+        return made
+
+    def set_logger(self, logger: Any) -> None:
+        """Set the logger, `self._logger`."""
+        self._logger = logger
+
+    def spider_idle(self) -> None:
+        """Stay open."""
+        raise DontCloseSpider
+
+    def parse(self, response: Response, **kwargs: Any) -> Any:
+        """Yield requests and items of a page; each spider has its own."""
+        raise NotImplementedError(f"{type(self).__name__} has no parse()")
+
+    def reconstruct_headers(self, response: Response) -> dict[bytes, list[bytes]]:
+        """The headers of an answer as a dict: all values of each."""
+        return {name: response.headers.getlist(name) for name in response.headers}
+
+
+class CustomLxmlLinkExtractor(LinkExtractor):
+    """A link extractor that takes None for what is not given, and makes URLs canonical."""
+
+    def __init__(
+        self,
+        allow: Any = (),
+        deny: Any = (),
+        allow_domains: Any = (),
+        deny_domains: Any = (),
+        restrict_xpaths: Any = (),
+        tags: Any = ("a", "area"),
+        attrs: Any = ("href",),
+        canonicalize: bool = True,
+        unique: bool = True,
+        process_value: Any = None,
+        deny_extensions: Any = None,
+        restrict_css: Any = (),
+    ) -> None:
+        super().__init__(
+            allow=allow or (), deny=deny or (), allow_domains=allow_domains or (), deny_domains=deny_domains or (),
+            restrict_xpaths=restrict_xpaths or (), tags=tags, attrs=attrs, canonicalize=canonicalize, unique=unique,
+            process_value=process_value, deny_extensions=deny_extensions, restrict_css=restrict_css or (),
+        )  # fmt: skip
+
+
+class RawResponseItem(Item):
+    """A page, as an application gets it."""
+
+    appid = Field()
+    crawlid = Field()
+    url = Field()
+    response_url = Field()
+    status_code = Field()
+    status_msg = Field()
+    response_headers = Field()
+    request_headers = Field()
+    body = Field()
+    links = Field()
+    attrs = Field()
+    success = Field()
+    exception = Field()
+    encoding = Field()
+
+
+def resolve(settings: Settings) -> None:
+    """Have the names resolve to ours in this process; `settings` are those of `scrapy.conf`. Safe to repeat."""
+    spiders = {"RedisSpider": RedisSpider}
+    links = {"CustomLxmlLinkExtractor": CustomLxmlLinkExtractor}
+    modules: dict[str, dict[str, Any]] = {
+        "redis_spider": spiders, "crawling.spiders.redis_spider": spiders,
+        "lxmlhtml": links, "crawling.spiders.lxmlhtml": links,
+        "crawling.items": {"RawResponseItem": RawResponseItem},
+        "scrapy.conf": {"settings": settings},
+    }  # fmt: skip
+    sys.meta_path[:] = [one for one in sys.meta_path if not isinstance(one, OldNames)]
+    sys.meta_path.insert(0, OldNames(modules))
+    sys.meta_path.append(OldNames({name: {} for name in _PACKAGES}, is_package=True))
+
+
+class OldNames:
+    """Finds modules by the names of Scrapy Cluster. Packages come last: a project may have one of that name."""
+
+    def __init__(self, modules: dict[str, dict[str, Any]], *, is_package: bool = False) -> None:
+        self._modules, self._is_package = modules, is_package
+
+    def find_spec(
+        self, name: str, path: Iterable[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Find one of them; None for others."""
+        _ = path, target
+        is_ours = not self._is_package and name.partition(".")[0] == _SCUTILS
+        if name not in self._modules and not is_ours:
+            return None
+        return ModuleSpec(name, self, is_package=self._is_package)  # type: ignore[arg-type]
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """Leave it to the import system."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Fill a module; one of the helpers is ours itself."""
+        name = module.__name__
+        if name in self._modules:
+            vars(module).update(self._modules[name])
+        else:
+            sys.modules[name] = importlib.import_module(_OURS + name.removeprefix(_SCUTILS))

@@ -1,0 +1,78 @@
+"""A launch by a spider of Scrapy, in this process: Twisted's reactor runs on the loop of asyncio, which both share.
+
+Writes what any launch does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import logging
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from scrapy.utils.log import configure_logging
+from scrapy.utils.reactor import install_reactor
+
+from warcmill.crawl.job.file import SURTS
+from warcmill.crawl.job.job import End
+from warcmill.crawl.job.text import render
+from warcmill.crawl.job.values import CONFIGURATION
+from warcmill.crawl.launch.folders import Places
+from warcmill.crawl.logs.statistics import Figures
+from warcmill.crawl.process import collect_garbage_less_often, crawl
+from warcmill.crawl.visit.visit import Kit
+from warcmill.errors import NotReady
+from warcmill.spiders.addon import REACTOR
+from warcmill.spiders.loop import ScrapyLoop
+from warcmill.spiders.project import ScrapyProject
+
+HEAD = """\
+# Written by 'warcmill run spider', as the job had none. It is yours: the next run leaves it as it is.
+# The spider decides what is asked for; surts.txt and exclude.txt what of that may be fetched.
+"""
+
+
+class SpiderEnd(NamedTuple):
+    """The end of a launch, and the number of requests that were refused, as they could not wait."""
+
+    end: End
+    refused: int
+
+
+def files() -> dict[str, bytes]:
+    """The files of a job whose URIs come from a spider: all that it asks for belongs to it. Its list of seeds is
+    empty."""
+    return {CONFIGURATION: render({"hops": 255}, HEAD).encode(), SURTS: b"+http://(\n"}
+
+
+def run(
+    places: Places, job: str, project: ScrapyProject, checkpoint: str = "", allow_private: Sequence[str] = ()
+) -> SpiderEnd:
+    """Crawl a job by a spider, afresh or from a checkpoint. Raises what the crawl raised."""
+    collect_garbage_less_often()
+    logging.root.handlers.clear()  # the project decides what is logged, and where
+    configure_logging(project.settings)
+    install_reactor(REACTOR)
+    reactor: Any = importlib.import_module("twisted.internet.reactor")
+
+    loops: list[ScrapyLoop] = []
+
+    def made(kit: Kit, figures: Figures, began: float) -> ScrapyLoop:
+        loops.append(ScrapyLoop(kit, figures, began, *project))
+        return loops[-1]
+
+    async def whole() -> End:
+        try:
+            return await crawl(places, job, checkpoint, allow_private, spider=made)
+        finally:
+            asyncio.get_running_loop().call_soon(reactor.stop)
+
+    tasks: list[asyncio.Task[End]] = []
+    reactor.callWhenRunning(lambda: tasks.append(asyncio.get_event_loop().create_task(whole())))
+    try:
+        reactor.run(installSignalHandlers=False)  # the session of the launch has its own
+    except SystemExit as error:
+        why = f"its code has called sys.exit({error.code!r}); what was under way is made again by the same command"
+        raise NotReady(f"spider {project.spider.name}", why) from error
+    return SpiderEnd(tasks[0].result(), sum(loop.bridge.refused for loop in loops))

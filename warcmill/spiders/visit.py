@@ -1,0 +1,241 @@
+"""A visit for a spider of Scrapy: we admit and fetch, Scrapy runs middlewares, callback and pipelines.
+
+Scrapy hears of a URI once it is admitted or refused for good. A fetch that failed, or an answer that asks to come
+back, is tried again by us: then Scrapy gets `Postponed`, which no errback of the spider hears.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from scrapy import Request
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    DownloadConnectionRefusedError,
+    DownloadFailedError,
+    DownloadTimeoutError,
+    IgnoreRequest,
+    NotSupported,
+    ResponseDataLossError,
+)
+from scrapy.http import Headers, Response
+from scrapy.responsetypes import responsetypes
+from twisted.python.failure import Failure as ScrapyFailure
+
+from warcmill.base import clock
+from warcmill.crawl.books.books import BookEntry
+from warcmill.crawl.extract.links import EMBED
+from warcmill.crawl.fetch import heartbeat
+from warcmill.crawl.fetch.exchange import Exchange, FetchRequest
+from warcmill.crawl.fetch.limits import CONNECT_FAILED, DISCONNECT, NO_ADDRESS, TIMED_OUT, Failure
+from warcmill.crawl.frontier import Lease
+from warcmill.crawl.logs import lines
+from warcmill.crawl.uri import Status, Uri, make
+from warcmill.crawl.visit import history
+from warcmill.crawl.visit.admission import Admitted, Later, NotAdmitted, Refusal
+from warcmill.crawl.visit.sharing import SharedAnswer
+from warcmill.crawl.visit.visit import Kit, Visit
+
+if TYPE_CHECKING:
+    from warcmill.spiders.bridge import ScrapyBridge
+
+BESIDES = " besides"
+_ERRORS: dict[int, type[Exception]] = {
+    NO_ADDRESS: CannotResolveHostError,
+    lines.NO_HOST: CannotResolveHostError,
+    CONNECT_FAILED: DownloadConnectionRefusedError,
+    TIMED_OUT: DownloadTimeoutError,
+}
+_OURS = frozenset([b"Connection", b"Content-Length", b"Transfer-Encoding", b"Proxy-Authorization"])
+
+
+class Postponed(Exception):
+    """The request is made again later."""
+
+
+class SpiderVisit(Visit):
+    """A visit whose answer goes to Scrapy. `found`: what the page has led to, which is offered with its entry."""
+
+    def __init__(self, kit: Kit, lease: Lease, thread: int, bridge: ScrapyBridge) -> None:
+        super().__init__(kit, lease, thread)
+        self.uri, self.number, self.found = lease.uri, lease.id, list[Uri]()
+        self.offered = 0  # requests that are not to be filtered: each has a number
+        self.trace = ""
+        self.request: Request | None = None
+        self.errback: Callable[[ScrapyFailure], Any] | None = None  # of the spider
+        self.ended: asyncio.Future[None] | None = None
+        self._bridge, self._shared = bridge, SharedAnswer()
+        self._answer: Exchange | Failure | None = None
+        self._opens, self._is_postponed = 0.0, False
+        self._admitted: Admitted | Refusal | Failure | None = None
+
+    @property
+    def _is_shared(self) -> bool:
+        return False
+
+    async def _result(self, shared: SharedAnswer) -> BookEntry:
+        admitted = await self._kit.admission.admit(self._uri, self._job)
+        if isinstance(admitted, Later) or (isinstance(admitted, Failure) and not self._is_given_up(admitted)):
+            return self._not_admitted(admitted)
+        self._admitted, self._shared = admitted, shared
+        try:
+            await self._bridge.scraped(self)
+            await self._bridge.flush()
+            return replace(self._entry(), found=self.found)
+        finally:
+            self._bridge.forget(self)
+
+    async def download(self, request: Request) -> Response:
+        """Fetch the request of this visit; called by Scrapy's downloader, at most once."""
+        match self._admitted:
+            case Refusal(_, against):
+                raise IgnoreRequest(f"{against.policy}: {against.why}")
+            case Failure() as failure:
+                raise _error(failure)
+            case None:
+                raise IgnoreRequest("it was given back")
+            case Admitted(addresses, delay):
+                answer = await self._fetched(request, addresses, delay)
+        self._answer = answer
+        if isinstance(answer, Exchange):
+            self._shared.put(answer)  # it is closed when the books have kept it
+        if isinstance(answer, Failure):
+            self._is_postponed = not self._is_given_up(answer)
+            raise Postponed if self._is_postponed else _error(answer)
+        if self._job.retries.asks_again(answer.status, self._uri.tries, answer.retry_after):
+            self._is_postponed = True
+            raise Postponed
+        return response(request, answer, loss_is_error=self._bridge.loss_is_error)
+
+    @property
+    def has_answer(self) -> bool:
+        """True if it was fetched already."""
+        return self._answer is not None
+
+    def failed(self, failure: ScrapyFailure) -> object:
+        """The errback of its request: the spider's own, unless it is asked again."""
+        if isinstance(failure.value, Postponed):
+            return ()
+        return self.errback(failure) if self.errback else failure
+
+    async def _fetched(self, request: Request, addresses: tuple[str, ...], delay: float) -> Exchange | Failure:
+        beats = heartbeat.current()
+        began = beats.now()
+        answer = await self._kit.fetcher.fetch(asked(request, self._uri.uri), addresses, self._job.limits)
+        address = answer.address if isinstance(answer, Exchange) else addresses[0]
+        self._opens = self._kit.manners.after(
+            self._job.politeness, self._uri.queue, address, answer, beats.now() - began, delay
+        )
+        return answer
+
+    def _is_given_up(self, failure: Failure) -> bool:
+        return failure.final or self._uri.tries >= self._job.retries.times
+
+    def _entry(self) -> BookEntry:
+        uri, answer = self._uri, self._answer
+        if isinstance(self._admitted, Refusal | Failure):
+            return self._not_admitted(self._admitted)
+        if answer is None:  # a middleware of the project has answered it, or refused it
+            self._moves.update(uri, Status.PARSED, download_finished=clock.steady())
+            return BookEntry(uri, self._lease, history=self._lease.history)
+        if isinstance(answer, Failure):
+            return self._failed(answer, self._opens)
+        compared = history.compare(answer, history.read(self._lease.history) if self._job.revisits else None)
+        if self._is_postponed:
+            return self._asked_again(answer, compared, self._opens)
+        self._moves.update(
+            uri, Status.PARSING, http_status=answer.status, hash=answer.payload_sha1, host_ip=answer.address,
+            download_finished=clock.steady(),
+        )  # fmt: skip
+        self._moves.update(uri, Status.PARSED)
+        records, left = history.records(answer, compared, lines.metadata(uri, ()))
+        notes = (*compared.annotations, *answer.annotations, *(("callbackFailed",) if self.trace else ()))
+        line = lines.of_answer(uri, answer, notes, self._thread)
+        if self.trace:
+            self._kit.heard.broke(line, self.trace)
+        again = history.next_visit(self._job, uri, left)
+        return BookEntry(uri, self._lease, records, line, left, opens=self._opens, again=again)
+
+
+class Besides(NamedTuple):
+    """A request that Scrapy makes without a lease, such as of a pipeline for a picture: fetched at once, and kept."""
+
+    kit: Kit
+    loss_is_error: bool
+
+    async def download(self, request: Request, via: str) -> Response:
+        """Fetch it when it is its host's turn."""
+        kit = self.kit
+        uri = make(request.url, via=via, hops=EMBED)
+        uri.key += BESIDES
+        job = kit.job.of(uri)
+        while isinstance(admitted := await kit.admission.admit(uri, job), Later):
+            await asyncio.sleep(max(0.01, min(60.0, max(admitted.opens, admitted.again) - clock.steady())))
+        if not isinstance(admitted, Admitted):
+            raise _refused(admitted)
+        began = heartbeat.current().now()
+        answer = await kit.fetcher.fetch(asked(request, uri.uri), admitted.addresses, job.limits)
+        address = answer.address if isinstance(answer, Exchange) else admitted.addresses[0]
+        took = heartbeat.current().now() - began
+        kit.manners.after(job.politeness, uri.queue, address, answer, took, admitted.delay)
+        moves = kit.books.frontier.transitions
+        if isinstance(answer, Failure):
+            lines.visited(moves, uri, answer.status, failed=True)
+            await kit.books.keep(BookEntry(uri, None, (), lines.of_failure(uri, answer.status)))
+            raise _error(answer)
+        lines.visited(moves, uri, answer.status, failed=False, digest=answer.payload_sha1)
+        try:
+            compared = history.compare(answer, None)
+            records, left = history.records(answer, compared, lines.metadata(uri, ()))
+            line = lines.of_answer(uri, answer, answer.annotations)
+            await kit.books.keep(BookEntry(uri, None, records, line, left))
+            return response(request, answer, loss_is_error=self.loss_is_error)
+        finally:
+            answer.close()
+
+
+def asked(request: Request, uri: str) -> FetchRequest:
+    """The request as our fetcher makes it. NotSupported for one by a proxy."""
+    if request.meta.get("proxy"):
+        raise NotSupported(f"{uri}: its meta has 'proxy': requests are made by this crawler itself, without a proxy")
+    headers = tuple(
+        (name.decode("latin-1"), value.decode("utf-8", "surrogateescape"))
+        for name, values in request.headers.items()
+        if name not in _OURS
+        for value in values
+    )
+    timeout = float(request.meta.get("download_timeout") or 0.0)
+    return FetchRequest(uri, request.method, headers, request.body, timeout)
+
+
+def response(request: Request, answer: Exchange, *, loss_is_error: bool) -> Response:
+    """The answer as Scrapy's own handler gives it: chunks are joined, codings of the content stay."""
+    body = b"".join(answer.payload())
+    flags = []
+    if answer.truncated:
+        if loss_is_error and answer.truncated == DISCONNECT:
+            raise ResponseDataLossError(f"the answer of {request.url} broke off after {len(body)} bytes")
+        flags = ["dataloss"]
+    headers = Headers()
+    for name, value in answer.fields.pairs:
+        headers.appendlist(name, value.encode("latin-1", "replace"))
+    made = responsetypes.from_args(headers=headers, url=request.url, body=body)
+    request.meta["download_latency"] = answer.took_ms / 1000
+    return made(
+        url=request.url, status=answer.status, headers=headers, body=body, flags=flags,
+        ip_address=ipaddress.ip_address(answer.address), protocol="HTTP/1.1",
+    )  # fmt: skip
+
+
+def _refused(admitted: NotAdmitted) -> Exception:
+    if isinstance(admitted, Refusal):
+        return IgnoreRequest(f"{admitted.against.policy}: {admitted.against.why}")
+    return _error(admitted) if isinstance(admitted, Failure) else IgnoreRequest("it is not its turn")
+
+
+def _error(failure: Failure) -> Exception:
+    return _ERRORS.get(failure.status, DownloadFailedError)(failure.why)
