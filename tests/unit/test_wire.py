@@ -309,6 +309,7 @@ NONE_OF_ITS_OWN = {
     "warcmill/scutils/redis_queue.py",
     # The messages of Scrapy Cluster, which docs/from-scrapy-cluster.md has.
     "warcmill/cluster/sender.py",
+    "warcmill/cluster/rest.py",
     "warcmill/crawl/books/books.py",
     "warcmill/crawl/visit/admission.py",
     "warcmill/crawl/frontier/queues.py",
