@@ -33,6 +33,7 @@ HERE = Path(__file__).resolve().parent.parent
 BIN = HERE / ".venv" / "bin"
 DAY = "2026-11-21"
 KINDS = {"--servers": "demo_servers", "--pypi": "demo_pypi", "--render": "demo_render"}
+S3 = "--s3"
 SITE, HOST = "site", "127.0.0.1"
 BEFORE_KILL = 20  # documents
 PATIENCE = 60  # seconds until the crawl has fetched so many
@@ -52,12 +53,16 @@ def main(words: list[str]) -> int:
     """Make the folder unless it exists, and bring it up to date; return 0 if the archive reconciles."""
     os.environ["PATH"] = f"{BIN}{os.pathsep}{os.environ['PATH']}"
     kind, names = (words[0], words[1:]) if words and words[0] in KINDS else ("", words)
+    more = {"s3": True} if kind == "--pypi" and names[:1] == [S3] else {}
+    names = names[len(more) :]
     if len(names) > 1 or any(name.startswith("-") for name in names):
-        print(f"usage: scripts/demo [{' | '.join(KINDS)}] [FOLDER]", file=sys.stderr)
+        print(
+            f"usage: scripts/demo [{' | '.join(KINDS).replace('--pypi', f'--pypi [{S3}]')}] [FOLDER]", file=sys.stderr
+        )
         return 2
-    folder = Path(names[0]).resolve() if names else HERE / f"demo{kind[1:]}"
+    folder = Path(names[0]).resolve() if names else HERE / f"demo{kind[1:]}{'-s3' if more else ''}"
     if kind:
-        return int(importlib.import_module(KINDS[kind]).main(folder))  # it imports this module
+        return int(importlib.import_module(KINDS[kind]).main(folder, **more))  # it imports this module
     return _demo(folder)
 
 

@@ -1,7 +1,7 @@
 """Mirror a package index, and play a day of it: an upload, a yank, a removal, a page that is away, a kill.
 
-Run by `scripts/demo --pypi`. The index is on loopback, with real files; it ends with the demo, and what happened to it
-stays. A second run finds nothing new.
+Run by `scripts/demo --pypi`; with `--s3` the archive is in an S3 server. Index and server are on loopback, with real
+files; they end with the demo, and what happened to them stays. A second run finds nothing new.
 """
 
 from __future__ import annotations
@@ -10,23 +10,31 @@ import gzip
 import json
 import os
 import shlex
+import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
-from demo import kill, run
+from demo import BIN, RECONCILED, TROUBLE, kill, run
 
-from servers import distributions, pins
+from servers import distributions, pins, serving
 from servers.package_index import PackageIndex
+from servers.serving import RunningServe
+from servers.versitygw import ACCESS_KEY, BUCKET, Versitygw
 from warcmill.crawl.launch import job_log
 from warcmill.crawl.launch.folders import state_of
 
 JOB = "packages"
-SLOW, BEFORE_KILL = 0.3, 6  # seconds that each file takes; files before the kill
+BEFORE_KILL, STUCK = 6, 60  # files that are sent before the kill; seconds that each later one takes
 PATIENCE = 300  # seconds for a crawl
 DATA = "python_distribution_data"
+MOST_ROWS = 3  # printed of a dump
+CRAWLED = rf" (WARNING|ERROR) |^warcmill:|^{JOB}: "
+SCANNED = rf"{TROUBLE}|^pypi\.ScanFor|^  not dumped|^      (->|{JOB})|^scan "
 CONFIGURATION = """
 [engine.packages]
 kind=warcmill
@@ -44,58 +52,84 @@ jobs={job}
 index={index}
 contact={index}/
 settings={settings}
+concurrency=4
+
+[serve]
+port={port}
+replay=false
 """
 SETTINGS = """no_delay = true
 retries = { times = 2, wait = 1.0 }
 """
 
 
-def main(folder: Path) -> int:
-    """Crawl all, play a day, crawl what changed, and dump both; return 0 if the archive reconciles."""
+def main(folder: Path, *, s3: bool = False) -> int:
+    """Crawl all, play a day, crawl what changed, dump all anew, and go on there; return 0 if the archive reconciles."""
     began = time.monotonic()
     os.environ.pop("LUIGI_CONFIG_PATH", None)  # of another line; Luigi warns if its file does not exist yet
-    index = _index(folder)
-    with index.running():
+    index, config = _index(folder), folder / "luigi.cfg"
+    with ExitStack() as running:
+        running.enter_context(index.running())
         if not index.serial:
-            sys.stdout.write("Real files for the index: the first time pip fetches them\n")
-            sys.stdout.flush()
+            print("Real files for the index: pip fetches them, the first time", flush=True)
             index.populate()
-        if not (folder / "luigi.cfg").exists():
-            _make_line(folder, index)
-        os.environ["LUIGI_CONFIG_PATH"] = str(folder / "luigi.cfg")
+        server = _s3(folder) if s3 else None
+        if server:
+            running.callback(server.stop)
+        if not config.exists():
+            _make_line(folder, index, server)
+        os.environ["LUIGI_CONFIG_PATH"] = str(config)
         if not dumps(folder):
             _crawl_all(folder, index)
             run("warcmill", "pypi", "provides", "yaml")
-            _play(folder, index)
+        print("$ warcmill serve &", flush=True)
+        pages = running.enter_context(serving.serving(config, config.with_name("serve.log")))
+        if not dumps(folder, 2):
+            _play_and_dump_anew(folder, index, pages)
         _crawl_changes(folder)
-        index.recover()  # the page that was away is there again
-        _crawl_changes(folder)
-        _ask(folder)
-    code = run("warcmill", "reconcile", _days(), may_be=(0, 1))
-    _where_to_look(folder, time.monotonic() - began)
+        _ask(folder, pages)
+        code = run("warcmill", "reconcile", _days(), may_be=(0, 1), shown=RECONCILED)
+        _where_to_look(folder, time.monotonic() - began)
+        if sys.stdout.isatty():
+            print(f"Open it in a browser: {pages.entrance}\nCtrl-C ends it, the index, and the S3 server", flush=True)
+            with suppress(KeyboardInterrupt):
+                pages.process.wait()
     return code
 
 
 def _index(folder: Path) -> PackageIndex:
     """The index of this demo, at the ports that it had before: addresses of its files are in the archive."""
-    config = folder / "luigi.cfg"
-    ports = pins.free(pins.PACKAGE_INDEX)
-    kept = folder / "package-index" / "ports.json"
+    return PackageIndex(folder / "package-index", _ports(folder / "package-index", pins.PACKAGE_INDEX))
+
+
+def _s3(folder: Path) -> Versitygw:
+    """The S3 server of this demo, at the port that luigi.cfg has."""
+    print("The archive is in versitygw, an S3 server; Go compiles it, the first time: some minutes", flush=True)
+    return Versitygw(folder / "s3", _ports(folder / "s3", pins.VERSITYGW)).up()
+
+
+def _ports(home: Path, wanted: Mapping[str, int]) -> Mapping[str, int]:
+    kept, config = home / "ports.json", home.parent / "luigi.cfg"
     if config.exists() and kept.exists():
-        ports = json.loads(kept.read_text("utf-8"))
-    kept.parent.mkdir(parents=True, exist_ok=True)
+        return dict(json.loads(kept.read_text("utf-8")))
+    ports = pins.free(wanted)
+    home.mkdir(parents=True, exist_ok=True)
     kept.write_text(json.dumps(dict(ports)), "utf-8")
-    return PackageIndex(kept.parent, ports)
+    return ports
 
 
-def _make_line(folder: Path, index: PackageIndex) -> None:
-    run("warcmill", "init", str(folder))
+def _make_line(folder: Path, index: PackageIndex, server: Versitygw | None) -> None:
+    words = []
+    if server:
+        words = ["--store", f"s3://{BUCKET}/{JOB}", "--endpoint", server.endpoint, "--access-key", ACCESS_KEY]
+        words += ["--secret-key-file", str(server.secret_key_file)]
+    run("warcmill", "init", str(folder), *words, shown="is written")
     settings = folder / "crawl-settings.toml"
     settings.write_text(SETTINGS, "utf-8")
-    text = CONFIGURATION.format(
-        job=JOB, tomorrow=datetime.now(UTC).date() + timedelta(days=1), index=index.url, settings=settings
-    )
-    print(f"{folder / 'luigi.cfg'} also gets the engine, the job and [pypi]", flush=True)
+    (port,) = pins.free({"port": 0}).values()
+    tomorrow = datetime.now(UTC).date() + timedelta(days=1)
+    text = CONFIGURATION.format(job=JOB, tomorrow=tomorrow, index=index.url, settings=settings, port=port)
+    print(f"{folder / 'luigi.cfg'} also gets the engine, the job, [pypi] and [serve]", flush=True)
     with (folder / "luigi.cfg").open("a") as config:
         config.write(text)
 
@@ -103,19 +137,36 @@ def _make_line(folder: Path, index: PackageIndex) -> None:
 def _crawl_all(folder: Path, index: PackageIndex) -> None:
     """Crawl all projects, with a kill on the way."""
     jobs = folder / "jobs"
-    index.delay("/packages/", SLOW)
-    run("warcmill", "pypi", "trigger_full", JOB)
+    index.delay("/packages/", 0.1, times=BEFORE_KILL)
+    index.delay("/packages/", STUCK)
+    run("warcmill", "pypi", "trigger_full", JOB, shown=CRAWLED)
     _until(lambda: _fetched(index) >= BEFORE_KILL)
     kill(state_of(jobs, JOB))
     index.recover()
-    run("warcmill", "pypi", "trigger_full", JOB)
+    run("warcmill", "pypi", "trigger_full", JOB, shown=CRAWLED)
     _carry_on(folder)
 
 
-def _play(folder: Path, index: PackageIndex) -> None:
-    """A day of the index."""
+def _play_and_dump_anew(folder: Path, index: PackageIndex, pages: RunningServe) -> None:
+    """Play a day, and crawl it; then dump all that is stored, as a generation that a last change follows."""
+    first = int(dumps(folder)[0].name.partition("-")[2])
     made = folder / "uploads"
     made.mkdir(exist_ok=True)
+    if index.serial == first:
+        _play(made, index)
+    _crawl_changes(folder)
+    for serial in (first, index.serial):
+        run("warcmill", "pypi", "show", "six", "--as-of", str(serial))
+        for project in ("six", "yamlish"):
+            _resolve(pages, serial, project)
+    run("warcmill", "pypi", "dump_full", JOB, shown=CRAWLED + "|^generation")
+    index.recover()
+    index.upload(distributions.wheel(made, "yamlish", "1.1", {"yaml/__init__.py": b""}))
+    print("At the index: docopt answers again, and yamlish 1.1 is uploaded", flush=True)
+
+
+def _play(made: Path, index: PackageIndex) -> None:
+    """A day of the index."""
     index.upload(distributions.wheel(made, "yamlish", "1.0", {"yaml/__init__.py": b"", "yaml/more.py": b""}, ["six"]))
     index.upload(distributions.wheel(made, "six", "1.18.0"))
     index.yank("six", "1.17.0", "it broke the build")
@@ -123,38 +174,63 @@ def _play(folder: Path, index: PackageIndex) -> None:
     index.upload(distributions.wheel(made, "docopt", "0.7.0"))
     index.fail("/simple/docopt/", 503)
     print(
-        "Of the index: yamlish and six 1.18.0 uploaded, six 1.17.0 yanked, wget removed; docopt answers 503", flush=True
+        "At the index: yamlish 1.0, six 1.18.0 and docopt 0.7.0 are uploaded, six 1.17.0 is yanked, wget is removed;"
+        " the page of docopt answers 503",
+        flush=True,
     )
 
 
 def _crawl_changes(folder: Path) -> None:
-    run("warcmill", "pypi", "trigger_incremental", JOB)
+    run("warcmill", "pypi", "trigger_incremental", JOB, shown=CRAWLED)
     _carry_on(folder)
 
 
 def _carry_on(folder: Path) -> None:
     """Once the crawl has ended: archive it, read its facts, dump and publish them; print the newest dump."""
     _until(lambda: (last := job_log.last(folder / "jobs" / JOB)) is not None and last.ended)
-    run("warcmill", "scan", _days(), may_be=(0, 1))
-    newest = dumps(folder)[-1]
-    for path in sorted(newest.glob("*.json.gz")):
-        for row in json.loads(gzip.decompress(path.read_bytes())):
-            print(f"  {newest.name} {row['filename']}: {', '.join(row['modules'] or ())}", flush=True)
+    run("warcmill", "scan", _days(), may_be=(0, 1), shown=SCANNED)
+    newest = (dumps(folder, 2) or dumps(folder))[-1]
+    rows: list[dict[str, Any]] = []
+    for path in newest.glob("*.json.gz"):
+        rows += json.loads(gzip.decompress(path.read_bytes()))
+    rows.sort(key=lambda row: str(row["filename"]).lower())
+    print(f"Dumped, of serials {newest.name}: {len(rows)} files", flush=True)
+    for row in rows[:MOST_ROWS]:
+        print(f"  {row['filename']}: {', '.join((row['modules'] or ())[:4]) or 'no modules known'}", flush=True)
+    if len(rows) > MOST_ROWS:
+        print("  …", flush=True)
 
 
-def _ask(folder: Path) -> None:
+def _resolve(pages: RunningServe, serial: int, project: str) -> None:
+    """Let pip resolve a project as of a serial. The token is in no command line."""
+    address = f"{pages.address}as-of/{serial}/simple/"
+    print(f"$ pip install --dry-run --index-url {address.replace('://', '://any:TOKEN@')} {project}", flush=True)
+    words = ["--disable-pip-version-check", "install", "--dry-run", "--ignore-installed", "--no-cache-dir", project]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PIP_")}
+    environment |= {"PIP_CONFIG_FILE": os.devnull, "PIP_INDEX_URL": address.replace("://", f"://any:{pages.token}@")}
+    done = subprocess.run(
+        [BIN / "python", "-m", "pip", *words], env=environment, capture_output=True, text=True, check=False
+    )
+    said = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith(("Would", "ERROR: No"))]
+    if not said:
+        sys.exit(f"demo: pip did not resolve {project}:\n{done.stdout}{done.stderr}")
+    print("\n".join(said), flush=True)
+
+
+def _ask(folder: Path, pages: RunningServe) -> None:
     """Ask the published data sets what the day has changed."""
-    first = dumps(folder)[0].name.partition("-")[2]
+    newest = dumps(folder, 2)[-1].name.partition("-")[2]
     run("warcmill", "pypi", "provides", "yaml")
     run("warcmill", "pypi", "requires", "yamlish-1.0-py3-none-any.whl")
-    run("warcmill", "pypi", "show", "six", "--as-of", first)
-    run("warcmill", "pypi", "show", "six")
     run("warcmill", "pypi", "lag")
+    _resolve(pages, int(newest), "yamlish")
 
 
-def dumps(folder: Path) -> list[Path]:
-    """The windows that are dumped, in their order."""
-    found = (folder / "store" / "dumps" / JOB / "v1" / "data_dumps" / DATA).glob("*-*")
+def dumps(folder: Path, generation: int = 1) -> list[Path]:
+    """The windows that are dumped in a generation, in their order. versitygw keeps objects as files."""
+    stores = (folder / "store", folder / "s3/buckets" / BUCKET / JOB)
+    places = (store / "dumps" / JOB / f"v{generation}" / "data_dumps" / DATA for store in stores)
+    found = (path for place in places for path in place.glob("*-*"))
     return sorted(found, key=lambda path: int(path.name.partition("-")[2]))
 
 
@@ -176,8 +252,10 @@ def _days() -> str:
 
 
 def _where_to_look(folder: Path, seconds: float) -> None:
+    generation = dumps(folder, 2)[-1].parents[2]
     print(f"""Done in {seconds:.1f} s. Where to look:
-  {folder / "store" / "dumps" / JOB}    the dumps, by generation and window; the LevelDBs, by data set
-  {folder / "store"}    the archive: WARCs of pages and files, logs
-  export LUIGI_CONFIG_PATH={shlex.quote(str(folder / "luigi.cfg"))}
-  warcmill pypi --help    warcmill verify --help""")
+  {generation}    the newest dumps, by window of serials; the LevelDBs, by data set
+  {generation.parents[2]}    the archive: WARCs of pages and files, logs
+  {folder / "state"}    the markers, one a step
+  export LUIGI_CONFIG_PATH={shlex.quote(str(folder / "luigi.cfg"))} PATH={shlex.quote(str(BIN))}:$PATH
+  warcmill pypi --help    warcmill versions list --of modules""")

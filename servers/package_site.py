@@ -264,6 +264,11 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
+    def handle_error(self, *where: Any) -> None:
+        """Print no trace of a client that is gone, as one that was killed."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(*where)
+
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"

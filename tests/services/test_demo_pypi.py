@@ -1,4 +1,5 @@
-"""The demo of a package index: a full crawl with a kill, its dump, answers, a day of changes; again is nothing new."""
+"""The demo of a package index, in a folder and in S3: a full crawl with a kill, its dump, answers, a day of changes,
+pip before and after, all dumped anew; again is nothing new."""
 
 from __future__ import annotations
 
@@ -10,26 +11,56 @@ DEMO = Path(__file__).parent.parent.parent / "scripts" / "demo"
 
 
 def test_the_demo_answers_before_and_after_the_day_and_may_be_repeated(tmp_path: Path) -> None:
-    printed = []
-    for _ in range(2):
-        run = subprocess.run([DEMO, "--pypi", tmp_path / "new"], capture_output=True, text=True, check=False)
-        assert run.returncode == 0, run.stdout + run.stderr
-        assert "no gap" in run.stdout
-        printed.append(run.stdout)
-    first, second = printed
-    before, after = said(first, "provides yaml")
-    assert "\npyyaml " in before
-    assert "\nyamlish " not in before
-    assert "\nyamlish " in after
-    assert said(first, "show six --as-of")[0].count("1.18.0") == 0
-    assert "1.18.0" in said(first, "show six\n")[0]
-    assert len(set(re.findall(r"\d+", said(first, "lag")[0]))) == 1, "each step has come to the last serial"
-    assert second.count("nothing is new") == 2
-    for question in ("provides yaml", "show six\n", "lag"):
+    folder = tmp_path / "a new folder"
+    first, second = demo(folder), demo(folder)
+    as_it_is_to_be(first)
+    assert second.count("nothing is new") == 1
+    for question in ("warcmill pypi provides yaml", "warcmill pypi lag"):
         assert said(second, question) == said(first, question)[-1:]
 
 
-def said(output: str, question: str) -> list[str]:
-    """What is printed below each `warcmill pypi QUESTION`."""
-    parts = output.split("\n$ ")
-    return [one for one in parts if f"{one}\n".startswith(f"warcmill pypi {question}")]
+def test_the_same_in_s3(tmp_path: Path) -> None:
+    as_it_is_to_be(demo(tmp_path / "a new folder", "--s3"))
+    assert not (tmp_path / "a new folder" / "store").exists()
+    stored = tmp_path / "a new folder/s3/buckets/archive/packages"
+    assert {path.name for path in stored.iterdir()} >= {"dumps", "warcs", "logs"}
+    assert {path.name for path in (stored / "dumps/packages/v2").iterdir()} == {
+        "data_dumps", "depgraph", "distributions", "modules"
+    }  # fmt: skip
+
+
+def demo(folder: Path, *more: str) -> str:
+    """What a run of the demo prints."""
+    done = subprocess.run([DEMO, "--pypi", *more, folder], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "no gap" in said(done.stdout, "warcmill reconcile")[0].splitlines()
+    assert "Traceback" not in done.stdout + done.stderr
+    return done.stdout
+
+
+def as_it_is_to_be(first: str) -> None:
+    """All that a first run has to print."""
+    assert "kill -KILL" in first
+    before, after = said(first, "warcmill pypi provides yaml")
+    assert "\npyyaml " in before
+    assert "\nyamlish " not in before
+    assert "\nyamlish " in after
+    then, now = said(first, "warcmill pypi show six --as-of")
+    assert ("1.18.0" in then, "1.18.0" in now) == (False, True)
+    assert ("yanked" in then, "yanked" in now) == (False, True)
+    assert [one.splitlines()[1] for one in said(first, "pip install")] == [
+        "Would install six-1.17.0",
+        "ERROR: No matching distribution found for yamlish",
+        "Would install six-1.18.0",
+        "Would install six-1.18.0 yamlish-1.0",
+        "Would install yamlish-1.1",
+    ]
+    assert "generation 2 is dumped" in said(first, "warcmill pypi dump_full")[0]
+    assert len(set(re.findall(r"\d+", said(first, "warcmill pypi lag")[0]))) == 1, (
+        "each step has come to the last serial"
+    )
+
+
+def said(output: str, command: str) -> list[str]:
+    """What is printed below each run of a command."""
+    return [one for one in output.split("\n$ ") if one.startswith(command)]

@@ -70,6 +70,7 @@ class Mirror:
 
     def kill(self) -> None:
         pid = self.process()
+        assert pid, "0 would kill all of this process's group"
         os.kill(pid, signal.SIGKILL)
         until(lambda: not Path("/proc", str(pid)).exists())
 
@@ -123,9 +124,10 @@ def named(rows: list[dict[str, Any]]) -> list[str]:
 def test_a_day_of_the_index(mirror: Mirror, index: PackageIndex, wheel: Callable[..., Path]) -> None:
     index.populate()
     first = index.serial
-    index.delay("/packages/", 0.3)
+    index.delay("/packages/", 0.1, times=6)
+    index.delay("/packages/", SECONDS)
     mirror.run("pypi", "trigger_full", JOB)
-    until(lambda: sum(one.path.startswith("/packages/") for one in index.requests()) > 5)
+    until(lambda: sum(one.path.startswith("/packages/") for one in index.requests()) == 6)
     mirror.kill()
     index.recover()
     assert "no gap" in mirror.crawl("full")
