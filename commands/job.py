@@ -34,6 +34,8 @@ examples:
   warcmill job daily rate --site example.org --none
   warcmill job daily dump frontier.jsonl.gz
   warcmill job daily load frontier.recover.gz --dry-run
+  warcmill job daily rebuild
+  warcmill job daily books
 
 The job must run on this machine: its control socket is in its folder. pause lets the
 downloads under way end and begins no more; resume continues. suspend and resume of a URI or
@@ -42,7 +44,9 @@ it away for good. checkpoint and stop are for a person at this machine: 'warcmil
 takes the same steps, and writes their markers.
 
 dump writes all that the frontier has into a new file, also while no crawl runs. load has a
-running crawl take a dump, a list of URLs, or the frontier.recover.gz of a launch.
+running crawl take a dump, a list of URLs, or the frontier.recover.gz of a launch. rebuild
+fills a Redis that has lost what it knew, from the newest checkpoint and the journals; books
+compares the frontier with them.
 
 --json: what the crawl answers, as one document; for watch a document a line. state:
 {"state", "launch", "done", "queued", ...}; add: {"answers": [{"uri", "answer", "why"}]};

@@ -1,18 +1,26 @@
-"""The frontier of a job as a whole, for `warcmill job`: dump and load it. Talks to Redis, and to a crawl."""
+"""The frontier of a job as a whole, for `warcmill job`: dump, load, rebuild, check. Talks to Redis, and to a crawl."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import BinaryIO
 
 from commands.console.show import as_json, out
 from tasks.config import engines
+from tasks.config.roots import WRITER
+from tasks.config.settings import settings
 from warcmill.crawl.engine import WarcmillEngine
-from warcmill.crawl.launch import intake
+from warcmill.crawl.frontier import journal
+from warcmill.crawl.launch import folders, intake
 from warcmill.crawl.launch.folders import Places
+from warcmill.crawl.launch.past import Comparison, JournalSource, compare, read, rebuild
 from warcmill.errors import BadConfig
-from warcmill.model import Json
+from warcmill.launches.roots import RootMap, WriterSection
+from warcmill.model import Json, Launch
 
 MOST_SHOWN = 100  # bad lines
 
@@ -42,22 +50,86 @@ def _dump(args: argparse.Namespace) -> int:
 
 
 def _load(args: argparse.Namespace) -> int:
-    read, answers = intake.load(_places(args.job), args.job, args.file, args.dry_run)
-    lines = [f"{args.file}, line {number}: {why}" for number, why in read.bad[:MOST_SHOWN]]
-    lines += [f"... and {len(read.bad) - MOST_SHOWN:,} more"] if len(read.bad) > MOST_SHOWN else []
-    lines += [f"{number:,} lines are left out: {why}" for why, number in sorted(read.left_out.items())]
+    listed, answers = intake.load(_places(args.job), args.job, args.file, args.dry_run)
+    lines = [f"{args.file}, line {number}: {why}" for number, why in listed.bad[:MOST_SHOWN]]
+    lines += [f"... and {len(listed.bad) - MOST_SHOWN:,} more"] if len(listed.bad) > MOST_SHOWN else []
+    lines += [f"{number:,} lines are left out: {why}" for why, number in sorted(listed.left_out.items())]
     if args.dry_run:
-        lines += [f"{read.waiting:,} URIs to load, {read.visited:,} visited, {len(read.bad):,} bad lines; nothing done"]
+        counts = f"{listed.waiting:,} URIs to load, {listed.visited:,} visited, {len(listed.bad):,} bad lines"
+        lines.append(f"{counts}; nothing done")
     else:
         words = ("new", "seen", "refused", "visited")
-        lines += [", ".join(f"{answers[word]:,} {word}" for word in words) + f", {len(read.bad):,} bad lines"]
+        lines += [", ".join(f"{answers[word]:,} {word}" for word in words) + f", {len(listed.bad):,} bad lines"]
     found: dict[str, Json] = {
-        "lines": read.number, "waiting": read.waiting, "visited": read.visited,
-        "bad": [{"line": number, "why": why} for number, why in read.bad], "left_out": dict(read.left_out),
+        "lines": listed.number, "waiting": listed.waiting, "visited": listed.visited,
+        "bad": [{"line": number, "why": why} for number, why in listed.bad], "left_out": dict(listed.left_out),
         "answers": dict(answers),
     }  # fmt: skip
     _show(args, found, *lines)
-    return int(bool(read.bad or answers["refused"]))
+    return int(bool(listed.bad or answers["refused"]))
+
+
+def _rebuild(args: argparse.Namespace) -> int:
+    past, changes = rebuild(_places(args.job), args.job, _workers(args.job))
+    done = f"Redis has heard {changes:,} changes" if changes else "Redis has all, and nothing was done"
+    found: dict[str, Json] = {"launch": past.launch, "changes": changes, "unread": [*past.unread]}
+    _show(args, found, *map(_unread, past.unread), f"launch {past.launch}: {done}")
+    return int(bool(past.unread))
+
+
+def _books(args: argparse.Namespace) -> int:
+    places = _places(args.job)
+    is_idle = folders.holder(places.state(args.job)) is None
+    past = read(places, args.job, _workers(args.job))
+    with TemporaryDirectory() as folder, intake.current(places, args.job, Path(folder)) as lines:
+        found = compare(past, lines)
+    _show(args, _document(found, is_idle), *_compared(found, is_idle))
+    return int(is_idle and found.differs)
+
+
+def _document(found: Comparison, is_idle: bool) -> dict[str, Json]:
+    counts: list[Json] = [
+        {"crawl": crawl, "status": status, "journals": found.journals[name], "frontier": found.frontier[name]}
+        for name in sorted(found.journals.keys() | found.frontier.keys())
+        for crawl, status in (name,)
+    ]
+    return {
+        "launch": found.launch, "idle": is_idle, "counts": counts, "unread": [*found.unread],
+        "miscounted": [*found.miscounted], "differences": [one._asdict() for one in found.differences],
+    }  # fmt: skip
+
+
+def _compared(found: Comparison, is_idle: bool) -> Iterator[str]:
+    for name in sorted(found.journals.keys() | found.frontier.keys()):
+        crawl, status = name
+        there = f"{found.journals[name]} in the journals, {found.frontier[name]} in the frontier"
+        yield f"crawl '{crawl}': {status}: {there}"
+    for one in found.differences:
+        there = f"{one.journals or 'nothing'} in the journals, {one.frontier or 'nothing'} in the frontier"
+        yield f"{one.uri}{f' of {one.crawl}' if one.crawl else ''}: {there}"
+    yield from found.miscounted
+    yield from map(_unread, found.unread)
+    if found.differs and not is_idle:
+        yield "a crawl runs: what is under way may differ"
+
+
+def _unread(worker: str) -> str:
+    return f"the journal could not be read of worker {worker}"
+
+
+def _workers(job: str) -> list[JournalSource]:
+    """The workers of a job, by the sections that name their roots."""
+    roots = settings().rootmap()
+    sections = [one for one in roots.writers if one.layout and job in one.jobs]
+    return [JournalSource(one.root.removeprefix(WRITER), partial(_journals, roots, one)) for one in sections]
+
+
+def _journals(roots: RootMap, section: WriterSection, launch: Launch) -> Iterator[tuple[str, Callable[[], BinaryIO]]]:
+    store = roots.open(section.root, section.place)
+    assert section.layout is not None
+    for entry in store.list(section.layout.folder("logs", launch)):
+        if entry.kind == "file" and entry.name.startswith(journal.NAME):
+            yield entry.name, partial(store.open, entry.path)
 
 
 def _show(args: argparse.Namespace, document: Mapping[str, Json], *lines: str) -> None:
@@ -67,5 +139,7 @@ def _show(args: argparse.Namespace, document: Mapping[str, Json], *lines: str) -
         out(*lines)
 
 
-ACTIONS: Mapping[str, Callable[[argparse.Namespace], int]] = {"dump": _dump, "load": _load}
+ACTIONS: Mapping[str, Callable[[argparse.Namespace], int]] = {
+    "dump": _dump, "load": _load, "rebuild": _rebuild, "books": _books,
+}  # fmt: skip
 """Each action, which returns the exit code."""

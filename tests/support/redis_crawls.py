@@ -7,18 +7,28 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
 import crawled
 import killed_crawls
 from several_hosts import Page, page, serve
 
 from servers.redis import RedisServer
+from warcmill.crawl.books import replay
 from warcmill.crawl.control import control
-from warcmill.crawl.launch import checkpoint, folders, job_log
+from warcmill.crawl.frontier.link import read_place
+from warcmill.crawl.launch import checkpoint, folders, job_log, past
+from warcmill.crawl.launch.database import lines_of
 from warcmill.crawl.launch.job_log import Last
+from warcmill.crawl.launch.past import Comparison, JournalSource
+from warcmill.errors import Unavailable
+from warcmill.layout import OutputLayout
+from warcmill.model import Launch
 
 HOSTS = [f"h{number}.example" for number in range(20)]
 JOB = killed_crawls.JOB
@@ -44,6 +54,7 @@ class Crawl:
     def __init__(self, folder: Path, port: int, redis: RedisServer, prefix: str, more: str = "") -> None:
         self.folder, self.places = folder, crawled.places(folder)
         self._url = f"{redis.url}?prefix={prefix}"
+        self.places = replace(self.places, frontier=read_place("url", self._url))
         self.workers = list[str]()
         job = self.places.job(JOB)
         job.mkdir()
@@ -92,6 +103,27 @@ class Crawl:
         )
         words = [str(self.places.output), str(self.places.jobs), str(self.places.layout), JOB, self._url]
         subprocess.run([sys.executable, "-c", code, *words], check=True)
+
+    def sources(self) -> list[JournalSource]:
+        """The journals of the workers."""
+
+        def journals(folder: str, launch: Launch) -> Iterator[tuple[str, Callable[[], BinaryIO]]]:
+            logs = self.folder / folder / "output" / OutputLayout.KIND_FIRST.folder("logs", launch)
+            if not (self.folder / folder).exists():
+                raise Unavailable(str(self.folder / folder), "its disk is gone")
+            for path in replay.journals(logs) if logs.exists() else ():
+                yield path.name, partial(open, path, "rb")
+
+        return [JournalSource(name, partial(journals, name)) for name in self.workers]
+
+    def rebuild(self) -> list[str]:
+        """Rebuild Redis; return the workers whose journals could not be read."""
+        return past.rebuild(self.places, JOB, self.sources())[0].unread
+
+    def books(self) -> Comparison:
+        """Compare the journals with Redis."""
+        found = past.read(self.places, JOB, self.sources())
+        return past.compare(found, lines_of(self.places.database(JOB), JOB, self.places.frontier))
 
     def lines(self, worker: str = "") -> int:
         """The number of lines in crawl.log of the process that leads, or of a worker."""

@@ -251,3 +251,16 @@ def test_without_a_crawl_nothing_takes_a_list(tmp_path: Path, capsys: pytest.Cap
     assert "no crawl of it runs on this machine" in capsys.readouterr().err
     assert main(["job", "daily", "dump", str(tmp_path / "new")]) == 1
     assert "it has no frontier yet" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("engine")
+def test_a_job_without_a_past_has_no_books(capsys: pytest.CaptureFixture[str]) -> None:
+    for action, why in (("books", "no launch of it has left a journal"), ("rebuild", "which the next start puts in")):
+        assert main(["job", "daily", action]) == 1
+        assert why in capsys.readouterr().err
+
+
+def test_another_engine_has_no_such_frontier(line: Line, capsys: pytest.CaptureFixture[str]) -> None:
+    line.config.write_text(f"{line.config.read_text()}\n[engine.h3]\nurl=https://h3:8443\njobs=daily\nuser=a\n")
+    LuigiConfigParser.instance().read([str(line.config)])
+    assert main(["job", "daily", "dump", "new"]) == 3

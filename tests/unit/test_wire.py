@@ -221,7 +221,7 @@ JSON = (
     # What a crawl's control socket takes and answers; `job --json` prints it.
     Place("warcmill/crawl/control/messages.py", only=("FIELDS", "_TARGET"), documents=True),
     Place("warcmill/crawl/control/frontier.py", only=("_MAY", "as_json", "_loaded"), documents=True),
-    Place("commands/console/frontiers.py", only=("_dump", "_load"), documents=True),
+    Place("commands/console/frontiers.py", only=("_dump", "_load", "_rebuild", "_document"), documents=True),
 )
 KINDS = {"claims": CLAIMS, "reports": REPORTS, "notices": NOTICES, "json": JSON}
 # Make wire of texts that are listed elsewhere, or JSON that stays in the machine.

@@ -64,12 +64,13 @@ def unheard(folders: Folders) -> Callable[[int], Iterator[UnheardGroup]]:
                 for group in journal.groups(stream):
                     entries = group.entries
                     if (found := entries[-1].more.get("group", 0)) > number:
-                        yield UnheardGroup(found, entries[0].word == journal.ROUND, partial(_tell, entries=entries))
+                        yield UnheardGroup(found, entries[0].word == journal.ROUND, partial(tell, entries=entries))
 
     return after
 
 
-def _tell(changes: Recorded, entries: Sequence[JournalLine]) -> None:
+def tell(changes: Recorded, entries: Sequence[JournalLine]) -> None:
+    """Record what the lines of a group say."""
     for entry in entries:
         opens = entry.more.get("opens", 0.0)
         if entry.word in _STATUS:
@@ -110,7 +111,11 @@ def restore_register(register: Register, launch: str, folders: Folders) -> int:
 def _begins(path: Path) -> Begins:
     """Return how a launch has begun, by the first line of its first journal."""
     with path.open("rb") as stream:
-        first = next(journal.groups(stream), None)
+        return begins_of(next(journal.groups(stream), None))
+
+
+def begins_of(first: JournalGroup | None) -> Begins:
+    """Return how a launch has begun, by the first group of its first journal."""
     entry = first.entries[0] if first else None
     if entry and entry.word == journal.CARRIED:
         return Begins.KEEPS if entry.more.get("seen") else Begins.FOLLOWS

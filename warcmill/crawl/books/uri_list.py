@@ -84,7 +84,7 @@ def _of_dump(text: str, found: ListRead) -> dict[str, Any] | None:
             raise BadInput("line", f"a dump of version {line['dump']}, not {dump.VERSION}")
     elif "seen" in line:
         found.left_out["visited, of which a dump has the digest alone"] += 1
-    elif not {"heard", "cookies", "site", "sum", "rate"} & line.keys():
+    elif not {"heard", "worker", "counts", "cookies", "site", "sum", "rate"} & line.keys():
         raise BadInput("line", "it has no 'uri'")
     return None
 

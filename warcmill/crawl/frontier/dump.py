@@ -2,6 +2,8 @@
 
 {"dump": 1, "launch": "20261126081902"}                first: the version of the lines, and the launch
 {"heard": "3f0c...", "number": 57}                     of a writer: its last group whose changes are in the dump
+{"counts": {"W": 70, "S": 0, "P": 9, "F": 1, "R": 0}, "crawl": ""}   how many wait, are suspended, were visited
+{"worker": "w2", "writer": "3f0c..."}                  a worker, and as which writer it is known
 {"uri": "http://a.example/", "hops": "L", ...}         a URI that waits; its key, crawl, until ... where it has any
 {"seen": "0f3c...", "crawl": "", "status": "P", ...}   one that was visited, by its digest; what it left
 {"history": "...", "seen": "0f3c...", "crawl": ""}     what an earlier launch left of one
@@ -118,6 +120,11 @@ def read(path: Path) -> Iterator[dict[str, Any]]:
 
 def load(ask: Ask, path: Path, now: float) -> int:
     """Load a dump into an empty frontier; return how many URIs wait. BadInput as `read` raises it."""
+    return load_lines(ask, read(path), now, str(path))
+
+
+def load_lines(ask: Ask, lines: Iterable[Mapping[str, Any]], now: float, name: str) -> int:
+    """Load the lines of a dump of this name. BadInput for one that cannot be used."""
     uris: list[Uri] = []
     waits, words = 0, dict[str, list[Any]](finish=[], share=[])
 
@@ -130,9 +137,9 @@ def load(ask: Ask, path: Path, now: float) -> int:
                 ask(script, "", 0, 0, *some)
                 some.clear()
 
-    line: dict[str, Any] = {}
+    line: Mapping[str, Any] = {}
     try:
-        for line in read(path):
+        for line in lines:
             if "uri" in line:
                 uris.append(uri_of(line))
                 waits += 1
@@ -140,25 +147,26 @@ def load(ask: Ask, path: Path, now: float) -> int:
                 _load_one(ask, line, words, now)
             flush(MOST)
     except (ValueError, KeyError, TypeError) as error:
-        raise BadInput(str(path), f"{json.dumps(line)[:200]} cannot be used: {error!r}") from error
+        raise BadInput(name, f"{json.dumps(line)[:200]} cannot be used: {error!r}") from error
     flush()
     return waits
 
 
-def _load_one(ask: Ask, line: dict[str, Any], words: dict[str, list[Any]], now: float) -> None:
+def _load_one(ask: Ask, line: Mapping[str, Any], words: dict[str, list[Any]], now: float) -> None:
     if "rate" in line:
         ask("manage", "rate", line["rate"], line["text"])
     elif "seen" in line:
         words["finish"] += _visit(line)
-    elif "dump" not in line and "heard" not in line:
+    elif not {"dump", "heard", "worker", "counts"} & line.keys():
         words["share"] += _share(line, now)
 
 
 def lines_of_redis(ask: Ask, now: float) -> Iterator[dict[str, Any]]:
     """Yield the lines of a dump of a frontier in Redis. A change that comes meanwhile may be in it, or not."""
     yield {"dump": VERSION, "launch": ask("look", "about", "")[1].decode()}
-    for writer, number in _pairs(_scan(ask, "job", "heard")):
-        yield {"heard": writer.decode(), "number": (int(number) + 1) // GROUP - 1}
+    yield from ({"heard": writer, "number": number} for writer, number in heard(ask).items())
+    for name, value in _pairs(_scan(ask, "job", "workers")):
+        yield {"worker": name.decode(), "writer": value.split(b" ")[0].decode()}
     after = 0
     while True:
         after, *page = ask("look", "page", "*", after, MOST)
@@ -167,6 +175,8 @@ def lines_of_redis(ask: Ask, now: float) -> Iterator[dict[str, Any]]:
             break
     for name, cid in _pairs(_scan(ask, "job", "crawls")):
         yield from _done(ask, name.decode(), cid.decode())
+        waits, suspended, _, *done = ask("look", "count", name)
+        yield _counts(name.decode(), [waits, suspended, *done])
     for queue, text in _pairs(_scan(ask, "job", "rates")):
         yield {"rate": queue.decode(), "text": text.decode()}
     _, *cookies = ask("look", "cookies")
@@ -234,6 +244,9 @@ def lines_of_sqlite(db: sqlite3.Connection) -> Iterator[dict[str, Any]]:
     for crawl, name, number, raw, is_taken in db.execute(taken, table.rounds.taken):
         if crawl in names:
             yield _line_of_visit(names[crawl], name, read_visit(raw), bool(is_taken) and number is None)
+    for crawl, *numbers in db.execute("SELECT name, waiting, suspended, parsed, failed, removed FROM crawls"):
+        if crawl is not None:
+            yield _counts(crawl, numbers)
     fields = "domain, path, name, value, expires, created, host_only, secure"
     for crawl, *values in db.execute(f"SELECT crawl, {fields} FROM cookies"):
         if crawl in names:
@@ -246,6 +259,10 @@ def lines_of_sqlite(db: sqlite3.Connection) -> Iterator[dict[str, Any]]:
         yield {"sum": by, "name": name, "values": [documents, size, round(seconds * 1000)]}
 
 
+def _counts(crawl: str, numbers: Iterable[Any]) -> dict[str, Any]:
+    return {"counts": dict(zip("WSPFR", map(int, numbers), strict=True)), "crawl": crawl}
+
+
 def _line_of_visit(crawl: str, name: bytes, visit: LastVisit, counts: bool) -> dict[str, Any]:
     line: dict[str, Any] = {"seen": name.hex(), "crawl": crawl}
     if counts:
@@ -253,14 +270,14 @@ def _line_of_visit(crawl: str, name: bytes, visit: LastVisit, counts: bool) -> d
     return line | ({"history": base64.b64encode(visit.history).decode()} if visit.history else {})
 
 
-def _visit(line: dict[str, Any]) -> list[Any]:
+def _visit(line: Mapping[str, Any]) -> list[Any]:
     name, history = bytes.fromhex(line["seen"]), base64.b64decode(line.get("history", ""))
     if "status" in line:
         return ["V", line["crawl"], name, line["status"], int(line["http"]), int(line["finished"]), 0, history, 0, ""]
     return ["H", line["crawl"], name, history, "", "", "", "", "", ""]
 
 
-def _share(line: dict[str, Any], now: float) -> list[Any]:
+def _share(line: Mapping[str, Any], now: float) -> list[Any]:
     if "cookies" in line:
         names = ["\0".join((one["domain"], one["path"], one["name"])) for one in line["cookies"]]
         cookies = zip(names, map(json.dumps, line["cookies"]), strict=True)
@@ -279,6 +296,11 @@ def _scan(ask: Ask, where: str, key: str) -> Iterator[Any]:
         yield from found
         if cursor == b"0":
             break
+
+
+def heard(ask: Ask) -> dict[str, int]:
+    """Return the last group that a frontier in Redis has heard whole of each writer."""
+    return {writer.decode(): (int(number) + 1) // GROUP - 1 for writer, number in _pairs(_scan(ask, "job", "heard"))}
 
 
 def _pairs(found: Iterator[Any]) -> Iterator[tuple[Any, Any]]:

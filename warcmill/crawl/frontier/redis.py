@@ -321,8 +321,9 @@ class RedisFrontier:
         """The ways on for a launch whose journal does not have all that waited."""
         job = self._link.prefix.split(":")[1]
         return (
-            f"Bring back a Redis that has it; or resume from the newest checkpoint: 'warcmill pulse start {job} "
-            "--checkpoint NAME'; or begin afresh, by a launch without 'recrawl' and 'endless'"
+            f"Fill it from the newest checkpoint and the journals: 'warcmill job {job} rebuild'; or resume from that "
+            f"alone: 'warcmill pulse start {job} --checkpoint NAME'; or begin afresh, by a launch without 'recrawl' "
+            "and 'endless'"
         )
 
     async def _hand_over(self, group: Recorded) -> dict[str, list[int]]:

@@ -56,6 +56,27 @@ def lines_of(path: Path, job: str = "", place: RedisPlace | None = None) -> Iter
             yield from dump.lines_of_sqlite(db)
 
 
+def committed(path: Path) -> tuple[str, dict[str, int]]:
+    """Return the launch of a register, and how long each of its logs is by what was committed."""
+    register = open_register(path)
+    try:
+        return register.launch, {file.name: file.length for file in register.files() if file.folder == "logs"}
+    finally:
+        register.disconnect()
+
+
+def refuse_emptied(job: str, place: RedisPlace) -> None:
+    """Refuse a Redis that has nothing of a job, or only a part, for a launch that takes over what waits: NotReady."""
+    with closing(RedisLink(place, job)) as link:
+        link.examine()
+        launch = link.call("look", "about", "")[1].decode()
+    if not launch or launch.endswith(PARTLY):
+        found = "only a part of a dump or of a journal" if launch else "nothing"
+        why = f"has {found} that begins with {place.keys(job)}: what waited is lost there"
+        step = f"Fill it from the newest checkpoint and the journals: 'warcmill job {job} rebuild'"
+        raise NotReady(place.shown, f"{why}. {step}")
+
+
 def restore(job: str, launch: str, copy: Path, place: RedisPlace) -> None:
     """Bring a checkpoint's copy into Redis, as what a launch begins with; what is there is given up. While a part of it
     is there, no launch can begin with that."""

@@ -9,6 +9,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from warcmill.crawl.frontier import dump
 from warcmill.crawl.launch import folders
 from warcmill.crawl.launch.database import lines_of
 from warcmill.crawl.launch.folders import CONTROL, Places
-from warcmill.errors import Busy, NotReady
+from warcmill.errors import NotReady
 
 ROOM = messages.LINE - 4096  # bytes of a request
 LONG = 600.0  # seconds
@@ -27,21 +28,30 @@ LONG = 600.0  # seconds
 
 def dump_to(places: Places, name: str, path: Path) -> dict[str, int]:
     """Dump the frontier of a job; return how many URIs wait in it, and were visited. Conflict when the file exists."""
+    with current(places, name, path.absolute().parent) as lines:
+        return dump.write(lines, path)
+
+
+@contextmanager
+def current(places: Places, name: str, folder: Path) -> Iterator[Iterator[dict[str, Any]]]:
+    """Yield the lines of a dump of a job's frontier as it is now. A crawl that has it in SQLite copies it into a new
+    file in `folder` for that. NotReady for a job that has none yet."""
     if places.frontier:
-        return dump.write(lines_of(places.database(name), name, places.frontier), path)
+        yield lines_of(places.database(name), name, places.frontier)
+        return
     if not places.database(name).exists():
         raise NotReady(f"job {name}", f"it has no frontier yet: {places.database(name)} is not there")
-    try:
+    if folders.holder(places.state(name)) is None:
         with folders.held(places.state(name)):
-            return dump.write(lines_of(places.database(name)), path)
-    except Busy:
-        copy = path.with_name(f".{path.name}.{os.getpid()}.tmp").absolute()
-        try:
-            control.ask(places.state(name) / CONTROL, "dump", LONG, to=str(copy))
-            return dump.write(lines_of(copy), path)
-        finally:
-            for part in (copy, Path(f"{copy}-wal"), Path(f"{copy}-shm")):
-                part.unlink(missing_ok=True)
+            yield lines_of(places.database(name))
+        return
+    copy = folder / f".{name}.{os.getpid()}.tmp"
+    try:
+        control.ask(places.state(name) / CONTROL, "dump", LONG, to=str(copy))
+        yield lines_of(copy)
+    finally:
+        for part in (copy, Path(f"{copy}-wal"), Path(f"{copy}-shm")):
+            part.unlink(missing_ok=True)
 
 
 def load(places: Places, name: str, path: Path, is_dry: bool = False) -> tuple[ListRead, Counter[str]]:

@@ -36,7 +36,7 @@ from warcmill.crawl.launch import checkpoint, reports
 from warcmill.crawl.launch import folders as launch_folders
 from warcmill.crawl.launch import folders as lock
 from warcmill.crawl.launch.checkpoint import DATABASE, DUMP, STATISTICS, Checkpoint
-from warcmill.crawl.launch.database import open_frontier, restore
+from warcmill.crawl.launch.database import open_frontier, refuse_emptied, restore
 from warcmill.crawl.launch.folders import LaunchFolders, Places
 from warcmill.crawl.launch.job_log import NAME as JOB_LOG
 from warcmill.crawl.launch.job_log import JobLog, Word
@@ -208,6 +208,8 @@ async def open_launch(
     make_folder(places.state(job.name))
     make_folder(places.scratch(job.name))
     if not (folders.own / JOB_LOG).exists():
+        if follows and places.frontier:
+            refuse_emptied(job.name, places.frontier)
         launch_folders.begin(folders)
         checkpoint.write(folders.own, resume)
         checkpoint.write_followed(folders.own, follows)
