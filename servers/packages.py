@@ -173,6 +173,11 @@ def versitygw() -> Path:
     return _compiled("versitygw", pins.VERSITYGW_PROGRAM)
 
 
+def minio() -> Path:
+    """The program of another S3 server, for the full tests. It is AGPL: a process of its own."""
+    return _compiled("minio", pins.MINIO_PROGRAM)
+
+
 def _compiled(name: str, program_of: str) -> Path:
     """A program in Go, compiled from the modules of `config/oracles/{name}/go.mod`: go.sum has the hash of each, and Go
     takes no others. Go keeps what it fetched and compiled for the next time, in its own folders."""

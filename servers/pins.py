@@ -58,8 +58,9 @@ AXE: Final = "axe-core@4.14.1"
 AXE_SHA256: Final = "e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745"
 NU: Final = "vnu-jar@26.9.27"
 NU_SHA256: Final = "5970d3ffca91a627cf0965e5d91bb2e4242307c29292998de0b419d6a901b2b7"
-# Its version and those of its modules, with the hash of each, are in config/oracles/versitygw.
+# Their versions and those of their modules, with the hash of each, are in config/oracles/versitygw and minio.
 VERSITYGW_PROGRAM: Final = "github.com/versity/versitygw/cmd/versitygw"
+MINIO_PROGRAM: Final = "github.com/minio/minio"
 DEPENDENCY_PLUGIN: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1"
 Ports = Mapping[str, int]
 HERITRIX: Final[Ports] = {"rest": 8443}
@@ -99,6 +100,7 @@ KAFKA: Final[Ports] = {"broker": 9092, "controller": 9093}
 ZOOKEEPER: Final[Ports] = {"zookeeper": 2181}
 PACKAGE_INDEX: Final[Ports] = {"http": 3141, "files": 3142}
 VERSITYGW: Final[Ports] = {"http": 7070}
+MINIO: Final[Ports] = {"http": 7090}
 # Workers choose their own ports.
 DASK: Final[Ports] = {"scheduler": 8786}
 SPARK: Final[Ports] = {"master": 7077, "master_http": 8180}
