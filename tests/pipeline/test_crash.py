@@ -25,6 +25,7 @@ import pytest
         ["solr"],
         ["retire"],
         ["package"],
+        ["pypi"],
         ["submit"],
         ["import"],
         ["import-line", "--kind", "kill", "--kind", "kill-half"],

@@ -58,6 +58,14 @@ def mirroring(base: Path, index: PackageIndex) -> Iterator[Line]:
         os.kill(found.pid, signal.SIGKILL)
 
 
+def wait_for_end(jobs: Path, job: str = JOB) -> None:
+    """Wait until nothing crawls a job any more."""
+    deadline = time.monotonic() + SECONDS
+    while folders.holder(folders.state_of(jobs, job)) is not None:
+        assert time.monotonic() < deadline, "the crawl does not end"
+        time.sleep(0.05)
+
+
 def holder(line: Line, job: str = JOB) -> folders.Holder | None:
     """The process that crawls; None without one."""
     return folders.holder(folders.state_of(line.folders["jobs"], job))
@@ -65,10 +73,7 @@ def holder(line: Line, job: str = JOB) -> folders.Holder | None:
 
 def ended(line: Line) -> Launch:
     """Wait until the job's newest launch has ended."""
-    deadline = time.monotonic() + SECONDS
-    while holder(line) is not None:
-        assert time.monotonic() < deadline, "the crawl does not end"
-        time.sleep(0.05)
+    wait_for_end(line.folders["jobs"])
     last = job_log.last(line.folders["jobs"] / JOB)
     assert last
     assert last.ended

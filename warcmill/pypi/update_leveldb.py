@@ -84,7 +84,8 @@ def leave(roots: UpdateRoots, published: Published, listed: VersionList) -> None
     number = f"{listed.number:05}"
     if store.stat(f"{top}/input_lists/{number}") is not None:
         return
-    store.sweep(f"{top}/leveldbs/{number}")
+    for there in (f"{top}/leveldbs/{number}", f"{top}/input_lists"):
+        store.sweep(there)
     for segment in published.segments:
         for name, file in segment.files.items():
             _copy(roots.index, store, file, f"{top}/leveldbs/{number}/{name}")

@@ -133,12 +133,13 @@ class MadeDatabase(Database):
     def _publish(self, index: LocalStore, folder: str, name: str) -> FileRef:
         path, source = f"{folder}/{name}", self.folder / name
         before = self.known.files.get(name) if self.known and name.endswith(_TABLES) else None
-        os.link(source, index.real(path))
         if before and os.path.samefile(source, index.real(before.path)):
+            os.link(source, index.real(path))
             return before._replace(path=path)
         _sync(source)
         with source.open("rb") as stream:
             size, sha512 = digests.sha512(stream)
+        os.link(source, index.real(path))
         return FileRef("index", path, size, sha512)
 
 

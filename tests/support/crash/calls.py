@@ -11,6 +11,7 @@ CHANGES = frozenset(
     {"create", "truncate", "write", "link", "rename", "unlink", "mkdir", "rmdir", "symlink", "chmod", "sql"}
 )
 NAMELESS = "(nameless)"  # the name of a file that has none
+DATABASES = ("index/making", "index/reading")  # LevelDB works there, unseen; what is linked from there is seen
 _OWN = re.compile(r"\.\d+\.[0-9a-f]{8}(?:\.tmp)?(?=\.|$)|\.\d{20}(?=\.)|\.\d+\.jsonl$|\.[0-9a-f]{8}$")
 
 

@@ -7,8 +7,11 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
@@ -21,9 +24,12 @@ from crash import sink, solr
 from line import without_dead_seed, without_index
 from luigi.configuration import add_config_path
 from luigi.date_interval import Custom
+from mirrored import CONFIGURATION, JOB, SECONDS, small_index, wait_for_end
 
 from commands.main import main
-from tasks import files, index, output, package, reports
+from servers import distributions
+from servers.package_index import PackageIndex
+from tasks import files, index, output, package, pypi, reports
 from tasks.config.settings import settings
 from warcmill.base import clock
 from warcmill.formats.index.urlkey import urlkey
@@ -31,6 +37,7 @@ from warcmill.launches import discovery
 from warcmill.launches.view import how_ended
 from warcmill.layout import SENTINEL
 from warcmill.markers.state import MarkerStore
+from warcmill.stores import temporary_names
 from warcmill.stores.file import FileStore
 
 HONEST = (3, 4, 5)  # exit codes of configuration, unavailable, busy
@@ -128,12 +135,21 @@ def sweep_up(folder: Path) -> None:
     for path in sorted((folder / "state").glob("*/*/*")):
         if not path.parent.parent.name.startswith("."):
             state.sweep(str(path.relative_to(folder / "state")))
-    for path in sorted((folder / "store").glob("*/*/*")):
-        store.sweep(str(path.relative_to(folder / "store")))
-    for path in sorted((folder / "index").glob("extracts/*/*")):  # as the next extract in that folder does
-        FileStore("index", folder / "index").sweep(str(path.relative_to(folder / "index")))
-    for path in sorted((folder / "index").glob("versions/**/")):  # as the next fold does, which finds its folder again
-        FileStore("index", folder / "index").sweep(str(path.relative_to(folder / "index")))
+    for pattern in ("*/*/*", "dumps/*/*/*/input_lists"):  # these as the update does that leaves the next
+        for path in sorted((folder / "store").glob(pattern)):
+            store.sweep(str(path.relative_to(folder / "store")))
+    # As the next extract in that folder does; and as the next fold, which finds its folder again.
+    for pattern in ("extracts/*/*", "versions/**/"):
+        for path in sorted((folder / "index").glob(pattern)):
+            FileStore("index", folder / "index").sweep(str(path.relative_to(folder / "index")))
+    _sweep_databases(folder / "index")
+
+
+def _sweep_databases(index: Path) -> None:
+    """As the next one who makes a database, or reads one."""
+    for path in (*index.glob("making/*/.*"), *index.glob("reading/.*")):
+        if temporary_names.is_dead(path.name):
+            shutil.rmtree(path)
 
 
 def dead_sample(folder: Path) -> None:
@@ -421,8 +437,50 @@ def import_between_scans(folder: Path) -> bool:
     add_config_path(str(folder / "luigi.cfg"))
     before = run_line(folder)
     assert not list((folder / "state").glob("*/*/*/0[2-4].*")) or list((folder / "state").glob("*/*/*/01.*.imported"))
-    luigi.task_register.Register.clear_instance_cache()  # a scan lists once a process, and cron starts another for each
+    forget_tasks()
     return before and import_warcs(folder) and run_line(folder)
+
+
+def changed_index(folder: Path) -> None:
+    """A small package index, crawled in full, dumped and published; then a day of changes, crawled and stored."""
+    with mirror(folder) as (index, files):
+        crawl(folder, "trigger_full")
+        assert dump_and_publish(folder)
+        index.upload(distributions.wheel(files, "alpha", "2.0"))
+        index.remove_project("gamma")
+        crawl(folder, "trigger_incremental")
+
+
+@contextmanager
+def mirror(folder: Path) -> Iterator[tuple[PackageIndex, Path]]:
+    """An index beside a line that mirrors it, while it answers; and a folder for new files of it."""
+    line_without_a_launch(folder)
+    files = folder.with_name("packages")
+    files.mkdir()
+    with small_index(files) as index:
+        with (folder / "luigi.cfg").open("a") as config:
+            config.write(f"{CONFIGURATION.format(job=JOB, index=index.url)}concurrency=1\n")
+        os.environ["LUIGI_CONFIG_PATH"] = str(folder / "luigi.cfg")
+        yield index, files
+
+
+def crawl(folder: Path, how: str) -> None:
+    """Crawl an index, and bring the launch into the store. Two launches need two times: another process starts each."""
+    subprocess.run([sys.executable, "-m", "commands.main", "pypi", how, JOB], check=True, timeout=SECONDS)
+    wait_for_end(folder / "jobs")
+    forget_tasks()
+    assert run_line(folder)
+
+
+def dump_and_publish(folder: Path) -> bool:
+    """Read the facts of what is stored, dump them, read the dump back, and publish the data sets."""
+    forget_tasks()
+    return _run(folder, lambda: pypi.ScanForDistributions(date_interval=ALL_DAYS))
+
+
+def forget_tasks() -> None:
+    """Let the next scan be as in a process of its own, as cron starts it."""
+    luigi.task_register.Register.clear_instance_cache()
 
 
 SCENARIOS = {
@@ -445,6 +503,7 @@ SCENARIOS = {
         Scenario("retire", folded_sample, retire),
         Scenario("package", packages_on, run_packages),
         Scenario("submit", built_sample, submit),
+        Scenario("pypi", changed_index, dump_and_publish),
         Scenario("import", line_without_a_launch, import_warcs),
         Scenario("import-line", line_without_a_launch, import_between_scans),
     )

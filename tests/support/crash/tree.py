@@ -51,6 +51,8 @@ def what(name: str, data: bytes, folder: Path) -> tuple[int, str]:
     elif name.startswith("index/versions/") and name.endswith(("/version", "/inputs.txt")):
         data = data.replace(str(folder).encode(), b"FOLDER")
         data = data.rpartition(b"\n}\n")[0] if name.endswith("/version") else data  # without its seal
+    elif name.startswith("store/dumps/") and "/input_lists/" in name:
+        data = data.replace(str(folder).encode(), b"FOLDER")
     elif is_summary(name):
         data = _OF_A_RUN.sub(b"", data)
     elif name.startswith("destination/staging/"):
@@ -181,8 +183,9 @@ class Reference:
 
 def markers(folder: Path) -> Iterator[tuple[str, Claim]]:
     """Every marker of a line's folder, by path; one that is not sound is an error here."""
-    for path in sorted((folder / "state").glob("*/*/*/*")):
-        key = layout.parse_marker_path(str(path.relative_to(folder / "state")))
+    state = folder / "state"
+    for path in sorted((*state.glob("*/*/*"), *state.glob("*/*/*/*"))):  # a feed is above the folders of launches
+        key = layout.parse_marker_path(str(path.relative_to(state)))
         if key:
             with path.open("rb") as file:
                 data = logzip.evidence(file) if path.suffix == ".zip" else file.read()

@@ -13,13 +13,14 @@ import io
 import mmap
 import os
 import re
+import shutil
 import sqlite3
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from crash.calls import NAMELESS, Call, Meet
+from crash.calls import DATABASES, NAMELESS, Call, Meet
 from crash.databases import watched
 from crash.handles import File, Scan
 
@@ -69,6 +70,7 @@ class Watch:
         io.open = builtins.open = self._io_open  # type: ignore[assignment]
         fcntl.flock = self._flock
         sqlite3.connect = watched(self)
+        shutil._USE_CP_SENDFILE = False  # type: ignore[attr-defined]
 
     def mind_the_gaps(self) -> None:
         """Note in `unseen` what Python itself tells of, and no stand-in has seen."""
@@ -87,7 +89,8 @@ class Watch:
             if not text.startswith("/"):
                 base = self.real["readlink"](f"/proc/self/fd/{dir_fd}") if dir_fd is not None else os.getcwd()
                 text = f"{base}/{text}"
-        return text[len(self.folder) :] if f"{text}/".startswith(self.folder) else None
+        is_of_database = text.startswith(DATABASES, len(self.folder))
+        return text[len(self.folder) :] if f"{text}/".startswith(self.folder) and not is_of_database else None
 
     def pass_on(self, call: Call, do: Callable[[bytes], Any]) -> Any:
         """Ask for a call, and let the system's own function do it."""
@@ -122,7 +125,11 @@ class Watch:
             seen = self.under(source), self.under(target)
             if seen == (None, None):
                 return real(source, target, *args, **kwargs)
+            if op == "link" and seen[1] is None:
+                return self.pass_on(Call("read", seen[0] or ""), lambda _: real(source, target, *args, **kwargs))
             data = os.fsencode(source) if op == "symlink" else b""
+            if op == "link" and seen[0] is None:
+                data = _bytes_of(source)
             paths = ("" if op == "symlink" else seen[0] or "", seen[1] or "")
             return self.pass_on(Call(op, *paths, data=data), lambda _: real(source, target, *args, **kwargs))
 
@@ -215,6 +222,11 @@ class Watch:
         for path in args[:2]:
             if isinstance(path, str | bytes | os.PathLike | int) and not isinstance(path, bool) and self.under(path):
                 self.unseen.append(f"{event} {path!r}")
+
+
+def _bytes_of(path: Any) -> bytes:
+    with _REAL_OPEN(path, "rb") as file:
+        return file.read()
 
 
 def watch(folder: Path, meet: Meet) -> Watch:
