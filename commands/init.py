@@ -6,6 +6,7 @@ import argparse
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -31,6 +32,7 @@ examples:
   warcmill init /srv/line --store 'webhdfs://nn1:9870,nn2:9870/archive?user=archivist'
   warcmill init /srv/line --store s3://archive/warcmill --endpoint https://s3.example --access-key archivist \\
       --secret-key-file /etc/warcmill/s3
+  warcmill init /srv/archive --requests
   warcmill init --adopt engine.second --adopt writer.render
   warcmill init --adopt index
   warcmill init --adopt engine.imported
@@ -66,6 +68,47 @@ since=1990-01-01
 [text]
 since=1990-01-01
 """
+ONDEMAND: Final = "ondemand"
+LOCAL_SETTINGS: Final = "localsettings.py"
+REQUESTS: Final = """\
+# Requests of applications, by Scrapy Cluster's API: warcmill run requests
+[requests]
+job={job}
+prefix=demo
+bus=spool
+settings=localsettings.py
+
+[engine.requests]
+kind=warcmill
+jobs={job}
+
+# A launch a day
+[job.{job}]
+frequency=daily
+start={start}
+"""
+JOB: Final = """\
+# The job that serves requests: it ends only when it is stopped, and each page of a request is one of its URIs.
+endless = true
+requests = true
+results_log = true
+queue_by = "domain"
+
+# Time-outs, refused connections and 504 are tried three times more, as soon as the rate allows.
+[retries]
+times = 4
+wait = 0.0
+statuses = [504]
+"""
+SETTINGS_FILE: Final = """\
+# Settings by Scrapy Cluster's names: read, never executed. The defaults of some:
+# QUEUE_HITS = 10
+# QUEUE_WINDOW = 60
+# QUEUE_MODERATED = True
+# KAFKA_APPID_TOPICS = False
+# STATS_DUMP = 60
+# LOG_JSON = False
+"""
 INDEX: Final = "index"
 IMPORTED: Final = "imported"  # the folder beside the state
 PACKAGE: Final = "package"
@@ -90,6 +133,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--jobs", metavar="DIR|URL", help="engines' job folders (default: FOLDER/jobs; job-first: the output)"
     )
     parser.add_argument("--store", metavar="DIR|URL", help="the archive (default: FOLDER/store)")
+    parser.add_argument(
+        "--requests", action="store_true", help="a job that serves requests of applications, and its settings"
+    )
     parser.add_argument("--create", action="store_true", help="create missing folders of --output and --jobs")
     parser.add_argument("--known-hosts", default="", metavar="FILE", help="host keys to trust, for sftp:// roots")
     parser.add_argument("--key-file", default="", metavar="FILE", help="our private key, for sftp:// roots")
@@ -114,12 +160,30 @@ def run(args: argparse.Namespace) -> int:
                 _adopt(settings(), section, args.create)
         else:
             config = _make(args)
+            if args.requests:
+                jobs = _roots(args, config.parent, OutputLayout(args.layout))["jobs"]
+                if places.is_remote(jobs):
+                    raise BadConfig("--requests", f"the job needs a folder of this machine for the jobs, not {jobs}")
+                _serve_requests(config, Path(jobs))
             export = f"  export LUIGI_CONFIG_PATH={shlex.quote(str(config))}"
             out(f"{config} is written. Next:", "", export, "  warcmill doctor", "")
     except OSError as error:
         why = f"{error.strerror or error}. Correct that, then run 'warcmill init' again; it resumes where it stopped"
         raise Unavailable(str(error.filename or args.folder), why) from error
     return 0
+
+
+def _serve_requests(config: Path, jobs: Path) -> None:
+    """Add the sections of requests to luigi.cfg, the job, and its settings; what is there stays."""
+    job = jobs / ONDEMAND
+    text = config.read_text()
+    if "[requests]" not in text:
+        start = f"{datetime.now(UTC):%Y-%m-%d}T00:00:00Z"
+        sentinel.write_whole(config, f"{text.rstrip()}\n\n{REQUESTS.format(job=ONDEMAND, start=start)}")
+    job.mkdir(parents=True, exist_ok=True)
+    for path, content in ((job / "crawl.toml", JOB), (config.parent / LOCAL_SETTINGS, SETTINGS_FILE)):
+        if not path.exists():
+            sentinel.write_whole(path, content)
 
 
 def _adopt(configured: Settings, section: str, create: bool) -> None:
@@ -202,7 +266,7 @@ def _as_written(
     config: Path, roots: dict[Root, str], imported: str, layout: OutputLayout, access: Access
 ) -> tuple[dict[Root, str], str]:
     """The roots that the existing luigi.cfg has: a line from before the index, or imports, stays without them."""
-    own, published = _keys(config.read_text()), _keys(PUBLISHED)
+    own, published = _keys(config.read_text().partition(REQUESTS.partition("\n")[0])[0]), _keys(PUBLISHED)
     written = own[: -len(published)] if own[-len(published) :] == published else own
     before: dict[Root, str] = {root: place for root, place in roots.items() if root != INDEX}
     for candidate in ((roots, imported), (roots, ""), (before, "")):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from commands.console import spiders
+from commands.console import requests, spiders
 from tasks import logs
 from warcmill.crawl.frontier.link import FRONTIER, read_place
 from warcmill.crawl.launch.worker import Worker
@@ -22,6 +22,8 @@ examples:
   warcmill run worker daily --name w2 --frontier rediss://redis.example:6380/0?prefix=library \\
     --password-file /etc/warcmill/redis --output /srv/w2
   warcmill run spider quotes.py --job quotes -a tag=humor
+  warcmill run requests
+  warcmill run requests --settings localsettings.py --log-level DEBUG
 
 'worker' joins the launches of a job whose frontier is in Redis, and crawls. The job's own
 process leads: 'warcmill pulse' begins, stops and checkpoints the launch as ever, and the
@@ -32,6 +34,10 @@ A 'spider' is one of Scrapy: a file, or a project's folder, with ':NAME' if it h
 Its requests wait in the frontier of the job, and are made by our own crawler: so each page
 is in a WARC and in the logs of a launch, which ends with the spider. 'pip install
 warcmill[scrapy]' brings Scrapy.
+
+'requests' takes what applications ask for, by Scrapy Cluster's API, feeds it to the job
+of [requests], and answers. The job is an endless one: 'warcmill pulse start JOB' begins
+it, a daily schedule gives each day a launch. Several may run.
 
 SIGTERM or Ctrl-C: what is under way ends, and it leaves. A second one: at once, and others
 fetch what was under way. After a kill the same command goes on where it was.
@@ -87,4 +93,5 @@ class CrawlRole(NamedTuple):
 ROLES: Mapping[str, CrawlRole] = {
     "worker": CrawlRole(_worker_arguments, _worker),
     "spider": CrawlRole(spiders.add_arguments, spiders.run),
+    "requests": CrawlRole(requests.add_arguments, requests.run),
 }

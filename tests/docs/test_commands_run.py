@@ -28,6 +28,7 @@ ELSEWHERE = {
     "warcmill serve": ("tests/services/test_serve.py", "serving.serving(config"),
     "warcmill run spider": ("tests/support/scrapy_runs.py", '"run", "spider"'),
     "warcmill run worker": ("tests/support/redis_crawls.py", '"run", "worker"'),
+    "warcmill run requests": ("tests/support/requests_line.py", '"commands.main", "run", "requests"'),
     "warcmill render serve": ("tests/support/render_service.py", '"render", "serve", "--root"'),
     "scripts/check": ("scripts/test", "    run scripts/check\n"),
     "scripts/demo --servers": ("tests/services/full/test_documented_demo.py", '"scripts/demo", "--servers"'),

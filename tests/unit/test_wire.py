@@ -310,6 +310,9 @@ NONE_OF_ITS_OWN = {
     # The messages of Scrapy Cluster, which docs/from-scrapy-cluster.md has.
     "warcmill/cluster/sender.py",
     "warcmill/cluster/rest.py",
+    "warcmill/cluster/monitor.py",
+    # A file of the job's own folder, which this version alone reads.
+    "warcmill/crawl/job/feed.py",
     "warcmill/crawl/books/books.py",
     "warcmill/crawl/visit/admission.py",
     "warcmill/crawl/frontier/queues.py",

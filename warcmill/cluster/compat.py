@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from warcmill.formats.surt import registered
+
 Schema = Mapping[str, Any]
 
 MOST_DEPTH: Final = 100
@@ -13,7 +15,8 @@ MOST_DEPTH: Final = 100
 STATS: Final = ("kafka-monitor", "redis-monitor", "crawler", "spider", "machine", "queue", "rest", "all")
 CRAWL_ACTIONS: Final = ("stop", "info")
 DOMAIN_UPDATE: Final = "domain-update"
-POLICY_ACTIONS: Final = (DOMAIN_UPDATE, "domain-remove", "blacklist-update", "blacklist-remove")
+BAN: Final = "blacklist-update"
+POLICY_ACTIONS: Final = (DOMAIN_UPDATE, "domain-remove", BAN, "blacklist-remove")
 
 # Log lines that other programs look for.
 ADDED_CRAWL: Final = "Added crawl to Redis"
@@ -23,6 +26,12 @@ ADDED_POLICY: Final = "Added zookeeper action to Redis"
 NO_SCHEMA: Final = "Did not find schema to validate request"
 NO_JSON: Final = "Unparseable JSON Received"
 NO_RATE: Final = "'hits' and 'window' not set for domain update"
+NO_CRAWLID: Final = "Stop requests need a crawlid and appid"
+
+
+def domain_name(queue: str) -> str:
+    """Return a queue by its name there: one that is of no registered domain ends with a dot."""
+    return queue if registered(queue)[1] else f"{queue}."
 
 
 def _object(required: tuple[str, ...], **properties: Schema) -> Schema:

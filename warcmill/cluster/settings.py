@@ -46,6 +46,7 @@ DEFAULTS: Final[Mapping[str, bool | int | str]] = MappingProxyType({
 """What the original documents, of the settings that have an effect here. KAFKA_TOPIC_PREFIX and KAFKA_INCOMING_TOPIC
 follow from the prefix of luigi.cfg."""
 
+ACCOUNTS: Final = "requests.sqlite"
 _PREFIX, _INCOMING = "KAFKA_TOPIC_PREFIX", "KAFKA_INCOMING_TOPIC"
 
 
@@ -64,6 +65,11 @@ class RequestsPlace:
     spool: Path
     days: int = DAYS
     given: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def accounts(self) -> Path:
+        """The file that the roles share, beside the spool."""
+        return self.spool.parent / ACCOUNTS
 
     def open_bus(self) -> Bus:
         """Open the bus. BadConfig for a name that is none."""

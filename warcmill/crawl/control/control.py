@@ -90,6 +90,18 @@ class Controlled(Protocol):
         """Copy the frontier to a new file."""
         ...
 
+    async def learn(self) -> Json:
+        """Take the requests that the job's feed has besides."""
+        ...
+
+    async def tally(self, crawl: str, appid: str) -> Json:
+        """Count what waits for requests, by crawl, owner and queue; '' for all."""
+        ...
+
+    async def purge(self, crawl: str, appid: str) -> Json:
+        """Forget a crawl of requests, or what an owner has in it."""
+        ...
+
 
 class Control:
     """The socket at `path`, from `open` to `close`. Only the owner of the process may speak to it."""
@@ -186,6 +198,8 @@ class Control:
             case "list":
                 after, limit = messages.whole(fields, "after", 0), messages.whole(fields, "limit", 100)
                 return await crawl.list(messages.text(fields, "crawl"), after, limit)
+            case "learn" | "tally" | "purge":
+                return await self._serve(verb, fields)
             case "rate":
                 return await crawl.rate(fields)
             case "load":
@@ -193,6 +207,12 @@ class Control:
             case "dump":
                 return await crawl.dump(messages.text(fields, "to"))
         return await self._do_to(verb, messages.target(verb, fields), fields)
+
+    async def _serve(self, verb: str, fields: Mapping[str, Json]) -> Json:
+        if verb == "learn":
+            return await self._crawl.learn()
+        act = self._crawl.tally if verb == "tally" else self._crawl.purge
+        return await act(messages.text(fields, "crawl"), messages.text(fields, "appid"))
 
     async def _do_to(self, verb: str, target: Subject | None, fields: Mapping[str, Json]) -> Json:
         if verb == "resume" and target is None:

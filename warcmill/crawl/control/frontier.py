@@ -20,10 +20,11 @@ _MAY = {"uri": str, "key": str, "source": str, "via": str, "priority": int, "not
 
 
 class FrontierControl:
-    """A part of a crawl's `Controlled`. `offer` takes the URIs that a person adds; by default the frontier does."""
+    """A part of a crawl's `Controlled`. `offer` takes the URIs that a person adds; by default the frontier does.
+    `at_once` is that of a rate by hits that names none."""
 
-    def __init__(self, frontier: Frontier, offer: Offer | None = None) -> None:
-        self._frontier, self._offer = frontier, offer or frontier.offer
+    def __init__(self, frontier: Frontier, offer: Offer | None = None, at_once: int = 1) -> None:
+        self._frontier, self._offer, self._at_once = frontier, offer or frontier.offer, at_once
 
     async def add(self, uris: list[Json], crawl: str) -> Json:
         """Offer URIs, each a text or an object; answer for each. One that is refused hinders no other."""
@@ -75,6 +76,8 @@ class FrontierControl:
         more = {name: value for name, value in fields.items() if name not in ("site", "none")}
         if bool(fields.get("none")) == bool(more):
             raise BadInput("rate", "name hits, window, scale, moderated or at_once; or none, to have none of its own")
+        if "hits" in more:
+            more.setdefault("at_once", self._at_once)
         found = target("rate", fields)
         site = found.site if found else ""
         await self._frontier.set_rate(Gate(site), Rate(**more) if more else None)  # type: ignore[arg-type] # by FIELDS

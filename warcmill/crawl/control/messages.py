@@ -42,6 +42,9 @@ FIELDS: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
     },
     "load": {"uris": list, "visited": list},
     "dump": {"to": str},
+    "learn": {},
+    "purge": {"crawl": str, "appid": str},
+    "tally": {"crawl": str, "appid": str},
     "watch": {"seconds": int},
 }  # fmt: skip
 """Each verb, with the fields that it may have."""

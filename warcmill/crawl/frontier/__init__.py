@@ -133,6 +133,17 @@ class UriPage(NamedTuple):
     next: int
 
 
+class Waited(NamedTuple):
+    """The URIs of a crawl that wait in one queue for one source: their number, and their first and last priority."""
+
+    crawl: str
+    queue: str
+    source: str
+    number: int
+    first: int
+    last: int
+
+
 class SiteRow(NamedTuple):
     """The last status of a site's robots.txt, its text, until when it counts, and how often it was asked in vain."""
 
@@ -331,6 +342,10 @@ class Frontier(Protocol):
 
     async def waiting(self, longest: int) -> Waiting:
         """Count what waits, in all crawls; only so many of the longest queues are named. Walks each row that waits."""
+        ...
+
+    async def tally(self, crawl: str | None = None) -> Sequence[Waited]:
+        """Count what waits by crawl, queue and source, of one crawl or of all. Walks each row that waits."""
         ...
 
     async def spent(self, uris: Sequence[Uri]) -> Sequence[Sums]:

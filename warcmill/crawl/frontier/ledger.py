@@ -24,6 +24,7 @@ from warcmill.crawl.frontier import (
     Offered,
     SiteRow,
     UriPage,
+    Waited,
     Waiting,
     check_offer,
     check_visit,
@@ -49,6 +50,13 @@ _LENGTHS = (
     "SELECT queues.name, lengths.items FROM (SELECT queue, count(*) AS items FROM waiting GROUP BY queue"
     " ORDER BY items DESC LIMIT ?) AS lengths JOIN queues ON queues.id = lengths.queue"
     " ORDER BY lengths.items DESC, queues.name"
+)
+
+_TALLY = (
+    "SELECT crawls.name, queues.name, coalesce(sources.uri, ''), count(*), min(waiting.priority), max(waiting.priority)"
+    " FROM waiting JOIN crawls ON crawls.id = waiting.crawl JOIN queues ON queues.id = waiting.queue"
+    " LEFT JOIN sources ON sources.id = waiting.source WHERE crawls.name = coalesce(?1, crawls.name)"
+    " GROUP BY waiting.crawl, waiting.queue, waiting.source ORDER BY crawls.name, queues.name"
 )
 
 
@@ -201,6 +209,11 @@ class Ledger:
             exhausted=every - ready - closed, in_process=len(self.leases),
         )  # fmt: skip
 
+    def tally(self, crawl: str | None) -> list[Waited]:
+        """Count what waits by crawl, queue and source."""
+        found = self.db.execute(_TALLY, (crawl,)).fetchall()
+        return [Waited(*row) for row in found]
+
     def is_empty(self) -> bool:
         return not self.db.execute("SELECT total(waiting) FROM crawls").fetchone()[0]
 
@@ -286,6 +299,7 @@ class Ledger:
     def _defer_leased(self, wait: Defer, lease: Lease) -> bool:
         if not (held := self._end(lease)):
             return False
+        self.table.reorder(lease.id, lease.uri.priority)
         self._wait(lease.id, held.crawl, Status.SCHEDULED, wait.until, unusual(lease.uri, lease.uri.tries))
         self._leave([(held.queue, wait.opens)])
         return True

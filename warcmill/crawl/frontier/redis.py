@@ -37,6 +37,7 @@ from warcmill.crawl.frontier import (
     Sums,
     UnheardGroup,
     UriPage,
+    Waited,
     Waiting,
     check_visit,
     dump,
@@ -524,6 +525,9 @@ class RedisFrontier:
             queues += found
             if cursor == b"0":
                 return rows.waiting(waits, done, out, queues, longest)
+
+    async def tally(self, crawl: str | None = None) -> Sequence[Waited]:
+        raise NotReady("the counts by crawl", f"a frontier in Redis does not keep them ({crawl or 'all crawls'})")
 
     async def spent(self, uris: Sequence[Uri]) -> Sequence[Sums]:
         words = [word for uri in uris for by, name in NAMES.items() for word in (str(by), name(uri))]

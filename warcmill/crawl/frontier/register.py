@@ -141,6 +141,15 @@ class Register:
             self._db.executemany("UPDATE files SET name = ? WHERE name = ?", [(new, old) for old, new in names.items()])
             self._db.execute("DELETE FROM about WHERE name = 'rotating'")
 
+    def number(self, name: str) -> int:
+        """Return a number that was kept, over all launches; 0 for none."""
+        return int(str(self._about(name) or 0))
+
+    def keep_number(self, name: str, value: int) -> None:
+        """Keep a number."""
+        with self.whole():
+            self._put(name, value)
+
     def _about(self, name: str) -> object:
         row = self._db.execute("SELECT value FROM about WHERE name = ?", (name,)).fetchone()
         return row[0] if row else None

@@ -26,6 +26,7 @@ from warcmill.crawl.frontier import (
     Sums,
     UnheardGroup,
     UriPage,
+    Waited,
     Waiting,
     check_visit,
     journal,
@@ -187,6 +188,9 @@ class SqliteFrontier:
 
     async def waiting(self, longest: int) -> Waiting:
         return await self._beside(lambda: self.ledger.waiting(longest))
+
+    async def tally(self, crawl: str | None = None) -> Sequence[Waited]:
+        return await self._beside(lambda: self.ledger.tally(crawl))
 
     async def spent(self, uris: Sequence[Uri]) -> Sequence[Sums]:
         return await self._within(lambda: [self.ledger.spending.of(uri) for uri in uris])

@@ -145,6 +145,10 @@ class Table:
         """Delete waiting rows."""
         self.db.executemany("DELETE FROM waiting WHERE id = ?", [(number,) for number in ids])
 
+    def reorder(self, number: int, priority: int) -> None:
+        """Give a row another priority."""
+        self.db.execute("UPDATE waiting SET priority = ?1 WHERE id = ?2 AND priority != ?1", (priority, number))
+
     def wait(self, changes: Sequence[tuple[int, float, str | None]]) -> None:
         """Let rows wait: id, until when, and what is not ordinary about each."""
         changed = [(milliseconds(until), more, number) for number, until, more in changes]

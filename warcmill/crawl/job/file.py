@@ -32,7 +32,7 @@ from warcmill.crawl import extract
 from warcmill.crawl.fetch.addresses import Judge, parse_fixed
 from warcmill.crawl.fetch.exchange import WINDOW
 from warcmill.crawl.job import values
-from warcmill.crawl.job.job import Job, Sheets
+from warcmill.crawl.job.job import DOMAIN, HOST, Job, Sheets
 from warcmill.crawl.job.values import CONFIGURATION
 from warcmill.crawl.policies import decision, scope
 from warcmill.crawl.policies.quotas import By, Expiry, Quota
@@ -57,9 +57,8 @@ TABLES = {"limits": "ceilings", "traps": "traps"}
 LISTS = ("policies", "patterns", "extensions", "allow_private", "name_servers", "resolve")
 NUMBERS = {"workers": (1, 1000), "warc_size": (1, 1 << 40), "checkpoint_hours": (0, 24 * 366), "hops": (0, 255)}
 KEYS = (
-    "contact", "no_delay", "endless", "expires", "pages", "scope_log", "results_log", "revisits", *NUMBERS, *LISTS,
-    *TABLES,
-    *SHEET_KEYS, SHEETS,
+    "contact", "no_delay", "endless", "queue_by", "requests", "expires", "pages", "scope_log", "results_log",
+    "revisits", *NUMBERS, *LISTS, *TABLES, *SHEET_KEYS, SHEETS,
 )  # fmt: skip
 
 
@@ -195,7 +194,7 @@ def parse(files: Mapping[str, bytes], name: str) -> Job:
     found = _toml(files[CONFIGURATION])
     values.refuse_unknown(CONFIGURATION, found, KEYS)
     seeds = _lines(files, SEEDS)
-    if not seeds and SEED_LIST not in files:
+    if not seeds and SEED_LIST not in files and not values.flag(found, "requests"):
         raise BadConfig(SEEDS, f"job {name} has no seed in it: URLs to begin with, a line each")
     texts = {key: values.text_list(found, key) for key in LISTS}
     numbers: dict[str, Any] = {key: values.number(found, key, *NUMBERS[key]) for key in NUMBERS if key in found}
@@ -212,6 +211,8 @@ def parse(files: Mapping[str, bytes], name: str) -> Job:
         extensions=texts["extensions"],
         allow_private=texts["allow_private"],
         no_delay=values.flag(found, "no_delay"),
+        queue_by=values.choice(found, "queue_by", {word: word for word in (HOST, DOMAIN)}, HOST),
+        requests=values.flag(found, "requests"),
         scope_log=values.flag(found, "scope_log"),
         results_log=values.flag(found, "results_log"),
         revisits=values.flag(found, "revisits", default=True),

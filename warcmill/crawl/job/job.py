@@ -13,15 +13,21 @@ from warcmill import __version__
 from warcmill.crawl import extract
 from warcmill.crawl.fetch.answer import LONGEST_WAIT
 from warcmill.crawl.fetch.limits import FetchLimits
+from warcmill.crawl.job.targets import RequestTargets
 from warcmill.crawl.logs.results import Requester
 from warcmill.crawl.logs.statistics import Figures
 from warcmill.crawl.policies.politeness import Politeness
 from warcmill.crawl.policies.quotas import Expiry, Quota
 from warcmill.crawl.policies.recrawl import Recrawl
+from warcmill.crawl.policies.request import RequestScope, RequestTarget
 from warcmill.crawl.policies.robots import PRODUCT
 from warcmill.crawl.policies.scope import CrawlScope
 from warcmill.crawl.render import NEVER, RenderSettings
-from warcmill.crawl.uri import Uri
+from warcmill.crawl.uri import Uri, queue_of
+from warcmill.formats.surt import registered
+
+HOST, DOMAIN = "host", "domain"
+"""What a queue is kept by."""
 
 
 class End(StrEnum):
@@ -117,13 +123,16 @@ class Job:
     scope.log. A launch of an `endless` job does not end when nothing waits, and the next one carries on its frontier.
     Without `revisits` each answer is a full record, and nothing is asked for by what is new.
     `results_log`: the launch has results.jsonl, for what was crawled for an `requester`.
+
+    `queue_by`: politeness is kept by `host`, and port; or by registered `domain`. `requests`: it serves those of its
+    feed; `targets` has them, once a launch is open, and `target` is the one that this is the job for.
     """
 
     name: str
     seeds: tuple[str, ...]
     contact: str = ""
     robots: bool = True
-    scope: CrawlScope = field(default_factory=CrawlScope)
+    scope: CrawlScope | RequestScope = field(default_factory=CrawlScope)
     traps: Bounds = field(default_factory=Bounds)
     patterns: tuple[str, ...] = ()
     extensions: tuple[str, ...] = ()
@@ -152,10 +161,22 @@ class Job:
     endless: bool = False
     render: RenderSettings = field(default_factory=RenderSettings)
     sheets: Sheets = field(default_factory=Sheets)
+    queue_by: str = HOST
+    requests: bool = False
+    targets: RequestTargets | None = None
+    target: RequestTarget | None = None
 
     def of(self, uri: Uri) -> Job:
         """The job as it is for a URI."""
-        return self.sheets.of(uri) or self
+        return (self.targets and self.targets.job(self, uri)) or self.sheets.of(uri) or self
+
+    def queue(self, uri: str) -> str:
+        """The queue of a canonical URI: what its politeness is kept by."""
+        queue = queue_of(uri)
+        if self.queue_by == HOST or not queue:
+            return queue
+        host = queue if queue.endswith("]") else queue.partition(":")[0]
+        return registered(host)[0]
 
     @property
     def is_hurried(self) -> bool:

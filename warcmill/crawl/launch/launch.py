@@ -18,7 +18,7 @@ import socket
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -31,7 +31,9 @@ from warcmill.crawl.frontier import Begins, Frontier, Gate, Rate
 from warcmill.crawl.frontier.crew import Crew, Order
 from warcmill.crawl.frontier.link import RedisLink
 from warcmill.crawl.frontier.register import Register
+from warcmill.crawl.job.feed import RequestFeed
 from warcmill.crawl.job.job import End, Job
+from warcmill.crawl.job.targets import RequestTargets
 from warcmill.crawl.launch import checkpoint, reports
 from warcmill.crawl.launch import folders as launch_folders
 from warcmill.crawl.launch import folders as lock
@@ -46,6 +48,7 @@ from warcmill.crawl.logs.logs import Logs
 from warcmill.crawl.logs.progress import Moment
 from warcmill.crawl.logs.statistics import Figure, Figures
 from warcmill.crawl.uri import Status, canonical
+from warcmill.crawl.visit.feeding import Feeding
 from warcmill.crawl.visit.spider import Spider
 from warcmill.crawl.visit.visit import Kit, make_kit
 from warcmill.errors import BadInput, NotReady, Unavailable
@@ -76,6 +79,7 @@ class Running:
     reporter: Reporter
     continues: Stage | None = None
     leader: Leader | None = None
+    feeding: Feeding | None = None
     is_closed: bool = False
 
     async def crawl(self) -> End:
@@ -203,6 +207,8 @@ async def open_launch(
 ) -> Running:  # fmt: skip
     """Open a launch, and offer its seeds. Unavailable when a disk is not there: nothing was written then."""
     places.require()
+    if job.requests:
+        job = replace(job, targets=RequestTargets(RequestFeed(places.job(job.name))))
     folders = places.folders(launch)
     job_log = JobLog(folders.job, folders.own, launch)
     make_folder(places.state(job.name))
@@ -227,7 +233,8 @@ async def open_launch(
     except BaseException:
         await frontier.close()
         raise
-    await books.frontier.set_rate(Gate(""), _rate(job))
+    if not (job.requests and follows):  # the rates of its requests stay over its launches
+        await books.frontier.set_rate(Gate(""), _rate(job))
     running = _opened(places, job, launch, books, job_log, resume, spider)
     if places.frontier:
         crew = Crew(RedisLink(places.frontier, job.name))
@@ -235,6 +242,9 @@ async def open_launch(
         await running.leader.begin()
     seeds = running.kit.offers.seeds(job.seeds)
     running.kit.offers.taken(seeds, await books.frontier.offer(seeds))
+    if job.targets:
+        running.feeding = Feeding(job.targets, books, register, running.kit, running.spider)
+        await running.feeding.learn()
     return running
 
 
@@ -278,8 +288,12 @@ def _bring_back(places: Places, launch: Launch, resume: Checkpoint) -> None:
 
 def _rate(job: Job) -> Rate | None:
     """The rate of each host's gate; None for the ordinary one."""
-    at_once = job.politeness.at_once or (job.workers if job.is_hurried else 1)
-    return Rate(at_once=at_once) if at_once > 1 else None
+    return Rate(at_once=at_once(job)) if at_once(job) > 1 else None
+
+
+def at_once(job: Job) -> int:
+    """Return how many requests a host may have under way."""
+    return job.politeness.at_once or (job.workers if job.is_hurried else 1)
 
 
 def _opened(

@@ -21,8 +21,9 @@ from warcmill.crawl.job.job import End, Live
 from warcmill.crawl.launch.folder_watch import Watched
 from warcmill.crawl.launch.folders import CONTROL, PAPERS
 from warcmill.crawl.launch.job_log import Word
-from warcmill.crawl.launch.launch import Running
-from warcmill.errors import Conflict, WarcmillError
+from warcmill.crawl.launch.launch import Running, at_once
+from warcmill.crawl.visit.feeding import AskedCrawl, Feeding
+from warcmill.errors import Conflict, NotReady, WarcmillError
 from warcmill.formats.seeds import SEED_LIST
 from warcmill.model import Json
 
@@ -34,13 +35,14 @@ class Session(FrontierControl):
     """A launch as its control socket reaches it; see `control.Controlled`."""
 
     def __init__(self, running: Running) -> None:
-        super().__init__(running.books.frontier)
+        super().__init__(running.books.frontier, at_once=at_once(running.job))
         self._running = running
         self._stopping = self._paused = False
         self._busy = asyncio.Lock()
         folders = running.folders
         self._edits = Edits(folders.job, folders.own, running.kit.live)
         self._watched = Watched(running.watched())
+        self._feeding = running.feeding
 
     async def run(self) -> End:
         """Crawl to the end, with a checkpoint when something is left; a second signal ends it at once."""
@@ -100,6 +102,8 @@ class Session(FrontierControl):
                 self._running.spider.resume()
             is_gone = False
             self._take_edits()
+            if self._feeding and not self._stopping:
+                await self._take_requests(self._feeding)
 
     def _has_lost(self, look: Callable[[], None]) -> bool:
         """Look; end the crawl when something is lost."""
@@ -116,6 +120,13 @@ class Session(FrontierControl):
                 self._running.logs.alert("WARNING", edited)
         except WarcmillError as error:
             self._running.logs.alert("SEVERE", unfit(error))
+
+    async def _take_requests(self, feeding: Feeding) -> None:
+        """Take what no role has reported, as one may have died; an error of the disk or the books ends the crawl."""
+        try:
+            await feeding.learn()
+        except WarcmillError as error:
+            self._running.spider.fail(error)
 
     def _signalled(self) -> None:
         if self._stopping:
@@ -137,7 +148,26 @@ class Session(FrontierControl):
             "under_way": moment.busy,
             **({"results": running.books.results_length} if running.job.results_log else {}),
             **running.summary(),
+            **({"served": dict(self._feeding.served)} if self._feeding else {}),  # type: ignore[arg-type] # all are texts
         }
+
+    async def learn(self) -> Json:
+        """Take the requests that the job's feed has besides; return up to where it was read."""
+        return {"fed": await self._serving().learn()}
+
+    async def tally(self, crawl: str, appid: str) -> Json:
+        """Count what waits for requests, by crawl, owner and queue."""
+        return {"waiting": await self._serving().tally(AskedCrawl(crawl, appid))}
+
+    async def purge(self, crawl: str, appid: str) -> Json:
+        """Forget a crawl of requests, or what an owner has in it; return how many URIs waited."""
+        return {"purged": await self._serving().purge(AskedCrawl(crawl, appid))}
+
+    def _serving(self) -> Feeding:
+        if self._feeding is None:
+            name = self._running.job.name
+            raise NotReady(f"job {name}", "it serves none: its crawl.toml has no 'requests = true'")
+        return self._feeding
 
     async def pause(self) -> None:
         """Begin no more downloads, and wait until those under way have ended."""
@@ -193,7 +223,7 @@ class Edits:
             return ""
         before = self._live.job
         job = file.parse(found, before.name)
-        self._known, self._live.job = found, replace(job, allow_private=before.allow_private)
+        self._known, self._live.job = found, replace(job, allow_private=before.allow_private, targets=before.targets)
         return f"{', '.join(edited)} edited: counts from now on; see docs/configuration.md for what waits for a launch"
 
 

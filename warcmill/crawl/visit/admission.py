@@ -132,11 +132,12 @@ class Admission:
         """Ask the policies that need no network. Sums of quotas are read before, as a policy does not wait."""
         if self._by is not self._live.job:  # an edit replaces it
             self._by, self._policies = self._live.job, self._policies_of(self._live.job)
+        policies = self._policies_of(job) if job.target else self._policies
         if not job.quotas:
-            return decision.judge(self._policies, uri)
+            return decision.judge(policies, uri)
         self._sums[uri.crawl, uri.key] = (await self._books.frontier.spent([uri]))[0]
         try:
-            return decision.judge(self._policies, uri)
+            return decision.judge(policies, uri)
         finally:
             del self._sums[uri.crawl, uri.key]
 
@@ -145,6 +146,8 @@ class Admission:
         built_in: dict[str, Ask] = {"scope": job.scope.judge}
         if job.expiry.ends:
             built_in["expiry"] = lambda uri: job.expiry.judge(uri, clock.steady())
+        if job.target:
+            built_in["expiry"] = job.target.judge
         if job.has_quotas:
             built_in["quotas"] = self._within_quotas
         return list(self._own.among(built_in, AT_LEASE).values())

@@ -14,10 +14,11 @@ from warcmill.crawl.extract.links import EMBED, LINK, REDIRECT, SUBMIT, Link, as
 from warcmill.crawl.fetch.answer import HeaderFields
 from warcmill.crawl.fetch.exchange import key_of
 from warcmill.crawl.frontier import Frontier, Intake, Offered
-from warcmill.crawl.job.job import Job, Live
+from warcmill.crawl.job.job import HOST, Job, Live
 from warcmill.crawl.logs.lines import FaultListener
 from warcmill.crawl.policies import decision
 from warcmill.crawl.policies.decision import AT_OFFER, Ask, Decision, Own, Verdict
+from warcmill.crawl.policies.request import STEP
 from warcmill.crawl.policies.robots import PRODUCT
 from warcmill.crawl.policies.scope import Extensions, Patterns, Traps
 from warcmill.crawl.uri import Uri, make, shown, without_credentials, without_session
@@ -87,7 +88,7 @@ class Offers:
 
     def accepted(self, page: Uri, links: Iterable[Link]) -> list[Link]:
         """The links of a page that the policies accept, those among them that the frontier has."""
-        policies, found = self._now().values(), []
+        policies, found = self._for(page).values(), []
         for link in links:
             uri = self._linked(page, link)
             if uri and decision.judge(policies, uri).verdict is not Verdict.REJECT:
@@ -126,8 +127,16 @@ class Offers:
         if len(self._known) > REMEMBERED:
             self._known.popitem(last=False)
 
+    def forget(self, crawl: str) -> None:
+        """Forget a crawl: its URIs may be offered again."""
+        space = _space(crawl)
+        for name in [name for name in self._known if name.startswith(space)]:
+            del self._known[name]
+
     def _linked(self, page: Uri, link: Link) -> Uri | None:
         priority = EMBEDS_FIRST if link.hop in (EMBED, REDIRECT) else LINKS_NEXT
+        if self._live.job.targets and self._live.job.of(page).target:
+            priority = page.priority + (STEP if link.hop != REDIRECT else 0)
         return self._made(
             link.uri, page, hops=page.hops + link.hop, source=page.source, priority=priority, payload=link.payload,
             is_canonical=link.is_uri,
@@ -142,6 +151,8 @@ class Offers:
             uri = make(text, hops=hops, via=page, source=source, priority=priority, crawl=crawl,
                        payload=payload, is_canonical=is_canonical)  # fmt: skip
             uri.key = without_session(uri.uri)
+            if self._live.job.queue_by != HOST:
+                uri.queue = self._live.job.queue(uri.uri)
             if payload:
                 uri.key = key_of(uri.key, payload)
         except BadInput as error:
@@ -155,6 +166,11 @@ class Offers:
             self._by, self._policies = self._live.job, self._made_of(self._live.job)
         return self._policies
 
+    def _for(self, uri: Uri) -> dict[str, Ask]:
+        """The policies for a URI: of one of a request, with its scope."""
+        job = self._live.job.of(uri) if self._live.job.targets else self._live.job
+        return {**self._now(), "scope": job.scope.judge} if job.target else self._now()
+
     def _made_of(self, job: Job) -> dict[str, Ask]:
         built_in: dict[str, Ask] = {
             "scope": job.scope.judge,
@@ -165,7 +181,7 @@ class Offers:
         return self._own.among(built_in, AT_OFFER)
 
     def _accepted(self, uri: Uri) -> bool:
-        found = decision.judge(self._now().values(), uri)
+        found = decision.judge(self._for(uri).values(), uri)
         if found.verdict is not Verdict.ACCEPT:
             self._note(found, uri)
         uri.not_before = found.until

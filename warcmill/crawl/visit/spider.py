@@ -71,6 +71,10 @@ class Spider:
             self.hurry()
         self._woken.set()
 
+    def wake(self) -> None:
+        """Look for URIs that may be leased, as some were offered."""
+        self._woken.set()
+
     def stop(self, ending: End = End.STOPPED) -> None:
         """End the crawl: begin nothing new."""
         self._ending = self._ending or ending

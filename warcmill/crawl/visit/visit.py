@@ -19,6 +19,7 @@ from warcmill.crawl.extract.links import EMBED, Link
 from warcmill.crawl.fetch import exchange, heartbeat
 from warcmill.crawl.fetch.addresses import Judge, Resolver, read_hosts
 from warcmill.crawl.fetch.answer import HeaderFields, mime_of
+from warcmill.crawl.fetch.cookies import Cookie
 from warcmill.crawl.fetch.exchange import Exchange, FetchOptions, RenderOptions, as_received, request_of
 from warcmill.crawl.fetch.http import Fetcher
 from warcmill.crawl.fetch.limits import Failure
@@ -28,6 +29,7 @@ from warcmill.crawl.logs import lines, results
 from warcmill.crawl.logs.lines import FaultListener
 from warcmill.crawl.logs.results import Requester
 from warcmill.crawl.policies.decision import Own
+from warcmill.crawl.policies.request import EXPIRY, STEP, level
 from warcmill.crawl.render import NEVER
 from warcmill.crawl.uri import Status, Uri
 from warcmill.crawl.visit import history, rendering
@@ -95,7 +97,7 @@ class Visit:
         line = lines.of_answer(uri, answer, notes, self._thread)
         if rendered.failure:
             kit.heard.failed(line, f"not rendered: {rendered.failure}")
-        cookies = kit.books.jar(uri.crawl).receive(uri.uri, answer.set_cookies, clock.steady())
+        cookies = self._cookies(answer)
         again = history.next_visit(self._job, uri, left)
         brought = [self._result_for(requester, answer, links)] if requester else []
         return BookEntry(
@@ -129,7 +131,8 @@ class Visit:
         """Our headers of the request, as a browser would send them; and what asks for new things alone, unless the
         browser of this launch may need the bytes."""
         uri, wanted = self._uri, self._job.conditional
-        cookies = self._kit.books.jar(uri.crawl).header(uri.uri, clock.steady())
+        target = self._job.target
+        cookies = "" if target else self._kit.books.jar(uri.crawl).header(uri.uri, clock.steady())
         is_conditional = wanted == "all" or (wanted == "embeds" and uri.hops.endswith(EMBED))
         is_named = uri.via.startswith("http:" if uri.uri.startswith("http:") else "http")  # RFC 9110, 10.1.3
         returned = (
@@ -140,7 +143,14 @@ class Visit:
             *((("Referer", uri.via),) if is_named else ()),
             *((("Accept-Language", "en"),) if self._job.requester else ()),  # as Scrapy Cluster's crawler
             *((name, as_received(value)) for name, value in returned),
+            *(target.headers if target else ()),
         )
+
+    def _cookies(self, answer: Exchange) -> Sequence[Cookie]:
+        """The cookies that an answer has changed in its crawl's jar. A request brings its own, and has no jar."""
+        if self._job.target:
+            return ()
+        return self._kit.books.jar(self._uri.crawl).receive(self._uri.uri, answer.set_cookies, clock.steady())
 
     async def _render(self, answer: Exchange, shared: SharedAnswer, admitted: Admitted) -> Render:
         """Open a page in the browser, if it is one and the job or its URI asks for that."""
@@ -202,7 +212,8 @@ class Visit:
                 self._kit.offers.refused.add(self._uri.uri, against)
                 line = self._ended(status, lines.words(against) if status in lines.NAMED else ())
                 self._kit.heard.failed(line, f"{against.policy}: {against.why}")
-                return BookEntry(self._uri, self._lease, (), line, self._lease.history)
+                told = self._notice(against.why) if level(self._uri.hops) == 0 and against.policy != EXPIRY else ()
+                return BookEntry(self._uri, self._lease, (), line, self._lease.history, results=told)
             case Failure():
                 return self._failed(answer)
 
@@ -214,9 +225,10 @@ class Visit:
             self._kit.heard.failed(line, failure.why)
             left = self._lease.history
             again = history.next_visit(self._job, uri, left)
-            return BookEntry(uri, self._lease, (), line, left, opens=opens, again=again)
+            told = self._notice(failure.why)
+            return BookEntry(uri, self._lease, (), line, left, opens=opens, again=again, results=told)
         self._kit.heard.failed(lines.of_failure(uri, failure.status, self._thread), failure.why)
-        self._moves.update(uri, Status.SCHEDULED, not_before=clock.steady() + retries.next(uri.tries))
+        self._moves.update(uri, Status.SCHEDULED, not_before=clock.steady() + retries.next(uri.tries), **self._behind())
         return BookEntry(uri, self._lease, opens=opens)
 
     def _asked_again(self, answer: Exchange, compared: history.AnswerComparison, opens: float) -> BookEntry:
@@ -224,14 +236,27 @@ class Visit:
         it leaves for the next launch, are those of the last answer."""
         uri, now = self._uri, clock.steady()
         records, _ = history.records(answer, compared, lines.metadata(uri, ()))
-        cookies = self._kit.books.jar(uri.crawl).receive(uri.uri, answer.set_cookies, now)
+        cookies = self._cookies(answer)
         until = max(opens, now + answer.retry_after)
         notes = (*compared.annotations, *answer.annotations, ASKED_AGAIN)
         line = lines.of_answer(uri, answer, notes, self._thread)
         why = f"it answered {answer.status}; it is asked again in {max(0.0, until - now):,.0f} s"
         self._kit.heard.failed(line, why)
-        self._moves.update(uri, Status.SCHEDULED, not_before=until)
+        self._moves.update(uri, Status.SCHEDULED, not_before=until, **self._behind())
         return BookEntry(uri, self._lease, records, line, opens=opens, cookies=cookies)
+
+    def _notice(self, why: str) -> Sequence[CrawlResult]:
+        """The notice of a page that its request does not get, for who asked for it."""
+        target, requester = self._job.target, self._job.requester
+        if not (target and requester and self._job.results_log):
+            return ()
+        now = int(clock.steady())
+        more = {"action": "failed", "spiderid": target.spiderid, "url": self._uri.uri, "why": why}
+        return [results.notice(requester, {**more, "server_time": now})]
+
+    def _behind(self) -> dict[str, int]:
+        """The place of a request's URI that is tried again: behind others."""
+        return {"priority": self._uri.priority + STEP} if self._job.target else {}
 
     def _broken(self, trace: str) -> BookEntry:
         """A fault in Warcmill ended it; the log has the traceback."""

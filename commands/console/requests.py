@@ -1,0 +1,57 @@
+"""The roles of `warcmill run` that take requests of applications: options, and the parts of the configuration."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+from tasks.config.engines import engine_of
+from tasks.config.requests import requests_place
+from warcmill.cluster.monitor import RequestMonitor, RequestsJob, log_of
+from warcmill.cluster.settings import RequestsPlace
+from warcmill.crawl.engine import WarcmillEngine
+from warcmill.crawl.job import file
+from warcmill.crawl.launch.folders import CONTROL, Places
+from warcmill.errors import BadConfig
+
+LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of a role that has settings."""
+    parser.add_argument(
+        "--settings", default="", metavar="FILE", help="a settings file, instead of that of [requests] settings"
+    )
+    parser.add_argument("--log-level", choices=LEVELS, help="the level of its log, instead of LOG_LEVEL")
+
+
+def place_of(args: argparse.Namespace) -> RequestsPlace:
+    """The place of requests, with the settings of the command line; or BadConfig."""
+    given: dict[str, Any] = {"LOG_LEVEL": args.log_level} if args.log_level else {}
+    return requests_place(str(Path(args.settings).absolute()) if args.settings else "", given)
+
+
+def places_of(job: str) -> Places:
+    """The folders of the job that serves requests; BadConfig for one that does not."""
+    engine = engine_of(job)
+    if not isinstance(engine, WarcmillEngine):
+        engine.close()
+        raise BadConfig("[requests] job", f"job {job} is one of an engine that serves no requests; take kind=warcmill")
+    if not file.read(engine.places.job(job), job).requests:
+        raise BadConfig("[requests] job", f"job {job} serves none: set 'requests = true' in its crawl.toml")
+    return engine.places
+
+
+def run(args: argparse.Namespace) -> int:
+    """Take requests until a signal."""
+    place = place_of(args)
+    places = places_of(place.job)
+    job = RequestsJob(places.job(place.job), places.state(place.job) / CONTROL)
+    ended = Event()
+    for one in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(one, lambda *_: ended.set())
+    RequestMonitor(place, job, log_of(place.values())).run(ended)
+    return 0

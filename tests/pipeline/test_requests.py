@@ -1,0 +1,216 @@
+"""Requests of applications, from the bus to WARC records: fields, actions, statistics, rates, and kills."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import signal
+import time
+from pathlib import Path
+
+from requests_line import APP, HOSTS, JOB, RequestsLine, requests_line, role, served
+from several_hosts import Page, page
+from waiting import wait_for
+
+GONE = Page(b"", status=0)
+
+
+def has(line: RequestsLine, *paths: str) -> None:
+    """Wait until these pages were fetched."""
+    wait_for(lambda: set(paths) <= set(line.paths()), lambda: f"{line.paths()} {line.log()}")
+
+
+def test_a_url_on_the_bus_is_a_page_in_a_warc(tmp_path: Path) -> None:
+    with requests_line(tmp_path) as line, served(line):
+        line.feed(line.crawl("/3", "c-min", attrs={"k": [1, None]}))
+        has(line, "/3")
+        (line_of,) = line.lines()
+        assert (line_of.status, line_of.source) == (200, "target:0")
+        warc = next((tmp_path / "output" / "warcs" / JOB).rglob("*.warc.gz*"))
+        assert f"WARC-Target-URI: {line.url('/3')}".encode() in gzip.decompress(warc.read_bytes())
+        fed = json.loads((tmp_path / "jobs" / JOB / "requests.jsonl").read_text())
+        assert (fed["document"]["attrs"], fed["document"]["crawlid"]) == ({"k": [1, None]}, "c-min")
+        line.warcmill("pulse", "stop", JOB)
+        line.warcmill("init", str(tmp_path), "--requests")  # it changes nothing
+    assert "requests" in line.warcmill("run", "requests", "--help")
+
+
+def test_each_request_is_fetched_once_and_links_once_a_crawl(tmp_path: Path) -> None:
+    with requests_line(tmp_path) as line, served(line):
+        line.feed(line.crawl("/9", "c", maxdepth=1), line.crawl("/9", "c"), line.crawl("/9", "other"))
+        has(line, *(f"/{n}" for n in range(8)))
+        line.feed(line.crawl("/9", "c", maxdepth=1), line.crawl("/30", "end"))
+        has(line, "/30")
+        wait_for(lambda: not line.control("tally")["waiting"])
+        assert sorted(line.paths()) == sorted([*(f"/{n}" for n in range(8)), *["/9"] * 4, "/30"])
+
+
+def test_the_links_that_a_request_allows_and_the_headers_that_it_gives(tmp_path: Path) -> None:
+    web = {
+        (HOSTS[0], "/"): page(
+            ["/a/1", "/a/no", "/b/1", "/doc.pdf", "/a/x.zip", f"http://{HOSTS[1]}:{{port}}/a/2"], "/a/img.png"
+        ),
+        (HOSTS[0], "/plain"): page(["/a/1"], "/style.js"),
+        (HOSTS[0], "/moved"): Page(b"/b/there", status=301),
+        **{(HOSTS[0], path): page([]) for path in ("/a/1", "/a/no", "/b/1", "/doc.pdf", "/a/x.zip", "/b/there")},
+        **{(HOSTS[0], path): Page(b"x", "image/png") for path in ("/a/img.png", "/style.js")},
+    }
+    with requests_line(tmp_path, web) as line:
+        found = web[HOSTS[0], "/"]
+        web[HOSTS[0], "/"] = Page(found.body.replace(b"{port}", str(line.port).encode()))
+        with served(line):
+            more = {"allow_regex": ["/a/"], "deny_regex": ["no$"], "allowed_domains": [HOSTS[0]]}
+            line.feed(line.crawl("/", "full", maxdepth=3, useragent="me/1", cookie="a=1; b=2", **more))
+            line.feed(line.crawl("/plain", "alone"), line.crawl("/moved", "moved", allow_regex=["nothing"]))
+            has(line, "/a/1", "/plain", "/b/there")
+            wait_for(lambda: not line.control("tally")["waiting"])
+            assert sorted(line.paths()) == ["/", "/a/1", "/a/img.png", "/b/there", "/moved", "/plain"]
+            warc = b"".join(gzip.decompress(path.read_bytes()) for path in (tmp_path / "output").rglob("*.warc.gz*"))
+            assert warc.count(b"User-Agent: me/1\r\n") == warc.count(b"Cookie: a=1; b=2\r\n") == 3
+
+
+def test_what_nobody_takes_is_logged_counted_and_answered(tmp_path: Path) -> None:
+    with requests_line(tmp_path) as line, served(line):
+        line.feed(
+            b"\xff\xfe", b'{"url": nope', {}, line.crawl("/1", "x", maxdepth=101), {"url": "file:///etc/passwd",
+            "appid": APP, "crawlid": "f"}, line.crawl("/1", "y", cookie="a\r\nX: y"),
+            {"uuid": "z6", "appid": APP, "action": "domain-update", "domain": "dmoz.org"},
+            {"uuid": "s6", "appid": APP, "action": "stop", "spiderid": "link"},
+            b"[" * 10_000, line.crawl("/2", "good"),
+        )  # fmt: skip
+        has(line, "/2")
+        refused = [one for one in line.told() if one.get("action") == "refused"]
+        assert len(refused) == 9
+        assert [one.get("crawlid") for one in refused] == [None, None, None, "x", "f", "y", None, None, None]
+        assert {one["uuid"]: one["why"] for one in refused if "uuid" in one} == {
+            "z6": "'hits' and 'window' not set for domain update", "s6": "Stop requests need a crawlid and appid"
+        }  # fmt: skip
+        assert line.log().count("Did not find schema to validate request") == 4
+        assert line.log().count("Unparseable JSON Received") == 3
+        stats = line.ask(uuid="s", stats="kafka-monitor")
+        assert (stats["total"]["900"], stats["fail"]["lifetime"]) == (11, 7)
+        assert line.paths() == ["/2"]
+
+
+def test_info_stop_and_what_is_asked_after_a_stop(tmp_path: Path) -> None:
+    with requests_line(tmp_path, QUEUE_HITS=1, QUEUE_WINDOW=3600) as line, served(line):
+        line.feed(line.crawl("/20", "first", priority=90))
+        has(line, "/20")
+        line.feed(
+            line.crawl("/21", "deep", maxdepth=2, priority=70, expires=int(time.time()) + 9000),
+            line.crawl("/22", "deep"), line.crawl("/23", "other", spiderid="wandering"),
+            {"uuid": "i1", "appid": APP, "action": "info", "spiderid": "link", "crawlid": "deep"},
+            {"uuid": "i2", "appid": APP, "action": "info", "spiderid": "link"},
+        )  # fmt: skip
+        wait_for(lambda: line.answers("i2"))
+        (one,), (every,) = line.answers("i1"), line.answers("i2")
+        domain = {f"{HOSTS[0]}.": {"high_priority": 70, "low_priority": 1, "total": 2}}
+        assert (one["domains"], one["total_pending"], one["total_domains"]) == (domain, 2, 1)
+        assert (list(every["crawlids"]), every["crawlids"]["deep"]["domains"]) == (["deep"], domain)
+        assert int(one["expires"]) == every["crawlids"]["deep"]["expires"]
+        stopped = line.ask(uuid="st", action="stop", spiderid="link", crawlid="deep")
+        assert stopped["total_purged"] == 2
+        assert line.ask(uuid="i3", action="info", spiderid="link", crawlid="deep")["total_pending"] == 0
+        line.feed(line.crawl("/24", "deep", maxdepth=5))
+        assert line.ask(uuid="i4", action="info", spiderid="link", crawlid="deep")["total_pending"] == 1
+        documents = [json.loads(text) for text in (tmp_path / "jobs" / JOB / "requests.jsonl").read_text().splitlines()]
+        assert documents[-1]["document"]["maxdepth"] == 0
+        assert line.ask(uuid="i5", action="info", spiderid="wandering")["total_pending"] == 1
+
+
+def test_a_crawl_expires_once(tmp_path: Path) -> None:
+    def expired() -> list[tuple[str, int]]:
+        notices = [one for one in line.told() if one.get("action") == "expired"]
+        return [(one["crawlid"], one["total_expired"]) for one in notices]
+
+    with requests_line(tmp_path, QUEUE_HITS=1, QUEUE_WINDOW=3600) as line, served(line), role(line):
+        line.feed(line.crawl("/20", "first"))
+        has(line, "/20")
+        line.feed(*(line.crawl(f"/{n}", "c-exp", expires=int(time.time()) - 5) for n in (1, 2)))
+        wait_for(expired, line.log)
+        line.ask(uuid="i", action="info", spiderid="link")
+        assert expired() == [("c-exp", 2)]
+        assert line.paths() == ["/20"]
+
+
+def test_rates_and_bans_of_domains_hold_over_launches(tmp_path: Path) -> None:
+    web = {(host, path): page([]) for host in HOSTS for path in ("/1", "/2", "/3")}
+    with requests_line(tmp_path, web, QUEUE_HITS=1, QUEUE_WINDOW=3600) as line, served(line):
+        line.ask(uuid="b", action="blacklist-update", domain=HOSTS[1])
+        line.ask(uuid="r", action="domain-update", domain=HOSTS[2], hits=1000, window=1)
+        line.feed(
+            *({"url": line.url(path, host), "appid": APP, "crawlid": "c"} for host in HOSTS for path in ("/1", "/2"))
+        )
+        wait_for(lambda: len(line.lines()) == 3, line.log)
+        line.restart()
+        line.feed({"url": line.url("/3", HOSTS[2]), "appid": APP, "crawlid": "c"})
+        wait_for(lambda: len(line.lines()) == 4, line.log)
+        assert {(one.uri.split("/")[2].partition(":")[0]) for one in line.lines()} == {HOSTS[0], HOSTS[2]}
+        line.ask(uuid="b2", action="blacklist-remove", domain=HOSTS[1])
+        wait_for(lambda: len(line.lines()) == 5, line.log)
+
+
+def test_what_is_tried_in_vain_ends_in_a_notice_and_504_in_a_page(tmp_path: Path) -> None:
+    web = {(HOSTS[0], "/504"): Page(b"later", status=504), (HOSTS[0], "/gone"): GONE}
+    with requests_line(tmp_path, web) as line, served(line):
+        line.feed(line.crawl("/504", "c"), line.crawl("/gone", "c"))
+        has(line, "/504", "/gone")
+        wait_for(lambda: len(line.lines()) == 5, lambda: str(line.lines()))
+        assert sorted(str(one.status) for one in line.lines() if one.uri.endswith("/504")) == ["504"] * 4
+        logs = (tmp_path / "output").rglob("results.jsonl")
+        results = [json.loads(text) for path in logs for text in path.read_text().splitlines()]
+        assert sorted((one["kind"], one["value"].get("status_code")) for one in results) == [
+            ("notice", None), ("page", 504)
+        ]  # fmt: skip
+
+
+def test_statistics(tmp_path: Path) -> None:
+    with requests_line(tmp_path, STATS_DUMP=1, LOG_JSON=True) as line, served(line):
+        line.feed(line.crawl("/1", "c"), line.crawl("/nope", "c"))
+        has(line, "/1", "/nope")
+        wait_for(lambda: line.control("state")["served"] == {"link": {"200": 1, "404": 1}})
+        found = line.ask(uuid="all", stats="all")
+        assert set(found) == {
+            "appid", "crawler", "kafka-monitor", "redis-monitor", "rest", "server_time", "stats", "uuid"
+        }  # fmt: skip
+        assert found["crawler"]["spiders"]["link"]["404"] == dict.fromkeys(
+            ("900", "3600", "21600", "43200", "86400", "604800", "lifetime"), 1
+        )
+        assert found["crawler"]["spiders"]["total_spider_count"] == 1
+        assert found["kafka-monitor"]["plugins"]["ScraperHandler"]["900"] == 2
+        assert "fail" not in found["redis-monitor"]
+        dumps = ("Kafka Monitor Stats Dump", "Redis Monitor Stats Dump", "Crawler Stats Dump", "Queue Stats Dump")
+        wait_for(lambda: all(f'"{dump}"' in line.log() for dump in dumps), line.log)
+
+
+def test_nothing_is_lost_and_nothing_fetched_twice_by_kills(tmp_path: Path) -> None:
+    """The role and the crawler are killed in turn while requests come in; each is fetched once."""
+    with requests_line(tmp_path) as line:
+        line.start()
+        for turn in range(4):
+            process = line.role()
+            line.feed(*(line.crawl(f"/{n}", f"c{turn}") for n in range(40)))
+            wait_for((tmp_path / "jobs" / JOB / "requests.jsonl").exists)
+            time.sleep(0.05 * turn)
+            process.kill()
+            assert process.wait() == -signal.SIGKILL
+            if turn % 2:
+                line.kill_crawler()
+                line.restart()
+        with role(line):
+            wait_for(lambda: len(line.lines()) >= 160, lambda: f"{len(line.lines())} {line.log()}")
+            assert line.ask(uuid="end", action="info", spiderid="link")["total_pending"] == 0
+        line.warcmill("pulse", "stop", JOB)
+        found = [(one.uri, one.source) for one in line.lines()]
+        assert len(found) == len(set(found)) == 160
+
+
+def test_requests_wait_while_the_job_does_not_run(tmp_path: Path) -> None:
+    with requests_line(tmp_path) as line, role(line):
+        line.feed(line.crawl("/1", "early"), {"uuid": "i", "appid": APP, "action": "info", "spiderid": "link"})
+        wait_for(lambda: "what was asked waits for it" in line.log())
+        assert line.told() == []
+        line.start()
+        has(line, "/1")
+        wait_for(lambda: line.answers("i"))
+        assert line.paths() == ["/1"]

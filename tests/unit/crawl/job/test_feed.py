@@ -1,0 +1,76 @@
+"""The feed of a job that serves requests: each message once, however often it comes; whole lines alone, after kills."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from warcmill.crawl.job.feed import LONGEST, NAME, RequestFeed
+from warcmill.errors import BadInput, Unavailable
+
+
+def targets(*places: str) -> list[tuple[str, dict[str, object]]]:
+    return [(place, {"url": f"http://a.example/{place}"}) for place in places]
+
+
+def numbers(feed: RequestFeed) -> list[tuple[int, str]]:
+    found, _ = feed.read(0, 100)
+    return [(one.number, one.place) for one in found]
+
+
+def test_targets_are_read_by_their_numbers(tmp_path: Path) -> None:
+    feed = RequestFeed(tmp_path / "job")
+    assert (feed.read(0, 10), feed.size) == (([], 0), 0)
+    assert feed.append(targets("a", "b", "c")) == 3
+    found, after = feed.read(0, 2)
+    assert [one.place for one in found] == ["a", "b"]
+    (last,), end = feed.read(after, 10)
+    assert (last.number, last.document, end) == (after, {"url": "http://a.example/c"}, feed.size)
+    with pytest.raises(BadInput, match="no target begins there"):
+        feed.read(5, 1)
+
+
+def test_a_message_that_comes_again_has_its_line_already(tmp_path: Path) -> None:
+    first, second = RequestFeed(tmp_path), RequestFeed(tmp_path)
+    assert first.append(targets("a", "b")) == 2
+    assert second.append(targets("b", "c")) == 1
+    assert first.append(targets("a", "c", "d", "d")) == 1
+    assert RequestFeed(tmp_path).append(targets("a", "b", "c", "d")) == 0
+    assert [place for _, place in numbers(first)] == ["a", "b", "c", "d"]
+
+
+def test_a_line_that_a_kill_left_is_cut_off_and_never_read(tmp_path: Path) -> None:
+    feed = RequestFeed(tmp_path)
+    feed.append(targets("a"))
+    whole = (tmp_path / NAME).read_bytes()
+    for length in range(1, len(whole)):
+        (tmp_path / NAME).write_bytes(whole + whole[:length])
+        assert len(numbers(RequestFeed(tmp_path))) == 1
+    assert RequestFeed(tmp_path).append(targets("b")) == 1
+    assert numbers(feed) == [(0, "a"), (len(whole), "b")]
+
+
+def test_a_damaged_line_is_an_empty_document_and_the_next_ones_are_read(tmp_path: Path) -> None:
+    feed = RequestFeed(tmp_path)
+    feed.append(targets("a", "b"))
+    data = bytearray((tmp_path / NAME).read_bytes())
+    data[0] = 0
+    (tmp_path / NAME).write_bytes(data)
+    assert [one.document for one in feed.read(0, 9)[0]] == [{}, {"url": "http://a.example/b"}]
+
+
+def test_a_document_that_is_too_long_is_refused_before_any_is_appended(tmp_path: Path) -> None:
+    feed = RequestFeed(tmp_path)
+    with pytest.raises(BadInput, match="are the most"):
+        feed.append([*targets("a"), ("b", {"url": "x" * LONGEST})])
+    assert feed.size == 0
+    assert feed.append([("c", {"url": "x" * (LONGEST - 100)})]) == 1
+    assert len(numbers(feed)) == 1
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "job")
+    with pytest.raises(Unavailable, match="job"):
+        RequestFeed(tmp_path / "job").append(targets("a"))

@@ -1,0 +1,424 @@
+"""The role that takes requests: it reads the bus, feeds the job, and answers. Writes to feed, accounts and bus.
+
+Kafka Monitor and Redis Monitor in one. A message is acknowledged once its target is in the feed, or its answer on the
+bus. After a death it is read again: its target is there already, an answer may come twice. Several may run.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import socket
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from threading import Event
+from typing import Any, Final, cast
+
+from warcmill.clients.bus import Bus, Message, TopicReader
+from warcmill.cluster import compat, replies
+from warcmill.cluster.accounts import Accounts, CrawlKey, DomainRate
+from warcmill.cluster.handlers import HANDLERS, DroppedMessage, TakenMessage, sort_message
+from warcmill.cluster.replies import COUNTED_STATUSES, FAIL, TOTAL, Backlog, read_backlog
+from warcmill.cluster.requests import CrawlAction, CrawlRequest, PolicyChange, StatsRequest, read_request
+from warcmill.cluster.settings import RequestsPlace, Topics
+from warcmill.crawl.control import control
+from warcmill.crawl.frontier import Rate
+from warcmill.crawl.job.feed import LONGEST, RequestFeed
+from warcmill.crawl.policies.request import LINK_SPIDER, crawl_name
+from warcmill.crawl.uri import canonical
+from warcmill.errors import BadInput, NotReady, Unavailable, WarcmillError
+from warcmill.model import Json
+from warcmill.scutils.log_factory import LogObject
+
+MOST: Final = 200  # messages that are taken together
+POLL: Final = 0.2  # seconds for which a message is waited for, before other work has its turn
+PAUSE: Final = 1.0  # seconds until what failed is tried again
+CYCLE: Final = 1.0  # seconds between two looks at expiries and at the job
+WARN: Final = 30.0  # seconds between two complaints that the job does not run
+MOST_HITS: Final = 1000
+"""The most hits of a rate's window: more in a longer one are as many in a shorter one."""
+
+KAFKA, REDIS, CRAWLER, REST = "kafka-monitor", "redis-monitor", "crawler", "rest"
+MONITORS: Final = ("InfoMonitor", "StopMonitor", "ExpireMonitor", "StatsMonitor", "ZookeeperMonitor")
+_OVERHEAD: Final = 1024  # bytes of a line of the feed beside the document
+
+
+class RequestsJob:
+    """The job, as a role reaches it: its feed in its folder, and the control socket of the launch that runs."""
+
+    def __init__(self, folder: Path, socket_path: Path) -> None:
+        self.feed = RequestFeed(folder)
+        self._socket = socket_path
+
+    def ask(self, verb: str, **fields: Json) -> Mapping[str, Any]:
+        """Return what the launch answers. NotReady if none runs."""
+        return cast("Mapping[str, Any]", control.ask(self._socket, verb, control.SECONDS, **fields))
+
+
+class RequestMonitor:
+    """One process of the role. `log` makes the log of a name, which is that of the original's part."""
+
+    def __init__(self, place: RequestsPlace, job: RequestsJob, log: Callable[[str], LogObject]) -> None:
+        self._values = place.values()
+        self._job, self._topics = job, Topics.of(self._values)
+        self._incoming, self._answers = log(KAFKA), log(REDIS)
+        self._accounts = Accounts(place.accounts)
+        self._bus: Bus = place.open_bus()
+        self._reader: TopicReader | None = None
+        self._machine, self._name = socket.gethostname(), os.urandom(6).hex()
+        self._launch = ""  # the one to which the policy was applied
+        self._next: dict[str, float] = {}
+        self._dumped = time.time()
+
+    def run(self, ended: Event) -> None:
+        """Take requests until the end is asked for. A part that does not answer is asked again."""
+        try:
+            while not ended.is_set():
+                try:
+                    self.step()
+                except Unavailable as error:
+                    self._incoming.error(f"{error}; it is tried again")
+                    self._reopen()
+                    ended.wait(PAUSE)
+                except NotReady as error:
+                    if self._is_due("complaint", WARN):
+                        self._incoming.warning(f"{error}; what was asked waits for it")
+                    self._reopen()
+                    ended.wait(PAUSE)
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Sign off, and close all."""
+        self._reopen()
+        with suppress(WarcmillError):
+            for role in (KAFKA, REDIS):
+                self._accounts.leave(role, self._machine, self._name)
+        self._bus.close()
+        self._accounts.close()
+
+    def step(self) -> int:
+        """Do what is due, and take some messages; return how many. NotReady when one takes a job that does not run."""
+        self._tend()
+        if self._reader is None:
+            self._reader = self._bus.reader(self._topics.incoming, self._values["KAFKA_GROUP"])
+        messages = self._reader.read(MOST, POLL)
+        if messages:
+            self._take(messages)
+            self._reader.commit()
+        return len(messages)
+
+    def _reopen(self) -> None:
+        """Begin again where the group's place is."""
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+
+    # The work of the Kafka Monitor: each message to its handler, crawls to the feed.
+
+    def _take(self, messages: Sequence[Message]) -> None:
+        fed: list[tuple[str, dict[str, Json]]] = []
+        for message in messages:
+            found = self._read(message)
+            if isinstance(found, CrawlRequest):
+                fed.append((f"{message.topic}@{message.place}", self._document(found)))
+            elif found is not None:
+                self._feed(fed)
+                fed = []
+                self._answer(found)
+        self._feed(fed)
+
+    def _read(self, message: Message) -> CrawlRequest | CrawlAction | StatsRequest | PolicyChange | None:
+        """The values of a message; None for one that nobody takes, after who sent it was told."""
+        found = sort_message(message.value)
+        if isinstance(found, DroppedMessage):
+            self._count(KAFKA, TOTAL, FAIL)
+            self._incoming.warning(found.line, extra=found.extra)
+            self._refuse(found.data, found.why)
+            return None
+        self._count(KAFKA, TOTAL, found.handler.name)
+        try:
+            request = read_request(found.handler.name, found.document)
+            _check(request, found.document)
+        except BadInput as error:
+            if error.why == compat.NO_RATE:
+                self._incoming.error(error.why)
+            else:
+                self._count(KAFKA, FAIL)
+                line = {"parsed": True, "valid": False, "data": found.document, "why": error.why}
+                self._incoming.warning(compat.NO_SCHEMA, extra=line)
+            self._refuse(found.document, error.why)
+            return None
+        self._logged_as_taken(found)
+        return request
+
+    def _logged_as_taken(self, found: TakenMessage) -> None:
+        extra = {**found.document, "ts": time.time(), "parsed": True, "valid": True}
+        self._incoming.info(found.handler.line, extra=extra)
+
+    def _document(self, request: CrawlRequest) -> dict[str, Json]:
+        """The document of a request, as the feed has it. A crawl that was stopped is not followed."""
+        key = CrawlKey(request.spiderid, request.appid, request.crawlid)
+        document: dict[str, Any] = asdict(request)
+        if self._accounts.is_stopped(key):
+            document["maxdepth"] = 0
+        if request.expires:
+            self._accounts.expire(key, request.expires)
+        return {**document, "ts": round(time.time(), 3)}
+
+    def _feed(self, fed: Sequence[tuple[str, dict[str, Json]]]) -> None:
+        if not fed:
+            return
+        self._job.feed.append(fed)
+        with suppress(NotReady, Unavailable):  # a launch looks there itself; the next one begins with that
+            self._apply_policy()
+            self._job.ask("learn")
+
+    def _refuse(self, document: Json, why: str) -> None:
+        self._send(replies.refused(document, why, _now()))
+
+    # The work of the Redis Monitor: answers of the job.
+
+    def _answer(self, request: CrawlAction | StatsRequest | PolicyChange) -> None:
+        match request:
+            case CrawlAction(action="info"):
+                self._count(REDIS, TOTAL, "InfoMonitor")
+                self._info(request)
+            case CrawlAction():
+                self._count(REDIS, TOTAL, "StopMonitor")
+                self._stop(request)
+            case StatsRequest():
+                self._count(REDIS, TOTAL, "StatsMonitor")
+                self._stats(request)
+            case PolicyChange():
+                self._count(REDIS, TOTAL, "ZookeeperMonitor")
+                self._change(request)
+
+    def _info(self, action: CrawlAction) -> None:
+        extra = _extra(action)
+        self._answers.info("Received info request", extra=extra)
+        crawl = "" if action.crawlid is None else crawl_name(action.spiderid, action.crawlid)
+        rows = [row for row in self._backlog(crawl, action.appid) if row.crawl.spiderid == action.spiderid]
+        keys = {row.crawl for row in rows}
+        if action.crawlid is not None:
+            keys.add(CrawlKey(action.spiderid, action.appid, action.crawlid))
+        expires = {key: self._accounts.expires(key) for key in keys}
+        self._send(replies.info(action, rows, expires, _now()))
+        self._answers.info("Sent info to kafka", extra={**extra, "success": True})
+
+    def _stop(self, action: CrawlAction) -> None:
+        if action.crawlid is None:
+            self._answers.warning(compat.NO_CRAWLID)
+            self._refuse(asdict(action), compat.NO_CRAWLID)
+            return
+        self._answers.info("Received stop request", extra=_extra(action))
+        key = CrawlKey(action.spiderid, action.appid, action.crawlid)
+        self._accounts.stop(key)
+        reply = replies.stopped(key, self._purge(key), action.uuid, _now())
+        self._send(reply)
+        self._accounts.expire(key, 0)
+        self._answers.info("Sent stop ack to kafka", extra={**reply, "success": True})
+
+    def _expire(self) -> None:
+        """Answer for the crawls that have expired."""
+        for key in self._accounts.claim_expired():
+            self._count(REDIS, TOTAL, "ExpireMonitor")
+            self._answers.info("Expiring crawl found", extra={"action": "expire", **key._asdict()})
+            self._accounts.stop(key)
+            reply = replies.expired(key, self._purge(key), _now())
+            self._send(reply)
+            self._accounts.expire(key, 0)
+            self._answers.info("Sent expired ack to kafka", extra={**reply, "success": True})
+
+    def _change(self, change: PolicyChange) -> None:
+        extra = {"action": change.action, "appid": change.appid, "uuid": change.uuid}
+        self._answers.info("Received zookeeper request", extra=extra)
+        domain = change.domain.lower().strip(".")
+        if change.action.startswith("domain"):
+            rate = DomainRate(change.hits, change.window, change.scale)
+            self._accounts.set_rate(domain, rate if change.action == compat.DOMAIN_UPDATE else None)
+        else:
+            self._accounts.ban(domain, banned=change.action == compat.BAN)
+        with suppress(NotReady):  # the next launch has the whole policy
+            self._apply(domain)
+        self._send(replies.policy(change, _now()))
+        self._answers.info("Sent zookeeper update to kafka", extra={**extra, "success": True})
+
+    def _stats(self, request: StatsRequest) -> None:
+        extra = {"action": "stats", "appid": request.appid, "uuid": request.uuid}
+        self._answers.info(f"Received {request.stats} stats request", extra=extra)
+        parts: Mapping[str, Callable[[], dict[str, Json]]] = {
+            KAFKA: lambda: self._plugins(KAFKA),
+            REDIS: lambda: self._plugins(REDIS),
+            CRAWLER: self._crawler,
+            "spider": lambda: {"spiders": self._crawler()["spiders"]},
+            "machine": lambda: {"machines": self._crawler()["machines"]},
+            "queue": lambda: {"queues": self._crawler()["queue"]},
+            REST: lambda: replies.alive(self._accounts.lives(REST)),
+        }
+        self._count_answers()
+        found = parts[request.stats]() if request.stats in parts else {
+            part: parts[part]() for part in (KAFKA, REDIS, CRAWLER, REST)
+        }  # fmt: skip
+        reply = {
+            **found, "appid": request.appid, "server_time": _now(), "stats": request.stats, "uuid": request.uuid
+        }  # fmt: skip
+        self._send(reply)
+        self._answers.info("Sent stats to kafka", extra={**reply, "success": True})
+
+    def _plugins(self, role: str) -> dict[str, Json]:
+        return replies.plugins(self._accounts.sums(role), self._accounts.lives(role))
+
+    def _crawler(self) -> dict[str, Json]:
+        sums = self._accounts.sums(CRAWLER)
+        return {
+            "machines": replies.machines(sums, self._machine),
+            "queue": replies.queues(self._backlog()),
+            "spiders": replies.spiders(sums, self._running()),
+        }
+
+    def _running(self) -> dict[str, int]:
+        """The spiders that run."""
+        return {LINK_SPIDER: 1} if self._launch else {}
+
+    def _backlog(self, crawl: str = "", appid: str = "") -> list[Backlog]:
+        return read_backlog(self._job.ask("tally", crawl=crawl, appid=appid)["waiting"])
+
+    def _purge(self, key: CrawlKey) -> int:
+        """Let the job forget a crawl, after it has learned all of it."""
+        self._job.ask("learn")
+        return int(self._job.ask("purge", crawl=crawl_name(key.spiderid, key.crawlid), appid=key.appid)["purged"])
+
+    def _send(self, reply: Mapping[str, Json]) -> None:
+        data = json.dumps(reply, sort_keys=True).encode("ascii")
+        for topic in self._topics.outbound(str(reply.get("appid", ""))):
+            self._bus.append(topic, [data])
+
+    # What is due from time to time.
+
+    def _tend(self) -> None:
+        if self._is_due("life", min(30.0, self._values["HEARTBEAT_TIMEOUT"] / 3)):
+            for role in (KAFKA, REDIS):
+                self._accounts.live(role, self._machine, self._name, self._values["HEARTBEAT_TIMEOUT"])
+        if not self._is_due("cycle", CYCLE):
+            return
+        with suppress(NotReady):
+            self._apply_policy()
+            self._count_answers()
+            self._expire()
+        if self._values["STATS_DUMP"] and time.time() - self._dumped >= self._values["STATS_DUMP"]:
+            self._dumped = time.time()
+            self._dump()
+
+    def _is_due(self, what: str, seconds: float) -> bool:
+        now = time.monotonic()
+        if now < self._next.get(what, 0.0):
+            return False
+        self._next[what] = now + seconds
+        return True
+
+    def _apply_policy(self) -> None:
+        """Give a launch that is new to this process the rates and the bans."""
+        launch = self._job.ask("state")["launch"]
+        if launch == self._launch:
+            return
+        values = self._values
+        self._job.ask("rate", **_rate(values["QUEUE_HITS"], values["QUEUE_WINDOW"], 1.0, values["QUEUE_MODERATED"]))
+        policy = self._accounts.policy()
+        for domain in sorted({*policy.rates, *policy.bans}):
+            self._apply(domain)
+        self._launch = launch
+
+    def _apply(self, domain: str) -> None:
+        policy = self._accounts.policy()
+        if rate := policy.rates.get(domain):
+            self._job.ask("rate", site=domain, **_rate(*rate, self._values["QUEUE_MODERATED"]))
+        else:
+            self._job.ask("rate", site=domain, none=True)
+        self._job.ask("suspend" if domain in policy.bans else "resume", site=domain)
+
+    def _count_answers(self) -> None:
+        """Count the answers that the spiders got since the last look."""
+        try:
+            state = self._job.ask("state")
+        except NotReady:
+            self._launch = ""
+            raise
+        for spider, statuses in state.get("served", {}).items():
+            for status, number in statuses.items():
+                grown = self._accounts.grown(f"{state['launch']}:{spider}:{status}", number)
+                if grown and int(status) in COUNTED_STATUSES and self._values["STATS_STATUS_CODES"]:
+                    self._accounts.count(CRAWLER, [f"{spider}:{status}"], grown)
+
+    def _count(self, role: str, *names: str) -> None:
+        values = self._values
+        counted = [
+            name for name in names if values["STATS_TOTAL" if name in (TOTAL, FAIL) else "STATS_PLUGINS"]
+        ]  # fmt: skip
+        self._accounts.count(role, counted)
+
+    def _dump(self) -> None:
+        handlers = [handler.name for handler in HANDLERS]
+        self._log_dump(self._incoming, "Kafka Monitor", replies.monitor_dump(self._accounts.sums(KAFKA), handlers))
+        self._log_dump(self._answers, "Redis Monitor", replies.monitor_dump(self._accounts.sums(REDIS), MONITORS))
+        if self._values["STATS_DUMP_CRAWL"]:
+            dump = replies.crawler_dump(self._accounts.sums(CRAWLER), self._running())
+            self._log_dump(self._answers, "Crawler", dump)
+        if self._values["STATS_DUMP_QUEUE"]:
+            with suppress(NotReady):
+                self._log_dump(self._answers, "Queue", replies.queues(self._backlog(), named=False))
+
+    @staticmethod
+    def _log_dump(log: LogObject, what: str, found: Mapping[str, Json]) -> None:
+        if log.json:
+            log.info(f"{what} Stats Dump", extra=found)
+        else:
+            log.info(f"{what} Stats Dump:\n{json.dumps(found, indent=4, sort_keys=True)}")
+
+
+def log_of(values: Mapping[str, Any]) -> Callable[[str], LogObject]:
+    """Return a function that makes the log of a part of the deployment, as its settings have it."""
+
+    def make(name: str) -> LogObject:
+        logging.getLogger(name).handlers.clear()
+        return LogObject(
+            json=values["LOG_JSON"], stdout=values["LOG_STDOUT"], name=name, dir=values["LOG_DIR"],
+            file=f"{name.replace('-', '_')}.log", bytes=values["LOG_MAX_BYTES"], backups=values["LOG_BACKUPS"],
+            level=values["LOG_LEVEL"],
+        )  # fmt: skip
+
+    return make
+
+
+def _check(request: object, document: Mapping[str, Any]) -> None:
+    """BadInput for what a job could not do."""
+    if isinstance(request, CrawlRequest):
+        canonical(request.url)
+        if len(json.dumps(document)) > LONGEST - _OVERHEAD:
+            raise BadInput("request", f"it is too long: {LONGEST - _OVERHEAD:,} bytes are the most")
+    if isinstance(request, PolicyChange):
+        canonical(f"http://{request.domain}/")
+        if request.action == compat.DOMAIN_UPDATE:
+            Rate(**_rate(request.hits, request.window, request.scale, True))
+
+
+def _rate(hits: int, window: float, scale: float, moderated: bool) -> dict[str, Any]:
+    """The fields of a rate; one of many hits has fewer in a shorter window."""
+    less = max(1.0, hits / MOST_HITS)
+    if hits < 1:
+        return {"at_once": 1}
+    return {"hits": int(hits / less), "window": window / less, "scale": scale, "moderated": moderated}
+
+
+def _extra(action: CrawlAction) -> dict[str, Json]:
+    crawlid: Iterable[tuple[str, Json]] = [] if action.crawlid is None else [("crawlid", action.crawlid)]
+    names: dict[str, Json] = {"action": action.action, "appid": action.appid, "spiderid": action.spiderid}
+    return {**names, "uuid": action.uuid, **dict(crawlid)}
+
+
+def _now() -> int:
+    return int(time.time())

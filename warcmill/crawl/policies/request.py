@@ -1,0 +1,204 @@
+"""A request as a target of a crawl: its scope, depth, priority, expiry and headers, of which its URIs know. Pure.
+
+Its page is at level 0. Links and embeds of a page whose level is below `depth` are at the next one; a redirect stays at
+the level of its page, and is followed whatever its address. `deny` goes before `allow`, as in Scrapy, whose list of
+extensions holds for links when a request has none. Expressions are RE2's, which take time linear in the URI.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import re2
+
+from warcmill.base import clock
+from warcmill.crawl.policies.decision import Decision, Verdict
+from warcmill.crawl.policies.scope import REDIRECTS, SurtPrefixes
+from warcmill.crawl.uri import Uri
+from warcmill.errors import BadConfig, BadInput
+from warcmill.model import Json
+
+SOURCE: Final = "target:"
+"""A URI whose source begins so was found for the target of that number."""
+
+STEP: Final = 10
+"""The priority that each level, and each further try, is behind."""
+
+LINK_SPIDER: Final = "link"
+"""The name that this crawler has among spiders."""
+
+EXPIRY: Final = "expiry"
+"""The policy that refuses the URIs of a request which has expired."""
+
+_LEVELS: Final = frozenset("LE")
+_SCOPE: Final = "scope"
+_PATTERNS: Final = 32 << 20  # bytes, for those of a list together
+# scrapy.linkextractors.IGNORED_EXTENSIONS, of 1.5.
+EXTENSIONS: Final = frozenset(
+    re.split(
+        " ",
+        "mng pct bmp gif jpg jpeg png pst psp tif tiff ai drw dxf eps ps svg mp3 wma ogg wav ra aac mid au aiff 3gp asf"
+        " asx avi mov mp4 mpg qt rm swf wmv m4a m4v flv webm xls xlsx ppt pptx pps doc docx odt ods odg odp css pdf exe"
+        " bin rss dmg iso apk zip rar 7z gz bz2 tar",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestScope:
+    """The links that a target's crawl follows."""
+
+    depth: int = 0
+    domains: tuple[str, ...] = ()
+    allow: Sequence[str] = ()
+    deny: Sequence[str] = ()
+    extensions: frozenset[str] | None = None
+    excluded: SurtPrefixes = field(default_factory=SurtPrefixes)
+    name: str = _SCOPE
+    _allowed: Any = field(init=False, repr=False, compare=False)
+    _denied: Any = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_allowed", _compiled(self.allow))
+        object.__setattr__(self, "_denied", _compiled(self.deny))
+
+    def judge(self, uri: Uri) -> Decision | None:
+        """Return why a URI does not belong to the crawl; None if it does."""
+        why = self._against(uri)
+        return Decision(Verdict.REJECT, self.name, why) if why else None
+
+    def _against(self, uri: Uri) -> str:
+        hops = uri.hops
+        if hops.endswith("P"):
+            return ""
+        if prefix := self.excluded.covering(uri.surt):
+            return f"excluded by {prefix}"
+        if not hops:
+            return ""
+        if hops[-1] == "R":
+            most = len(hops) - len(hops.rstrip("R")) > REDIRECTS
+            return f"more than {REDIRECTS} redirects after each other" if most else ""
+        if hops[-1] not in _LEVELS:
+            return f"a hop {hops[-1]}, which no request follows"
+        if (at := level(hops)) > self.depth:
+            return f"at level {at}, the request has {self.depth}"
+        return self._denies(uri.uri) or (self._does_not_allow(uri.uri) if hops[-1] == "L" else "")
+
+    def _denies(self, uri: str) -> str:
+        if self._denied and (found := self._denied.Match(uri)):
+            return f"denied by {self.deny[min(found)]}"
+        if self.extensions and (ending := _extension(uri)) in self.extensions:
+            return f"the extension {ending} is denied"
+        return ""
+
+    def _does_not_allow(self, uri: str) -> str:
+        if self.extensions is None and (ending := _extension(uri)) in EXTENSIONS:
+            return f"the extension {ending} is denied"
+        if self.domains:
+            host = urlsplit(uri).hostname or ""
+            if not any(host == one or host.endswith(f".{one}") for one in self.domains):
+                return "of no domain that is allowed"
+        return "allowed by no expression" if self._allowed and not self._allowed.Match(uri) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestTarget:
+    """A target: who owns it, the crawl that it is a part of, and how its URIs are fetched. `expires` 0: never.
+
+    `priority` is higher for what comes first. `attrs` come back with each page.
+    """
+
+    number: int
+    url: str
+    appid: str
+    crawlid: str
+    spiderid: str
+    scope: RequestScope
+    priority: int = 1
+    expires: int = 0
+    headers: tuple[tuple[str, str], ...] = ()
+    attrs: Json = None
+
+    @property
+    def crawl(self) -> str:
+        """The name of its crawl."""
+        return crawl_name(self.spiderid, self.crawlid)
+
+    @property
+    def source(self) -> str:
+        """The source of its URIs."""
+        return f"{SOURCE}{self.number}"
+
+    @property
+    def spider(self) -> str:
+        """Who visits its URIs; '' is this crawler."""
+        return "" if self.spiderid == LINK_SPIDER else self.spiderid
+
+    def judge(self, uri: Uri) -> Decision | None:
+        """Return when it expired, and with it each of its URIs."""
+        if not self.expires or clock.steady() < self.expires or uri.hops.endswith("P"):
+            return None
+        return Decision(Verdict.REJECT, EXPIRY, f"its request expired at {self.expires}")
+
+
+def crawl_name(spiderid: str, crawlid: str) -> str:
+    """Return the name of the crawl of a spider and a crawlid."""
+    return f"{spiderid}/{crawlid}"
+
+
+def level(hops: str) -> int:
+    """Return the level of a URI that was found by these hops."""
+    return sum(hop in _LEVELS for hop in hops)
+
+
+def number_of(source: str) -> int | None:
+    """Return the number of the target for which a URI of this source was found; None for none."""
+    digits = source.removeprefix(SOURCE)
+    return int(digits) if digits != source and digits.isascii() and digits.isdigit() else None
+
+
+def read_target(number: int, document: Mapping[str, Any]) -> RequestTarget:
+    """Return the target of a document of the feed; BadInput for what is none."""
+    try:
+        extensions = document["deny_extensions"]
+        scope = RequestScope(
+            int(document["maxdepth"]),
+            tuple(one.lower().strip(".") for one in document["allowed_domains"] or ()),
+            tuple(document["allow_regex"] or ()),
+            tuple(document["deny_regex"] or ()),
+            None if extensions is None else frozenset(one.lower().lstrip(".") for one in extensions),
+        )
+        headers = (("User-Agent", document["useragent"]), ("Cookie", document["cookie"]))
+        return RequestTarget(
+            number, document["url"], document["appid"], document["crawlid"], document["spiderid"], scope,
+            int(document["priority"]), int(document["expires"]),
+            tuple((name, str(value)) for name, value in headers if value), document["attrs"],
+        )  # fmt: skip
+    except (KeyError, TypeError, ValueError, AttributeError, BadConfig) as error:
+        raise BadInput(f"target {number}", f"its document is none of a request: {error!r}") from error
+
+
+def _extension(uri: str) -> str:
+    """The extension of a URI's path, in lower case; '' for none."""
+    last = uri.partition("?")[0].rpartition("/")[2].lower()
+    return last.rpartition(".")[2] if "." in last else ""
+
+
+def _compiled(expressions: Sequence[str]) -> Any:
+    """The expressions, each to be found anywhere; None for no expression."""
+    if not expressions:
+        return None
+    options = re2.Options()
+    options.max_mem, options.log_errors = _PATTERNS, False
+    found = re2.Set.SearchSet(options)
+    for expression in expressions:
+        try:
+            found.Add(expression)
+        except re2.error as error:
+            raise BadConfig("request", f"{expression[:60]!a} is no expression of RE2") from error
+    found.Compile()
+    return found

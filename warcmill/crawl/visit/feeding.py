@@ -1,0 +1,122 @@
+"""A launch that serves requests: it takes targets from the job's feed, counts what waits by crawl, and forgets crawls.
+
+The frontier knows a target by its number. `register` keeps up to which number the feed was read, after its URIs were
+offered: after a kill some may be offered again, and are seen. Writes to the frontier.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Final, NamedTuple
+
+from warcmill.crawl.books.books import BookEntry, Books, Kept
+from warcmill.crawl.frontier import Waited
+from warcmill.crawl.frontier.register import Register
+from warcmill.crawl.job.feed import FedTarget
+from warcmill.crawl.job.targets import RequestTargets
+from warcmill.crawl.policies.request import RequestTarget, read_target
+from warcmill.crawl.uri import Uri, make
+from warcmill.crawl.visit.spider import Spider
+from warcmill.crawl.visit.visit import Kit
+from warcmill.errors import BadInput
+from warcmill.model import Json
+
+AT_ONCE: Final = 500
+FED: Final = "fed"
+
+
+class AskedCrawl(NamedTuple):
+    """The requests of an owner in one crawl; '' for any."""
+
+    crawl: str = ""
+    appid: str = ""
+
+
+class Feeding:
+    """The feed of one open launch."""
+
+    def __init__(self, targets: RequestTargets, books: Books, register: Register, kit: Kit, spider: Spider) -> None:
+        self._targets, self._books, self._register = targets, books, register
+        self._kit, self._spider = kit, spider
+        self._one = asyncio.Lock()
+        self.served: dict[str, dict[str, int]] = {}  # by spider, then by status
+        self._before, books.hear = books.hear, self._heard
+        self._fed: int | None = None
+
+    async def learn(self) -> int:
+        """Take what the feed has besides; return up to where it was read."""
+        async with self._one:
+            if self._fed is None:
+                self._fed = await self._books.frontier.run(lambda: self._register.number(FED))
+            while True:
+                found, after = await asyncio.to_thread(self._targets.feed.read, self._fed, AT_ONCE)
+                if not found:
+                    return self._fed
+                await self._books.frontier.offer([*self._uris(found)])
+                await self._books.frontier.run(partial(self._register.keep_number, FED, after))
+                self._fed = after
+                self._spider.wake()
+
+    def _heard(self, entry: BookEntry, kept: Kept) -> None:
+        """Count the answer of an entry that is durable."""
+        self._before(entry, kept)
+        line = entry.line
+        if line and line.status and line.status > 0 and not line.is_asked_again and not entry.uri.hops.endswith("P"):
+            target = self._targets.of(entry.uri.source)
+            statuses = self.served.setdefault(target.spiderid, {}) if target else {}
+            statuses[str(line.status)] = statuses.get(str(line.status), 0) + 1
+
+    async def tally(self, asked: AskedCrawl) -> list[Json]:
+        """Count what waits, by crawl, owner and queue."""
+        sums: dict[tuple[str, str, str, str], list[int]] = {}
+        for row, target in self._rows(await self._books.frontier.tally(asked.crawl or None), asked):
+            counts = sums.setdefault(
+                (target.spiderid, target.crawlid, target.appid, row.queue), [0, row.first, row.last]
+            )
+            counts[0] += row.number
+            counts[1], counts[2] = min(counts[1], row.first), max(counts[2], row.last)
+        names = ("spiderid", "crawlid", "appid", "queue")
+        return [
+            {**dict(zip(names, key, strict=True)), "total": total, "high": -first, "low": -last}
+            for key, (total, first, last) in sorted(sums.items())
+        ]
+
+    async def purge(self, asked: AskedCrawl) -> int:
+        """Forget a crawl, or what its owner has in it where others have something too; return how many URIs waited."""
+        frontier = self._books.frontier
+        rows = await frontier.tally(asked.crawl)
+        if len([*self._rows(rows, asked)]) == len(rows):
+            self._kit.offers.forget(asked.crawl)
+            return await frontier.purge(asked.crawl)
+        removed, after = 0, 0
+        while True:
+            page = await frontier.list(asked.crawl, after=after, limit=AT_ONCE)
+            keys = [uri.key for uri in page.uris if (target := self._targets.of(uri.source)) and _is(target, asked)]
+            removed += await frontier.remove(asked.crawl, keys) if keys else 0
+            if not (after := page.next):
+                return removed
+
+    def _uris(self, found: Iterable[FedTarget]) -> Iterator[Uri]:
+        """The first URI of each target. Its key has the number, as each request is fetched once."""
+        for one in found:
+            try:
+                target = read_target(one.number, one.document)
+                uri = make(target.url, crawl=target.crawl, source=target.source, priority=-target.priority,
+                           spider=target.spider)  # fmt: skip
+            except BadInput as error:
+                self._kit.heard.no_uri("", error.why, error.path)
+                continue
+            uri.key = f"{uri.uri} {target.source}"  # no URI has a blank
+            uri.queue = self._kit.job.queue(uri.uri)
+            yield uri
+
+    def _rows(self, rows: Iterable[Waited], asked: AskedCrawl) -> Iterator[tuple[Waited, RequestTarget]]:
+        for row in rows:
+            if (target := self._targets.of(row.source)) and _is(target, asked):
+                yield row, target
+
+
+def _is(target: RequestTarget, asked: AskedCrawl) -> bool:
+    return asked.appid in ("", target.appid)
