@@ -16,6 +16,7 @@ from tasks.step import OpenRoots, open_line
 from warcmill import layout
 from warcmill.errors import BadConfig, BadInput, NotReady, Unavailable
 from warcmill.formats.pypi.filenames import normalised
+from warcmill.launches import full_dumps
 from warcmill.markers import locks
 from warcmill.markers.claim import Evidence
 from warcmill.markers.facts import Dumped, Fed, Launched, Started
@@ -55,8 +56,8 @@ dump_full dumps all that the stored WARCs have, from serial 0 to the newest whol
 generation of its own, and asks no server; what has changed in how files are read counts for
 all of them. Later increments follow there, and the next update starts from nothing.
 
-retire deletes the dump files of an old generation from the store: one that no current
-version is made of. Each full crawl and full dump begins one. Its markers and databases stay.
+retire deletes an old generation from the store, its dump files and databases: one that no
+current version is made of. Each full crawl and full dump begins one. Its markers stay.
 
 --json: provides {"files": [{"filename", "project", "version"}], "module", "serial"};
 requires {"filename", "project", "requires_dist", "requires_python", "serial", "sha256",
@@ -202,9 +203,11 @@ def _retire(args: argparse.Namespace) -> int:
     line, name = open_line(), _job(args)
     index, place = open_folder("index", _index(line)), line.settings.store_uri("dumps")
     roots = UpdateRoots(line.state, lambda: line.store, index, place)
-    newest = dumps.newest_generation(line.state, name)
+    newest = full_dumps.newest_generation(line.state, name)
     removed = update_leveldb.retire(roots, name, args.generation, newest)
-    out(f"generation {args.generation} of {name}: {counted(removed, 'dump file was', 'dump files were')} deleted")
+    files = counted(removed.files, "dump file", "dump files")
+    databases = counted(removed.databases, "database", "databases")
+    out(f"generation {args.generation} of {name}: {files} and {databases} were deleted from the store")
     return 0
 
 

@@ -16,6 +16,7 @@ from warcmill.errors import BadConfig, BadInput
 from warcmill.formats.pypi import data_sets
 from warcmill.markers import decisions
 from warcmill.model import Json
+from warcmill.pypi import update_leveldb
 from warcmill.stores import LocalStore
 from warcmill.stores.opening import open_folder
 from warcmill.versions import cdx, hidden_list, text
@@ -43,7 +44,8 @@ of the words in them. index.ScanForIndexing publishes a new one when there is so
 --of modules, depgraph and distributions are of a package index: each is a LevelDB, made of
 the files of dumps, which pypi.UpdateLevelDb publishes ("warcs" of --json counts these).
 list shows them all; diff lists the WARCs by which two differ, and what was hidden or shown
-again, with its captures; verify reads one again to its end, the current one by default.
+again, with its captures; verify reads one again to its end, the current one by default; of a
+LevelDB its copy in the store too.
 retire removes the files of all but the newest versions, by default two; their lists stay.
 
 hide takes a SURT prefix: a domain, which means its subdomains too (org,example), or the
@@ -239,17 +241,26 @@ def _meant(index: LocalStore, found: Published, name: str, surt: str) -> str:
 
 
 def _verify(name: str, number: int | None) -> int:
-    verified = verify(open_line().state.store, _index(), name, number)
-    out(*verified.findings)
+    line, index = open_line(), _index()
+    verified = verify(line.state.store, index, name, number)
+    published = Payloads(index, name).current() if name in INPUTS else None
+    is_left = published is not None and published.number == verified.number
+    listed = Lists(line.state.store, name).read(verified.number)
+    not_left = [*update_leveldb.not_left(line.store, published, listed)] if published and is_left else []
+    findings = [*verified.findings, *not_left]
+    out(*findings)
     warcs = counted(verified.warcs, *INPUTS.get(name, WARCS))
     what = f"version {verified.number} of {name}: {verified.lines:,} {LINES[name]} of {warcs}"
-    if not verified.findings:
+    if not findings:
         out(f"{what} read again, nothing is wrong")
         return 0
     folder = f"{settings().index}/versions/{name}"
-    out(f"{what}: {counted(len(verified.findings), 'thing is', 'things are')} wrong")
-    scan = "index.ScanForIndexing" if name not in INPUTS else "pypi.UpdateLevelDb"
-    err(f"to build it anew: remove its folder in {folder}, then run {scan}")
+    out(f"{what}: {counted(len(findings), 'thing is', 'things are')} wrong")
+    scan = "index.ScanForIndexing" if name not in INPUTS else "pypi.ScanForDistributions"
+    if verified.findings:
+        err(f"to build it anew: remove its folder in {folder}, then run {scan}")
+    if not_left:
+        err(f"{scan} leaves in the store what is not there; first move away by hand what has other bytes")
     return 1
 
 

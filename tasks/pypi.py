@@ -58,7 +58,8 @@ class DumpDistributionData(Step):
     Requires: ProcessOutputs; then ProcessDistributions of each stage, and of the stages that it continues; and
               DumpFull, if one was decided of the whole dump that it follows.
     Output:   pypi.dumped.{job}.{launch_id}
-    Changes:  adds files to the store, below `dumps/{job}/v{generation}/data_dumps/`.
+    Changes:  adds files to the store, below `dumps/{job}/v{generation}/data_dumps/`; adds extracts to the index root
+              where that has lost them.
     Re-run:   safe; files that are there with the same rows stay as they are.
     """
 
@@ -77,7 +78,8 @@ class DumpDistributionData(Step):
 
     def work(self, line: OpenRoots) -> None:
         assert line.extracts is not None, "ProcessDistributions has looked"
-        claim = dump.dump(line.state, line.store, line.extracts, self.launch, section.concurrency())
+        making = scale.making(line.settings, line.extracts)
+        claim = dump.dump(line.state, line.store, making, line.extracts, self.launch, section.concurrency())
         with locks.alone(line.state, dumps.lock(self.job)):
             dumps.refuse_outdated(line.state, self.launch, claim)
             line.state.publish(self.key, claim)

@@ -176,7 +176,7 @@ ROWS: Rows = (
         "pypi.VerifyDump", "pypi.dump-verified.{job}.{launch_id}", "launch",
         word="verify-dump", head="verify-_dump", after="dump", due="pypi", scan=_DISTRIBUTIONS,
     ),
-    Row("pypi.DumpFull", "pypi.full.{job}.{launch_id}.{number}", "launch"),
+    Row("pypi.DumpFull", "pypi.full.{job}.{launch_id}.{number}", "launch", scan=_DISTRIBUTIONS),
     Row("operator.Close", "01.jobs.{job}.{launch_id}.closed", "launch", word="close"),
     Row("operator.Import", "01.jobs.{job}.{launch_id}.imported", "launch", word="import"),
     Row("operator.Accept", "accepted.{job}.{launch_id}.{finding}", "finding"),

@@ -17,6 +17,7 @@ from warcmill.base.progress import Advance, Counted
 from warcmill.errors import BadInput, Mismatch, NotReady, Unavailable, WarcmillError
 from warcmill.formats.logs import logzip
 from warcmill.formats.logs.logzip import PackedLog
+from warcmill.launches import full_dumps
 from warcmill.markers.claim import Evidence
 from warcmill.markers.facts import PackedLogs
 from warcmill.markers.state import MarkerStore
@@ -63,7 +64,9 @@ def work(state: MarkerStore, launch: Launch) -> FixityPlan:
     findings = [_unsound(launch, name, unsound) for name, unsound in sorted(markers.unsound.items())]
     differ = gaps.left_out(sound)
     findings += [FixityFinding(launch, gap.path, f"{gap.kind}: {gap.why}", remedies.redo(gap.key)) for gap in differ]
-    return FixityPlan(launch, _stored(sound), zips, tuple(findings))
+    dumps = full_dumps.needed(state, launch, markers.facts)
+    stored = (*_stored(sound), *((file, key) for key, files in dumps for file in files))
+    return FixityPlan(launch, stored, zips, tuple(findings))
 
 
 def _stored(sound: dict[Key, Evidence]) -> tuple[tuple[FileRef, Key], ...]:

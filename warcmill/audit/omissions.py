@@ -15,6 +15,7 @@ from warcmill.audit import findings, remedies
 from warcmill.audit.gaps import Gap
 from warcmill.audit.survey import Survey
 from warcmill.errors import Unavailable, WarcmillError
+from warcmill.launches import full_dumps
 from warcmill.launches.roots import RootMap
 from warcmill.launches.view import LaunchView
 from warcmill.markers.state import MarkerStore
@@ -52,6 +53,27 @@ def _of_stage(seen: Survey, stage: Stage, in_store: dict[str, int]) -> Iterator[
                 redo = remedies.redo(key)
                 todo = remedies.replace_stored(redo) if file.path in in_store else redo
                 yield Gap(seen.launch, str(stage), "lost", file.path, _why(file, in_store), todo)
+
+
+def lost_dumps(state: MarkerStore, seen: Survey, store: Store) -> tuple[Gap, ...]:
+    """A gap for every dump of a package index of which the store lacks files, or has some of another length."""
+    dumps = full_dumps.needed(state, seen.launch, seen.facts)
+    return tuple(gap for key, files in dumps for gap in _of_dump(seen, key, files, store))
+
+
+def _of_dump(seen: Survey, key: Key, files: Iterable[FileRef], store: Store) -> Iterator[Gap]:
+    """One gap for all of its files: with `dumps/` away they are hundreds."""
+    there = {
+        entry.path: entry.size
+        for folder in sorted({file.path.rpartition("/")[0] for file in files})
+        for entry in store.list(folder)
+    }
+    lost = [file for file in files if there.get(file.path) != file.size]
+    if not lost:
+        return
+    redo, more = remedies.redo(key), f"; of this dump {len(lost)} files are lost" if lost[1:] else ""
+    todo = remedies.replace_stored(redo) if any(file.path in there for file in lost) else redo
+    yield Gap(seen.launch, "", "lost", lost[0].path, _why(lost[0], there) + more, todo)
 
 
 def _why(file: FileRef, in_store: dict[str, int]) -> str:

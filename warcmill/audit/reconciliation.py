@@ -129,6 +129,7 @@ def in_the_store(state: MarkerStore, seen: Survey, store: Store, catalogued: Cat
     """The gaps that markers alone do not show: files of the store, its backup, and SIPs of the catalogue."""
     in_store = omissions.listed(store, seen.launch)
     not_stored = omissions.missing(seen, in_store) + omissions.unclaimed(seen, in_store)
+    not_stored += omissions.lost_dumps(state, seen, store)
     now = stamp_time(clock.stamp())
     not_stored += unkept_launch(state, store, seen.launch, now) + unkept_markers(store, seen, now)
     return not_stored + (omissions.uncatalogued(seen, catalogued) if catalogued else ())

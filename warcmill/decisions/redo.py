@@ -98,12 +98,15 @@ def missing_inputs(roots: Roots, known: Markers, keys: Iterable[Key]) -> list[st
 def _reads(claim: Claim, stored: set[tuple[Root, str]]) -> Iterator[FileRef]:
     """The files outside the state that a step reads.
 
-    AssembleOutput only lists files; but it would drop a WARC that is in the store and no longer on disk.
+    AssembleOutput only lists files; but it would drop a WARC that is in the store and no longer on disk. The items of a
+    dump are its own files.
     """
     reads = _row(claim.key).reads
     for item in claim.items:
         if reads == "made":
             yield from [item.made] if item.made else []
+        elif item.file == item.made:
+            continue
         elif item.file.root != "state" and (reads == "file" or (item.file.root, item.file.path) in stored):
             yield item.file
 

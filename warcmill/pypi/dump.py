@@ -23,8 +23,9 @@ from warcmill.base.digests import Readable
 from warcmill.crawl.extract import package_index
 from warcmill.errors import BadInput, Conflict, NotReady
 from warcmill.extracts import distributions
-from warcmill.extracts.distributions import IndexAnswer
+from warcmill.extracts.distributions import FACTS, IndexAnswer
 from warcmill.extracts.extracts import Extracts
+from warcmill.extracts.per_warc import Extractor
 from warcmill.formats.logs import joblog
 from warcmill.formats.pypi import dump as form
 from warcmill.launches import holdings, stored_logs
@@ -38,6 +39,7 @@ from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import FINAL, FileRef, Item, Json, Launch, Outcome, Window
 from warcmill.pypi import feed
 from warcmill.pypi.dumps import followed, next_generation, whole_before
+from warcmill.pypi.process import process
 from warcmill.pypi.window_rows import WindowRows
 from warcmill.stores import Store
 
@@ -48,8 +50,10 @@ _FIRST_SEEDS = 1 << 18  # bytes of a list of seeds: its first line is enough
 _IN_MEMORY = 1 << 22  # bytes of a compressed file; more of them go to a nameless file
 
 
-def dump(state: MarkerStore, store: Store, extracts: Extracts, launch: Launch, at_once: int = 1) -> Claim:
-    """The claim of pypi.dumped, once its files are in the store.
+def dump(
+    state: MarkerStore, store: Store, making: Extractor, extracts: Extracts, launch: Launch, at_once: int = 1
+) -> Claim:
+    """The claim of pypi.dumped, once its files are in the store. Facts that the index root has lost are read anew.
 
     NotReady without 04, the feed of the launch, or pypi.processed of a stage that counts. Unsettled if a file could not
     be written, or if another dump of this window is there.
@@ -76,6 +80,8 @@ def dump(state: MarkerStore, store: Store, extracts: Extracts, launch: Launch, a
             return Claim(key, inputs, counts=nothing, facts={**facts, "whole": False, "lacked": [], "unreadable": []})
         with closing(WindowRows(folder, SHARDS if window.after == 0 else 1)) as rows:
             for part in read:
+                if not _has_facts(state, extracts, part):
+                    process(state, making, extracts, *part, Attempts(state, key))
                 for answers in answers_of(state, extracts, part):
                     rows.hear(answers)
             rows.join(feed.targets(state, fed), newest=newest_alone(state, store, folder, read))
@@ -123,6 +129,12 @@ def answers_of(state: MarkerStore, extracts: Extracts, part: Part) -> Iterator[I
         if holding.is_indexed:
             hits = frozenset(hit.offset for hit in holding.hits or ())
             yield distributions.answers(extracts, str(holding.stored.sha512), hits)
+
+
+def _has_facts(state: MarkerStore, extracts: Extracts, part: Part) -> bool:
+    """True if there is an extract of each WARC of a stage, by the rules of today."""
+    read = (one for one in holdings.of_stage(state, *part).holdings if one.is_indexed)
+    return all(extracts.has(FACTS, str(one.stored.sha512)) for one in read)
 
 
 def _is_empty(state: MarkerStore, store: Store, folder: Path, launch: Launch) -> bool:

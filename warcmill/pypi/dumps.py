@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from warcmill import layout
 from warcmill.errors import NotReady
 from warcmill.launches import discovery
-from warcmill.launches.full_dumps import FullDump, all_decided, decided
+from warcmill.launches.full_dumps import FullDump, decided, last_of, newest_of, newest_whole
 from warcmill.markers.claim import Claim, Evidence
 from warcmill.markers.facts import Started
 from warcmill.markers.facts.pypi import Dumped
@@ -16,15 +14,13 @@ from warcmill.model import Key, Launch, Window
 from warcmill.pypi import feed
 from warcmill.pypi.feed import EarlierDump
 
-DUMP = "pypi.DumpDistributionData"
-
 
 def newest(state: MarkerStore, job: str) -> EarlierDump | None:
     """The newest whole dump of a job; None for a job without any. A later launch's window begins where it ends."""
     marker = newest_whole(state, job)
     if marker is None:
         return None
-    dumped, asked = _last_of(state, marker), fed_by(state, layout.launch_of(marker.claim.key))
+    dumped, asked = last_of(state, marker), fed_by(state, layout.launch_of(marker.claim.key))
     lacking: dict[str, int | None] = dict.fromkeys(dumped.lacking)
     if lacking:  # a page that was older than its event may still be
         lacking |= {one.project: one.serial for one in feed.targets(state, asked) if one.project in lacking}
@@ -59,7 +55,7 @@ def followed(state: MarkerStore, launch: Launch) -> FullDump | None:
 
 def whole_before(state: MarkerStore, launch: Launch) -> Evidence | None:
     """The marker of the newest whole dump of a launch before this one; None without any."""
-    return _newest_whole(state, (one for one in discovery.of_job(state, launch.job) if one.id < launch.id))
+    return newest_of(state, (one for one in discovery.of_job(state, launch.job) if one.id < launch.id))
 
 
 def next_generation(state: MarkerStore, window: Window, before: Evidence | None) -> int:
@@ -79,29 +75,3 @@ def refuse_outdated(state: MarkerStore, launch: Launch, claim: Claim) -> None:
     if generation != made.generation:
         why = f"it was dumped in generation {made.generation}, and dump_full has begun {generation} meanwhile"
         raise NotReady(str(launch), f"{why}; the next scan dumps it there")
-
-
-def newest_generation(state: MarkerStore, job: str) -> int:
-    """The newest generation that a job's newest whole dump is of; 0 for a job without any. One that was decided counts
-    once it is dumped."""
-    marker = newest_whole(state, job)
-    return _last_of(state, marker).generation if marker else 0
-
-
-def newest_whole(state: MarkerStore, job: str) -> Evidence | None:
-    """The marker of the newest whole dump of a job's launches; None without any."""
-    return _newest_whole(state, discovery.of_job(state, job))
-
-
-def _last_of(state: MarkerStore, marker: Evidence) -> Dumped:
-    """The dump of a launch, or the last full dump of it that there is."""
-    launch = layout.launch_of(marker.claim.key)
-    fulls = (state.read(one.key) for one in all_decided(state, launch.job) if one.launch == launch)
-    return Dumped.from_claim([marker, *filter(None, fulls)][-1].claim)
-
-
-def _newest_whole(state: MarkerStore, launches: Iterable[Launch]) -> Evidence | None:
-    for launch in launches:
-        if (marker := state.read(layout.key(DUMP, launch))) and Dumped.from_claim(marker.claim).whole:
-            return marker
-    return None

@@ -20,7 +20,7 @@ from warcmill.extracts.distributions import FACTS
 from warcmill.extracts.extracts import Extracts
 from warcmill.extracts.per_warc import Extractor
 from warcmill.launches import discovery
-from warcmill.launches.full_dumps import FullDump, all_decided
+from warcmill.launches.full_dumps import FullDump, all_decided, newest_generation, newest_whole
 from warcmill.launches.view import parts
 from warcmill.layout import DumpedData, DumpFile
 from warcmill.markers import decisions
@@ -31,7 +31,7 @@ from warcmill.markers.facts.pypi import Dumped
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import Json, Launch, Window
 from warcmill.pypi import dump, feed, verify_dump
-from warcmill.pypi.dumps import DUMP, fed_by, newest_generation, newest_whole
+from warcmill.pypi.dumps import fed_by
 from warcmill.pypi.feed import ProjectTarget
 from warcmill.pypi.process import process
 from warcmill.pypi.window_rows import WindowRows
@@ -73,7 +73,7 @@ def chain(state: MarkerStore, launch: Launch) -> list[Evidence]:
     found = [state.require(layout.step("dump", launch))]
     while after := Dumped.from_claim(found[-1].claim).window.after:
         keys = (layout.parse_marker_path(one.marker) for one in found[-1].claim.inputs)
-        before = next((key for key in keys if key and key.task == DUMP), None)
+        before = next((key for key in keys if key and key.task == found[-1].claim.key.task), None)
         if before is None:
             what = layout.marker_path(found[-1].claim.key)
             raise NotReady(what, f"it rests on no dump up to serial {after}; redo it, then run a scan of its day")

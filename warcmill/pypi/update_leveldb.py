@@ -11,9 +11,10 @@ from __future__ import annotations
 import hashlib
 import io
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
+from typing import NamedTuple
 
 from warcmill import layout
 from warcmill.base import digests
@@ -79,25 +80,52 @@ def update(roots: UpdateRoots, job: str, dumps: Sequence[WholeDump]) -> list[Fol
 
 
 def leave(roots: UpdateRoots, published: Published, listed: VersionList) -> None:
-    """Leave a version in the store, unless it is there."""
+    """Leave a version in the store, unless it is there; of one that was there, what is gone since."""
     store, top = roots.open_store(), folder(listed)
     number = f"{listed.number:05}"
-    if store.stat(f"{top}/input_lists/{number}") is not None:
+    there = {entry.name: entry.size for entry in store.list(f"{top}/leveldbs/{number}")}
+    is_listed = store.stat(f"{top}/input_lists/{number}") is not None
+    lacking = [(name, file) for name, file in files_of(published) if there.get(name) != file.size]
+    if is_listed and not lacking:
         return
-    for there in (f"{top}/leveldbs/{number}", f"{top}/input_lists"):
-        store.sweep(there)
-    for segment in published.segments:
-        for name, file in segment.files.items():
-            _copy(roots.index, store, file, f"{top}/leveldbs/{number}/{name}")
+    for swept in (f"{top}/leveldbs/{number}", f"{top}/input_lists"):
+        store.sweep(swept)
+    for name, file in lacking if is_listed else files_of(published):
+        _copy(roots.index, store, file, f"{top}/leveldbs/{number}/{name}")
     uris = "".join(f"{roots.place}/{one.name}\n" for one in listed.inputs).encode()
     store.commit_new(f"{top}/input_lists/{number}", io.BytesIO(uris), len(uris), hashlib.sha512(uris).hexdigest())
     log.info("%s: version %d is in the store, at %s/leveldbs/%s", listed.data_set, listed.number, top, number)
 
 
-def retire(roots: UpdateRoots, job: str, generation: int, newest: int) -> int:
-    """Delete the dump files of a generation older than `newest`; return how many. The markers of its dumps, and the
-    databases made of them, stay. Busy during an update. NotReady while a data set is made of them, by its current
-    version or its newest list, or while none newer is dumped."""
+def files_of(published: Published) -> list[tuple[str, FileRef]]:
+    """The files of a version's database, by their names."""
+    return [entry for segment in published.segments for entry in segment.files.items()]
+
+
+def not_left(store: Store, published: Published, listed: VersionList) -> Iterator[str]:
+    """Yield each thing that is wrong with a version in the store: every file is read."""
+    top, number = folder(listed), f"{listed.number:05}"
+    if store.stat(f"{top}/input_lists/{number}") is None:
+        yield f"store:{top}/input_lists/{number} is not there"
+    for name, file in files_of(published):
+        path = f"{top}/leveldbs/{number}/{name}"
+        if store.stat(path) is None:
+            yield f"store:{path} is not there"
+        elif not _is_same(store, path, str(file.sha512)):
+            yield f"store:{path} has other bytes than were published"
+
+
+class RetiredGeneration(NamedTuple):
+    """The numbers of its dump files, and of the databases made of them, that were deleted from the store."""
+
+    files: int
+    databases: int
+
+
+def retire(roots: UpdateRoots, job: str, generation: int, newest: int) -> RetiredGeneration:
+    """Delete from the store the dump files of a generation older than `newest`, and the databases made of them. The
+    markers of its dumps stay. Busy during an update. NotReady while a data set is made of them, by its current version
+    or its newest list, or while none newer is dumped."""
     what = f"retiring generation {generation} of {job}"
     if generation >= newest:
         raise NotReady(what, f"the newest generation is {newest}, and only older ones are retired")
@@ -110,11 +138,20 @@ def retire(roots: UpdateRoots, job: str, generation: int, newest: int) -> int:
             if listed and any(place_of(one)[:2] == (job, generation) for one in listed.inputs):
                 why = f"version {listed.number} of {name} is made of it; pypi.UpdateLevelDb first publishes a newer one"
                 raise NotReady(what, why)
-    store = roots.open_store()
-    files = list(_dump_files(store, layout.dumps_folder(job, generation)))
-    for file in files:
+    store, top = roots.open_store(), layout.dumps_folder(job, generation)
+    for name in data_sets.NAMES:  # first: a list proves that its database is whole
+        _remove(store, store.list(f"{top}/{name}/input_lists"))
+    folders = (folder for name in data_sets.NAMES for folder in store.list(f"{top}/{name}/leveldbs"))
+    databases = sum(_remove(store, store.list(folder.path)) > 0 for folder in folders)
+    return RetiredGeneration(_remove(store, _dump_files(store, top)), databases)
+
+
+def _remove(store: Store, files: Iterable[Stat]) -> int:
+    """Remove files; return how many."""
+    listed = list(files)
+    for file in listed:
         store.remove(file.path, file)
-    return len(files)
+    return len(listed)
 
 
 def _dump_files(store: Store, top: str) -> Iterator[Stat]:

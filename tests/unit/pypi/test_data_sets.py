@@ -17,7 +17,7 @@ from warcmill.errors import BadConfig, Busy, Mismatch, NotReady, Unavailable
 from warcmill.formats.pypi import data_sets
 from warcmill.formats.pypi.data_sets import DEPGRAPH, DISTRIBUTIONS, MODULES, NAMES, Dependencies
 from warcmill.pypi.data_sets import open_history
-from warcmill.pypi.update_leveldb import retire, update
+from warcmill.pypi.update_leveldb import not_left, retire, update
 from warcmill.versions import leveldb
 from warcmill.versions.inputs import Lists
 from warcmill.versions.publication import Payloads
@@ -237,11 +237,34 @@ def test_a_generation_goes_once_no_version_is_made_of_it(index: DumpedIndex) -> 
     with pytest.raises(NotReady, match="version 1 of modules is made of it"):
         retire(index.roots, JOB, 1, 2)
     index.update()
-    assert retire(index.roots, JOB, 1, 2) == 2
-    assert not list(top.glob("v1/data_dumps/*/*/*"))
+    assert retire(index.roots, JOB, 1, 2) == (2, 3)
+    assert not [path for path in top.glob("v1/**/*") if path.is_file()]
     assert len(list(top.glob("v2/data_dumps/*/*/*"))) == 2
+    assert len(list(top.glob("v2/*/leveldbs/00002/CURRENT"))) == 3
     assert [one.new for one in index.update()] == [False] * 3
-    assert retire(index.roots, JOB, 1, 2) == 0
+    assert retire(index.roots, JOB, 1, 2) == (0, 0)
+
+
+def test_what_the_store_has_lost_of_a_version_is_named_and_comes_again(index: DumpedIndex) -> None:
+    full(index)
+    index.update()
+    published, of_version = Payloads(index.index, MODULES).current(), Lists(index.state.store, MODULES).read(1)
+    assert published
+    top = index.base / "store/dumps" / JOB / "v1/modules"
+    assert [*not_left(index.store, published, of_version)] == []
+    (current,), (table, *_) = top.glob("leveldbs/*/CURRENT"), sorted(top.glob("leveldbs/*/*.ldb"))
+    before = {path: path.read_bytes() for path in (current, table)}
+    current.unlink()
+    table.write_bytes(before[table][:-1])
+    (top / "input_lists/00001").unlink()
+    assert [line.partition("/v1/")[2] for line in sorted(not_left(index.store, published, of_version))] == [
+        "modules/input_lists/00001 is not there",
+        f"modules/leveldbs/00001/{table.name} has other bytes than were published",
+        "modules/leveldbs/00001/CURRENT is not there",
+    ]
+    assert [one.new for one in index.update()] == [False] * 3
+    assert {path: path.read_bytes() for path in before} == before
+    assert [*not_left(index.store, published, of_version)] == []
 
 
 def test_dumps_without_a_marker_take_nothing_away(index: DumpedIndex) -> None:

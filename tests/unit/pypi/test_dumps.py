@@ -61,11 +61,11 @@ def test_a_full_crawl_begins_a_generation(tmp_path: Path, before: Window, window
     """Not after a dump of an index that was empty: the window from 0 is then the next one."""
     index, launches = DumpedIndex(tmp_path), LAUNCHES
     assert dumps.next_generation(index.state, window, dumps.whole_before(index.state, launches[2])) == 1
-    assert dumps.newest_generation(index.state, JOB) == 0
+    assert full_dumps.newest_generation(index.state, JOB) == 0
     leave(index, launches[0], before, 3)
     leave(index, launches[1], Window(0, 400), 9, whole=False)
     assert dumps.next_generation(index.state, window, dumps.whole_before(index.state, launches[2])) == generation
-    assert dumps.newest_generation(index.state, JOB) == 3
+    assert full_dumps.newest_generation(index.state, JOB) == 3
 
 
 def decided(index: DumpedIndex) -> FullDump:
@@ -83,14 +83,14 @@ def test_a_full_dump_is_decided_once_until_it_is_dumped(tmp_path: Path, monkeypa
     first = decided(index)
     assert first == FullDump(LAUNCHES[1], 2)
     assert decided(index) == first
-    assert dumps.newest_generation(index.state, JOB) == 1
+    assert full_dumps.newest_generation(index.state, JOB) == 1
     monkeypatch.setattr(full_dump, "FACTS", replace(FACTS, generation=9))
     second = decided(index)
     assert second == FullDump(LAUNCHES[1], 3)
     leave(index, LAUNCHES[1], Window(0, 100), 2, full=first)
-    assert dumps.newest_generation(index.state, JOB) == 2
+    assert full_dumps.newest_generation(index.state, JOB) == 2
     leave(index, LAUNCHES[1], Window(0, 100), 3, full=second)
-    assert dumps.newest_generation(index.state, JOB) == 3
+    assert full_dumps.newest_generation(index.state, JOB) == 3
     assert decided(index) == FullDump(LAUNCHES[1], 4)
     assert len(decisions.read(index.state.store, decisions.GENERATIONS)) == 3
     assert full_dumps.all_decided(index.state, "another") == []
