@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import signal
@@ -265,6 +266,69 @@ def test_without_a_job_s_files_they_are_written_and_are_left_as_they_are(port: i
     configuration.write_text(HURRIED)
     done = run_spider(line, *words, folder=tmp_path / "again")
     assert (done.returncode, configuration.read_text()) == (0, HURRIED), done.stderr
+
+
+WANDERER = """
+from crawling.items import RawResponseItem
+from lxmlhtml import CustomLxmlLinkExtractor as LinkExtractor
+from redis_spider import RedisSpider
+from scrapy import Request
+from scrapy.conf import settings
+from scutils.log_factory import LogFactory
+from scutils.method_timer import MethodTimer
+
+
+class Wanderer(RedisSpider):
+    name = "wanderer"
+    asked = {"appid": "app1", "crawlid": "crawl1", "attrs": {"by": "me"}, "allowed_domains": None, "allow_regex": None}
+    unwanted = {"deny_regex": ["/closed/"], "deny_extensions": None, "useragent": "wanderer/1.0"}
+
+    async def start(self):
+        yield Request(self.url, meta={**self.asked, **self.unwanted})
+
+    def parse(self, response):
+        meta, step = response.meta, response.meta.get("step", 0)
+        item = RawResponseItem(appid=meta["appid"], crawlid=meta["crawlid"], attrs=meta["attrs"] or {})
+        item["attrs"]["step"] = step
+        item["url"], item["response_url"] = response.request.url, response.url
+        item["status_code"], item["status_msg"], item["links"] = response.status, "OK", []
+        item["response_headers"], item["request_headers"] = self.reconstruct_headers(response), response.request.headers
+        item["body"], item["encoding"] = response.body, response.encoding
+        links = LinkExtractor(
+            allow_domains=meta["allowed_domains"], allow=meta["allow_regex"], deny=meta["deny_regex"],
+            deny_extensions=meta["deny_extensions"],
+        ).extract_links(response)
+        if links and step < 3:
+            yield Request(links[0].url, callback=self.parse, meta={"step": step + 1})
+        self._logger.info(f"step {step} of {settings.get('BOT_NAME')}")
+        yield item
+        if not links:
+            self.crawler.signals.disconnect(self.spider_idle, self.idle)
+
+    @property
+    def idle(self):
+        from scrapy import signals
+        return signals.spider_idle
+"""
+
+
+def test_a_spider_of_scrapy_cluster_finds_its_modules_and_its_items_are_results(port: int, tmp_path: Path) -> None:
+    """An idle one stays open until it does not want to; what a request knows is passed on to those that it finds."""
+    line = line_for(tmp_path / "line", JOB, f"results_log = true\n{HURRIED}")
+    (tmp_path / "wanderer.py").write_text(WANDERER)
+    words = (str(tmp_path / "wanderer.py"), "-a", f"url={url(port, '/section/0')}", "--job", JOB)
+    done = run_spider(line, *words, folder=tmp_path / "ours")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (log,) = (line.folders["output"] / "logs" / JOB).glob("*/results.jsonl")
+    results = [json.loads(one) for one in log.read_text("utf-8").splitlines()]
+    assert [one["kind"] for one in results] == ["item"] * 2, done.stderr  # an article links to nothing
+    first, second = (one["value"] for one in results)
+    assert (first["appid"], first["crawlid"], first["attrs"]) == ("app1", "crawl1", {"by": "me", "step": 0})
+    assert (second["attrs"]["step"], second["url"]) == (1, url(port, "/article/00"))
+    assert second["body"].startswith("<!doctype html>")
+    assert first["request_headers"]["User-Agent"][0].startswith("Mozilla/5.0 (compatible; warcmill")
+    assert first["response_headers"]["Content-Type"] == ["text/html; charset=utf-8"]
+    assert all(one["warc"] for one in results)
 
 
 PAGE = "start/scrapy-spider.md"

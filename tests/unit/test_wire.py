@@ -302,7 +302,8 @@ NONE_OF_ITS_OWN = {
     # What a browser is asked, and the words of its script; what another engine gets of a page that it asks for.
     "warcmill/crawl/beside/service.py",
     "warcmill/crawl/render/page.py",
-    # A request of a spider, as it waits.
+    # A request of a spider as it waits, and its items, in the names that it has given them.
+    "warcmill/spiders/items.py",
     "warcmill/spiders/requests.py",
     # Scrapy Cluster's log lines, and what a spider puts into a queue of its own.
     "warcmill/scutils/log_factory.py",

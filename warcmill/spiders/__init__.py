@@ -5,8 +5,9 @@
     bridge      what is between both: visits that Scrapy has in hand, requests that are to be offered
     visit       one visit: admitted and fetched by us, its callback run by Scrapy, kept with what that found
     addon       what Scrapy is given: settings, scheduler, download handler, the outermost spider middleware
+    items       an item as a line of results.jsonl, for the application that has asked for it
     requests    a request as it waits in the frontier, and back
-    names/      modules that spiders of Scrapy Cluster import by its names
+    names       modules that spiders of Scrapy Cluster import by its names
 
 The way of a request
 --------------------

@@ -102,6 +102,7 @@ class LaunchMiddleware:
         self._bridge = bridge
         bridge.crawler.signals.connect(self._failed, signals.spider_error)
         bridge.crawler.signals.connect(self._opened, signals.spider_opened)
+        bridge.crawler.signals.connect(self._scraped, signals.item_scraped)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> LaunchMiddleware:
@@ -143,6 +144,12 @@ class LaunchMiddleware:
             bridge.left(request)
 
         slot.remove_request = removed  # no signal says that all of a page is done
+
+    def _scraped(self, item: Any, response: Any) -> None:
+        """Hear of an item that has passed the pipelines."""
+        request = getattr(response, "request", None)
+        if request is not None and (visit := self._bridge.visit_of(request)):
+            visit.scraped(item)
 
     def _failed(self, failure: Any, response: Any) -> None:
         """Note that a callback has failed: its page is kept."""

@@ -52,6 +52,9 @@ class RedisSpider(Spider):
         """Set the logger, `self._logger`."""
         self._logger = logger
 
+    def _increment_status_code_stat(self, response: Response) -> None:
+        """Leave it to the launch, which counts its answers itself."""
+
     def spider_idle(self) -> None:
         """Stay open."""
         raise DontCloseSpider

@@ -55,7 +55,7 @@ def waiting(request: Request, spider: Spider, name: bytes, *, parent: Uri | None
 
 def crawl_of(spider: str, meta: Mapping[str, Any]) -> str:
     """The crawl that a request belongs to: that of its spider, or of its crawlid."""
-    return f"{spider}:{meta[CRAWLID]}" if meta.get(CRAWLID) else spider
+    return f"{spider}/{meta[CRAWLID]}" if meta.get(CRAWLID) else spider
 
 
 def _form(request: Request, spider: Spider, meta: Mapping[str, Any], uri: str) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from scrapy.responsetypes import responsetypes
 from twisted.python.failure import Failure as ScrapyFailure
 
 from warcmill.base import clock
-from warcmill.crawl.books.books import BookEntry
+from warcmill.crawl.books.books import BookEntry, CrawlResult
 from warcmill.crawl.extract.links import EMBED
 from warcmill.crawl.fetch import heartbeat
 from warcmill.crawl.fetch.exchange import Exchange, FetchRequest
@@ -39,6 +39,7 @@ from warcmill.crawl.visit import history
 from warcmill.crawl.visit.admission import Admitted, Later, NotAdmitted, Refusal
 from warcmill.crawl.visit.sharing import SharedAnswer
 from warcmill.crawl.visit.visit import Kit, Visit
+from warcmill.spiders.items import result_of
 
 if TYPE_CHECKING:
     from warcmill.spiders.bridge import ScrapyBridge
@@ -58,11 +59,12 @@ class Postponed(Exception):
 
 
 class SpiderVisit(Visit):
-    """A visit whose answer goes to Scrapy. `found`: what the page has led to, which is offered with its entry."""
+    """A visit whose answer goes to Scrapy. `found`: what the page has led to, which is offered with its entry.
+    `results`: items of it that an application has asked for."""
 
     def __init__(self, kit: Kit, lease: Lease, thread: int, bridge: ScrapyBridge) -> None:
         super().__init__(kit, lease, thread)
-        self.uri, self.number, self.found = lease.uri, lease.id, list[Uri]()
+        self.uri, self.number, self.found, self.results = lease.uri, lease.id, list[Uri](), list[CrawlResult]()
         self.offered = 0  # requests that are not to be filtered: each has a number
         self.trace = ""
         self.request: Request | None = None
@@ -85,7 +87,8 @@ class SpiderVisit(Visit):
         try:
             await self._bridge.scraped(self)
             await self._bridge.flush()
-            return replace(self._entry(), found=self.found)
+            entry = self._entry()
+            return replace(entry, found=self.found, results=[*entry.results, *self.results])
         finally:
             self._bridge.forget(self)
 
@@ -110,6 +113,11 @@ class SpiderVisit(Visit):
             self._is_postponed = True
             raise Postponed
         return response(request, answer, loss_is_error=self._bridge.loss_is_error)
+
+    def scraped(self, item: object) -> None:
+        """Take an item that has passed the pipelines: one of an application that asked for it is a result."""
+        if self._job.results_log and (result := result_of(item)):
+            self.results.append(result)
 
     @property
     def has_answer(self) -> bool:
