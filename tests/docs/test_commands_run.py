@@ -95,13 +95,15 @@ INDEXED = (
     "luigi --module tasks.index index.ScanForIndexing --date-interval 2026-11",
 )
 # Pages that begin in an empty folder, with a site to crawl: tests/pipeline/test_start_pages.py follows them; that with
-# a package index tests/services/test_mirror_page.py, that with a spider tests/pipeline/test_run_spider.py.
+# a package index tests/services/test_mirror_page.py, that with workers test_workers_page.py beside it, that with a
+# spider tests/pipeline/test_run_spider.py.
 FOLLOWED = (
     "start/archive-a-site.md",
     "start/one-article.md",
     "start/what-was-missed.md",
     "start/mirror-a-package-index.md",
     "start/scrapy-spider.md",
+    "start/crawl-with-many-machines.md",
 )
 # What the page's story has done before it begins, or before one of its commands.
 BEFORE = {

@@ -19,7 +19,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from http.client import HTTPConnection
@@ -179,8 +179,9 @@ def test_docker_compose_reads_the_file() -> None:
     read = yaml.safe_load(done.stdout)["services"]
     profiles = {name: service.get("profiles", []) for name, service in read.items()}
     line = ("init", *LINE)
-    others = ("heritrix", "hdfs", "solr", "clamd")
-    assert profiles == {name: [] for name in line} | {name: [name] for name in others}
+    others = {name: [name] for name in ("heritrix", "hdfs", "solr", "clamd")}
+    workers = {name: ["workers"] for name in ("redis", "worker1", "worker2")}
+    assert profiles == {name: [] for name in line} | others | workers
     assert read["scan"]["depends_on"]["init"] == {"condition": "service_completed_successfully"}
 
 
@@ -350,3 +351,59 @@ def test_clamd_of_the_profile_has_the_limits_that_the_page_sets(host: Host) -> N
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(SECONDS)
+
+
+def test_workers_of_the_profile_crawl_what_a_line_with_its_redis_begins(host: Host, tmp_path: Path) -> None:
+    """The page's own lines of luigi.cfg; the names of containers are those of loopback."""
+    other = Host(tmp_path, {**host.ports, **pins.free({"6379": 0})})
+    other.archive.mkdir()
+    other.image.symlink_to(host.image)
+    for name in ("redis", "workers"):
+        (other.base / name).mkdir()
+    places = {"redis://redis": f"redis://{pins.HOST}", "/srv/redis": f"{other.base}/redis"}
+    places |= {"/srv/workers": f"{other.base}/workers", "${WARCMILL_JOB:-ondemand}": "ondemand"}
+
+    def here(words: list[str]) -> list[str]:
+        return [_replaced(word, places) for word in words]
+
+    assert other.run("init") == 0, other.log("init")
+    config = re.findall(r"^\[engine.workers\]\n(?:.*\n)+?```", PAGE, re.MULTILINE)[0]
+    text = _replaced(other.mapped(config.removesuffix("```")), places)
+    (other.archive / "luigi.cfg").write_text((other.archive / "luigi.cfg").read_text() + text)
+    job = other.archive / "jobs/ondemand"
+    job.mkdir(parents=True)
+    with serve(SITE) as port, ExitStack() as stack:
+        toml = 'allow_private = ["127.0.0.0/8"]\nno_delay = true\nresolve = ["www.example.org=127.0.0.1"]\n'
+        (job / "crawl.toml").write_text(toml)
+        (job / "seeds.txt").write_text(f"http://www.example.org:{port}/\n")
+        (job / "surts.txt").write_text(f"+http://(org,example,www,:{port})/\n")
+        redis = other.start("redis", here(other.command("redis")))
+        stack.callback(redis.wait)
+        stack.callback(redis.terminate)
+        check = other.services["redis"]["healthcheck"]["test"][1:]
+        wait_for(lambda: other.run("redis", here(check)) == 0, other, "redis")
+        workers = [other.start(name, here(other.command(name))) for name in ("worker1", "worker2")]
+        for worker in workers:
+            stack.callback(worker.kill)
+        locks = [other.base / f"workers/{name}/.worker/ondemand/state/lock" for name in ("worker1", "worker2")]
+        wait_for(lambda: all(lock.exists() for lock in locks), other, "worker1", "worker2")
+        luigi = f"-e 's/^scheduler_host.*//;s/^scheduler_port.*/local_scheduler=true/' {other.archive}/luigi.cfg"
+        subprocess.run(["sed", "-i", *shlex.split(luigi)], check=True)
+        for name in ("worker1", "worker2"):
+            words = ["warcmill", "init", "--adopt", f"writer.{name}"]
+            assert other.run("scan", words) == 0, other.log("scan")
+        assert other.run("due", ["warcmill", "pulse", "start", "ondemand", "--again"]) == 0, other.log("due")
+        wait_for(lambda: _ended(job), other, "due", "worker1", "worker2")
+        for worker in workers:
+            worker.terminate()
+            assert worker.wait(SECONDS) == 0, other.log("worker1") + other.log("worker2")
+
+
+def _ended(job: Path) -> bool:
+    return (job / "job.log").exists() and "FINISHED" in (job / "job.log").read_text()
+
+
+def _replaced(text: str, places: Mapping[str, str]) -> str:
+    for name, place in places.items():
+        text = text.replace(name, place)
+    return text

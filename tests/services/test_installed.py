@@ -58,7 +58,7 @@ def verify(paths: list[Path]) -> tuple[int, str]:
 
 def test_every_unit_is_one(tmp_path: Path) -> None:
     assert {name.partition(".")[0] for name in UNITS} == {
-        f"warcmill-{name}" for name in ("scan", "due", "backup", "luigid", "serve")
+        f"warcmill-{name}" for name in ("scan", "due", "backup", "luigid", "serve", "worker@")
     }
     assert verify([here(name, tmp_path) for name in UNITS]) == (0, "")
 
