@@ -32,7 +32,9 @@ from warcmill.crawl.launch.folders import state_of
 HERE = Path(__file__).resolve().parent.parent
 BIN = HERE / ".venv" / "bin"
 DAY = "2026-11-21"
-KINDS = {"--servers": "demo_servers", "--pypi": "demo_pypi", "--render": "demo_render"}
+KINDS = {
+    "--servers": "demo_servers", "--pypi": "demo_pypi", "--render": "demo_render", "--workers": "demo_workers",
+}  # fmt: skip
 S3 = "--s3"
 SITE, HOST = "site", "127.0.0.1"
 BEFORE_KILL = 20  # documents
@@ -55,6 +57,8 @@ def main(words: list[str]) -> int:
     kind, names = (words[0], words[1:]) if words and words[0] in KINDS else ("", words)
     more = {"s3": True} if kind == "--pypi" and names[:1] == [S3] else {}
     names = names[len(more) :]
+    if kind == "--workers" and names[:1] == ["2"]:  # the number of processes, the one that leads included
+        names = names[1:]
     if len(names) > 1 or any(name.startswith("-") for name in names):
         print(
             f"usage: scripts/demo [{' | '.join(KINDS).replace('--pypi', f'--pypi [{S3}]')}] [FOLDER]", file=sys.stderr
