@@ -123,7 +123,7 @@ def _make_line(folder: Path, index: PackageIndex, server: Versitygw | None) -> N
     if server:
         words = ["--store", f"s3://{BUCKET}/{JOB}", "--endpoint", server.endpoint, "--access-key", ACCESS_KEY]
         words += ["--secret-key-file", str(server.secret_key_file)]
-    run("warcmill", "init", str(folder), *words, shown="is written")
+    run("warcmill", "init", str(folder), *words)
     settings = folder / "crawl-settings.toml"
     settings.write_text(SETTINGS, "utf-8")
     (port,) = pins.free({"port": 0}).values()

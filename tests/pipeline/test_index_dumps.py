@@ -159,6 +159,7 @@ def test_what_was_not_got_is_lacked_until_a_later_dump_has_it(line: Line, index:
     listed = line.warcmill("reconcile", first.day.isoformat()).stdout
     assert "not dumped: its page was not got: status 503" in listed
     assert "project:beta/beta-2.0-py3-none-any.whl" in listed
+    assert f"once the index has it: warcmill pypi trigger_incremental {JOB}; else: warcmill accept project:" in listed
     index.recover()
     second = crawled(line, "trigger_incremental", clean=False)
     listed = line.warcmill("reconcile", first.day.isoformat()).stdout

@@ -343,4 +343,6 @@ def _findings(seen: Survey) -> Iterator[Gap]:
         todo = remedies.redo(finding.redo) if finding.redo else remedies.accept(seen.launch, finding.name)
         if seeds > 1 and finding.kind in findings.OF_SEEDS:
             todo = remedies.accept_seeds(seen.launch)
+        if finding.kind == findings.NOT_DUMPED:
+            todo = remedies.fetch_again(seen.launch, finding.name)
         yield _gap(seen, finding.stage, finding.kind, finding.name, finding.why, todo)

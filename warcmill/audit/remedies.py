@@ -41,6 +41,11 @@ def replace_stored(redo: str) -> str:
     return f"move it away by hand; while its source is still there: {redo}"
 
 
+def fetch_again(launch: Launch, name: str) -> str:
+    """Let the next launch of a package index ask for what a dump lacks; it asks for all of it."""
+    return f"once the index has it: warcmill pypi trigger_incremental {launch.job}; else: {accept(launch, name)}"
+
+
 def accept(launch: Launch, name: str) -> str:
     """Accept the finding of this name. The name is quoted for the shell."""
     return f"warcmill accept {shlex.quote(name)} --launch {launch.job} {launch.id} --reason TEXT"
