@@ -53,7 +53,7 @@ class Crawl:
 
     def __init__(self, folder: Path, port: int, redis: RedisServer, prefix: str, more: str = "") -> None:
         self.folder, self.places = folder, crawled.places(folder)
-        self._url = f"{redis.url}?prefix={prefix}"
+        self.name, self._url = prefix, f"{redis.url}?prefix={prefix}"
         self.places = replace(self.places, frontier=read_place("url", self._url))
         self.workers = list[str]()
         job = self.places.job(JOB)
