@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 from collections.abc import Callable, Mapping
+from ipaddress import ip_address
 from pathlib import Path
 from typing import NamedTuple
 
@@ -68,12 +69,22 @@ def _worker_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(FRONTIER, required=True, metavar="URL", help="the Redis that has the frontier of the job")
     parser.add_argument("--password-file", default="", metavar="FILE", help="the file with the password of that Redis")
     parser.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="where it writes WARCs and logs")
+    parser.add_argument(
+        "--exit", type=_address, default="", metavar="ADDRESS", help="the public address by which its requests go out"
+    )
 
 
 def _worker(args: argparse.Namespace) -> int:
     place = read_place(FRONTIER, args.frontier, args.password_file)
-    asyncio.run(Worker(args.output.absolute(), args.name, args.job, place).run())
+    asyncio.run(Worker(args.output.absolute(), args.name, args.job, place, args.exit).run())
     return 0
+
+
+def _address(text: str) -> str:
+    try:
+        return str(ip_address(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _name(text: str) -> str:

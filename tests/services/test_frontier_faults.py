@@ -12,7 +12,7 @@ from servers import pins
 from servers import redis as redis_server
 from servers.redis import RedisServer
 
-NUMBER, SEED = 100, int(__import__("os").environ.get("SEED","27"))
+NUMBER, SEED = 100, 27
 
 
 @pytest.fixture

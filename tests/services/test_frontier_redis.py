@@ -20,7 +20,7 @@ from servers import redis as redis_server
 from servers.redis import RedisServer
 from warcmill.crawl.control.frontier import as_json
 from warcmill.crawl.fetch.cookies import Cookie
-from warcmill.crawl.frontier import Begins, Change, Finish, Gate, Rate, SiteRow, dump
+from warcmill.crawl.frontier import Begins, Change, Defer, Finish, Gate, GateBy, Rate, SiteRow, dump
 from warcmill.crawl.frontier.link import RedisLink, RedisPlace, examined, read_place
 from warcmill.crawl.frontier.redis import RedisFrontier
 from warcmill.crawl.frontier.sqlite import SqliteFrontier
@@ -42,9 +42,9 @@ class There:
         self.close()
         return self.another("writer")
 
-    def another(self, writer: str, job: str = "") -> RedisFrontier:
+    def another(self, writer: str, job: str = "", exit: str = "") -> RedisFrontier:  # noqa: A002
         """One more holder."""
-        frontier = RedisFrontier(self.link(job or self.job), writer=writer, now=lambda: self.now)
+        frontier = RedisFrontier(self.link(job or self.job), writer=writer, now=lambda: self.now, exit=exit)
         self._open.append(frontier)
         return frontier
 
@@ -264,6 +264,56 @@ def list_all(frontier: RedisFrontier, crawl: str) -> list[str]:
         found += names(page.uris)
         if not (after := page.next):
             return found
+
+
+def test_an_exit_of_its_own_has_a_rate_of_its_own(there: There) -> None:
+    """Where gates are by exit: two addresses ask a host at once; a Retry-After of one does not hold the other up."""
+    frontiers = [there.another(f"w{number}", exit=f"192.0.2.{1 + number // 2}") for number in range(4)]
+    first, same, other, fourth = frontiers
+    for frontier in frontiers:
+        run(frontier.set_gates(GateBy.EXIT))
+    offer(first, "a/1", "a/2", "a/3", "a/4", "b/1")
+    for _ in range(2):  # twice: an exit is new when it leases for the first time
+        (one,) = [found for found in lease(first, 1) if found.uri.queue == "a.example"]
+        (b,) = lease(same, 4)
+        assert b.uri.queue == "b.example", "the exit's gate of a is taken"
+        (two,) = [found for found in lease(other, 4) if found.uri.queue == "a.example"]
+        assert lease(fourth, 4) == []
+        assert (one.gate, two.gate) == (Gate("a.example", "", "192.0.2.1"), Gate("a.example", "", "192.0.2.2"))
+        waits = there.now + 60
+        assert run(first.finish([Finish(fetched(one), opens=waits)])) == [True]
+        assert run(other.finish([Finish(fetched(two))])) == [True]
+        assert run(same.defer([Defer("", b.uri.key, 0.0, b)])) == [True]
+        (b,) = lease(same, 4)
+        assert b.uri.queue == "b.example", "its Retry-After holds"
+        assert run(same.finish([Finish(fetched(b))])) == [True]
+        (three,) = lease(fourth, 1)
+        assert three.uri.queue == "a.example"
+        run(first.block(Gate("a.example"), FOREVER))
+        run(fourth.finish([Finish(fetched(three))]))
+        assert lease(other, 4) == [], "a block is of all"
+        run(first.block(Gate("a.example"), 0.0))
+        there.now += 61
+        offer(first, *(f"a/{there.now}/{number}" for number in range(4)), f"b/{there.now}")
+
+
+def test_a_spider_of_its_own_has_a_rate_of_its_own(there: There) -> None:
+    frontier = there.open()
+    offer(frontier, "a/1", "a/2")
+    run(frontier.offer([make("http://a.example/3", spider="s"), make("http://a.example/4", spider="s")]))
+    (plain,) = lease(frontier, 4)
+    assert run(frontier.lease("h", 4, spider="s")) == []
+    run(frontier.set_gates(GateBy.SPIDER))  # leases are taken back
+    assert run(frontier.finish([Finish(fetched(plain))])) == [False]
+    (plain,), (spiders,) = lease(frontier, 4), run(frontier.lease("h", 4, spider="s"))
+    assert (plain.gate, spiders.gate) == (Gate("a.example", ""), Gate("a.example", "s"))
+    assert lease(frontier, 4) == run(frontier.lease("h", 4, spider="s")) == []
+    run(frontier.finish([Finish(fetched(plain)), Finish(fetched(spiders))]))
+    run(frontier.set_gates(GateBy.QUEUE))
+    left = [*lease(frontier, 4), *run(frontier.lease("h", 4, spider="s"))]
+    assert len(left) == 1
+    run(frontier.finish([Finish(fetched(left[0]))]))
+    assert len([*lease(frontier, 4), *run(frontier.lease("h", 4, spider="s"))]) == 1
 
 
 REFUSED = {

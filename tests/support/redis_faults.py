@@ -1,4 +1,4 @@
-"""Bad days of a Redis under a crawl, by chance: killed, emptied, set back, full, read-only, slow, its scripts forgotten;
+"""Bad days of a Redis under a crawl, by chance: killed, emptied, set back, full, read-only, slow, its scripts lost;
 a key of another type; the crawler killed, alone or with it. No page may be lost, and the books must be right.
 """
 

@@ -30,11 +30,21 @@ LEASE_SECONDS = 3600.0
 
 
 class Gate(NamedTuple):
-    """The gate that a lease passes: the queue; later also the spider that asks and the address that it goes out by."""
+    """The gate that a lease passes: the queue; where rates are by more (`GateBy`), also the spider that asks, and the
+    public address by which it goes out."""
 
     queue: str
     spider: str = ""
     exit: str = ""
+
+
+class GateBy(StrEnum):
+    """The parts of a gate: those that have all of them in common share a rate."""
+
+    QUEUE = "queue"
+    SPIDER = "queue+spider"
+    EXIT = "queue+exit"
+    BOTH = "queue+spider+exit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,6 +330,10 @@ class Frontier(Protocol):
 
     async def set_rate(self, gate: Gate, rate: Rate | None) -> None:
         """Set the rate of a gate, that of every gate with none of its own (queue ''), or None for none of its own."""
+        ...
+
+    async def set_gates(self, by: GateBy) -> None:
+        """Set what shares a rate. BadConfig for what this form has not."""
         ...
 
     async def next_time(self) -> float | None:

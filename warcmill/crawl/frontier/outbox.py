@@ -155,7 +155,7 @@ def checked(uri: Uri) -> Offered:
     """NEW for a URI that a frontier may take; else REFUSED, with the reason."""
     try:
         check_offer(uri)
-        if "\n" in uri.queue + uri.spider or "/" in uri.spider:
+        if {"\n", "\t"} & {*uri.queue, *uri.spider} or "/" in uri.spider:
             raise BadInput(uri.key, "its queue or its spider has a letter that no name has")
     except BadInput as error:
         return Offered(Intake.REFUSED, error.why)

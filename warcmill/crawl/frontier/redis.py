@@ -30,6 +30,7 @@ from warcmill.crawl.frontier import (
     Defer,
     Finish,
     Gate,
+    GateBy,
     Lease,
     Offered,
     Rate,
@@ -79,9 +80,10 @@ class RedisFrontier:
         transitions: Transitions | None = None,
         now: Callable[[], float] = clock.steady,
         leads: bool = True,
+        exit: str = "",  # noqa: A002 - as gates name it
     ) -> None:
         self.now, self._link, self._register, self._leads = now, link, register, leads
-        self.is_over = False
+        self.is_over, self._exit, self._gate_by = False, exit, GateBy.QUEUE
         self.transitions = transitions or Transitions(now=now)
         self.note: Callable[[list[str]], None] = _nothing
         self.warn: Callable[[str], None] = _silent
@@ -420,7 +422,7 @@ class RedisFrontier:
                 more = True
                 while more and len(found) < limit:
                     most = min(limit - len(found), MOST)
-                    words = (self._writer, spider, most, round(seconds * 1000), self.launch, self._heard)
+                    words = (self._writer, spider, most, round(seconds * 1000), self.launch, self._heard, self._exit)
                     reply = await self._call("lease", *words)
                     if reply == b"lost":
                         await self._catch_up()
@@ -439,10 +441,14 @@ class RedisFrontier:
         found = []
         for id_, token, raw, history in zip(*[iter(answer)] * 4, strict=True):
             uri = rows.read(WaitingRow(id_, raw))
-            lease = Lease(id_, uri, Gate(uri.queue), holder, until, history, token)
+            lease = Lease(id_, uri, self._gate(uri), holder, until, history, token)
             self._held[id_] = lease  # of one that Redis forgot, the visit that is under way does not count any more
             found.append(lease)
         return found
+
+    def _gate(self, uri: Uri) -> Gate:
+        spider = uri.spider if "spider" in self._gate_by else ""
+        return Gate(uri.queue, spider, self._exit if "exit" in self._gate_by else "")
 
     async def _give_back_unknown(self) -> None:
         """Give back the leases of which this process never heard, as Redis went away while it answered."""
@@ -478,6 +484,10 @@ class RedisFrontier:
                 values |= {"n": hits, "w": round(window * 1000), **({"m": True} if rate.moderated else {})}
             text = json.dumps(values, sort_keys=True)
         await self._patient("manage", "rate", by_queue(gate), text)
+
+    async def set_gates(self, by: GateBy) -> None:
+        self._gate_by = by
+        await self._patient("manage", "gates", "" if by is GateBy.QUEUE else str(by))
 
     async def next_time(self) -> float | None:
         span = await self._unless_away("look", "next", self._writer)

@@ -19,6 +19,7 @@ from warcmill.crawl.frontier import (
     Defer,
     Finish,
     Gate,
+    GateBy,
     Lease,
     Offered,
     Rate,
@@ -38,7 +39,7 @@ from warcmill.crawl.frontier.ledger import Ledger
 from warcmill.crawl.frontier.queues import by_queue
 from warcmill.crawl.frontier.register import Register
 from warcmill.crawl.uri import Status, Transitions, Uri
-from warcmill.errors import Unavailable, WarcmillError, describe
+from warcmill.errors import BadConfig, Unavailable, WarcmillError, describe
 
 T = TypeVar("T")
 WRITE_BACK_AT, UNASKED_AT = 8000, 40_000  # rows changed; pages of the WAL, after which SQLite does it unasked
@@ -169,6 +170,10 @@ class SqliteFrontier:
     async def set_rate(self, gate: Gate, rate: Rate | None) -> None:
         by_queue(gate)
         await self._within(lambda: self.ledger.queues.set_rate(gate, rate))
+
+    async def set_gates(self, by: GateBy) -> None:
+        if "spider" in by:
+            raise BadConfig("gate_by", f"'{by}' needs a frontier in Redis; here rates are by queue")
 
     async def next_time(self) -> float | None:
         return await self._within(self.ledger.next_time)

@@ -31,6 +31,7 @@ from warcmill.base import disk
 from warcmill.crawl import extract
 from warcmill.crawl.fetch.addresses import Judge, parse_fixed
 from warcmill.crawl.fetch.exchange import WINDOW
+from warcmill.crawl.frontier import GateBy
 from warcmill.crawl.job import values
 from warcmill.crawl.job.job import DOMAIN, HOST, Job, Sheets
 from warcmill.crawl.job.values import CONFIGURATION
@@ -46,6 +47,7 @@ from warcmill.formats.targets import PageReach
 
 OBEY = {"obey": True, "ignore": False}
 CONDITIONAL = {word: word for word in ("embeds", "all", "none")}
+GATES: dict[str, GateBy] = {str(word): word for word in GateBy}
 SHEET_TABLES = {"fetch": "limits", "retries": "retries", "politeness": "politeness"}
 SHEET_KEYS = ("robots", "nofollow", "conditional", "extractors", "quotas", "recrawl", "render", *SHEET_TABLES)
 LONGEST_RENDER = 600  # seconds: a page that is open holds a worker
@@ -57,7 +59,7 @@ TABLES = {"limits": "ceilings", "traps": "traps"}
 LISTS = ("policies", "patterns", "extensions", "allow_private", "name_servers", "resolve")
 NUMBERS = {"workers": (1, 1000), "warc_size": (1, 1 << 40), "checkpoint_hours": (0, 24 * 366), "hops": (0, 255)}
 KEYS = (
-    "contact", "no_delay", "endless", "queue_by", "requests", "expires", "pages", "scope_log", "results_log",
+    "contact", "no_delay", "endless", "queue_by", "gate_by", "requests", "expires", "pages", "scope_log", "results_log",
     "revisits", *NUMBERS, *LISTS, *TABLES, *SHEET_KEYS, SHEETS,
 )  # fmt: skip
 
@@ -217,6 +219,7 @@ def parse(files: Mapping[str, bytes], name: str) -> Job:
         results_log=values.flag(found, "results_log"),
         revisits=values.flag(found, "revisits", default=True),
         endless=values.flag(found, "endless"),
+        gate_by=values.choice(found, "gate_by", GATES, str(GateBy.QUEUE)),
         resolve=parse_fixed(texts["resolve"]),
         name_servers=tuple(map(_server, texts["name_servers"])),
         expiry=Expiry({} if ends is None else {"": ends}),

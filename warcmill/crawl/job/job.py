@@ -13,6 +13,7 @@ from warcmill import __version__
 from warcmill.crawl import extract
 from warcmill.crawl.fetch.answer import LONGEST_WAIT
 from warcmill.crawl.fetch.limits import FetchLimits
+from warcmill.crawl.frontier import GateBy
 from warcmill.crawl.job.targets import RequestTargets
 from warcmill.crawl.logs.results import Requester
 from warcmill.crawl.logs.statistics import Figures
@@ -121,6 +122,7 @@ class Job:
     machine's. `conditional` names the URIs that are asked for by what is new: those that pages embed, all, or none.
     `render`: the pages that are opened in a browser. `scope_log`: each link that a policy refuses has a line in
     scope.log. A launch of an `endless` job does not end when nothing waits, and the next one carries on its frontier.
+    `gate_by` is what shares a rate.
     Without `revisits` each answer is a full record, and nothing is asked for by what is new.
     `results_log`: the launch has results.jsonl, for what was crawled for an `requester`.
 
@@ -159,6 +161,7 @@ class Job:
     results_log: bool = False
     requester: Requester | None = None
     endless: bool = False
+    gate_by: GateBy = GateBy.QUEUE
     render: RenderSettings = field(default_factory=RenderSettings)
     sheets: Sheets = field(default_factory=Sheets)
     queue_by: str = HOST

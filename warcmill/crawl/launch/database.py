@@ -30,11 +30,17 @@ def open_frontier(path: Path, job: str = "", place: RedisPlace | None = None) ->
     return on_redis(path, job, place)
 
 
-def on_redis(path: Path, job: str, place: RedisPlace, leads: bool = True) -> tuple[RedisFrontier, Register]:
+def on_redis(
+    path: Path,
+    job: str,
+    place: RedisPlace,
+    leads: bool = True,
+    exit: str = "",  # noqa: A002
+) -> tuple[RedisFrontier, Register]:
     """Open a frontier in Redis, to lead its launches or to join them, and the register of a launch's files."""
     register = open_register(path)
     try:
-        return RedisFrontier(RedisLink(place, job), register, leads=leads), register
+        return RedisFrontier(RedisLink(place, job), register, leads=leads, exit=exit), register
     except BaseException:
         register.disconnect()
         raise

@@ -233,6 +233,7 @@ async def open_launch(
     except BaseException:
         await frontier.close()
         raise
+    await books.frontier.set_gates(job.gate_by)
     if not (job.requests and follows):  # the rates of its requests stay over its launches
         await books.frontier.set_rate(Gate(""), _rate(job))
     running = _opened(places, job, launch, books, job_log, resume, spider)
@@ -261,6 +262,7 @@ async def join_launch(
     except BaseException:
         await frontier.close()
         raise
+    await frontier.set_gates(job.gate_by)
     return _opened(places, job, launch, books, JobLog(folders.job, folders.own, launch), None, spider)
 
 

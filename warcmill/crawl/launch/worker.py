@@ -51,10 +51,11 @@ class WorkerPlaces(Places):
 
 
 class Worker:
-    """A worker of a job, by its name, over the Redis that has the frontier."""
+    """A worker of a job, by its name, over the Redis that has the frontier; `exit` is its public address, where rates
+    are by that, too."""
 
-    def __init__(self, output: Path, name: str, job: str, place: RedisPlace) -> None:
-        self._name, self._job, self._place = name, job, place
+    def __init__(self, output: Path, name: str, job: str, place: RedisPlace, exit: str = "") -> None:  # noqa: A002
+        self._name, self._job, self._place, self._exit = name, job, place, exit
         self._places = WorkerPlaces(output, output / OWN, frontier=place, job_name=job)
         self._running: Running | None = None
         self._is_leaving, self._done, self._token = False, 0, ""
@@ -132,7 +133,9 @@ class Worker:
         for folder in (folders.warcs, folders.logs, self._places.scratch(self._job)):
             make_folder(folder)
         self._close_left(launch.id)
-        frontier, register = on_redis(self._places.database(self._job), self._job, self._place, leads=False)
+        frontier, register = on_redis(
+            self._places.database(self._job), self._job, self._place, leads=False, exit=self._exit
+        )
         running = self._running = await join_launch(self._places, job, launch, frontier, register)
         signs = asyncio.create_task(self._follow(crew, running))
         try:

@@ -4,11 +4,14 @@ local P, call = KEYS[1], redis.call
 local FOREVER = 1099511627776000
 local EACH = 1024 -- rows of one key
 local budget = 500 -- what one call may pass over
-local about = call('HMGET', P .. 'about', 'era', 'round', 'clock', 'offset', 'usual', 'rated', 'holes', 'purging', 'launch')
+local about = call('HMGET', P .. 'about', 'era', 'round', 'clock', 'offset', 'usual', 'rated', 'holes', 'purging', 'launch',
+  'gate_by')
 local era, round = tonumber(about[1] or 1), tonumber(about[2] or 1)
 local usual, rated = about[5], tonumber(about[6] or 0)
 local holes, purging = tonumber(about[7] or 0), tonumber(about[8] or 0)
 local E = P .. era .. ':'
+local gate_by = about[10] or ''
+local by_spider, by_exit = string.find(gate_by, 'spider', 1, true), string.find(gate_by, 'exit', 1, true)
 
 local now = tonumber(ARGV[1])
 if not now then
@@ -136,7 +139,13 @@ local function hole(number)
   call('HINCRBY', P .. 'about', 'holes', number)
 end
 
--- Gates. What waits behind one: a list of rows of priority 0 in order of arrival, and a set of all others.
+-- Gates: of a queue, and where rates are by more than that, of a queue, a spider and an exit. A block is of the queue.
+local function gate_of(queue, spider, exit)
+  return queue .. (by_spider and '\t' .. spider or '') .. (by_exit and '\t@' .. exit or '')
+end
+local function queue_of(gate) return string.match(gate, '^[^\t]*') end
+local function ready_of(spider, exit) return E .. 'ready/' .. spider .. (by_exit and '/' .. exit or '') end
+-- What waits behind one: a list of rows of priority 0 in order of arrival, and a set of all others.
 local function list_of(queue, spider) return E .. 'l:' .. queue .. '/' .. spider end
 local function others_of(queue, spider) return E .. 'x:' .. queue .. '/' .. spider end
 local POLITE, rates = {a = 1}, {}
@@ -191,37 +200,52 @@ local function spiders_of(text)
   for spider in string.gmatch(text or '', '[^\n]+') do found[#found + 1] = spider end
   return found
 end
-local function set_ready(queue, spider, before, id, priority)
-  local field, ready = spider == '' and 'ready' or 'ready/' .. spider, E .. 'ready/' .. spider
+local function set_ready(gate, spider, ready, before, id, priority)
+  local queue, field = queue_of(gate), spider == '' and 'ready' or 'ready/' .. spider
   local after = id and member(id, queue) or false
   if before == after then return end
   if before then call('ZREM', ready, before) end
   if after then
     call('ZADD', ready, priority, after)
-    call('HSET', E .. 'q:' .. queue, field, after)
+    call('HSET', E .. 'q:' .. gate, field, after)
   else
-    call('HDEL', E .. 'q:' .. queue, field)
+    call('HDEL', E .. 'q:' .. gate, field)
   end
 end
--- Put a queue where its first row belongs among those that may be leased from, or take it out.
-local function refresh(queue)
-  local key = E .. 'q:' .. queue
+-- Put a gate where its first row belongs among those that may be leased from, or take it out.
+local function refresh_gate(name, queue, spiders, exit)
+  local key, rate = E .. 'q:' .. name, rate_of(queue)
   local gate = call('HMGET', key, 'wake', 'out', 'recent', 'ready', 'spiders')
-  local rate = rate_of(queue)
   local is_open = not gate[1] and room_of(rate, gate[2], gate[3]) > 0
+  if name ~= queue then is_open = is_open and call('HEXISTS', E .. 'q:' .. queue, 'wake') == 0 end
   if rate.n and not rate.m and not gate[1] then
     local kept = within(gate[3], rate)
-    if #kept >= rate.n then close(queue, kept[#kept - rate.n + 1] + rate.w) end
+    if #kept >= rate.n then close(name, kept[#kept - rate.n + 1] + rate.w) end
   end
-  for _, spider in ipairs(spiders_of(gate[5])) do
-    local before = gate[4]
+  for _, spider in ipairs(spiders or spiders_of(gate[5])) do
+    local before, ready = gate[4], ready_of(spider, exit)
     if spider ~= '' then before = call('HGET', key, 'ready/' .. spider) end
     if is_open then
-      set_ready(queue, spider, before, head(queue, spider))
+      set_ready(name, spider, ready, before, head(queue, spider))
     else
-      set_ready(queue, spider, before, nil)
+      set_ready(name, spider, ready, before, nil)
     end
   end
+end
+local function gates_of(queue, spiders, each)
+  for _, exit in ipairs(by_exit and call('SMEMBERS', P .. 'exits') or {''}) do
+    if by_spider then
+      for _, spider in ipairs(spiders) do each(gate_of(queue, spider, exit), {spider}, exit) end
+    else
+      each(gate_of(queue, '', exit), spiders, exit)
+    end
+  end
+end
+local function refresh(queue)
+  if not by_spider and not by_exit then return refresh_gate(queue, queue, nil, '') end
+  gates_of(queue, spiders_of(call('HGET', E .. 'q:' .. queue, 'spiders')), function(gate, spiders, exit)
+    refresh_gate(gate, queue, spiders, exit)
+  end)
 end
 local touched = {}
 local function touch(queue) touched[queue] = true end
@@ -229,10 +253,10 @@ local function refresh_touched()
   for queue in pairs(touched) do refresh(queue) end
   touched = {}
 end
-local function leave(queue, span)
+local function leave(gate, span)
   local til = now + span
-  if span > 0 and til > tonumber(call('HGET', E .. 'q:' .. queue, 'wake') or 0) then close(queue, til) end
-  touch(queue)
+  if span > 0 and til > tonumber(call('HGET', E .. 'q:' .. gate, 'wake') or 0) then close(gate, til) end
+  touch(queue_of(gate))
 end
 
 -- Where a row waits.
@@ -259,13 +283,13 @@ end
 local function end_lease(id)
   local lease = call('HGET', E .. 'leases', id)
   if not lease then return nil end
-  local token, cid, writer, queue = string.match(lease, '^(%d+) (%w+) ([^\n]*)\n(.*)$')
+  local token, cid, writer, gate = string.match(lease, '^(%d+) (%w+) ([^\n]*)\n(.*)$')
   call('HDEL', E .. 'leases', id)
   call('ZREM', E .. 'ends', id)
-  call('HINCRBY', E .. 'q:' .. queue, 'out', -1)
+  call('HINCRBY', E .. 'q:' .. gate, 'out', -1)
   count(cid, 'd', -1)
-  touch(queue)
-  return queue
+  touch(queue_of(gate))
+  return gate
 end
 local function give_back(id)
   if end_lease(id) then

@@ -34,7 +34,7 @@ function act.F(id, token, status, http, finished, opens, again, history, rest)
   if not held(id, token) then return 0 end
   id = tonumber(id)
   local row = row_of(id)
-  local queue = end_lease(id)
+  local gate = end_lease(id)
   if not row then return 0 end
   put_history(row.cid, row.digest, history)
   if again == '0' then
@@ -43,14 +43,14 @@ function act.F(id, token, status, http, finished, opens, again, history, rest)
     row.blob = rest
     wait_again(row, moment(again))
   end
-  leave(queue, tonumber(opens))
+  leave(gate, tonumber(opens))
   return 1
 end
 function act.D(id, token, til, opens, tries, rest)
   if not held(id, token) then return 0 end
   id = tonumber(id)
   local row = row_of(id)
-  local queue = end_lease(id)
+  local gate = end_lease(id)
   if not row then return 0 end
   row.tries, row.blob = tries, rest
   put_row(row)
@@ -59,7 +59,7 @@ function act.D(id, token, til, opens, tries, rest)
     count(row.cid, 'w', -1)
     count(row.cid, 's', 1)
   end
-  leave(queue, tonumber(opens))
+  leave(gate, tonumber(opens))
   return 1
 end
 function act.V(crawl, digest, status, http, finished, again, history, opens)

@@ -1,17 +1,20 @@
--- ARGV: time, writer, spider, limit, span in ms, the launch, the number that was heard last. Returns 'lost' when Redis
+-- ARGV: time, writer, spider, limit, span in ms, the launch, the number that was heard last, the exit. Returns 'lost' when Redis
 -- knows less than that; else 1 if more may be had at once, the version of the cookies, then for each lease: id, token,
 -- row, history.
-local writer, spider, limit, span = ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
+local writer, spider, limit, span, exit = ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[8]
 local SOME = 100
 if ARGV[6] ~= (about[9] or '') or tonumber(call('HGET', P .. 'heard', writer) or 999) < tonumber(ARGV[7]) then
   return 'lost'
 end
+if by_exit and call('SADD', P .. 'exits', exit) == 1 then -- it is new: it may ask every queue
+  for _, queue in ipairs(call('HKEYS', E .. 'queues')) do touch(queue) end
+end
 local expired = call('ZRANGEBYSCORE', E .. 'ends', '-inf', now, 'LIMIT', 0, SOME)
 for _, id in ipairs(expired) do give_back(tonumber(id)) end
 local opened = call('ZRANGEBYSCORE', E .. 'wake', '-inf', now, 'LIMIT', 0, SOME)
-for _, queue in ipairs(opened) do
-  open(queue)
-  touch(queue)
+for _, gate in ipairs(opened) do
+  open(gate)
+  touch(queue_of(gate))
 end
 local due = call('ZRANGEBYSCORE', E .. 'later', '-inf', now, 'LIMIT', 0, SOME)
 for _, id in ipairs(due) do
@@ -29,7 +32,7 @@ local visited = more[1]
 local token = math.max(tonumber(more[3] or 0), now) -- not before the time: none is given twice, also after some were lost
 local found = {0, more[2] or '0'}
 if #expired == SOME or #opened == SOME or #due == SOME then found[1] = 1 end
-local ready = E .. 'ready/' .. spider
+local ready = ready_of(spider, exit)
 local leased = 0
 while leased < limit do
   local first = call('ZRANGE', ready, 0, 0)[1]
@@ -40,7 +43,8 @@ while leased < limit do
     break
   end
   local id, queue = tonumber(string.sub(first, 1, 13)), string.sub(first, 14)
-  local key, rate = E .. 'q:' .. queue, rate_of(queue)
+  local name = gate_of(queue, spider, exit)
+  local key, rate = E .. 'q:' .. name, rate_of(queue)
   local gate = call('HMGET', key, 'out', 'recent', 'spiders')
   local room = room_of(rate, gate[1], gate[2])
   local row = room > 0 and row_of(id)
@@ -60,7 +64,7 @@ while leased < limit do
   end
   if row then
     token, leased = token + 1, leased + 1
-    call('HSET', E .. 'leases', id, token .. ' ' .. row.cid .. ' ' .. writer .. '\n' .. queue)
+    call('HSET', E .. 'leases', id, token .. ' ' .. row.cid .. ' ' .. writer .. '\n' .. name)
     call('ZADD', E .. 'ends', now + span, id)
     call('HINCRBY', key, 'out', 1)
     count(row.cid, 'd', 1)
@@ -75,7 +79,7 @@ while leased < limit do
         if #kept >= rate.n then til = tonumber(kept[1]) + rate.w end
       end
       if til and til > now then
-        close(queue, til)
+        close(name, til)
         room = 0
       end
     end
@@ -89,7 +93,7 @@ while leased < limit do
     found[#found + 1] = row.raw
     found[#found + 1] = history
   end
-  if room <= 0 and not gate[3] then
+  if room <= 0 and not gate[3] and gate_by == '' then
     call('ZREM', ready, first)
     call('HDEL', key, 'ready')
   else

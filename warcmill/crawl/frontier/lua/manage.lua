@@ -56,7 +56,9 @@ function act.rate()
     if rate == (usual or '') then return {} end
     if rate == '' then call('HDEL', P .. 'about', 'usual') else call('HSET', P .. 'about', 'usual', rate) end
     usual = rate ~= '' and rate
-    for _, lease in ipairs(call('HVALS', E .. 'leases')) do touch(string.match(lease, '\n(.*)$')) end
+    for _, lease in ipairs(call('HVALS', E .. 'leases')) do
+      touch(queue_of(string.match(lease, '\n(.*)$')))
+    end
     refresh_touched()
   else
     if rate == '' then call('HDEL', P .. 'rates', queue) else call('HSET', P .. 'rates', queue, rate) end
@@ -64,6 +66,26 @@ function act.rate()
     call('HSET', P .. 'about', 'rated', rated)
     refresh(queue)
   end
+  return {}
+end
+-- by: what shares a rate; '' is the queue alone. Where it is another than before, leases are taken back first.
+function act.gates()
+  local by = ARGV[3]
+  if by == gate_by then return {} end
+  for _, id in ipairs(call('HKEYS', E .. 'leases')) do give_back(tonumber(id)) end
+  write_sums()
+  for _, queue in ipairs(call('HKEYS', E .. 'queues')) do
+    gates_of(queue, spiders_of(call('HGET', E .. 'q:' .. queue, 'spiders')), function(gate, spiders, exit)
+      for _, spider in ipairs(spiders) do
+        local field = spider == '' and 'ready' or 'ready/' .. spider
+        set_ready(gate, spider, ready_of(spider, exit), call('HGET', E .. 'q:' .. gate, field), nil)
+      end
+    end)
+    touch(queue)
+  end
+  call('HSET', P .. 'about', 'gate_by', by)
+  by_spider, by_exit = string.find(by, 'spider', 1, true), string.find(by, 'exit', 1, true)
+  refresh_touched()
   return {}
 end
 -- writer, cursor, token ...: gives back some leases of a writer but those of these tokens. Returns the next cursor.
@@ -130,11 +152,13 @@ function act.tidy()
   local old = call('LINDEX', P .. 'eras', 0)
   if not old then return {0, 1} end
   local O = P .. old .. ':'
-  local queues = call('HSCAN', O .. 'queues', 0, 'COUNT', 50)[2]
+  local queues, exits = call('HSCAN', O .. 'queues', 0, 'COUNT', 50)[2], call('SMEMBERS', P .. 'exits')
+  exits[#exits + 1] = ''
   for item = 1, #queues, 2 do
     local queue = queues[item]
     for _, spider in ipairs(spiders_of(call('HGET', O .. 'q:' .. queue, 'spiders'))) do
       call('UNLINK', O .. 'l:' .. queue .. '/' .. spider, O .. 'x:' .. queue .. '/' .. spider)
+      for _, exit in ipairs(exits) do call('UNLINK', O .. 'q:' .. gate_of(queue, spider, exit)) end
     end
     call('UNLINK', O .. 'q:' .. queue)
     call('HDEL', O .. 'queues', queue)
@@ -151,7 +175,12 @@ function act.tidy()
     for _, name in ipairs(left) do call('UNLINK', O .. 's:' .. name) end
     if #left > 0 then return {0, 0} end
   end
-  for _, spider in ipairs(call('SMEMBERS', O .. 'spiders')) do call('UNLINK', O .. 'ready/' .. spider) end
+  local spiders, exits = call('SMEMBERS', O .. 'spiders'), call('SMEMBERS', P .. 'exits')
+  spiders[#spiders + 1] = ''
+  for _, spider in ipairs(spiders) do
+    call('UNLINK', O .. 'ready/' .. spider)
+    for _, exit in ipairs(exits) do call('UNLINK', O .. 'ready/' .. spider .. '/' .. exit) end
+  end
   call('UNLINK', O .. 'ready/', O .. 'spiders', O .. 'wake', O .. 'later', O .. 'leases', O .. 'ends', O .. 'queues',
     O .. 'waits', O .. 'sites', O .. 'purged')
   for number = 1, round do
