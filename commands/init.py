@@ -178,7 +178,7 @@ def _serve_requests(config: Path, jobs: Path) -> None:
     job = jobs / ONDEMAND
     text = config.read_text()
     if "[requests]" not in text:
-        start = f"{datetime.now(UTC):%Y-%m-%d}T00:00:00Z"
+        start = f"{datetime.now(UTC).date()}T00:00:00Z"
         sentinel.write_whole(config, f"{text.rstrip()}\n\n{REQUESTS.format(job=ONDEMAND, start=start)}")
     job.mkdir(parents=True, exist_ok=True)
     for path, content in ((job / "crawl.toml", JOB), (config.parent / LOCAL_SETTINGS, SETTINGS_FILE)):
