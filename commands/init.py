@@ -100,6 +100,7 @@ times = 4
 wait = 0.0
 statuses = [504]
 """
+NO_SEEDS: Final = "# None: what is crawled is in requests.jsonl.\n"
 SETTINGS_FILE: Final = """\
 # Settings by Scrapy Cluster's names: read, never executed. The defaults of some:
 # QUEUE_HITS = 10
@@ -181,7 +182,8 @@ def _serve_requests(config: Path, jobs: Path) -> None:
         start = f"{datetime.now(UTC).date()}T00:00:00Z"
         sentinel.write_whole(config, f"{text.rstrip()}\n\n{REQUESTS.format(job=ONDEMAND, start=start)}")
     job.mkdir(parents=True, exist_ok=True)
-    for path, content in ((job / "crawl.toml", JOB), (config.parent / LOCAL_SETTINGS, SETTINGS_FILE)):
+    files = {job / "crawl.toml": JOB, job / "seeds.txt": NO_SEEDS, config.parent / LOCAL_SETTINGS: SETTINGS_FILE}
+    for path, content in files.items():
         if not path.exists():
             sentinel.write_whole(path, content)
 

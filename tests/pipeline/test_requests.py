@@ -133,6 +133,18 @@ def test_a_crawl_expires_once(tmp_path: Path) -> None:
         assert line.paths() == ["/20"]
 
 
+def test_a_line_of_requests_has_no_gap(tmp_path: Path) -> None:
+    """A day with pages, pages that are not there, and a request that got none; then an idle day."""
+    with requests_line(tmp_path) as line, served(line):
+        line.feed(line.crawl("/1", "c", maxdepth=1), line.crawl("/nope", "c"))
+        line.feed({"url": "http://nowhere.invalid/", "appid": APP, "crawlid": "dead"})
+        has(line, "/1", "/0", "/7", "/nope")
+        line.restart()
+        line.warcmill("pulse", "stop", JOB)
+        line.warcmill("scan")
+        assert "no gap" in line.warcmill("reconcile")
+
+
 def test_rates_and_bans_of_domains_hold_over_launches(tmp_path: Path) -> None:
     web = {(host, path): page([]) for host in HOSTS for path in ("/1", "/2", "/3")}
     with requests_line(tmp_path, web, QUEUE_HITS=1, QUEUE_WINDOW=3600) as line, served(line):
@@ -206,11 +218,41 @@ def test_nothing_is_lost_and_nothing_fetched_twice_by_kills(tmp_path: Path) -> N
 
 
 def test_requests_wait_while_the_job_does_not_run(tmp_path: Path) -> None:
+    """Each is taken once, and what takes no job is answered at once."""
     with requests_line(tmp_path) as line, role(line):
-        line.feed(line.crawl("/1", "early"), {"uuid": "i", "appid": APP, "action": "info", "spiderid": "link"})
-        wait_for(lambda: "what was asked waits for it" in line.log())
-        assert line.told() == []
+        line.feed(
+            line.crawl("/1", "early"), b"no", {"uuid": "k", "appid": APP, "stats": "kafka-monitor"},
+            {"uuid": "i", "appid": APP, "action": "info", "spiderid": "link"}, line.crawl("/2", "late"),
+        )  # fmt: skip
+        wait_for(lambda: line.log().count("what was asked waits for it") == 1)
+        wait_for(lambda: line.log().count("Added stat request to Redis") == 1)
+        time.sleep(3)
+        assert [one.get("uuid") for one in line.told()] == [None, "k"]
         line.start()
-        has(line, "/1")
+        has(line, "/1", "/2")
         wait_for(lambda: line.answers("i"))
-        assert line.paths() == ["/1"]
+        found = line.ask(uuid="k2", stats="kafka-monitor")
+        assert (found["total"]["900"], found["fail"]["900"], found["plugins"]["ActionHandler"]["900"]) == (6, 1, 1)
+        assert sorted(line.paths()) == ["/1", "/2"]
+
+
+def test_a_job_that_serves_no_requests_and_rates_that_are_none_are_refused(tmp_path: Path) -> None:
+    with requests_line(tmp_path, QUEUE_HITS=0) as line:
+        process = line.role()
+        assert process.wait() == 3
+        assert "QUEUE_HITS" in line.log()
+        crawl = tmp_path / "jobs" / JOB / "crawl.toml"
+        crawl.write_text(crawl.read_text().replace("requests = true", "requests = false"))
+        (tmp_path / "jobs" / JOB / "seeds.txt").write_text("http://a.example/\n")
+        assert line.role().wait() == 3
+        assert "serves none" in line.log()
+
+
+def test_two_applications_share_a_crawl_and_stop_their_own(tmp_path: Path) -> None:
+    with requests_line(tmp_path, QUEUE_HITS=1, QUEUE_WINDOW=3600) as line, served(line):
+        line.feed(line.crawl("/20", "first"))
+        has(line, "/20")
+        line.feed(line.crawl("/1", "c"), {**line.crawl("/2", "c"), "appid": "other"}, line.crawl("/3", "c"))
+        assert line.ask(uuid="s", action="stop", spiderid="link", crawlid="c")["total_purged"] == 2
+        left = line.control("tally")["waiting"]
+        assert [(one["appid"], one["total"]) for one in left] == [("other", 1)]

@@ -25,6 +25,7 @@ from warcmill.crawl.frontier import (
     Lease,
     Offered,
     Rate,
+    Waited,
 )
 from warcmill.crawl.policies.quotas import By, Spent
 from warcmill.crawl.uri import FOREVER, LONGEST_PAYLOAD, Status, Transitions, Uri, digest, make
@@ -539,6 +540,21 @@ def test_what_waits_is_listed_in_pages_in_order_of_arrival(there: Place) -> None
         if not after:
             break
     assert (found, pages) == ([f"h{n % 3}/{n}" for n in range(25)], 3)
+
+
+def test_what_waits_of_a_crawl_is_counted_by_queue_and_source(there: Place) -> None:
+    frontier = there.open()
+    offer(frontier, "a/1", "a/2", crawl="c", source="target:0", priority=-7)
+    offer(frontier, "a/3", crawl="c", source="target:0", priority=3)
+    offer(frontier, "a/4", "b/1", crawl="c", source="target:9")
+    offer(frontier, "a/1", crawl="other", source="target:0")
+    finish(frontier, lease(frontier, 1))
+    assert sorted(run(frontier.tally("c"))) == [
+        Waited("c", "a.example", "target:0", 2, -7, 3),
+        Waited("c", "a.example", "target:9", 1, 0, 0),
+        Waited("c", "b.example", "target:9", 1, 0, 0),
+    ]
+    assert list(run(frontier.tally("nobody"))) == []
 
 
 def test_uris_are_looked_up_by_key_visited_ones_too(there: Place) -> None:

@@ -30,7 +30,7 @@ from warcmill.crawl.frontier import Rate
 from warcmill.crawl.job.feed import LONGEST, RequestFeed
 from warcmill.crawl.policies.request import LINK_SPIDER, crawl_name
 from warcmill.crawl.uri import canonical
-from warcmill.errors import BadInput, NotReady, Unavailable, WarcmillError
+from warcmill.errors import BadConfig, BadInput, NotReady, Unavailable, WarcmillError
 from warcmill.model import Json
 from warcmill.scutils.log_factory import LogObject
 
@@ -44,7 +44,11 @@ MOST_HITS: Final = 1000
 
 KAFKA, REDIS, CRAWLER, REST = "kafka-monitor", "redis-monitor", "crawler", "rest"
 MONITORS: Final = ("InfoMonitor", "StopMonitor", "ExpireMonitor", "StatsMonitor", "ZookeeperMonitor")
+_OF_ROLES: Final = (KAFKA, REDIS, REST)
 _OVERHEAD: Final = 1024  # bytes of a line of the feed beside the document
+
+
+Question = CrawlAction | StatsRequest | PolicyChange
 
 
 class RequestsJob:
@@ -67,10 +71,17 @@ class RequestMonitor:
         self._job, self._topics = job, Topics.of(self._values)
         self._incoming, self._answers = log(KAFKA), log(REDIS)
         self._accounts = Accounts(place.accounts)
+        values = self._values
+        try:
+            self._rate = _rate(values["QUEUE_HITS"], values["QUEUE_WINDOW"], 1.0, values["QUEUE_MODERATED"])
+        except BadInput as error:
+            raise BadConfig("QUEUE_HITS, QUEUE_WINDOW", error.why) from error
         self._bus: Bus = place.open_bus()
         self._reader: TopicReader | None = None
         self._machine, self._name = socket.gethostname(), os.urandom(6).hex()
         self._launch = ""  # the one to which the policy was applied
+        self._done: set[str] = set()  # the places of messages that were answered, and are not acknowledged yet
+        self._waiting: dict[str, Question] = {}  # the one that waits for the job, by its place
         self._next: dict[str, float] = {}
         self._dumped = time.time()
 
@@ -110,6 +121,7 @@ class RequestMonitor:
         if messages:
             self._take(messages)
             self._reader.commit()
+            self._done.clear()
         return len(messages)
 
     def _reopen(self) -> None:
@@ -121,18 +133,24 @@ class RequestMonitor:
     # The work of the Kafka Monitor: each message to its handler, crawls to the feed.
 
     def _take(self, messages: Sequence[Message]) -> None:
+        """Take messages in their order, but those that were done before an error."""
         fed: list[tuple[str, dict[str, Json]]] = []
         for message in messages:
-            found = self._read(message)
+            place = f"{message.topic}@{message.place}"
+            if place in self._done:
+                continue
+            found = self._waiting.get(place) or self._read(message)
             if isinstance(found, CrawlRequest):
-                fed.append((f"{message.topic}@{message.place}", self._document(found)))
-            elif found is not None:
+                fed.append((place, self._document(found)))
+                continue
+            if found is not None:
                 self._feed(fed)
-                fed = []
+                self._waiting = {place: found}
                 self._answer(found)
+            self._done.add(place)
         self._feed(fed)
 
-    def _read(self, message: Message) -> CrawlRequest | CrawlAction | StatsRequest | PolicyChange | None:
+    def _read(self, message: Message) -> CrawlRequest | Question | None:
         """The values of a message; None for one that nobody takes, after who sent it was told."""
         found = sort_message(message.value)
         if isinstance(found, DroppedMessage):
@@ -170,10 +188,13 @@ class RequestMonitor:
             self._accounts.expire(key, request.expires)
         return {**document, "ts": round(time.time(), 3)}
 
-    def _feed(self, fed: Sequence[tuple[str, dict[str, Json]]]) -> None:
+    def _feed(self, fed: list[tuple[str, dict[str, Json]]]) -> None:
+        """Append to the feed, and empty the list."""
         if not fed:
             return
         self._job.feed.append(fed)
+        self._done.update(place for place, _ in fed)
+        fed.clear()
         with suppress(NotReady, Unavailable):  # a launch looks there itself; the next one begins with that
             self._apply_policy()
             self._job.ask("learn")
@@ -183,7 +204,18 @@ class RequestMonitor:
 
     # The work of the Redis Monitor: answers of the job.
 
-    def _answer(self, request: CrawlAction | StatsRequest | PolicyChange) -> None:
+    def _answer(self, request: Question) -> None:
+        """Answer. A question that the job refuses is refused; one that takes a job waits until that runs."""
+        if isinstance(request, CrawlAction) or (isinstance(request, StatsRequest) and request.stats not in _OF_ROLES):
+            self._job.ask("learn")
+        try:
+            self._put(request)
+        except BadInput as error:
+            self._count(REDIS, FAIL)
+            self._answers.error(f"{error}", extra=_extra_of(request))
+            self._refuse(asdict(request), error.why)
+
+    def _put(self, request: Question) -> None:
         match request:
             case CrawlAction(action="info"):
                 self._count(REDIS, TOTAL, "InfoMonitor")
@@ -229,6 +261,7 @@ class RequestMonitor:
             self._count(REDIS, TOTAL, "ExpireMonitor")
             self._answers.info("Expiring crawl found", extra={"action": "expire", **key._asdict()})
             self._accounts.stop(key)
+            self._job.ask("learn")
             reply = replies.expired(key, self._purge(key), _now())
             self._send(reply)
             self._accounts.expire(key, 0)
@@ -260,7 +293,8 @@ class RequestMonitor:
             "queue": lambda: {"queues": self._crawler()["queue"]},
             REST: lambda: replies.alive(self._accounts.lives(REST)),
         }
-        self._count_answers()
+        if request.stats not in _OF_ROLES:
+            self._count_answers()
         found = parts[request.stats]() if request.stats in parts else {
             part: parts[part]() for part in (KAFKA, REDIS, CRAWLER, REST)
         }  # fmt: skip
@@ -289,8 +323,7 @@ class RequestMonitor:
         return read_backlog(self._job.ask("tally", crawl=crawl, appid=appid)["waiting"])
 
     def _purge(self, key: CrawlKey) -> int:
-        """Let the job forget a crawl, after it has learned all of it."""
-        self._job.ask("learn")
+        """Let the job forget a crawl; return how many of its URIs waited."""
         return int(self._job.ask("purge", crawl=crawl_name(key.spiderid, key.crawlid), appid=key.appid)["purged"])
 
     def _send(self, reply: Mapping[str, Json]) -> None:
@@ -326,8 +359,7 @@ class RequestMonitor:
         launch = self._job.ask("state")["launch"]
         if launch == self._launch:
             return
-        values = self._values
-        self._job.ask("rate", **_rate(values["QUEUE_HITS"], values["QUEUE_WINDOW"], 1.0, values["QUEUE_MODERATED"]))
+        self._job.ask("rate", **self._rate)
         policy = self._accounts.policy()
         for domain in sorted({*policy.rates, *policy.bans}):
             self._apply(domain)
@@ -403,15 +435,19 @@ def _check(request: object, document: Mapping[str, Any]) -> None:
     if isinstance(request, PolicyChange):
         canonical(f"http://{request.domain}/")
         if request.action == compat.DOMAIN_UPDATE:
-            Rate(**_rate(request.hits, request.window, request.scale, True))
+            _rate(request.hits, request.window, request.scale, True)
 
 
 def _rate(hits: int, window: float, scale: float, moderated: bool) -> dict[str, Any]:
-    """The fields of a rate; one of many hits has fewer in a shorter window."""
+    """The fields of a rate; one of many hits has fewer in a shorter window. BadInput for one out of its range."""
     less = max(1.0, hits / MOST_HITS)
-    if hits < 1:
-        return {"at_once": 1}
-    return {"hits": int(hits / less), "window": window / less, "scale": scale, "moderated": moderated}
+    found = {"hits": int(hits / less), "window": window / less, "scale": scale, "moderated": moderated}
+    Rate(**found)  # type: ignore[arg-type] # it judges them
+    return found
+
+
+def _extra_of(request: Question) -> dict[str, Json]:
+    return {"appid": request.appid, "uuid": request.uuid}
 
 
 def _extra(action: CrawlAction) -> dict[str, Json]:

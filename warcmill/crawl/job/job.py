@@ -178,8 +178,7 @@ class Job:
         queue = queue_of(uri)
         if self.queue_by == HOST or not queue:
             return queue
-        host = queue if queue.endswith("]") else queue.partition(":")[0]
-        return registered(host)[0]
+        return queue[: queue.index("]") + 1] if queue[0] == "[" else registered(queue.partition(":")[0])[0]
 
     @property
     def is_hurried(self) -> bool:

@@ -147,7 +147,7 @@ class RequestTarget:
 
 def crawl_name(spiderid: str, crawlid: str) -> str:
     """Return the name of the crawl of a spider and a crawlid."""
-    return f"{spiderid}/{crawlid}"
+    return f"{spiderid.replace('%', '%25').replace('/', '%2F')}/{crawlid}"
 
 
 def level(hops: str) -> int:

@@ -306,3 +306,16 @@ def test_without_a_browser_nothing_begins(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(BadConfig, match="chromium is not installed"):
         file.parse({file.CONFIGURATION: RENDERS, file.SEEDS: b"http://e.x/\n"}, "x")
+
+
+def test_a_job_that_serves_requests_needs_no_seed_and_may_have_queues_by_domain() -> None:
+    job = file.parse({"crawl.toml": b'requests = true\nqueue_by = "domain"\n', "seeds.txt": b"# none\n"}, "ondemand")
+    assert (job.seeds, job.requests) == ((), True)
+    found = [job.queue(uri) for uri in (
+        "http://www.news.example.org:8080/x", "https://example.org/", "http://a.b.example.co.uk/", "http://127.0.0.1:81/",
+        "http://[::1]:81/", "http://localhost/", "data:,x",
+    )]  # fmt: skip
+    assert found == ["example.org", "example.org", "example.co.uk", "127.0.0.1", "[::1]", "localhost", ""]
+    assert parse("").queue("http://www.example.org:8080/x") == "www.example.org:8080"
+    with pytest.raises(BadConfig, match="queue_by"):
+        parse('queue_by = "address"')
