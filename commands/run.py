@@ -70,13 +70,13 @@ def _worker_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--password-file", default="", metavar="FILE", help="the file with the password of that Redis")
     parser.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="where it writes WARCs and logs")
     parser.add_argument(
-        "--exit", type=_address, default="", metavar="ADDRESS", help="the public address by which its requests go out"
+        "--exit", type=_address, metavar="ADDRESS", help="the public address by which its requests go out"
     )
 
 
 def _worker(args: argparse.Namespace) -> int:
     place = read_place(FRONTIER, args.frontier, args.password_file)
-    asyncio.run(Worker(args.output.absolute(), args.name, args.job, place, args.exit).run())
+    asyncio.run(Worker(args.output.absolute(), args.name, args.job, place, args.exit or "").run())
     return 0
 
 
