@@ -49,7 +49,8 @@ def run(args: argparse.Namespace) -> int:
         if not (engine.places.job(args.job) / CONFIGURATION).exists():
             engine.configure(args.job, process.files(), Path(os.devnull))
         checkpoint = _continued(engine, args.job)
-        done = process.run(engine.places, args.job, found, checkpoint, engine.allow_private)
+        follows = "" if checkpoint else engine.follows(args.job)
+        done = process.run(engine.places, args.job, found, checkpoint, engine.allow_private, follows)
         return _reported(engine, args.job, done.end, done.refused)
 
 

@@ -17,7 +17,6 @@ from line import Line, line_at
 from several_hosts import Page
 from warcio.archiveiterator import ArchiveIterator
 
-from warcmill.crawl.frontier.link import FRONTIER
 from warcmill.formats.logs import crawllog
 from warcmill.formats.logs.crawllog import CrawlRecord
 
@@ -72,8 +71,8 @@ def _html(title: str, *parts: str) -> Page:
     return Page(f"<!doctype html>{heading}{' '.join(parts)}".encode(), "text/html; charset=utf-8")
 
 
-def by_plain_scrapy(spider: str, url: str, folder: Path, scrapy: Path | None = None) -> list[str]:
-    """Run a spider by Scrapy itself, in a copy of its project; its items."""
+def by_plain_scrapy(spider: str, url: str, folder: Path, libraries: Path | None = None) -> list[str]:
+    """Run a spider by Scrapy itself, in a copy of its project; its items. `libraries` has another version of Scrapy."""
     what, folder = PROJECTS[spider][0], folder / "plain"
     if (SPIDERS / what).is_dir():
         shutil.copytree(SPIDERS / what, folder)
@@ -81,10 +80,8 @@ def by_plain_scrapy(spider: str, url: str, folder: Path, scrapy: Path | None = N
     else:
         folder.mkdir()
         words = ["runspider", str(SPIDERS / what)]
-    program: list[str | Path] = [scrapy] if scrapy else [sys.executable, "-m", "scrapy"]
-    done = subprocess.run(
-        [*program, *words, "-a", f"url={url}"], cwd=folder, env=_env(), capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, "-m", "scrapy", *words, "-a", f"url={url}"]
+    done = subprocess.run(command, cwd=folder, env=_env(libraries), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return items(folder)
 
@@ -119,10 +116,12 @@ def run_warcmill(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return preloaded.run("commands.main", *words, env=env, folder=folder)
 
 
-def run_spider(line: Line, *words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def run_spider(
+    line: Line, *words: str, folder: Path, libraries: Path | None = None
+) -> subprocess.CompletedProcess[str]:
     """`warcmill run spider` as a person types it in a folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    env = {**_env(), "LUIGI_CONFIG_PATH": str(line.config)}
+    env = {**_env(libraries), "LUIGI_CONFIG_PATH": str(line.config)}
     return preloaded.run("commands.main", "run", "spider", *words, env=env, folder=folder)
 
 
@@ -136,8 +135,9 @@ def start_spider(line: Line, *words: str, folder: Path) -> preloaded.Process:
         )
 
 
-def _env() -> Mapping[str, str]:
-    return {name: value for name, value in os.environ.items() if name not in (FRONTIER, "SCRAPY_SETTINGS_MODULE")}
+def _env(libraries: Path | None = None) -> Mapping[str, str]:
+    found = {name: value for name, value in os.environ.items() if name != "SCRAPY_SETTINGS_MODULE"}
+    return {**found, "PYTHONPATH": str(libraries)} if libraries else found
 
 
 def pages(line: Line, job: str) -> Counter[tuple[str, int]]:

@@ -50,6 +50,17 @@ def test_the_lock_of_a_cluster_fits_its_extra(extra: str) -> None:
     assert lock.count("--hash=sha256:") >= len(pinned)
 
 
+def test_the_minors_of_scrapy_that_are_tried_are_those_of_its_extra() -> None:
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg", "utf-8")
+    (wanted,) = map(Requirement, config["options.extras_require"]["scrapy"].strip().splitlines())
+    locks = [path.read_text("utf-8") for path in sorted((ROOT / "config" / "oracles").glob("scrapy-*.lock"))]
+    older = [version for lock in locks for version in re.findall(r"^scrapy==(\S+)", lock, re.MULTILINE)]
+    minors = [version.rpartition(".")[0] for version in (*older, PINNED["scrapy"])]
+    assert minors == ["2.17", "2.18", "2.19"]
+    assert all(wanted.specifier.contains(version) for version in (*older, PINNED["scrapy"]))
+
+
 def test_every_package_of_the_lock_has_hashes() -> None:
     packages = re.split(r"^(?=[a-z])", LOCK, flags=re.MULTILINE)[1:]
     assert len(packages) == len(PINNED)

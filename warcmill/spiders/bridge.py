@@ -60,7 +60,7 @@ class ScrapyBridge:
     async def scraped(self, visit: SpiderVisit) -> None:
         """Hand a visit to Scrapy, and wait until it has nothing left to do for it."""
         assert self.crawler.spider
-        request = restored(visit.uri, self.crawler.spider)
+        request = restored(visit.uri, self.crawler.spider, self.kit.job.of(visit.uri).target)
         request.meta[MARK] = visit.number
         visit.errback, request.errback = request.errback, visit.failed
         visit.request, visit.ended = request, asyncio.get_running_loop().create_future()
@@ -197,10 +197,12 @@ class ScrapyBridge:
             request.errback = visit.errback  # it was made of a request in hand
         name = self.crawler.request_fingerprinter.fingerprint(request)
         try:
-            return waiting(request, self.crawler.spider, name, parent=parent, hop=hop, number=number)
+            uri = waiting(request, self.crawler.spider, name, parent=parent, hop=hop, number=number)
         except BadInput as error:
             self._refuse(request.url, parent.uri if parent else "", error.why)
             return None
+        uri.queue = self.kit.job.queue(uri.uri)
+        return uri
 
     def _refuse(self, url: str, via: str, why: str) -> None:
         """A request that cannot wait is lost: so it is named in the logs, and the command does not end with 0."""

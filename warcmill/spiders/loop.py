@@ -70,9 +70,13 @@ class ScrapyLoop(Spider):
         leases = await self._kit.books.frontier.lease(HOLDER, limit, spider=self._name)
         if leases:
             self.bridge.is_drained = False
+        if self._kit.job.requests and len(leases) < limit:  # some may be for our own crawler
+            leases += await super()._lease(limit - len(leases))
         return leases
 
     def _visit(self, lease: Lease, thread: int) -> Visit:
+        if not lease.uri.spider:
+            return super()._visit(lease, thread)
         return SpiderVisit(self._kit, lease, thread, self.bridge)
 
     async def _has_nothing_left(self) -> bool:

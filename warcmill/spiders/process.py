@@ -47,9 +47,11 @@ def files() -> dict[str, bytes]:
 
 
 def run(
-    places: Places, job: str, project: ScrapyProject, checkpoint: str = "", allow_private: Sequence[str] = ()
-) -> SpiderEnd:
-    """Crawl a job by a spider, afresh or from a checkpoint. Raises what the crawl raised."""
+    places: Places, job: str, project: ScrapyProject, checkpoint: str = "", allow_private: Sequence[str] = (),
+    follows: str = "",
+) -> SpiderEnd:  # fmt: skip
+    """Crawl a job by a spider: afresh, from a checkpoint, or after a launch of an endless job. Raises what the crawl
+    raised."""
     collect_garbage_less_often()
     logging.root.handlers.clear()  # the project decides what is logged, and where
     configure_logging(project.settings)
@@ -64,7 +66,7 @@ def run(
 
     async def whole() -> End:
         try:
-            return await crawl(places, job, checkpoint, allow_private, spider=made)
+            return await crawl(places, job, checkpoint, allow_private, follows, spider=made)
         finally:
             asyncio.get_running_loop().call_soon(reactor.stop)
 

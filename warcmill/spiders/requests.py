@@ -6,6 +6,7 @@ its `meta` and `cb_kwargs` are JSON. A tuple comes back as a list. Anything else
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 from collections.abc import Callable, Mapping
@@ -14,16 +15,16 @@ from typing import Any
 from scrapy import Request, Spider
 from scrapy.http import Headers
 
+from warcmill.crawl.policies.request import LINK_SPIDER, SOURCE, RequestTarget, crawl_name
 from warcmill.crawl.uri import Uri, make
 from warcmill.errors import BadInput
 
 MARK = "_warcmill"
 """The key in `meta` of a request in hand: the number of its visit."""
 LONGEST_PATH = 250  # hops that are noted
-LINK = "link"
-"""Scrapy Cluster's name for the spider that is our own crawler."""
 SPIDERID, CRAWLID, APPID = "spiderid", "crawlid", "appid"
 _REQUEST = "request"
+_AGENT, _COOKIE = "User-Agent", "Cookie"
 _NESTED = 60
 _PLAIN = (int, bool, type(None))
 
@@ -39,10 +40,12 @@ def waiting(request: Request, spider: Spider, name: bytes, *, parent: Uri | None
     key = name.hex()
     if request.dont_filter:
         key = f"{key} {parent.key if parent else ''} {number}"
-    path = f"{parent.hops}{hop}" if parent else ""
+    # The scope of a request is for links that our own crawler follows: a spider decides for itself.
+    path = f"{parent.hops}{hop}" if parent and not parent.source.startswith(SOURCE) else ""
     uri = make(
         request.url, key=key, crawl=crawl_of(to, meta), hops=path[-LONGEST_PATH:], via=parent.uri if parent else "",
-        source=parent.source if parent else request.url, priority=-request.priority, spider="" if to == LINK else to,
+        source=parent.source if parent else request.url, priority=-_priority(request, meta),
+        spider="" if to == LINK_SPIDER else to,
     )  # fmt: skip
     if not uri.uri.startswith("http"):
         raise BadInput(uri.uri, "only http: and https: are fetched for spiders")
@@ -55,7 +58,29 @@ def waiting(request: Request, spider: Spider, name: bytes, *, parent: Uri | None
 
 def crawl_of(spider: str, meta: Mapping[str, Any]) -> str:
     """The crawl that a request belongs to: that of its spider, or of its crawlid."""
-    return f"{spider}/{meta[CRAWLID]}" if meta.get(CRAWLID) else spider
+    return crawl_name(spider, str(meta[CRAWLID])) if meta.get(CRAWLID) else spider
+
+
+def _priority(request: Request, meta: Mapping[str, Any]) -> int:
+    """The priority of a request; as Scrapy Cluster, that in `meta` of one that an application has asked for."""
+    asked = meta.get("priority", 0) if meta.get(APPID) and meta.get(CRAWLID) else 0
+    return request.priority or (asked if type(asked) is int else 0)
+
+
+def _asked(target: RequestTarget) -> dict[str, Any]:
+    """The form of an application's request: its `meta` as Scrapy Cluster's spiders expect it."""
+    scope, headers = target.scope, dict(target.headers)
+    extensions = None if scope.extensions is None else sorted(scope.extensions)
+    meta = {
+        APPID: target.appid, CRAWLID: target.crawlid, SPIDERID: target.spiderid, "url": target.url,
+        "attrs": copy.deepcopy(target.attrs), "priority": target.priority, "expires": target.expires, "curdepth": 0,
+        "maxdepth": scope.depth, "allowed_domains": list(scope.domains) or None, "deny_extensions": extensions,
+        "allow_regex": list(scope.allow) or None, "deny_regex": list(scope.deny) or None,
+        "useragent": headers.get(_AGENT), "cookie": headers.get(_COOKIE),
+    }  # fmt: skip
+    crumbs = [one.strip().partition("=") for one in headers.get(_COOKIE, "").split(";")]
+    agent = {_AGENT: [headers[_AGENT]]} if _AGENT in headers else {}
+    return {"meta": meta, "cookies": {name: value for name, equals, value in crumbs if equals}, "headers": agent}
 
 
 def _form(request: Request, spider: Spider, meta: Mapping[str, Any], uri: str) -> dict[str, Any]:
@@ -86,9 +111,10 @@ def _texts(headers: Headers) -> dict[str, list[str]]:
     return {name.decode("latin-1"): [one.decode("latin-1") for one in values] for name, values in headers.items()}
 
 
-def restored(uri: Uri, spider: Spider) -> Request:
-    """The request of a URI. BadInput if its spider has its methods no more."""
-    form: dict[str, Any] = {}
+def restored(uri: Uri, spider: Spider, target: RequestTarget | None = None) -> Request:
+    """The request of a URI; of one that an application has posted its `target`. BadInput if its spider has its methods
+    no more."""
+    form = _asked(target) if target else {}
     if uri.payload:
         try:
             whole = json.loads(uri.payload)
