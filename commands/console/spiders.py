@@ -14,6 +14,7 @@ from commands.console.show import err, out
 from tasks.config import folders
 from warcmill.base import clock
 from warcmill.crawl.engine import WarcmillEngine
+from warcmill.crawl.frontier.link import FRONTIER, read_place
 from warcmill.crawl.job.job import End
 from warcmill.crawl.job.values import CONFIGURATION
 from warcmill.crawl.launch import job_log, reports
@@ -30,6 +31,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-a", action="append", default=[], dest="arguments", metavar="NAME=VALUE", help="an argument of the spider"
     )
+    parser.add_argument(FRONTIER, metavar="URL", help="work in launches of the job, whose frontier is in this Redis")
+    parser.add_argument("--name", type=_job, metavar="NAME", help="its name, among the workers")
+    parser.add_argument("--password-file", default="", metavar="FILE", help="the file with the password of that Redis")
+    parser.add_argument("--output", type=Path, metavar="FOLDER", help="where such a worker writes WARCs and logs")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -39,6 +44,8 @@ def run(args: argparse.Namespace) -> int:
     except ImportError as error:
         raise BadConfig("run spider", f"{error.name} is missing; pip install 'warcmill[scrapy]'") from error
 
+    if args.frontier:
+        return _work(args)
     config = folders.find()
     if config is None:
         raise BadConfig("luigi.cfg", "there is no archive here; 'warcmill init FOLDER' makes one")
@@ -52,6 +59,20 @@ def run(args: argparse.Namespace) -> int:
         follows = "" if checkpoint else engine.follows(args.job)
         done = process.run(engine.places, args.job, found, checkpoint, engine.allow_private, follows)
         return _reported(engine, args.job, done.end, done.refused)
+
+
+def _work(args: argparse.Namespace) -> int:
+    """Work in the launches of the job; another process leads them."""
+    from warcmill.spiders import process, project  # noqa: PLC0415 of an extra
+
+    if not (args.name and args.output):
+        raise BadConfig(FRONTIER, "a worker has a --name, and an --output of its own")
+    found = project.find(args.spider, args.arguments)
+    place = read_place(FRONTIER, args.frontier, args.password_file)
+    refused = process.work(args.output.absolute(), args.name, args.job, place, found)
+    if refused:
+        err(f"{args.job}: {refused} requests could not wait, so they were not made; uri-errors.log names each")
+    return int(bool(refused))
 
 
 def _continued(engine: WarcmillEngine, job: str) -> str:

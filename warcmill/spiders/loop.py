@@ -45,6 +45,7 @@ class ScrapyLoop(Spider):
         self._arguments = dict(arguments)
         self.bridge = BRIDGES[self._crawler] = ScrapyBridge(kit, self._crawler)
         self._crawling: asyncio.Task[None] | None = None
+        self._is_closing = False
         self._name = str(spider.name)
 
     async def run(self, seed_list: Path | None = None) -> End:
@@ -90,6 +91,7 @@ class ScrapyLoop(Spider):
 
     def _closed(self, crawling: asyncio.Task[None]) -> None:
         """Hear that Scrapy has closed the spider."""
+        self.is_over = not self._is_closing
         if not crawling.cancelled() and (error := crawling.exception()):
             self._failure = self._failure or error
             self.hurry()
@@ -99,7 +101,7 @@ class ScrapyLoop(Spider):
 
     async def _close(self) -> None:
         """Close Scrapy's spider, and what it has opened, such as the files of its feeds."""
-        crawling = self._crawling
+        crawling, self._is_closing = self._crawling, True
         if crawling is None or crawling.done():
             return
         try:

@@ -8,17 +8,21 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
 from scrapy.utils.log import configure_logging
 from scrapy.utils.reactor import install_reactor
 
+from warcmill.crawl.frontier.link import RedisPlace
 from warcmill.crawl.job.file import SURTS
 from warcmill.crawl.job.job import End
 from warcmill.crawl.job.text import render
 from warcmill.crawl.job.values import CONFIGURATION
 from warcmill.crawl.launch.folders import Places
+from warcmill.crawl.launch.launch import SpiderMaker
+from warcmill.crawl.launch.worker import Worker
 from warcmill.crawl.logs.statistics import Figures
 from warcmill.crawl.process import collect_garbage_less_often, crawl
 from warcmill.crawl.visit.visit import Kit
@@ -27,6 +31,7 @@ from warcmill.spiders.addon import REACTOR
 from warcmill.spiders.loop import ScrapyLoop
 from warcmill.spiders.project import ScrapyProject
 
+T = TypeVar("T")
 HEAD = """\
 # Written by 'warcmill run spider', as the job had none. It is yours: the next run leaves it as it is.
 # The spider decides what is asked for; surts.txt and exclude.txt what of that may be fetched.
@@ -52,29 +57,46 @@ def run(
 ) -> SpiderEnd:  # fmt: skip
     """Crawl a job by a spider: afresh, from a checkpoint, or after a launch of an endless job. Raises what the crawl
     raised."""
+    loops: list[ScrapyLoop] = []
+    end = _beside_reactor(
+        project, loops, lambda made: crawl(places, job, checkpoint, allow_private, follows, spider=made)
+    )
+    return SpiderEnd(end, sum(loop.bridge.refused for loop in loops))
+
+
+def work(output: Path, name: str, job: str, place: RedisPlace, project: ScrapyProject) -> int:
+    """Join the launches of a job as a worker, by a spider, until that ends or a signal comes; return the number of
+    requests that were refused."""
+    loops: list[ScrapyLoop] = []
+    _beside_reactor(project, loops, lambda made: Worker(output, name, job, place, spider=made).run())
+    return sum(loop.bridge.refused for loop in loops)
+
+
+def _beside_reactor(
+    project: ScrapyProject, loops: list[ScrapyLoop], act: Callable[[SpiderMaker], Coroutine[Any, Any, T]]
+) -> T:
+    """Do something on the loop of Twisted's reactor, with the maker of loops that it is given."""
     collect_garbage_less_often()
     logging.root.handlers.clear()  # the project decides what is logged, and where
     configure_logging(project.settings)
     install_reactor(REACTOR)
     reactor: Any = importlib.import_module("twisted.internet.reactor")
 
-    loops: list[ScrapyLoop] = []
-
     def made(kit: Kit, figures: Figures, began: float) -> ScrapyLoop:
         loops.append(ScrapyLoop(kit, figures, began, *project))
         return loops[-1]
 
-    async def whole() -> End:
+    async def whole() -> T:
         try:
-            return await crawl(places, job, checkpoint, allow_private, follows, spider=made)
+            return await act(made)
         finally:
             asyncio.get_running_loop().call_soon(reactor.stop)
 
-    tasks: list[asyncio.Task[End]] = []
+    tasks: list[asyncio.Task[T]] = []
     reactor.callWhenRunning(lambda: tasks.append(asyncio.get_event_loop().create_task(whole())))
     try:
         reactor.run(installSignalHandlers=False)  # the session of the launch has its own
     except SystemExit as error:
         why = f"its code has called sys.exit({error.code!r}); what was under way is made again by the same command"
         raise NotReady(f"spider {project.spider.name}", why) from error
-    return SpiderEnd(tasks[0].result(), sum(loop.bridge.refused for loop in loops))
+    return tasks[0].result()

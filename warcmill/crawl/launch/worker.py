@@ -27,8 +27,9 @@ from warcmill.crawl.launch import folders as launch_folders
 from warcmill.crawl.launch.database import on_redis, open_register
 from warcmill.crawl.launch.folders import NAME as LOCK
 from warcmill.crawl.launch.folders import Places
-from warcmill.crawl.launch.launch import Running, join_launch
+from warcmill.crawl.launch.launch import Running, SpiderMaker, join_launch
 from warcmill.crawl.launch.leader import CHECKPOINT_WAIT, NETWORKS
+from warcmill.crawl.visit.spider import Spider
 from warcmill.errors import BadConfig, Unavailable, WarcmillError
 from warcmill.model import Launch
 
@@ -52,9 +53,13 @@ class WorkerPlaces(Places):
 
 class Worker:
     """A worker of a job, by its name, over the Redis that has the frontier; `exit` is its public address, where rates
-    are by that, too."""
+    are by that, too. `spider` makes its loop in each launch."""
 
-    def __init__(self, output: Path, name: str, job: str, place: RedisPlace, exit: str = "") -> None:  # noqa: A002
+    def __init__(
+        self, output: Path, name: str, job: str, place: RedisPlace, exit: str = "",  # noqa: A002
+        spider: SpiderMaker = Spider,
+    ) -> None:  # fmt: skip
+        self._spider = spider
         self._name, self._job, self._place, self._exit = name, job, place, exit
         self._places = WorkerPlaces(output, output / OWN, frontier=place, job_name=job)
         self._running: Running | None = None
@@ -136,11 +141,13 @@ class Worker:
         frontier, register = on_redis(
             self._places.database(self._job), self._job, self._place, leads=False, exit=self._exit
         )
-        running = self._running = await join_launch(self._places, job, launch, frontier, register)
+        running = self._running = await join_launch(self._places, job, launch, frontier, register, self._spider)
         signs = asyncio.create_task(self._follow(crew, running))
         try:
             if not self._is_leaving:
                 await running.spider.run()
+                if running.spider.is_over:
+                    self._is_leaving = True
             await running.leave()
         except BaseException:
             await running.abandon()

@@ -40,6 +40,7 @@ class Spider:
         self._ending: End | None = None
         self._failure: BaseException | None = None
         self._seeding: asyncio.Task[None] | None = None
+        self.is_over = False  # it has nothing to do in any other launch, either
 
     @property
     def under_way(self) -> int:
