@@ -91,6 +91,9 @@ def test_every_argument_can_be_completed_or_is_free(verb: str) -> None:
     free |= {
         "SHA512",
         "NETWORK",
+        "ADDRESS",
+        "FILE|PROJECT[:NAME]",
+        "NAME=VALUE",
         "HOST=ADDRESS",
         "WORD",
         "HOST",
