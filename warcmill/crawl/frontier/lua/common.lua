@@ -233,7 +233,7 @@ local function refresh_gate(name, queue, spiders, exit)
   end
 end
 local function gates_of(queue, spiders, each)
-  for _, exit in ipairs(by_exit and call('SMEMBERS', P .. 'exits') or {''}) do
+  for _, exit in ipairs(by_exit and call('HKEYS', P .. 'exits') or {''}) do
     if by_spider then
       for _, spider in ipairs(spiders) do each(gate_of(queue, spider, exit), {spider}, exit) end
     else

@@ -6,8 +6,15 @@ local SOME = 100
 if ARGV[6] ~= (about[9] or '') or tonumber(call('HGET', P .. 'heard', writer) or 999) < tonumber(ARGV[7]) then
   return 'lost'
 end
-if by_exit and call('SADD', P .. 'exits', exit) == 1 then -- it is new: it may ask every queue
-  for _, queue in ipairs(call('HKEYS', E .. 'queues')) do touch(queue) end
+local is_listed_whole = true
+if by_exit then -- one that is new may ask every queue; these are listed some at a time
+  local cursor = call('HGET', P .. 'exits', exit) or '0'
+  if cursor ~= 'all' then
+    local scanned = call('HSCAN', E .. 'queues', cursor, 'COUNT', 50)
+    is_listed_whole = scanned[1] == '0'
+    call('HSET', P .. 'exits', exit, is_listed_whole and 'all' or scanned[1])
+    for item = 1, #scanned[2], 2 do touch(scanned[2][item]) end
+  end
 end
 local expired = call('ZRANGEBYSCORE', E .. 'ends', '-inf', now, 'LIMIT', 0, SOME)
 for _, id in ipairs(expired) do give_back(tonumber(id)) end
@@ -31,7 +38,7 @@ local more = call('HMGET', P .. 'about', 'visited', 'cookies', 'tokens')
 local visited = more[1]
 local token = math.max(tonumber(more[3] or 0), now) -- not before the time: none is given twice, also after some were lost
 local found = {0, more[2] or '0'}
-if #expired == SOME or #opened == SOME or #due == SOME then found[1] = 1 end
+if #expired == SOME or #opened == SOME or #due == SOME or not is_listed_whole then found[1] = 1 end
 local ready = ready_of(spider, exit)
 local leased = 0
 while leased < limit do

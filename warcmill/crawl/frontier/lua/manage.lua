@@ -92,7 +92,7 @@ end
 function act.release()
   local known = {}
   for item = 5, #ARGV do known[ARGV[item]] = true end
-  local following, leases = unpack(call('HSCAN', E .. 'leases', ARGV[4], 'COUNT', 100))
+  local following, leases = unpack(call('HSCAN', E .. 'leases', ARGV[4], 'COUNT', 15))
   for item = 1, #leases, 2 do
     local token, writer = string.match(leases[item + 1], '^(%d+) %w+ ([^\n]*)\n')
     if writer == ARGV[3] and not known[token] then give_back(tonumber(leases[item])) end
@@ -123,10 +123,10 @@ end
 function act.tidy()
   local cid = call('SRANDMEMBER', P .. 'purging')
   if cid then
-    local names, waited = call('SRANDMEMBER', E .. 'buckets:' .. cid, 10), 0
+    local names, waited = call('SRANDMEMBER', E .. 'buckets:' .. cid, 3), 0
     for _, name in ipairs(names) do
-      local found = call('HSCAN', E .. 's:' .. name, 0, 'COUNT', 50)[2]
-      for item = 1, #found, 2 do
+      local found = call('HSCAN', E .. 's:' .. name, 0, 'COUNT', 20)[2]
+      for item = 1, math.min(#found, 60), 2 do -- a small hash is scanned whole
         local row = not visit_of(found[item + 1]) and row_of(tonumber(found[item + 1]))
         if row then
           drop(row)
@@ -135,7 +135,7 @@ function act.tidy()
         call('HDEL', E .. 's:' .. name, found[item])
       end
       if #found == 0 then call('SREM', E .. 'buckets:' .. cid, name) end
-      if waited > 300 then break end
+      if waited > 20 then break end
     end
     refresh_touched()
     write_sums()
@@ -152,7 +152,7 @@ function act.tidy()
   local old = call('LINDEX', P .. 'eras', 0)
   if not old then return {0, 1} end
   local O = P .. old .. ':'
-  local queues, exits = call('HSCAN', O .. 'queues', 0, 'COUNT', 50)[2], call('SMEMBERS', P .. 'exits')
+  local queues, exits = call('HSCAN', O .. 'queues', 0, 'COUNT', 20)[2], call('HKEYS', P .. 'exits')
   exits[#exits + 1] = ''
   for item = 1, #queues, 2 do
     local queue = queues[item]
@@ -175,7 +175,7 @@ function act.tidy()
     for _, name in ipairs(left) do call('UNLINK', O .. 's:' .. name) end
     if #left > 0 then return {0, 0} end
   end
-  local spiders, exits = call('SMEMBERS', O .. 'spiders'), call('SMEMBERS', P .. 'exits')
+  local spiders, exits = call('SMEMBERS', O .. 'spiders'), call('HKEYS', P .. 'exits')
   spiders[#spiders + 1] = ''
   for _, spider in ipairs(spiders) do
     call('UNLINK', O .. 'ready/' .. spider)
