@@ -164,17 +164,13 @@ def with_markers(state: MarkerStore, first: date, end: date) -> Iterator[Launch]
     yield from (launch for launch in _in_months(state, first, end) if days[0] <= launch.id[:8] < days[1])
 
 
-def of_job(state: MarkerStore, job: str) -> list[Launch]:
-    """The launches of a job that have a folder in the state root, the newest first."""
-    months = [entry.name for entry in state.store.list("") if _MONTH.fullmatch(entry.name)]
-    names = {name for month in months for name in state.store.names(f"{month}/{job}")}
-    found = []
-    for name in sorted(names, reverse=True):
-        try:
-            found.append(Launch.parse(job, name))
-        except BadInput:
-            continue  # a marker of a due crawl, or the folder of its attempts
-    return found
+def of_job(state: MarkerStore, job: str) -> Iterator[Launch]:
+    """Yield the launches of a job that have a folder in the state root, the newest first: a month at a time."""
+    months = (entry.name for entry in state.store.list("") if _MONTH.fullmatch(entry.name))
+    for month in sorted(months, reverse=True):
+        for name in sorted(state.store.names(f"{month}/{job}"), reverse=True):
+            with suppress(BadInput):  # a marker of a due crawl, or the folder of its attempts
+                yield Launch.parse(job, name)
 
 
 def _in_months(state: MarkerStore, first: date, end: date) -> Iterator[Launch]:
