@@ -253,7 +253,7 @@ class _Filling:
     def _put(self, changes: Mapping[bytes, bytes | None]) -> None:
         """Put pairs, and delete the keys whose value is None."""
         self._waiting.update(changes)
-        self._size += sum(map(len, changes)) + sum(len(value or b"") for value in changes.values())
+        self._size += sum(map(len, changes)) + sum(map(len, filter(None, changes.values())))
         if self._size > _BATCH:
             self._write()
 

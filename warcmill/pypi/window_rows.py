@@ -130,7 +130,7 @@ class WindowRows:
                 at = next(facts, None)
             project, listed = json.loads(about)
             answers = at[1] if at is not None and at[0] == key else []
-            self._add(_Asked(project, ListedFile.from_json(listed)), answers)
+            self._add(_Asked(project, ListedFile(**listed)), answers)
 
     def _add(self, asked: _Asked, answers: list[IndexAnswer] | None) -> None:
         """Add the row of a file. `answers` is None for one of which the name alone is read."""

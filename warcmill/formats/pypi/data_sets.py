@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from functools import cache
+from typing import Self, TypedDict
 
 from warcmill.errors import BadInput
 from warcmill.formats.pypi import filenames
-from warcmill.formats.pypi.dump import DistributionRow, ListedFile
+from warcmill.formats.pypi.dump import DistributionRow, ListedFile, decoder
 
 MODULES, DEPGRAPH, DISTRIBUTIONS = "modules", "depgraph", "distributions"
 NAMES = (MODULES, DEPGRAPH, DISTRIBUTIONS)
@@ -32,7 +33,7 @@ Pairs = dict[bytes, bytes]
 
 def joined(*parts: str | None) -> bytes:
     """A key, or the begin of one, of these parts."""
-    text = "\t".join(part or "" for part in parts)
+    text = "\t".join([part or "" for part in parts])
     if text.isascii() and text.replace("\t", "").isprintable() and text.count("\t") == len(parts) - 1:
         return text.encode("ascii")  # nearly all are so
     return TAB.join(_CONTROL.sub("\ufffd", part or "").encode("utf-8", "replace") for part in parts)
@@ -138,30 +139,73 @@ class DistributionLife:
 
     def encode(self) -> bytes:
         """The value of `distributions`."""
-        yanked = {"from": self.yanked.since, "reason": self.yanked.reason} if self.yanked else None
-        listed = self.file.to_json()
-        document = {
-            "url": listed.pop("url"),
-            "digest": listed.pop("sha256"),
+        import msgspec  # noqa: PLC0415 few commands write or read one
+
+        listed = self.file
+        document: _Stored = {
+            "url": listed.url,
+            "digest": listed.sha256,
             "from": self.first,
             "to": self.last,
-            "yanked": yanked,
-            "file": {name: value for name, value in listed.items() if name != "yanked"},
-            "row": self.row.to_json() if self.row else None,
+            "yanked": {"from": self.yanked.since, "reason": self.yanked.reason} if self.yanked else None,
+            "file": {
+                "filename": listed.filename,
+                "size": listed.size,
+                "requires_python": listed.requires_python,
+                "uploaded": listed.uploaded,
+            },
+            "row": self.row,
         }
-        return json.dumps(document, sort_keys=True, ensure_ascii=True).encode("ascii")
+        try:
+            return msgspec.json.encode(document)
+        except UnicodeEncodeError:  # half of a surrogate pair
+            return json.dumps(msgspec.to_builtins(document)).encode("ascii")
 
     @classmethod
     def parse(cls, value: bytes) -> Self:
         """Read a value; BadInput if it is none."""
         try:
-            raw: Mapping[str, Any] = json.loads(value)
-            mark = raw["yanked"]
-            yanked = Yanked(int(mark["from"]), str(mark["reason"])) if mark else None
-            listed = {**raw["file"], "url": raw["url"], "sha256": raw["digest"]}
-            listed["yanked"] = yanked.reason if yanked else None
-            row = DistributionRow.from_json(raw["row"]) if raw["row"] else None
-            last = None if raw["to"] is None else int(raw["to"])
-            return cls(ListedFile.from_json(listed), int(raw["from"]), last, yanked, row)
-        except (ValueError, KeyError, TypeError) as error:
-            raise BadInput(f"a value of {DISTRIBUTIONS}", f"is no file of an index: {error!r}") from error
+            raw = _decoder()(value)
+        except ValueError as error:
+            raise BadInput(f"a value of {DISTRIBUTIONS}", f"is no file of an index: {error}") from error
+        mark, file = raw["yanked"], raw["file"]
+        yanked = Yanked(mark["from"], mark["reason"]) if mark else None
+        listed = ListedFile(
+            filename=file["filename"],
+            url=raw["url"],
+            sha256=raw["digest"],
+            size=file["size"],
+            requires_python=file["requires_python"],
+            yanked=yanked.reason if yanked else None,
+            uploaded=file["uploaded"],
+        )
+        return cls(listed, raw["from"], raw["to"], yanked, raw["row"])
+
+
+_Mark = TypedDict("_Mark", {"from": int, "reason": str})
+
+
+class _Named(TypedDict):
+    filename: str
+    size: int | None
+    requires_python: str | None
+    uploaded: str | None
+
+
+_Stored = TypedDict(
+    "_Stored",
+    {
+        "url": str,
+        "digest": str | None,
+        "from": int,
+        "to": int | None,
+        "yanked": _Mark | None,
+        "file": _Named,
+        "row": DistributionRow | None,
+    },
+)
+
+
+@cache
+def _decoder() -> Callable[[bytes], _Stored]:
+    return decoder(_Stored)
