@@ -11,6 +11,7 @@ import logging
 import os
 import socket
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -82,6 +83,7 @@ class RequestMonitor:
         self._launch = ""  # the one to which the policy was applied
         self._done: set[str] = set()  # the places of messages that were answered, and are not acknowledged yet
         self._waiting: dict[str, Question] = {}  # the one that waits for the job, by its place
+        self._counts: Counter[tuple[str, str]] = Counter()
         self._next: dict[str, float] = {}
         self._dumped = time.time()
 
@@ -120,6 +122,7 @@ class RequestMonitor:
         messages = self._reader.read(MOST, POLL)
         if messages:
             self._take(messages)
+            self._note_counts()
             self._reader.commit()
             self._done.clear()
         return len(messages)
@@ -293,6 +296,7 @@ class RequestMonitor:
             "queue": lambda: {"queues": self._crawler()["queue"]},
             REST: lambda: replies.alive(self._accounts.lives(REST)),
         }
+        self._note_counts()
         if request.stats not in _OF_ROLES:
             self._count_answers()
         found = parts[request.stats]() if request.stats in parts else {
@@ -339,6 +343,7 @@ class RequestMonitor:
                 self._accounts.live(role, self._machine, self._name, self._values["HEARTBEAT_TIMEOUT"])
         if not self._is_due("cycle", CYCLE):
             return
+        self._note_counts()
         with suppress(NotReady):
             self._apply_policy()
             self._count_answers()
@@ -391,9 +396,16 @@ class RequestMonitor:
         counted = [
             name for name in names if values["STATS_TOTAL" if name in (TOTAL, FAIL) else "STATS_PLUGINS"]
         ]  # fmt: skip
-        self._accounts.count(role, counted)
+        self._counts.update((role, name) for name in counted)
+
+    def _note_counts(self) -> None:
+        """Add what was counted to the accounts: once for many messages, as each time waits for the disk."""
+        for (role, name), number in self._counts.items():
+            self._accounts.count(role, [name], number)
+        self._counts.clear()
 
     def _dump(self) -> None:
+        self._note_counts()
         handlers = [handler.name for handler in HANDLERS]
         self._log_dump(self._incoming, "Kafka Monitor", replies.monitor_dump(self._accounts.sums(KAFKA), handlers))
         self._log_dump(self._answers, "Redis Monitor", replies.monitor_dump(self._accounts.sums(REDIS), MONITORS))

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from warcmill.crawl.job.feed import RequestFeed
 from warcmill.crawl.logs.results import Requester
-from warcmill.crawl.policies.request import RequestTarget, number_of, read_target
+from warcmill.crawl.policies.request import LINK_SPIDER, RequestScope, RequestTarget, number_of, read_target
 from warcmill.crawl.uri import Uri
 from warcmill.errors import BadInput
 
 if TYPE_CHECKING:
     from warcmill.crawl.job.job import Job
 
+_log = logging.getLogger(__name__)
 _REMEMBERED: Final = 10_000
 T = TypeVar("T")
 
@@ -50,13 +52,16 @@ class RequestTargets:
         return None if number is None else self.target(number)
 
     def target(self, number: int) -> RequestTarget:
-        """Return the target of a number; BadInput if the feed has none."""
+        """Return the target of a number. One that the feed has lost has expired: a fault there ends no crawl."""
         found = self._targets.get(number)
         if found is None:
-            read, _ = self.feed.read(number, 1)
-            if not read:
-                raise BadInput(f"{self.feed.path}:{number}", "the feed has no such target; is it that of this job?")
-            found = _kept(self._targets, number, read_target(number, read[0].document))
+            try:
+                read, _ = self.feed.read(number, 1)
+                made = read_target(number, read[0].document if read else {})
+            except BadInput as error:
+                _log.error("%s; nothing more is fetched for it", error)
+                made = RequestTarget(number, "", "", "", LINK_SPIDER, RequestScope(), expires=1)
+            found = _kept(self._targets, number, made)
         return found
 
 

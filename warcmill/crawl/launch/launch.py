@@ -245,7 +245,6 @@ async def open_launch(
     running.kit.offers.taken(seeds, await books.frontier.offer(seeds))
     if job.targets:
         running.feeding = Feeding(job.targets, books, register, running.kit, running.spider)
-        await running.feeding.learn()
     return running
 
 

@@ -52,6 +52,8 @@ class Session(FrontierControl):
         for one in SIGNALS:
             loop.add_signal_handler(one, self._signalled)
         beside = [asyncio.create_task(self._take_checkpoints()), asyncio.create_task(self._watch_roots())]
+        if self._feeding:
+            beside.append(asyncio.create_task(self._take_requests(self._feeding)))
         try:
             end = await self._running.crawl()
             self._stopping = True
@@ -102,8 +104,6 @@ class Session(FrontierControl):
                 self._running.spider.resume()
             is_gone = False
             self._take_edits()
-            if self._feeding and not self._stopping:
-                await self._take_requests(self._feeding)
 
     def _has_lost(self, look: Callable[[], None]) -> bool:
         """Look; end the crawl when something is lost."""
@@ -123,10 +123,13 @@ class Session(FrontierControl):
 
     async def _take_requests(self, feeding: Feeding) -> None:
         """Take what no role has reported, as one may have died; an error of the disk or the books ends the crawl."""
-        try:
-            await feeding.learn()
-        except WarcmillError as error:
-            self._running.spider.fail(error)
+        while not self._stopping:
+            try:
+                await feeding.learn()
+            except WarcmillError as error:
+                self._running.spider.fail(error)
+                return
+            await asyncio.sleep(ROOT_SECONDS)
 
     def _signalled(self) -> None:
         if self._stopping:

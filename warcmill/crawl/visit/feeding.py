@@ -85,18 +85,19 @@ class Feeding:
 
     async def purge(self, asked: AskedCrawl) -> int:
         """Forget a crawl, or what its owner has in it where others have something too; return how many URIs waited."""
-        frontier = self._books.frontier
-        rows = await frontier.tally(asked.crawl)
-        if len([*self._rows(rows, asked)]) == len(rows):
-            self._kit.offers.forget(asked.crawl)
-            return await frontier.purge(asked.crawl)
-        removed, after = 0, 0
-        while True:
-            page = await frontier.list(asked.crawl, after=after, limit=AT_ONCE)
-            keys = [uri.key for uri in page.uris if (target := self._targets.of(uri.source)) and _is(target, asked)]
-            removed += await frontier.remove(asked.crawl, keys) if keys else 0
-            if not (after := page.next):
-                return removed
+        async with self._one:  # nothing is learned meanwhile
+            frontier = self._books.frontier
+            rows = await frontier.tally(asked.crawl)
+            if len([*self._rows(rows, asked)]) == len(rows):
+                self._kit.offers.forget(asked.crawl)
+                return await frontier.purge(asked.crawl)
+            removed, after = 0, 0
+            while True:
+                page = await frontier.list(asked.crawl, after=after, limit=AT_ONCE)
+                keys = [uri.key for uri in page.uris if (target := self._targets.of(uri.source)) and _is(target, asked)]
+                removed += await frontier.remove(asked.crawl, keys) if keys else 0
+                if not (after := page.next):
+                    return removed
 
     def _uris(self, found: Iterable[FedTarget]) -> Iterator[Uri]:
         """The first URI of each target. Its key has the number, as each request is fetched once."""

@@ -8,6 +8,10 @@ from pathlib import Path
 import pytest
 
 from warcmill.crawl.job.feed import LONGEST, NAME, RequestFeed
+from warcmill.crawl.job.job import Job
+from warcmill.crawl.job.targets import RequestTargets
+from warcmill.crawl.policies.request import RequestScope
+from warcmill.crawl.uri import make
 from warcmill.errors import BadInput, Unavailable
 
 
@@ -74,3 +78,26 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "job")
     with pytest.raises(Unavailable, match="job"):
         RequestFeed(tmp_path / "job").append(targets("a"))
+
+
+def test_the_uris_of_a_target_that_is_lost_are_refused_and_the_others_are_fetched(tmp_path: Path) -> None:
+    feed = RequestFeed(tmp_path)
+    document = {
+        "url": "http://a.example/", "appid": "testapp", "crawlid": "c", "spiderid": "link", "maxdepth": 0,
+        "priority": 1, "expires": 0, "useragent": "me/1", "cookie": None, "attrs": None, "allowed_domains": None,
+        "allow_regex": None, "deny_regex": None, "deny_extensions": None,
+    }  # fmt: skip
+    feed.append([("a", document), ("b", document)])
+    (_, second), _ = feed.read(0, 2)
+    data = bytearray(feed.path.read_bytes())
+    data[0] = 0
+    feed.path.write_bytes(data)
+    job = Job("ondemand", (), targets=RequestTargets(feed))
+    for number, is_there in ((0, False), (second.number, True), (5, False), (10**9, False)):
+        uri = make("http://a.example/", source=f"target:{number}")
+        found = job.of(uri)
+        assert found.target
+        assert isinstance(found.scope, RequestScope)
+        assert (found.target.judge(uri) is None) is is_there
+        assert (found.target.headers == (("User-Agent", "me/1"),)) is is_there
+    assert job.of(make("http://a.example/")) is job
