@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from warcmill.errors import BadInput
 from warcmill.formats.pypi import dump
+from warcmill.formats.pypi.data_sets import DistributionLife
 from warcmill.formats.pypi.dump import DistributionRow, DistType, ListedFile, ProjectState
 
 texts = st.none() | st.text()
@@ -40,6 +41,15 @@ def test_states_are_read_back(some: list[ProjectState]) -> None:
     data = written(some)
     assert [*dump.states_of(io.BytesIO(data), "d")] == some
     assert json.loads(gzip.decompress(data)) == [row.to_json() for row in some]
+
+
+def test_half_of_a_surrogate_pair_in_a_name_is_kept() -> None:
+    """As a tar's name has it that is no UTF-8."""
+    odd = DistributionRow("a\udcff", "a", None, DistType.SDIST, "0" * 64, None, None, None, ("m\udcff",))
+    assert list(dump.rows_of(io.BytesIO(written([odd])), "p")) == [odd]
+    listed = ListedFile("a\udcff", "u", None, 1, None, None, None)
+    for life in (DistributionLife(listed, 1, None, None, odd), DistributionLife(listed, 1, 2, None, None)):
+        assert DistributionLife.parse(life.encode()) == life
 
 
 def test_a_dump_has_a_row_a_line() -> None:
