@@ -21,7 +21,7 @@ from typing import Any
 
 from demo import BIN, RECONCILED, TROUBLE, kill, run
 
-from servers import distributions, pins, serving
+from servers import distributions, pins, process, serving
 from servers.package_index import PackageIndex
 from servers.serving import RunningServe
 from servers.versitygw import ACCESS_KEY, BUCKET, Versitygw
@@ -75,6 +75,7 @@ def main(folder: Path, *, s3: bool = False) -> int:
             index.populate()
         server = _s3(folder) if s3 else None
         if server:
+            process.end_in_order()
             running.callback(server.stop)
         if not config.exists():
             _make_line(folder, index, server)
