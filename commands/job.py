@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from commands.console import frontiers
-from commands.console.arguments import add_json, job
+from commands.console.arguments import add_json, job, reason
 from commands.console.show import as_json, out
+from tasks.config import engines
 from tasks.config.settings import settings
 from warcmill.crawl.control import control
+from warcmill.crawl.frontier.crew import Crew, Retired, WorkerSigns
+from warcmill.crawl.frontier.link import RedisLink
 from warcmill.crawl.launch import folders
 from warcmill.errors import BadConfig
 from warcmill.model import Json
@@ -36,12 +40,17 @@ examples:
   warcmill job daily load frontier.recover.gz --dry-run
   warcmill job daily rebuild
   warcmill job daily books
+  warcmill job daily workers
+  warcmill job daily retire w2 --reason "its disk is broken"
 
-The job must run on this machine: its control socket is in its folder. pause lets the
+The job must run on this machine: its control socket is in its folder. workers and retire ask
+the Redis of its frontier instead, and need no crawl. pause lets the
 downloads under way end and begins no more; resume continues. suspend and resume of a URI or
 of a site (host, and port where it is not the usual one) hold for what waits; remove takes
 it away for good. checkpoint and stop are for a person at this machine: 'warcmill pulse'
-takes the same steps, and writes their markers.
+takes the same steps, and writes their markers. retire declares a worker dead whose machine or
+disk is lost: the URIs that it had are fetched by others, the launch ends without it, and a
+worker of that name is refused from then on.
 
 dump writes all that the frontier has into a new file, also while no crawl runs. load has a
 running crawl take a dump, a list of URLs, or the frontier.recover.gz of a launch. rebuild
@@ -50,7 +59,8 @@ compares the frontier with them.
 
 --json: what the crawl answers, as one document; for watch a document a line. state:
 {"state", "launch", "done", "queued", ...}; add: {"answers": [{"uri", "answer", "why"}]};
-list: {"uris": [{"uri", "queue", "status", ...}], "next"}; get: as one of the uris
+list: {"uris": [{"uri", "queue", "status", ...}], "next"}; get: as one of the uris;
+workers: {"workers": [{"name", "state", "host", "version", "leases", "per_minute", ...}]}
 
 exit codes: 0 done, 1 no crawl of the job runs here, it refused, or the URI is not known,
 2 usage, 3 configuration, 4 the crawl does not answer
@@ -63,8 +73,9 @@ TARGET, ALONE = ("resume", "suspend", "remove"), ("state", "pause", "checkpoint"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """JOB, and what to do, with its own arguments."""
     parser.add_argument("job", type=job, metavar="JOB", help="the crawl's name")
-    actions = parser.add_subparsers(dest="action", required=True, metavar="|".join((*ACTIONS, *frontiers.ACTIONS)))
-    for name in (*ACTIONS, *frontiers.ACTIONS):
+    names = (*ACTIONS, *OF_WORKERS, *frontiers.ACTIONS)
+    actions = parser.add_subparsers(dest="action", required=True, metavar="|".join(names))
+    for name in names:
         actions.add_parser(name, allow_abbrev=False)
         add_json(actions.choices[name])
     _add_targets(actions.choices)
@@ -79,6 +90,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     watched.add_argument("--seconds", type=int, default=2, metavar="NUMBER", help="between two lines; by default 2")
     _add_rate(actions.choices["rate"])
     frontiers.add_arguments(actions.choices)
+    actions.choices["retire"].add_argument("worker", type=job, metavar="WORKER", help="the name of a worker")
+    actions.choices["retire"].add_argument(
+        "--reason", type=reason, required=True, metavar="TEXT", help="how you know; kept among the reports"
+    )
 
 
 def _add_targets(choices: Mapping[str, argparse.ArgumentParser]) -> None:
@@ -98,19 +113,74 @@ def _add_rate(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ask the crawl; print what it answers."""
+    """Ask the crawl, or the Redis of its frontier; print what it answers."""
     if args.action in frontiers.ACTIONS:
         return frontiers.ACTIONS[args.action](args)
+    answer: Any
+    if args.action in OF_WORKERS:
+        answer = asyncio.run(_of_workers(args))
+        if args.json:
+            print(as_json(answer))
+        else:
+            out(*OF_WORKERS[args.action](args, answer))
+        return 0
     socket = _socket(args.job)
     if args.action == "watch":
         return _watch(socket, args)
     seconds = LONG if args.action in ("checkpoint", "pause") else control.SECONDS
-    answer: Any = control.ask(socket, args.action, seconds, **_fields(args))
+    answer = control.ask(socket, args.action, seconds, **_fields(args))
     if args.json:
         print(as_json(answer))
     else:
         out(*ACTIONS[args.action](args, answer))
     return _code(args.action, answer)
+
+
+async def _of_workers(args: argparse.Namespace) -> dict[str, Json]:
+    """Ask Redis of the workers of a job, or declare one dead."""
+    section = engines.section_of(args.job)
+    place = engines.frontier_of(section) if section else None
+    if place is None:
+        where = f"[{section}]" if section else "an [engine.NAME]"
+        raise BadConfig("frontier", f"{where} of job {args.job} has none, so it has no workers; see docs/commands.md")
+    crew = Crew(RedisLink(place, args.job))
+    try:
+        if args.action == "retire":
+            dead = await crew.retire(args.worker, args.reason)
+            return dead._asdict()
+        retired = {one.name: one for one in await crew.retired()}
+        found = [_shown(one, place.checkpoint_wait, retired.get(one.name)) for one in (await crew.workers())[1]]
+        return {"workers": [*found]}
+    finally:
+        crew.close()
+
+
+def _shown(one: WorkerSigns, wait: int, retired: Retired | None) -> dict[str, Json]:
+    """A worker as it is shown: `waits` has no launch open, `missing` gives no sign of life."""
+    state = "left" if one.has_left else "waits" if not one.is_open else "crawls"
+    if one.age >= wait and not one.has_left:
+        state = "missing"
+    about = {name: one.about.get(name, "") for name in ("host", "version")}
+    counts = {name: one.about.get(name, 0) for name in ("pid", "per_minute", "documents")}
+    return {
+        "name": one.name, "state": "retired" if retired else state, "launch": one.launch if one.is_open else "",
+        "leases": one.leases, "last_sign": None if one.has_left else round(one.age), **about, **counts,
+        "reason": retired.reason if retired else "",
+    }  # fmt: skip
+
+
+def _workers(args: argparse.Namespace, answer: Any) -> Iterator[str]:
+    for one in answer["workers"]:
+        sign = "" if one["last_sign"] is None else f", last sign {one['last_sign']} s ago"
+        why = f": {one['reason']}" if one["reason"] else ""
+        yield f"{one['name']}: {one['state']} on {one['host']}, version {one['version']}{sign}{why}"
+        yield f"  {one['leases']} leases, {one['per_minute']} URIs a minute, {one['documents']:,} documents"
+    if not answer["workers"]:
+        yield f"{args.job} has no workers"
+
+
+def _retired(args: argparse.Namespace, answer: Any) -> Iterator[str]:
+    yield f"{args.worker} on {answer['host']} is retired: {answer['visits']:,} visits since its last stage have no file"
 
 
 def _socket(name: str) -> Path:
@@ -192,6 +262,9 @@ def _text(value: Json) -> str:
     """A value as people read it; a table as `200 36, 404 1`."""
     return ", ".join(f"{name} {one}" for name, one in value.items()) if isinstance(value, dict) else str(value)
 
+
+OF_WORKERS: Mapping[str, Callable[[argparse.Namespace, Any], Any]] = {"workers": _workers, "retire": _retired}
+"""The actions that ask the Redis of the frontier, and the text of the answer to each."""
 
 ACTIONS: Mapping[str, Callable[[argparse.Namespace, Any], Any]] = {
     "state": _state,

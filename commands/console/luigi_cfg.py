@@ -41,7 +41,7 @@ def engine_for(name: str, frontier: str = "") -> WarcmillEngine:
     section = engines.section_of(name)
     wanted = read_place("--frontier", frontier) if frontier else None
     there = section or (SHARED if frontier and SHARED in roots.engines() else "")
-    if wanted and there and (found := engines.frontier_of(there)) != wanted:
+    if wanted and there and not wanted.is_at(found := engines.frontier_of(there)):
         has = found.shown if found else "none"
         raise BadConfig("--frontier", f"job {name} is of [{there}], whose frontier is {has}; choose another --job")
     if section and engines.kind_of(section) != engines.WARCMILL:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from warcmill.clients.heritrix.engine import HeritrixEngine
 from warcmill.clients.heritrix.rest import Heritrix
 from warcmill.crawl.engine import WarcmillEngine
 from warcmill.crawl.fetch.addresses import Judge
-from warcmill.crawl.frontier.link import RedisPlace, read_place
+from warcmill.crawl.frontier.link import RedisPlace, read_place, read_wait
 from warcmill.crawl.launch import folders
 from warcmill.crawl.launch.folders import Places
 from warcmill.errors import BadConfig, BadInput
@@ -29,6 +30,7 @@ JOB_KEYS = ("frequency", "start", "overrun")
 STOP, WAIT = "stop", "wait"
 HERITRIX, WARCMILL = HeritrixEngine.kind, WarcmillEngine.kind
 _LOGIN_KEYS = ("url", "user", "password", "password_file", "certificate", "engine_output")
+_FRONTIER_KEYS = ("frontier_password_file", "leads_only", "checkpoint_wait")
 _JOB = "job."
 _FINGERPRINT = re.compile(r"[0-9A-Fa-f]{2}(:?[0-9A-Fa-f]{2}){31}")
 
@@ -149,7 +151,7 @@ def engine_at(section: str) -> Engine:
         why = "is not set: the crawls of this engine are only processed here. To control it, set its"
         raise BadConfig(f"[{section}] url", f"{why} kind, url, user, password and certificate")
     needed(section, "kind")
-    for key in ("allow_private", "frontier", "frontier_password_file"):
+    for key in ("allow_private", "frontier", *_FRONTIER_KEYS):
         if value(section, key):
             raise BadConfig(f"[{section}] {key}", f"is for kind={WARCMILL} alone; Heritrix has its own settings")
     pin = needed(section, "certificate")
@@ -175,10 +177,16 @@ def own_engine(section: str) -> WarcmillEngine:
 
 def frontier_of(section: str) -> RedisPlace | None:
     """The Redis that has the frontiers of an engine's jobs; None if each job has its own database. Or BadConfig."""
-    url, file = value(section, "frontier"), value(section, "frontier_password_file")
-    if not url and file:
-        raise BadConfig(f"[{section}] frontier_password_file", "is set, and frontier is not")
-    return read_place(f"[{section}] frontier", url, file) if url else None
+    url, more = value(section, "frontier"), {key: value(section, key) for key in _FRONTIER_KEYS}
+    if not url:
+        for key in filter(more.get, more):
+            raise BadConfig(f"[{section}] {key}", "is set, and frontier is not")
+        return None
+    place = read_place(f"[{section}] frontier", url, more["frontier_password_file"])
+    if (leads := more["leads_only"].lower()) not in ("", "true", "false"):
+        raise BadConfig(f"[{section}] leads_only", f"is '{leads}'; true or false")
+    wait = read_wait(f"[{section}] checkpoint_wait", more["checkpoint_wait"] or str(place.checkpoint_wait))
+    return replace(place, leads_only=place.leads_only if not leads else leads == "true", checkpoint_wait=wait)
 
 
 def _password(section: str) -> str:

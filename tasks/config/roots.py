@@ -14,6 +14,7 @@ WRITER_KEYS = ("root", "jobs", "layout")
 ENGINE_KEYS = (
     *("kind", "url", "user", "password", "password_file", "certificate", "jobs"),
     *("output", "job_files", "output_layout", "engine_output", "allow_private", "frontier", "frontier_password_file"),
+    *("leads_only", "checkpoint_wait"),
 )
 _PREFIX = "prefix"
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -51,18 +51,21 @@ def site(pages: int) -> Iterator[int]:
 class Crawl:
     """A job on Redis, and the process that crawls it."""
 
-    def __init__(self, folder: Path, port: int, redis: RedisServer, prefix: str, more: str = "") -> None:
+    def __init__(
+        self, folder: Path, port: int, redis: RedisServer, prefix: str, more: str = "", hosts: Sequence[str] = HOSTS
+    ) -> None:
         self.folder, self.places = folder, crawled.places(folder)
-        self.name, self._url = prefix, f"{redis.url}?prefix={prefix}"
-        self.places = replace(self.places, frontier=read_place("url", self._url))
+        self.name, self.url = prefix, f"{redis.url}?prefix={prefix}"
+        self.places = replace(self.places, frontier=read_place("url", self.url))
         self.workers = list[str]()
+        self._processes = list[subprocess.Popen[bytes]]()
         job = self.places.job(JOB)
         job.mkdir()
         (job / "crawl.toml").write_text(
-            more + TOML.format(", ".join(json.dumps(f"{host}=127.0.0.1") for host in HOSTS))
+            more + TOML.format(", ".join(json.dumps(f"{host}=127.0.0.1") for host in hosts))
         )
-        (job / "seeds.txt").write_text("".join(f"http://{host}:{port}/\n" for host in HOSTS))
-        (job / "surts.txt").write_text("".join(f"+http://({','.join(host.split('.')[::-1])}\n" for host in HOSTS))
+        (job / "seeds.txt").write_text("".join(f"http://{host}:{port}/\n" for host in hosts))
+        (job / "surts.txt").write_text("".join(f"+http://({','.join(host.split('.')[::-1])}\n" for host in hosts))
 
     @property
     def last(self) -> Last | None:
@@ -71,12 +74,13 @@ class Crawl:
     def begin(self) -> subprocess.Popen[bytes]:
         """Begin, or go on from the newest checkpoint, after the launch that died was put in order."""
         places = self.places
-        words = [sys.executable, "-m", "warcmill.crawl.process", "--frontier", self._url, ""]
+        words = [sys.executable, "-m", "warcmill.crawl.process", "--frontier", self.url, ""]
         words += [str(places.output), str(places.jobs), str(places.layout), JOB]
         found = self.last
         stage = found.checkpoint or checkpoint.continued_from(places.job(JOB) / found.launch) if found else ""
         with (self.folder / "process.log").open("ab") as output:
-            return subprocess.Popen([*words, stage, ""], stdout=output, stderr=output)
+            self._processes.append(subprocess.Popen([*words, stage, ""], stdout=output, stderr=output))
+        return self._processes[-1]
 
     def work(self, name: str, folder: str = "") -> subprocess.Popen[bytes]:
         """Begin a worker, or let it go on; in a folder of its name, or another."""
@@ -84,9 +88,30 @@ class Crawl:
         (self.folder / folder / "output").mkdir(parents=True, exist_ok=True)
         self.workers = sorted({*self.workers, folder})
         words = [sys.executable, "-m", "commands.main", "run", "worker", JOB, "--name", name]
-        words += ["--frontier", self._url, "--output", str(self.folder / folder / "output")]
+        words += ["--frontier", self.url, "--output", str(self.folder / folder / "output")]
         with (self.folder / "process.log").open("ab") as output:
-            return subprocess.Popen(words, stdout=output, stderr=output)
+            self._processes.append(subprocess.Popen(words, stdout=output, stderr=output))
+        return self._processes[-1]
+
+    def kill(self) -> None:
+        """Kill what is left of its processes."""
+        for process in self._processes:
+            process.kill()
+            process.wait()
+
+    def query(self, words: str) -> None:
+        """Add words to the URL of its Redis, as the engine does."""
+        self.url += f"&{words}"
+
+    def alerts(self) -> str:
+        return "".join(path.read_text() for path in sorted((self.folder / "output").rglob("alerts.log*")))
+
+    def until_alert(self, words: str) -> None:
+        """Wait until alerts.log of the process that leads has these words."""
+        deadline = time.monotonic() + DEADLINE
+        while words not in self.alerts():
+            assert time.monotonic() < deadline, f"no '{words}' in {self.alerts()}{self.told()}"
+            time.sleep(0.1)
 
     def stop(self) -> None:
         """Ask the process that leads to stop."""
@@ -101,7 +126,7 @@ class Crawl:
             "p = Places(Path(o), Path(j), OutputLayout(l), read_place('u', u))\n"
             "with held(p.state(n)): asyncio.run(put_in_order(p, n))"
         )
-        words = [str(self.places.output), str(self.places.jobs), str(self.places.layout), JOB, self._url]
+        words = [str(self.places.output), str(self.places.jobs), str(self.places.layout), JOB, self.url]
         subprocess.run([sys.executable, "-c", code, *words], check=True)
 
     def sources(self) -> list[JournalSource]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -37,14 +38,17 @@ Web = Mapping[tuple[str, str], Page]
 
 
 @contextmanager
-def serve(web: dict[tuple[str, str], Page]) -> Iterator[int]:
-    """Serve (host, path) -> page while the block runs; yields the port. Pages may be added meanwhile."""
+def serve(web: dict[tuple[str, str], Page], asked: list[tuple[float, str, str]] | None = None) -> Iterator[int]:
+    """Serve (host, path) -> page while the block runs; yields the port. Pages may be added meanwhile. `asked` is the
+    site's own log: when, host and path."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
             host = (self.headers.get("Host") or "").partition(":")[0]
+            if asked is not None:
+                asked.append((time.monotonic(), host, self.path))
             found = web.get((host, self.path), Page(b"none", "text/plain", 404))
             if not found.status:
                 self.close_connection = True

@@ -370,6 +370,11 @@ class Frontier(Protocol):
         """Return the robots.txt of sites; a site that was not asked in this round is left out."""
         ...
 
+    async def turn(self, name: str, span: float, *, waits: bool = True) -> float:
+        """Take the turn at what all processes of a crawl share, for a span in seconds. Return 0 when it is taken; else
+        the time when it is free. `waits`: False to extend a turn that one has. A process alone knows its own."""
+        ...
+
     def jar(self, crawl: str) -> Jar:
         """Return the cookies of a crawl, as this process knows them."""
         ...

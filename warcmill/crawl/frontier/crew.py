@@ -2,26 +2,33 @@
 
 The leader publishes the files of its launch, and gives orders: to close a stage, or to end the launch. A worker gives a
 sign of life every second and learns of the order; when it has done it, it reports. Nothing of this is durable: files
-and journals are.
+and journals are. `retire` declares a worker dead: nothing waits for it, and it may not come back.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gzip
+import hashlib
 import json
 import os
 import socket
+import zlib
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 from warcmill import __version__
+from warcmill.base import clock
 from warcmill.crawl.frontier.link import RedisLink
-from warcmill.errors import Busy
+from warcmill.errors import Busy, Conflict, NotReady
 from warcmill.model import Json
 
-ALIVE = 30.0  # seconds after its last sign for which a worker is taken to live
-LAUNCH = "launch"
+ALIVE = 30.0  # seconds after its last sign for which a worker without open files keeps its name
+LAUNCH, EDITION, ELSEWHERE = "launch", "edition", "elsewhere"
+LEFT = 1e8  # seconds: it gave its name up, so its last sign is of 1970
+WRITER = 32  # letters of a token that are the name of a register; the rest is that of the host
+NO_LAUNCH = "-"
 
 
 class Order(StrEnum):
@@ -33,9 +40,12 @@ class Order(StrEnum):
 
 
 class Orders(NamedTuple):
-    """The launch that Redis has, and the newest order: its number, the launch that it is for, its kind and stage."""
+    """The launch that Redis has, the edition of its files, what is to be counted of others; and the newest order: its
+    number, the launch that it is for, its kind and stage."""
 
     current: str
+    edition: str
+    elsewhere: str
     number: int
     launch: str
     kind: str
@@ -43,17 +53,43 @@ class Orders(NamedTuple):
 
 
 class WorkerSigns(NamedTuple):
-    """A worker as others see it: seconds since its last sign, the order that it did last; its host, version and pid."""
+    """A worker as others see it: seconds since its last sign, the launch whose files it has open ('-': none), the order
+    that it did last, its leases; and what it says of itself, such as host, version and figures."""
 
     name: str
     age: float
+    launch: str
     done: int
+    token: str
+    leases: int
     about: Mapping[str, Json]
 
     @property
-    def is_alive(self) -> bool:
-        """True if it gave a sign of late."""
-        return self.age < ALIVE
+    def is_open(self) -> bool:
+        """True if it has files open."""
+        return self.launch != NO_LAUNCH
+
+    @property
+    def has_left(self) -> bool:
+        """True if it has ended by a signal, with its files closed."""
+        return not self.is_open and self.age > LEFT
+
+
+class Retired(NamedTuple):
+    """A worker that was declared dead: the reason, when, its host, and how many visits since its last stage only its
+    disk has."""
+
+    name: str
+    reason: str
+    at: str
+    host: str
+    launch: str
+    visits: int
+
+
+def token_of(writer: str) -> str:
+    """Return the token of a worker: another register, or a copy of it on another host, has another."""
+    return f"{writer}{zlib.crc32(socket.gethostname().encode()):08x}"
 
 
 class Crew:
@@ -62,43 +98,103 @@ class Crew:
     def __init__(self, link: RedisLink) -> None:
         self._link, self._turn = link, asyncio.Lock()
 
-    async def sign(self, name: str, token: str) -> Orders:
-        """Give a sign of life of a worker, and return the orders. Busy when another has its name."""
-        about = json.dumps({"host": socket.gethostname(), "version": __version__, "pid": os.getpid()}, sort_keys=True)
-        found = await self._call("sign", name, token, round(ALIVE * 1000), about)
-        if isinstance(found, bytes):
-            other = json.loads(found)
-            raise Busy(f"worker {name} on {other['host']}, pid {other['pid']},")
-        launch, number, of, kind, stage = (one.decode() for one in found)
-        return Orders(launch, int(number), of, kind, stage)
+    async def sign(self, name: str, token: str, launch: str = "", figures: Mapping[str, Json] | None = None) -> Orders:
+        """Give a sign of life of a worker, and return the orders. `launch`: the one whose files it has open. Busy when
+        another has its name, Conflict when it was retired."""
+        about = {"host": socket.gethostname(), "version": __version__, "pid": os.getpid(), **(figures or {})}
+        text = json.dumps(about, sort_keys=True)
+        found = await self._call("sign", name, token, round(ALIVE * 1000), launch or NO_LAUNCH, text)
+        if len(found) == 2:
+            raise _refused(name, found[0].decode(), json.loads(found[1]))
+        current, edition, elsewhere, number, of, kind, stage = (one.decode() for one in found)
+        return Orders(current, edition, elsewhere, int(number), of, kind, stage)
 
     async def leave(self, name: str, token: str) -> None:
         """Give up a worker's name."""
         await self._call("leave", name, token)
 
-    async def report(self, name: str, number: int) -> None:
-        """Report that a worker has done an order."""
-        await self._call("report", name, number)
+    async def remember(self, one: WorkerSigns) -> None:
+        """Note a worker that Redis may have lost."""
+        about = json.dumps(dict(one.about), sort_keys=True)
+        await self._call("remember", one.name, one.token, one.launch, about)
+
+    async def report(self, name: str, number: int, writer: str, statistics: bytes) -> None:
+        """Report that a worker has done an order, and closed its files for it; its statistics go with it."""
+        await self._call("report", name, number, writer, gzip.compress(statistics, 1, mtime=0))
+
+    async def statistics(self) -> list[bytes]:
+        """Return the statistics that workers reported last."""
+        found = await self._call("statistics")
+        return [gzip.decompress(data) for _, data in sorted(zip(found[::2], found[1::2], strict=True))]
 
     async def publish(self, launch: str, files: Mapping[str, bytes], is_new: bool) -> None:
-        """Publish what a worker needs of a launch. One that is new has no orders yet."""
-        await self._call("publish", int(is_new), launch, *(word for pair in files.items() for word in pair))
+        """Publish what a worker needs of a launch. One that is begun has no orders yet."""
+        words = [word for pair in sorted(files.items()) for word in pair]
+        digest = hashlib.sha256(b"\0".join(w.encode() if isinstance(w, str) else w for w in words)).hexdigest()
+        await self._call("publish", int(is_new), launch, digest, *words)
 
     async def job(self) -> tuple[str, dict[str, bytes]]:
         """Return the launch, and its files; '' when there is none."""
         found = await self._call("job")
         files = {name.decode(): data for name, data in zip(found[::2], found[1::2], strict=True)}
+        for name in (EDITION, ELSEWHERE):
+            files.pop(name, None)
         return files.pop(LAUNCH, b"").decode(), files
+
+    async def share(self, elsewhere: str) -> None:
+        """Publish what processes are to count of each other."""
+        await self._call("elsewhere", elsewhere)
 
     async def order(self, launch: str, kind: Order, stage: str = "") -> int:
         """Give an order to all workers, and return its number."""
         return int(await self._call("order", launch, kind, stage))
 
-    async def workers(self) -> list[WorkerSigns]:
-        """Return the workers, by name."""
-        found = await self._call("list")
-        rows = zip(*[iter(found)] * 4, strict=True)
-        return sorted(WorkerSigns(name.decode(), age / 1000, done, json.loads(more)) for name, age, done, more in rows)
+    async def pause(self, is_paused: bool) -> None:
+        """Let no process of the crawl lease anything; or let them again."""
+        await self._call("pause", int(is_paused))
+
+    async def release(self, token: str) -> None:
+        """Give back the leases of a worker."""
+        cursor: Any = b"0"
+        while True:
+            async with self._turn:
+                cursor = await asyncio.to_thread(self._link.call, "manage", "release", token[:WRITER], cursor)
+            if cursor == b"0":
+                return
+
+    async def retire(self, name: str, reason: str) -> Retired:
+        """Declare a worker dead. NotReady for one that is not known, Conflict for one that is retired."""
+        retired = {one.name: one for one in await self.retired()}
+        if one := retired.get(name):
+            raise Conflict(f"worker {name}", f"was retired at {one.at}: {one.reason}")
+        signs = {one.name: one for one in (await self.workers())[1]}
+        if (found := signs.get(name)) is None:
+            known = ", ".join(signs) or "none"
+            raise NotReady(f"worker {name}", f"is not known; the workers of this job: {known}")
+        writer = found.token[:WRITER]
+        visits = int(await self._call("visits", writer))
+        dead = Retired(name, reason, clock.now(), str(found.about.get("host", "")), found.launch, visits)
+        await self._call("retire", name, json.dumps(dead._asdict(), sort_keys=True))
+        await self.release(found.token)
+        return dead
+
+    async def bury(self, dead: Retired) -> None:
+        """Note a worker that was declared dead: a Redis that was emptied has lost it."""
+        await self._call("retire", dead.name, json.dumps(dead._asdict(), sort_keys=True))
+
+    async def retired(self) -> list[Retired]:
+        """Return who was declared dead, by name."""
+        found = await self._call("retired")
+        return sorted(Retired(**json.loads(text)) for text in found[1::2])
+
+    async def workers(self) -> tuple[int, list[WorkerSigns]]:
+        """Return the number of the newest order, and the workers by name."""
+        number, *found = await self._call("list")
+        rows = zip(*[iter(found)] * 7, strict=True)
+        return number, sorted(
+            WorkerSigns(name.decode(), age / 1000, launch.decode(), done, token.decode(), leases, json.loads(more))
+            for name, age, launch, done, token, leases, more in rows
+        )
 
     def close(self) -> None:
         """Close the link."""
@@ -107,3 +203,14 @@ class Crew:
     async def _call(self, *words: Any) -> Any:
         async with self._turn:
             return await asyncio.to_thread(self._link.call, "crew", *words)
+
+
+def _refused(name: str, why: str, of: Mapping[str, Json]) -> Busy | Conflict:
+    if why == "retired":
+        text = f"was retired at {of['at']}: {of['reason']}. Begin it under another name, with another folder"
+        return Conflict(f"worker {name}", text)
+    if why == "open":
+        return Busy(
+            f"the name of worker {name} on {of['host']}, which has files of the launch (start it there, or retire it),"
+        )
+    return Busy(f"worker {name} on {of['host']}, pid {of['pid']},")

@@ -19,6 +19,7 @@ from warcmill.errors import BadConfig, Conflict, Foreign, Unavailable
 SCHEMES = ("redis", "rediss")
 PREFIX, VERSION, OLDEST = "warcmill", 1, (6, 2)
 OUTBOX_LIMIT = 10_000  # changes that wait for a Redis that is away, until fetching waits too
+CHECKPOINT_WAIT = 120  # seconds of silence after which a worker is missing
 FRONTIER = "--frontier"  # the option of a process that crawls
 PARTLY = " partly"  # after the name of a launch: the journal, or a dump, is being loaded
 CONNECT_SECONDS, SECONDS = 5.0, 30.0
@@ -28,12 +29,15 @@ _PASSING = ("LOADING", "MISCONF", "BUSY", "MASTERDOWN", "NOREPLICAS", "max numbe
 @dataclass(frozen=True, slots=True)
 class RedisPlace:
     """Where a frontier is: a URL, the file with the password, the word that its keys begin with, and the number of
-    changes that may wait for it."""
+    changes that may wait for it. Of a launch with workers: after how many seconds of silence one is missing, and
+    whether the job's own process only leads."""
 
     url: str
     password_file: str = ""
     prefix: str = PREFIX
     outbox_limit: int = OUTBOX_LIMIT
+    checkpoint_wait: int = CHECKPOINT_WAIT
+    leads_only: bool = False
 
     @property
     def shown(self) -> str:
@@ -43,7 +47,12 @@ class RedisPlace:
     @property
     def words(self) -> tuple[str, str, str]:
         """The option that names it to a process."""
-        return FRONTIER, f"{self.url}?prefix={self.prefix}&outbox_limit={self.outbox_limit}", self.password_file
+        query = f"prefix={self.prefix}&outbox_limit={self.outbox_limit}&checkpoint_wait={self.checkpoint_wait}"
+        return FRONTIER, f"{self.url}?{query}{'&leads_only=true' if self.leads_only else ''}", self.password_file
+
+    def is_at(self, other: RedisPlace | None) -> bool:
+        """True if the other has the same keys of the same Redis."""
+        return other is not None and (self.url, self.prefix) == (other.url, other.prefix)
 
     def keys(self, job: str) -> str:
         """The beginning of the keys of a job."""
@@ -51,8 +60,8 @@ class RedisPlace:
 
 
 def read_place(key: str, url: str, password_file: str = "") -> RedisPlace:
-    """Return the place that a setting names: redis:// or rediss://, host, port, number; `?prefix=WORD` and
-    `outbox_limit=NUMBER`. BadConfig with what is wrong, such as a password in it."""
+    """Return the place that a setting names: redis:// or rediss://, host, port, number; `?prefix=WORD`,
+    `outbox_limit=NUMBER`, and what `words` adds. BadConfig with what is wrong, such as a password in it."""
     try:
         parts = urlsplit(url)
         query = parse_qs(parts.query, strict_parsing=bool(parts.query))
@@ -65,6 +74,8 @@ def read_place(key: str, url: str, password_file: str = "") -> RedisPlace:
         raise BadConfig(key, "has a password in it; write that into a file, and name it in frontier_password_file")
     prefix = query.pop("prefix", [PREFIX])[-1]
     limit = query.pop("outbox_limit", [str(OUTBOX_LIMIT)])[-1]
+    wait = read_wait(key, query.pop("checkpoint_wait", [str(CHECKPOINT_WAIT)])[-1])
+    leads_only = query.pop("leads_only", [""])[-1] == "true"
     if query or not prefix.replace("-", "").replace("_", "").isalnum():
         raise BadConfig(
             key, "has after its '?' more than prefix=WORD, of letters, digits, '-' and '_', and outbox_limit=NUMBER"
@@ -73,7 +84,15 @@ def read_place(key: str, url: str, password_file: str = "") -> RedisPlace:
         raise BadConfig(key, f"'outbox_limit={limit}' is no number of changes, such as {OUTBOX_LIMIT}")
     if parts.path.strip("/") and not parts.path.strip("/").isdigit():
         raise BadConfig(key, f"'{parts.path}' is not the number of a database")
-    return RedisPlace(parts._replace(query="", fragment="").geturl(), password_file, prefix, int(limit))
+    url = parts._replace(query="", fragment="").geturl()
+    return RedisPlace(url, password_file, prefix, int(limit), wait, leads_only)
+
+
+def read_wait(key: str, text: str) -> int:
+    """Return the seconds of silence after which a worker is missing; BadConfig for what is no number."""
+    if not (text.isascii() and text.isdigit()) or int(text) < 1:
+        raise BadConfig(key, f"'checkpoint_wait={text}' is no number of seconds, such as {CHECKPOINT_WAIT}")
+    return int(text)
 
 
 class RedisLink:

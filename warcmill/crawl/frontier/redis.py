@@ -558,6 +558,10 @@ class RedisFrontier:
         pairs = zip(origins, found, strict=True)
         return {origin: site_of(origin, one[0], one[1], now) for origin, one in pairs if one}
 
+    async def turn(self, name: str, span: float, *, waits: bool = True) -> float:
+        left = await self._unless_away("manage", "turn", name, max(1, round(span * 1000)), int(waits))
+        return self.now() + left / 1000 if left else 0.0
+
     async def snapshot(self, path: Path) -> None:
         await self._deliver()
         await self._aside(lambda: dump.write(dump.lines_of_redis(self._ask, self.now()), path))

@@ -203,6 +203,9 @@ class SqliteFrontier:
     async def sites(self, origins: Sequence[str]) -> Mapping[str, SiteRow]:
         return await self._within(lambda: self.ledger.sites.get(origins))
 
+    async def turn(self, name: str, span: float, *, waits: bool = True) -> float:  # noqa: ARG002 it shares nothing
+        return 0.0
+
     def jar(self, crawl: str) -> Jar:
         return self.ledger.jar(crawl)
 

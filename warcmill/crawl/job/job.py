@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from warcmill import __version__
 from warcmill.crawl import extract
@@ -16,7 +17,6 @@ from warcmill.crawl.fetch.limits import FetchLimits
 from warcmill.crawl.frontier import GateBy
 from warcmill.crawl.job.targets import RequestTargets
 from warcmill.crawl.logs.results import Requester
-from warcmill.crawl.logs.statistics import Figures
 from warcmill.crawl.policies.politeness import Politeness
 from warcmill.crawl.policies.quotas import Expiry, Quota
 from warcmill.crawl.policies.recrawl import Recrawl
@@ -41,6 +41,15 @@ class End(StrEnum):
     TIME = "Finished - Timelimit hit"
 
 
+class Fetched(NamedTuple):
+    """What all processes of a launch have fetched, as far as it is known: documents, their bytes, and how many URIs are
+    under way."""
+
+    documents: int = 0
+    bytes: int = 0
+    under_way: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Ceilings:
     """The most documents, bytes and seconds of a launch; 0: no ceiling."""
@@ -49,7 +58,7 @@ class Ceilings:
     bytes: int = 0
     seconds: int = 0
 
-    def reached(self, done: Figures, elapsed: float) -> End | None:
+    def reached(self, done: Fetched, elapsed: float) -> End | None:
         """Which ceiling a launch has reached; None while it has none."""
         if self.documents and done.documents >= self.documents:
             return End.DOCUMENTS
@@ -57,9 +66,9 @@ class Ceilings:
             return End.DATA
         return End.TIME if self.seconds and elapsed >= self.seconds else None
 
-    def room(self, done: Figures, under_way: int) -> int:
+    def room(self, done: Fetched) -> int:
         """The number of URIs that may be under way besides, so that no more documents than allowed are fetched."""
-        return max(0, self.documents - done.documents - under_way) if self.documents else 1 << 30
+        return max(0, self.documents - done.documents - done.under_way) if self.documents else 1 << 30
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 
 from warcmill import __version__
@@ -32,7 +32,7 @@ from warcmill.crawl.frontier.crew import Crew, Order
 from warcmill.crawl.frontier.link import RedisLink
 from warcmill.crawl.frontier.register import Register
 from warcmill.crawl.job.feed import RequestFeed
-from warcmill.crawl.job.job import End, Job
+from warcmill.crawl.job.job import End, Fetched, Job
 from warcmill.crawl.job.targets import RequestTargets
 from warcmill.crawl.launch import checkpoint, reports
 from warcmill.crawl.launch import folders as launch_folders
@@ -42,16 +42,16 @@ from warcmill.crawl.launch.database import open_frontier, refuse_emptied, restor
 from warcmill.crawl.launch.folders import LaunchFolders, Places
 from warcmill.crawl.launch.job_log import NAME as JOB_LOG
 from warcmill.crawl.launch.job_log import JobLog, Word
-from warcmill.crawl.launch.leader import Leader, files_of
+from warcmill.crawl.launch.leader import Leader, Share, files_of, papers_of, write_retired
 from warcmill.crawl.launch.reports import Reporter
 from warcmill.crawl.logs.logs import Logs
 from warcmill.crawl.logs.progress import Moment
-from warcmill.crawl.logs.statistics import Figure, Figures
+from warcmill.crawl.logs.statistics import Figures, Statistics
 from warcmill.crawl.uri import Status, canonical
 from warcmill.crawl.visit.feeding import Feeding
 from warcmill.crawl.visit.spider import Spider
 from warcmill.crawl.visit.visit import Kit, make_kit
-from warcmill.errors import BadInput, NotReady, Unavailable
+from warcmill.errors import BadInput, NotReady, Unavailable, WarcmillError
 from warcmill.formats.seeds import SEED_LIST
 from warcmill.formats.warc.writer import WarcFiles, Writer
 from warcmill.model import Json, Launch, Stage, stamp_time
@@ -81,6 +81,7 @@ class Running:
     leader: Leader | None = None
     feeding: Feeding | None = None
     is_closed: bool = False
+    _watching: asyncio.Task[None] | None = None
 
     async def crawl(self) -> End:
         """Crawl until nothing waits, if the job may end, a ceiling is reached, or the spider is asked to stop."""
@@ -98,16 +99,28 @@ class Running:
     async def moment(self) -> Moment:
         """The figures of now."""
         counts, now = await self.books.frontier.count(), time.time()
+        shares = self._shares()
         return Moment(
             at=now,
             seconds=self.spider.seconds,
             discovered=sum(counts.values()),
             queued=counts[Status.SCHEDULED] + counts[Status.DOWNLOADING] + counts[Status.SUSPENDED],
-            downloaded=self.figures.succeeded,
-            bytes=self.figures.total[Figure.BYTES],
-            failures=self.figures.failed,
-            busy=self.spider.under_way,
+            downloaded=sum(one.succeeded for one in shares),
+            bytes=sum(one.bytes for one in shares),
+            failures=sum(one.failed for one in shares),
+            busy=sum(one.under_way for one in shares),
         )
+
+    def share(self) -> Share:
+        """The figures of this process alone."""
+        found = self.figures
+        summary = reports.figures(
+            found, self.kit.offers.refused, self.reporter.first_failure, self.reporter.policies_failed
+        )
+        return Share.of(self.launch.id, found, summary, self.spider.under_way)
+
+    def _shares(self) -> list[Share]:
+        return [self.share(), *(self.leader.shares.values() if self.leader else ())]
 
     def watched(self) -> list[Path]:
         """The folders and files that it writes to or holds: without one of these it must not continue."""
@@ -118,9 +131,8 @@ class Running:
 
     def summary(self) -> dict[str, Json]:
         """The figures of the launch so far."""
-        return reports.figures(
-            self.figures, self.kit.offers.refused, self.reporter.first_failure, self.reporter.policies_failed
-        )  # fmt: skip
+        first, *others = (one.summary for one in self._shares())
+        return reduce(reports.added, others, dict(first))
 
     async def checkpoint(self, goes_on: bool = True) -> Stage:
         """Let what is under way end, take a checkpoint, and continue; workers do if the launch goes on (`goes_on`), as
@@ -135,8 +147,8 @@ class Running:
                     await self.leader.done()
                 row = self.logs.progress(await self.moment())
                 await checkpoint.take(
-                    self.books, self.logs, self.job_log, self.figures, self.folders, self.launch, stage, row,
-                    self.places.require,
+                    self.books, self.logs, self.job_log, await self._statistics(), self.folders, self.launch, stage,
+                    row, self.places.require,
                 )  # fmt: skip
         finally:
             if self.leader and goes_on:
@@ -154,6 +166,10 @@ class Running:
         await self.books.settle()
         if self.leader:
             await self.leader.done()
+        statistics = await self._statistics()
+        if self.leader:
+            write_retired(self.folders, self.leader.retired)
+            await self._unwatch()
             self.leader.close()
         self.logs.progress(await self.moment())
         self.logs.event("ENDED", end)
@@ -161,7 +177,7 @@ class Running:
         self.is_closed = True
         await self.books.close()
         self.logs.close()
-        ending = reports.Ending(self.job.name, now, self.spider.seconds, end, "FINISHED", self.figures, left)
+        ending = reports.Ending(self.job.name, now, self.spider.seconds, end, "FINISHED", statistics, left)
         reports.write(self.folders.reports, ending)
         reports.write_summary(self.folders.own, end, self.summary())
         self.job_log.finished()
@@ -179,9 +195,32 @@ class Running:
         """Let go of all files after an error of a disk; the next start repairs the launch."""
         await self.kit.close()
         if self.leader:
+            await self._unwatch()
             self.leader.close()
         if not self.is_closed:
             await self.books.close()
+
+    def watch(self, leader: Leader) -> None:
+        """Lead the workers of the launch."""
+        self.leader = leader
+        self._watching = asyncio.create_task(leader.watch(self.share, self._count_others))
+        self._watching.add_done_callback(self._has_watched)
+
+    def _has_watched(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and isinstance(error := task.exception(), WarcmillError):
+            self.spider.fail(error)
+
+    def _count_others(self, shares: Iterable[Share]) -> None:
+        sums = [(one.documents, one.size, one.under_way) for one in shares]
+        self.spider.elsewhere = Fetched(*map(sum, zip(*sums, strict=True))) if sums else Fetched()
+
+    async def _unwatch(self) -> None:
+        if self._watching:
+            self._watching.cancel()
+            await asyncio.gather(self._watching, return_exceptions=True)
+
+    async def _statistics(self) -> Statistics:
+        return await self.leader.statistics(self.figures) if self.leader else self.figures
 
     async def _report(self) -> None:
         while True:
@@ -238,9 +277,12 @@ async def open_launch(
         await books.frontier.set_rate(Gate(""), _rate(job))
     running = _opened(places, job, launch, books, job_log, resume, spider)
     if places.frontier:
-        crew = Crew(RedisLink(places.frontier, job.name))
-        running.leader = Leader(crew, launch, files_of(folders, job), partial(running.logs.alert, "WARNING"))
-        await running.leader.begin()
+        crew, wait = Crew(RedisLink(places.frontier, job.name)), float(places.frontier.checkpoint_wait)
+        files, alert = files_of(papers_of(folders), job), partial(running.logs.alert, "WARNING")
+        running.watch(leader := Leader(crew, launch, files, wait, alert))
+        await leader.begin()
+        if places.frontier.leads_only:
+            running.spider.only_lead()
     seeds = running.kit.offers.seeds(job.seeds)
     running.kit.offers.taken(seeds, await books.frontier.offer(seeds))
     if job.targets:
@@ -262,7 +304,9 @@ async def join_launch(
         await frontier.close()
         raise
     await frontier.set_gates(job.gate_by)
-    return _opened(places, job, launch, books, JobLog(folders.job, folders.own, launch), None, spider)
+    running = _opened(places, job, launch, books, JobLog(folders.job, folders.own, launch), None, spider)
+    running.spider.follow()
+    return running
 
 
 def _begins(job: Job, resume: Checkpoint | None, follows: str) -> Begins:

@@ -283,6 +283,20 @@ def figures(
     }
 
 
+def added(one: Mapping[str, Json], other: Mapping[str, Json]) -> dict[str, Json]:
+    """The numbers of two processes of one launch: counts are added, of texts the first counts."""
+    found = dict(one)
+    for name, value in other.items():
+        mine = found.get(name)
+        if isinstance(value, dict) and isinstance(mine, dict):
+            found[name] = added(mine, value)
+        elif isinstance(value, int) and isinstance(mine, int):
+            found[name] = mine + value
+        else:
+            found[name] = mine or value
+    return found
+
+
 def write_summary(own: Path, end: str, found: Mapping[str, Json]) -> None:
     """Keep it."""
     durable.replace(own / NAME, json.dumps({"end": end, **found}, sort_keys=True, indent=1).encode() + b"\n")

@@ -22,6 +22,7 @@ from warcmill.crawl.launch.folder_watch import Watched
 from warcmill.crawl.launch.folders import CONTROL, PAPERS
 from warcmill.crawl.launch.job_log import Word
 from warcmill.crawl.launch.launch import Running, at_once
+from warcmill.crawl.launch.leader import files_of
 from warcmill.crawl.visit.feeding import AskedCrawl, Feeding
 from warcmill.errors import Conflict, NotReady, WarcmillError
 from warcmill.formats.seeds import SEED_LIST
@@ -103,7 +104,7 @@ class Session(FrontierControl):
             if is_gone:
                 self._running.spider.resume()
             is_gone = False
-            self._take_edits()
+            await self._take_edits()
 
     def _has_lost(self, look: Callable[[], None]) -> bool:
         """Look; end the crawl when something is lost."""
@@ -114,10 +115,12 @@ class Session(FrontierControl):
             return True
         return False
 
-    def _take_edits(self) -> None:
+    async def _take_edits(self) -> None:
         try:
             if edited := self._edits.take():
                 self._running.logs.alert("WARNING", edited)
+                if leader := self._running.leader:
+                    await leader.renew(files_of(self._edits.known, self._running.kit.job))
         except WarcmillError as error:
             self._running.logs.alert("SEVERE", unfit(error))
 
@@ -180,7 +183,11 @@ class Session(FrontierControl):
             self._running.job_log.write(Word.PAUSING)
             self._running.spider.pause()
             self._paused = True
+            if leader := self._running.leader:
+                await leader.pause(True)
             await self._running.spider.settled()
+            if leader:
+                await leader.idle()
             self._running.job_log.write(Word.PAUSED)
 
     async def proceed(self) -> None:
@@ -189,6 +196,8 @@ class Session(FrontierControl):
             if self._paused:
                 self._paused = False
                 self._running.job_log.write(Word.RUNNING)
+                if leader := self._running.leader:
+                    await leader.pause(False)
                 self._running.spider.resume()
 
     async def checkpoint(self) -> str:
@@ -212,7 +221,7 @@ class Edits:
 
     def __init__(self, folder: Path, own: Path, live: Live) -> None:
         self._folder, self._live = folder, live
-        self._known = _read(own)
+        self.known = _read(own)
         self._seen: Signature = ()
 
     def take(self) -> str:
@@ -221,12 +230,12 @@ class Edits:
         if (signature := _signature(self._folder)) == self._seen:
             return ""
         self._seen, found = signature, _read(self._folder)
-        edited = [name for name in PAPERS if found.get(name) != self._known.get(name)]
+        edited = [name for name in PAPERS if found.get(name) != self.known.get(name)]
         if not edited:
             return ""
         before = self._live.job
         job = file.parse(found, before.name)
-        self._known, self._live.job = found, replace(job, allow_private=before.allow_private, targets=before.targets)
+        self.known, self._live.job = found, replace(job, allow_private=before.allow_private, targets=before.targets)
         return f"{', '.join(edited)} edited: counts from now on; see docs/configuration.md for what waits for a launch"
 
 

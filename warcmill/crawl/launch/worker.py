@@ -14,21 +14,27 @@ import json
 import logging
 import signal
 import time
+from collections import deque
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from warcmill.crawl.books.files import LOGS, Folders, recover
 from warcmill.crawl.durable import make_folder
-from warcmill.crawl.frontier.crew import Crew, Order, Orders
-from warcmill.crawl.frontier.link import PARTLY, RedisLink, RedisPlace
+from warcmill.crawl.frontier.crew import Crew, Order, Orders, token_of
+from warcmill.crawl.frontier.link import CHECKPOINT_WAIT, PARTLY, RedisLink, RedisPlace
 from warcmill.crawl.job import file
+from warcmill.crawl.job.job import Fetched, Job
 from warcmill.crawl.launch import folders as launch_folders
+from warcmill.crawl.launch import reports
 from warcmill.crawl.launch.database import on_redis, open_register
 from warcmill.crawl.launch.folders import NAME as LOCK
 from warcmill.crawl.launch.folders import Places
 from warcmill.crawl.launch.launch import Running, SpiderMaker, join_launch
-from warcmill.crawl.launch.leader import CHECKPOINT_WAIT, NETWORKS
+from warcmill.crawl.launch.leader import NETWORKS, Share
+from warcmill.crawl.logs.statistics import Figures
+from warcmill.crawl.visit.offers import Refusals
 from warcmill.crawl.visit.spider import Spider
 from warcmill.errors import BadConfig, Unavailable, WarcmillError
 from warcmill.model import Launch
@@ -63,11 +69,13 @@ class Worker:
         self._name, self._job, self._place, self._exit = name, job, place, exit
         self._places = WorkerPlaces(output, output / OWN, frontier=place, job_name=job)
         self._running: Running | None = None
-        self._is_leaving, self._done, self._token = False, 0, ""
+        self._is_leaving, self._done = False, 0
+        self._writer = self._token = self._edition = self._open = ""
+        self._rate, self._share = Rate(), Share("", summary={})
 
     async def run(self) -> None:
         """Crawl launch after launch, until a signal. BadConfig without its folder; Busy when its name, or its folder,
-        is another's."""
+        is another's; Conflict when it was retired."""
         if not self._places.output.is_dir():
             raise BadConfig("--output", f"{self._places.output} is no folder; make it, and name it in a [writer.NAME]")
         with launch_folders.held(self._places.state(self._job)):
@@ -78,14 +86,23 @@ class Worker:
                 loop = asyncio.get_running_loop()
                 for one in SIGNALS:
                     loop.add_signal_handler(one, self._signalled)
-                register = open_register(self._places.database(self._job))
-                self._token = register.writer
-                register.disconnect()
+                self._see_register()
+                await self._sign(crew)
                 await self._work(crew)
             finally:
-                with suppress(Unavailable):
-                    await crew.leave(self._name, self._token)
+                with suppress(WarcmillError):
+                    if self._open:
+                        await self._sign(crew)
+                    else:
+                        await crew.leave(self._name, self._token)
                 crew.close()
+
+    def _see_register(self) -> None:
+        """Note the name of the register, and the launch of which a kill has left files open."""
+        register = open_register(self._places.database(self._job))
+        self._writer, self._token = register.writer, token_of(register.writer)
+        self._open = "" if register.is_clean else register.launch
+        register.disconnect()
 
     def _signalled(self) -> None:
         if self._running and self._is_leaving:
@@ -95,7 +112,6 @@ class Worker:
         self._is_leaving = True
 
     async def _work(self, crew: Crew) -> None:
-        await crew.sign(self._name, self._token)
         while not self._is_leaving:
             try:
                 await self._look(crew)
@@ -104,20 +120,33 @@ class Worker:
             if not self._is_leaving:
                 await asyncio.sleep(SIGN_SECONDS)
 
+    async def _sign(self, crew: Crew) -> Orders:
+        """Give a sign of life."""
+        if self._running:
+            self._share = self._running.share()
+        figures = {**self._share._asdict(), "per_minute": self._rate.now(self._share.succeeded)}
+        return await crew.sign(self._name, self._token, self._open, figures)
+
     async def _look(self, crew: Crew) -> None:
         """Join the launch that there is, if any; close what a kill has left of one that ends."""
-        orders = await crew.sign(self._name, self._token)
+        orders = await self._sign(crew)
         launch, files = await crew.job()
         is_over = orders.kind == Order.END and orders.launch == launch
         if launch and not is_over:
             await self._crawl(crew, Launch.parse(self._job, launch), files)
-        elif is_over and orders.number > self._done:
+        elif is_over and (orders.number > self._done or self._open):
             self._close_left()
-            await self._report(crew, orders)
+            figures, logs = Figures(), self._places.folders(Launch.parse(self._job, launch)).logs
+            if logs.exists():
+                figures.catch_up(logs)
+            self._share = Share.of(launch, figures, reports.figures(figures, Refusals(), "", {}))
+            await self._report(crew, orders.number, figures)
+            await self._sign(crew)
 
-    async def _report(self, crew: Crew, orders: Orders) -> None:
-        await crew.report(self._name, orders.number)
-        self._done = orders.number
+    async def _report(self, crew: Crew, number: int, statistics: Figures) -> None:
+        """Report what was done: its files are closed for it."""
+        await crew.report(self._name, number, self._writer, statistics.dump())
+        self._done = max(number, self._done)
 
     def _close_left(self, current: str = "") -> None:
         """Put the files in order that a kill has left, of another launch than the current one."""
@@ -127,21 +156,26 @@ class Worker:
                 found = self._places.folders(Launch.parse(self._job, register.launch))
                 recover(register, Folders(found.warcs, found.logs))
                 register.close()
+            self._open = "" if register.is_clean else register.launch
         finally:
             register.disconnect()
 
     async def _crawl(self, crew: Crew, launch: Launch, files: dict[str, bytes]) -> None:
         """Crawl one launch, until it is over or a signal comes."""
-        networks = json.loads(files.pop(NETWORKS))
-        job = replace(file.parse(files, self._job), allow_private=tuple(networks))
         folders = self._places.folders(launch)
         for folder in (folders.warcs, folders.logs, self._places.scratch(self._job)):
             make_folder(folder)
         self._close_left(launch.id)
+        self._open = launch.id
+        orders = await self._sign(crew)  # from now on the leader waits for it
+        if orders.current != launch.id or (orders.kind == Order.END and orders.launch == launch.id):
+            self._close_left()
+            return
         frontier, register = on_redis(
             self._places.database(self._job), self._job, self._place, leads=False, exit=self._exit
         )
-        running = self._running = await join_launch(self._places, job, launch, frontier, register, self._spider)
+        running = await join_launch(self._places, _job(files, self._job), launch, frontier, register, self._spider)
+        self._running, self._edition = running, ""
         signs = asyncio.create_task(self._follow(crew, running))
         try:
             if not self._is_leaving:
@@ -149,6 +183,7 @@ class Worker:
                 if running.spider.is_over:
                     self._is_leaving = True
             await running.leave()
+            self._open, self._share = "", running.share()
         except BaseException:
             await running.abandon()
             raise
@@ -156,8 +191,9 @@ class Worker:
             self._running = None
             signs.cancel()
             found = await asyncio.gather(signs, return_exceptions=True)
-        if isinstance(found[0], Orders):
-            await self._report(crew, found[0])
+        with suppress(Unavailable):
+            await self._report(crew, found[0].number if isinstance(found[0], Orders) else 0, running.figures)
+            await self._sign(crew)
 
     async def _follow(self, crew: Crew, running: Running) -> Orders | None:
         """Give signs of life, and do what is ordered; return the order that ended the launch, None for none."""
@@ -165,7 +201,8 @@ class Worker:
         while True:
             await asyncio.sleep(SIGN_SECONDS)
             try:
-                orders = await crew.sign(self._name, self._token)
+                orders = await self._sign(crew)
+                await self._take(crew, running, orders)
                 if orders.kind == Order.CHECKPOINT and orders.launch == ours and orders.number > self._done:
                     await self._close_stage(crew, running, orders)
             except Unavailable:
@@ -178,6 +215,19 @@ class Worker:
                 running.spider.stop()
                 return orders if is_ended else None
 
+    async def _take(self, crew: Crew, running: Running, orders: Orders) -> None:
+        """Take edits of the job's files, and the figures of the others."""
+        if orders.elsewhere:
+            counts = [one for name, one in json.loads(orders.elsewhere).items() if name != self._name]
+            running.spider.elsewhere = Fetched(*map(sum, zip(*counts, strict=True)))
+        if not self._edition:  # it has just read them
+            self._edition = orders.edition
+        elif orders.edition not in ("", self._edition) and orders.current == running.launch.id:
+            launch, files = await crew.job()
+            if launch == running.launch.id:
+                running.kit.live.job, self._edition = _job(files, self._job), orders.edition
+                running.logs.alert("WARNING", "the job's files were edited: counts from now on")
+
     async def _close_stage(self, crew: Crew, running: Running, orders: Orders) -> None:
         """Close a stage, and wait until the leader has made the checkpoint."""
         async with running.spider.drained():
@@ -185,11 +235,35 @@ class Worker:
             if not any((running.folders.logs / f"{name}.{orders.stage}").exists() for name in LOGS):
                 await running.books.rotate(orders.stage)
                 running.logs.rotate(orders.stage)
-            await self._report(crew, orders)
+            await self._report(crew, orders.number, running.figures)
             deadline = time.monotonic() + LONGEST_PAUSE  # the leader may have died
-            while (found := await crew.sign(self._name, self._token)).number == orders.number:
+            while (found := await self._sign(crew)).number == orders.number:
                 if self._is_leaving or found.current != orders.current or time.monotonic() > deadline:
                     return
                 await asyncio.sleep(SIGN_SECONDS / 4)
             if found.kind == Order.END:  # nothing more is fetched, as the next launch begins with this checkpoint
                 running.spider.stop()
+
+
+class Rate:
+    """The number of URIs that got an answer in the last minute."""
+
+    def __init__(self) -> None:
+        self._seen = deque[tuple[float, int]]()
+
+    def now(self, succeeded: int) -> int:
+        """Note how many have by now; return how many more than a minute ago."""
+        moment = time.monotonic()
+        if self._seen and succeeded < self._seen[-1][1]:  # another launch
+            self._seen.clear()
+        self._seen.append((moment, succeeded))
+        while self._seen[0][0] < moment - 60:
+            self._seen.popleft()
+        return succeeded - self._seen[0][1]
+
+
+def _job(files: Mapping[str, bytes], name: str) -> Job:
+    """The job that these files configure."""
+    papers = dict(files)
+    networks = json.loads(papers.pop(NETWORKS))
+    return replace(file.parse(papers, name), allow_private=tuple(networks))

@@ -113,6 +113,28 @@ class Statistics:
                     unread += 1
         return unread
 
+    def merge(self, other: Statistics) -> None:
+        """Add the figures of another process of the same crawl."""
+        self.failed += other.failed
+        self.disregarded += other.disregarded
+        self.total = _added(self.total, other.total)
+        for status, number in other.codes.items():
+            code = _key(status, self.codes, STATUSES)
+            self.codes[code] = self.codes.get(code, 0) + number
+        for name, pair in other.mimes.items():
+            mime = _key(name, self.mimes, MIMES)
+            self.mimes[mime] = _added(self.mimes.get(mime, array("q", (0, 0))), pair)
+        for host, row in other.hosts.items():
+            known = self._host_row(host)
+            known[:] = _added(known, row)
+        for source, hosts in other.sources.items():
+            for host, number in hosts.items():
+                self._add_source(source, host, number)
+        for uri, seed in other.seeds.items():
+            mine = self.seeds.get(uri, SeedRecord())
+            result = mine.code if mine.code > 0 else seed.code or mine.code
+            self.seeds[uri] = SeedRecord(result, mine.redirect or seed.redirect)
+
     def dump(self) -> bytes:
         """Return all of it as JSON, for `load`."""
         text = bytearray()
@@ -181,7 +203,7 @@ class Statistics:
             row = self.hosts[name] = _row()
         return row
 
-    def _add_source(self, source: str, host: str) -> None:
+    def _add_source(self, source: str, host: str, number: int = 1) -> None:
         full = self._source_rows >= SOURCES
         if full and source not in self.sources:
             source = OTHERS
@@ -189,7 +211,7 @@ class Statistics:
         if host not in hosts:
             host = OTHERS if full or len(host) > KEY_BYTES else host
             self._source_rows += host not in hosts
-        hosts[host] = hosts.get(host, 0) + 1
+        hosts[host] = hosts.get(host, 0) + number
 
     def _add_seed(self, line: CrawlRecord, status: int) -> None:
         if line.uri in self.seeds:
@@ -210,6 +232,10 @@ def _write(value: object, text: bytearray) -> None:
         text += _encoded(key).encode() + b": "
         _write(value[key], text)
     text += b"}"
+
+
+def _added(one: array[int], other: array[int]) -> array[int]:
+    return array("q", map(sum, zip(one, other, strict=True)))
 
 
 def _row() -> array[int]:

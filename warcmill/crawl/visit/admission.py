@@ -48,6 +48,7 @@ from warcmill.errors import BadInput
 
 HOSTS_REMEMBERED = 20_000  # hosts that are strained, that were logged, and addresses that are left alone
 RULES_REMEMBERED, SITE = 100_000, 2  # rules of all sites that are kept in memory; a site itself takes as much as these
+ASKS, ASKS_AGAIN = 60.0, 0.5  # seconds: one process asks a site for its robots.txt; until others look at the result
 SMALL = 1 << 15  # bytes that the loop reads itself: the worst take some 25 ms
 LITTLE, MUCH = 1 << 20, 1 << 25  # letters that the loop compares itself, in some 20 ms, and that are compared for a URI
 TOO_MUCH = robots.RobotsVerdict(False, "more than can be judged for a URI of this length")
@@ -105,7 +106,7 @@ class Admission:
         manners, address, delay = self._manners, addresses[0], 0.0
         if job.robots:
             if in_turn and not self._sites.knows(uri):  # other hosts of the address wait for this one's robots.txt, too
-                if opens := manners.turn(job.politeness, address):
+                if opens := manners.turn(job.politeness, address) or await self._turn(job, address):
                     return Later(opens)
                 manners.begin(job.politeness, address)
             site = await self._sites.site(uri)
@@ -117,11 +118,24 @@ class Admission:
                 and site.is_new
                 and (opens := manners.after(job.politeness, uri.queue, address, None, 0.0, delay))
             ):
+                await self.rest(job, address, opens)
                 return Later(opens)
-        if in_turn and (opens := max(manners.turn(job.politeness, address), manners.rests(uri.queue))):
+        opens = max(manners.turn(job.politeness, address), manners.rests(uri.queue)) if in_turn else 0.0
+        if opens or (in_turn and (opens := await self._turn(job, address))):
             return Later(opens)
         manners.begin(job.politeness, address)
         return Admitted(addresses, delay)
+
+    async def rest(self, job: Job, address: str, until: float) -> None:
+        """Let an address rest until a time, for all processes of the crawl."""
+        if address and self._manners.shares(job.politeness, address) and (span := until - clock.steady()) > 0:
+            await self._books.frontier.turn(f"address {address}", span, waits=False)
+
+    async def _turn(self, job: Job, address: str) -> float:
+        """When it is this process's turn to ask an address that others ask too; 0: now."""
+        if not self._manners.shares(job.politeness, address):
+            return 0.0
+        return await self._books.frontier.turn(f"address {address}", job.politeness.least)
 
     def close(self) -> None:
         """Ask no more: of no host, and of no site."""
@@ -316,9 +330,14 @@ class RobotsFiles:
 
     async def _find(self, origin: str, via: Uri, known: RobotsSite | None) -> RobotsSite:
         """Read it from the books, if the launch continued after a kill; else ask."""
-        row = None if known else (await self._books.frontier.sites([origin])).get(origin)
-        if row and clock.steady() < row.until:
-            return await self._taken(row, "")
+        frontier = self._books.frontier
+        while True:  # of the processes of a crawl one asks, and the others read what it has kept
+            row = None if known and not frontier.is_shared else (await frontier.sites([origin])).get(origin)
+            if row and clock.steady() < row.until:
+                return await self._taken(row, "")
+            if not (until := await frontier.turn(f"robots {origin}", ASKS)):
+                break
+            await asyncio.sleep(min(max(until - clock.steady(), 0.0), ASKS_AGAIN))
         return replace(await self._ask(origin, via, known.failures if known else 0), is_new=True)
 
     async def _ask(self, origin: str, via: Uri, failures: int) -> RobotsSite:
@@ -441,9 +460,13 @@ class Manners:
         _put(self._turns, address, turn + settings.least)
         return turn
 
+    def shares(self, settings: Politeness, address: str) -> bool:
+        """True if an address rests after each fetch, whichever host of it was asked."""
+        return settings.by_address and not self._is_hurried(address)
+
     def begin(self, settings: Politeness, address: str) -> None:
         """Note that an address is being asked: another host there waits."""
-        if settings.by_address and not self._is_hurried(address):
+        if self.shares(settings, address):
             self._close(address, clock.steady() + settings.least)
 
     def after(

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from warcmill.base import clock
 from warcmill.crawl.frontier import Defer, Lease
-from warcmill.crawl.job.job import End
+from warcmill.crawl.job.job import End, Fetched
 from warcmill.crawl.logs.statistics import Figures
 from warcmill.crawl.visit.offers import AT_ONCE
 from warcmill.crawl.visit.visit import Kit, Visit
@@ -29,14 +29,18 @@ PATIENCE = 20.0  # seconds that visits have to end, before they are given back
 
 
 class Spider:
-    """Crawls by what its kit has. `began`: when the launch began, for its ceiling of time; now, if that is to come."""
+    """Crawls by what its kit has. `began`: when the launch began, for its ceiling of time; now, if that is to come.
+
+    `elsewhere`: what other processes of the launch have fetched.
+    """
 
     def __init__(self, kit: Kit, figures: Figures, began: float) -> None:
         self._kit, self._figures, self._began = kit, figures, min(began, clock.steady())
         self._visits: dict[asyncio.Task[None], Lease] = {}
         self._threads = list(range(kit.job.workers, 0, -1))
         self._woken, self._gate = asyncio.Event(), asyncio.Lock()
-        self._held = 0
+        self._held, self._leads = 0, True
+        self.elsewhere = Fetched()
         self._ending: End | None = None
         self._failure: BaseException | None = None
         self._seeding: asyncio.Task[None] | None = None
@@ -75,6 +79,14 @@ class Spider:
     def wake(self) -> None:
         """Look for URIs that may be leased, as some were offered."""
         self._woken.set()
+
+    def follow(self) -> None:
+        """Wait at a ceiling, until the process that leads ends the launch."""
+        self._leads = False
+
+    def only_lead(self) -> None:
+        """Visit nothing: other processes do."""
+        self._threads.clear()
 
     def stop(self, ending: End = End.STOPPED) -> None:
         """End the crawl: begin nothing new."""
@@ -154,12 +166,22 @@ class Spider:
     def _over(self) -> End | None:
         if self._failure:
             return End.STOPPED
-        return self._ending or self._kit.job.ceilings.reached(self._figures, self.seconds)
+        return self._ending or (self._reached() if self._leads else None)
+
+    def _reached(self) -> End | None:
+        return self._kit.job.ceilings.reached(self._fetched(), self.seconds)
+
+    def _fetched(self) -> Fetched:
+        mine, others = self._figures, self.elsewhere
+        under_way = len(self._visits) + others.under_way
+        return Fetched(mine.documents + others.documents, mine.bytes + others.bytes, under_way)
 
     async def _begin(self) -> int:
         """Lease as many URIs as there are workers without one, and begin their visits."""
         async with self._gate:
-            room = min(len(self._threads), self._kit.job.ceilings.room(self._figures, len(self._visits)))
+            room = min(len(self._threads), self._kit.job.ceilings.room(self._fetched()))
+            if not self._leads and self._reached():
+                room = 0
             leases = await self._lease(room) if room and not self.is_paused else []
             for lease in leases:
                 thread = self._threads.pop()

@@ -113,7 +113,9 @@ class Visit:
         answer = await kit.fetcher.fetch(request, admitted.addresses, self._job.limits)
         address = answer.address if isinstance(answer, Exchange) else admitted.addresses[0]
         took = beats.now() - began
-        return answer, kit.manners.after(self._job.politeness, uri.queue, address, answer, took, admitted.delay)
+        opens = kit.manners.after(self._job.politeness, uri.queue, address, answer, took, admitted.delay)
+        await kit.admission.rest(self._job, address, opens)
+        return answer, opens
 
     def _options(self) -> FetchOptions:
         return exchange.read(self._uri.payload, self._uri.uri)

@@ -1,31 +1,56 @@
 -- ARGV: time, the act, what it is of. The workers of a job: who lives, what the leader orders, and who has done it.
 local act = {}
+-- A worker is kept as `token moment launch text`: the launch whose files it has open, '-' for none.
 local function worker(name)
   local found = call('HGET', P .. 'workers', name)
   if not found then return nil end
-  local token, moment, more = string.match(found, '^(%w+) (%d+) (.*)$')
-  return {token = token, age = math.max(0, now - moment), more = more}
+  local token, moment, launch, more = string.match(found, '^(%w+) (%d+) (%S+) (.*)$')
+  return {token = token, age = math.max(0, now - moment), launch = launch, more = more}
 end
--- name, token, span, about: a sign of life. Returns what holds the name, when another has it who gave a sign within the
--- span; else the launch, and the order: its number, launch, kind and stage.
+-- name, token, span, launch, about: a sign of life. Returns 'retired', 'open' or 'lives' with what has the name, when it
+-- is refused: one that has files open keeps its name, any other for the span; else the launch, what counts, and the order.
 function act.sign()
-  local other = worker(ARGV[3])
-  if other and other.token ~= ARGV[4] and other.age < tonumber(ARGV[5]) then return other.more end
-  call('HSET', P .. 'workers', ARGV[3], ARGV[4] .. ' ' .. string.format('%.0f', now) .. ' ' .. ARGV[6])
+  local retired, other = call('HGET', P .. 'retired', ARGV[3]), worker(ARGV[3])
+  if retired then return {'retired', retired} end
+  if other and other.token ~= ARGV[4] then
+    if other.launch ~= '-' then return {'open', other.more} end
+    if other.age < tonumber(ARGV[5]) then return {'lives', other.more} end
+  end
+  call('HSET', P .. 'workers', ARGV[3], ARGV[4] .. ' ' .. string.format('%.0f', now) .. ' ' .. ARGV[6] .. ' ' .. ARGV[7])
   local order = call('HMGET', P .. 'order', 'number', 'launch', 'kind', 'stage')
-  return {about[9] or '', order[1] or '0', order[2] or '', order[3] or '', order[4] or ''}
+  local files = call('HMGET', P .. 'job', 'edition', 'elsewhere')
+  return {
+    about[9] or '', files[1] or '', files[2] or '', order[1] or '0', order[2] or '', order[3] or '', order[4] or '',
+  }
 end
--- name, token: a worker leaves.
+-- name, token: a worker leaves; what it has done stays.
 function act.leave()
   local found = worker(ARGV[3])
-  if found and found.token == ARGV[4] then call('HDEL', P .. 'workers', ARGV[3]) end
+  if found and found.token == ARGV[4] then
+    call('HSET', P .. 'workers', ARGV[3], ARGV[4] .. ' 0 - ' .. found.more)
+  end
   return {}
 end
--- is new, launch, file, bytes ...: what a worker needs of the launch. One that is new has no orders yet.
+-- name, token, launch, about: a Redis that was emptied hears of a worker that is silent.
+function act.remember()
+  call('HSETNX', P .. 'workers', ARGV[3], ARGV[4] .. ' 0 ' .. ARGV[5] .. ' ' .. ARGV[6])
+  return {}
+end
+-- is new, launch, edition, file, bytes ...: what a worker needs of the launch. One that is begun has no orders yet.
 function act.publish()
+  local is_other = call('HGET', P .. 'job', 'launch') ~= ARGV[4]
   call('DEL', P .. 'job')
-  call('HSET', P .. 'job', 'launch', unpack(ARGV, 4))
-  if ARGV[3] == '1' then call('DEL', P .. 'order', P .. 'reports') end
+  call('HSET', P .. 'job', 'launch', ARGV[4], 'edition', ARGV[5], unpack(ARGV, 6))
+  if ARGV[3] == '1' then
+    call('DEL', P .. 'order', P .. 'reports')
+    call('HDEL', P .. 'about', 'paused')
+  end
+  if is_other then
+    call('DEL', P .. 'statistics', P .. 'visits')
+    for _, name in ipairs(call('HKEYS', P .. 'workers')) do
+      if worker(name).launch == '-' then call('HDEL', P .. 'workers', name) end
+    end
+  end
   return {}
 end
 -- The launch and its files; nothing while another has begun.
@@ -33,6 +58,8 @@ function act.job()
   if call('HGET', P .. 'job', 'launch') ~= about[9] then return {} end
   return call('HGETALL', P .. 'job')
 end
+-- text: what each process is to count of the others.
+function act.elsewhere() return call('HSET', P .. 'job', 'elsewhere', ARGV[3]) end
 -- launch, kind, stage: an order to all workers. Returns its number.
 function act.order()
   local number = call('HINCRBY', P .. 'about', 'orders', 1)
@@ -40,19 +67,40 @@ function act.order()
   call('HSET', P .. 'order', 'number', number, 'launch', ARGV[3], 'kind', ARGV[4], 'stage', ARGV[5])
   return number
 end
--- name, number: a worker has done an order.
+-- name, number, writer, statistics: a worker has done an order, and has closed its files for a stage.
 function act.report()
+  call('HSET', P .. 'statistics', ARGV[3], ARGV[6])
+  call('HDEL', P .. 'visits', ARGV[5])
   if call('HGET', P .. 'order', 'number') == ARGV[4] then call('HSET', P .. 'reports', ARGV[3], ARGV[4]) end
   return {}
 end
--- Of each worker: its name, when it gave the last sign, the last order that it has done, and what it is.
+function act.statistics() return call('HGETALL', P .. 'statistics') end
+-- yes or no: while a crawl is paused nothing is leased.
+function act.pause()
+  if ARGV[3] == '1' then call('HSET', P .. 'about', 'paused', 1) else call('HDEL', P .. 'about', 'paused') end
+  return {}
+end
+-- writer: how many of its visits since its last stage only its disk has.
+function act.visits() return tonumber(call('HGET', P .. 'visits', ARGV[3]) or 0) end
+-- name, text: a worker is dead.
+function act.retire() return call('HSET', P .. 'retired', ARGV[3], ARGV[4]) end
+function act.retired() return call('HGETALL', P .. 'retired') end
+-- The number of the order. Of each worker then its name, when it gave the last sign, the launch that it has open, the
+-- last order that it has done, its token, its leases, and what it is.
 function act.list()
-  local found = {}
+  local found, leases = {tonumber(call('HGET', P .. 'order', 'number') or 0)}, {}
+  for _, lease in ipairs(call('HVALS', E .. 'leases')) do
+    local writer = string.match(lease, '^%d+ %w+ ([^\n]*)\n')
+    leases[writer] = (leases[writer] or 0) + 1
+  end
   for _, name in ipairs(call('HKEYS', P .. 'workers')) do
     local one = worker(name)
     found[#found + 1] = name
     found[#found + 1] = one.age
+    found[#found + 1] = one.launch
     found[#found + 1] = tonumber(call('HGET', P .. 'reports', name) or 0)
+    found[#found + 1] = one.token
+    found[#found + 1] = leases[string.sub(one.token, 1, 32)] or 0
     found[#found + 1] = one.more
   end
   return found

@@ -113,4 +113,9 @@ refresh_touched()
 write_sums()
 note_clock()
 note_heard(ARGV[2], ARGV[3], ARGV[4])
+local ended = 0
+for place, answer in ipairs(found) do
+  if answer == 1 and string.find('FV', ARGV[place * 10 - 5], 1, true) then ended = ended + 1 end
+end
+if ended > 0 and ARGV[2] ~= '' then call('HINCRBY', P .. 'visits', ARGV[2], ended) end
 return found

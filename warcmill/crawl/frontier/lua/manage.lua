@@ -36,6 +36,14 @@ function act.hear()
   call('HSET', P .. 'heard', ARGV[3], ARGV[4])
   return {}
 end
+-- name, span, waits: takes a turn that nobody has, or extends it. Returns 0 when it is taken, else how long it lasts.
+function act.turn()
+  local key, span = P .. 'turn:' .. ARGV[3], tonumber(ARGV[4])
+  local left = call('PTTL', key)
+  if ARGV[5] == '1' and left > 0 then return left end
+  if left < span then call('SET', key, 1, 'PX', span) end
+  return 0
+end
 -- Writes what nobody reads: an error when this Redis takes nothing now.
 function act.probe()
   call('HSET', P .. 'about', 'probe', 1)
