@@ -15,7 +15,7 @@ from commands.console.show import as_json, out
 from tasks.config import engines
 from tasks.config.settings import settings
 from warcmill.crawl.control import control
-from warcmill.crawl.frontier.crew import Crew, Retired, WorkerSigns
+from warcmill.crawl.frontier.crew import Crew, RetiredWorker, WorkerSigns
 from warcmill.crawl.frontier.link import RedisLink
 from warcmill.crawl.launch import folders
 from warcmill.errors import BadConfig
@@ -155,7 +155,7 @@ async def _of_workers(args: argparse.Namespace) -> dict[str, Json]:
         crew.close()
 
 
-def _shown(one: WorkerSigns, wait: int, retired: Retired | None) -> dict[str, Json]:
+def _shown(one: WorkerSigns, wait: int, retired: RetiredWorker | None) -> dict[str, Json]:
     """A worker as it is shown: `waits` has no launch open, `missing` gives no sign of life."""
     state = "left" if one.has_left else "waits" if not one.is_open else "crawls"
     if one.age >= wait and not one.has_left:

@@ -20,7 +20,7 @@ from several_hosts import Page, page, serve
 
 from servers.redis import RedisServer
 from warcmill.crawl.control import control
-from warcmill.crawl.frontier.crew import Crew, Retired
+from warcmill.crawl.frontier.crew import Crew, RetiredWorker
 from warcmill.crawl.frontier.link import RedisLink, read_place
 from warcmill.crawl.launch.folders import CONTROL
 from warcmill.errors import Conflict, Foreign
@@ -67,8 +67,8 @@ def until(holds: Callable[[], bool], crawl: Crawl) -> None:
         time.sleep(0.1)
 
 
-def retire(crawl: Crawl, name: str) -> Retired:
-    async def main() -> Retired:
+def retire(crawl: Crawl, name: str) -> RetiredWorker:
+    async def main() -> RetiredWorker:
         crew = Crew(RedisLink(read_place("u", crawl.url), JOB))
         try:
             return await crew.retire(name, "its disk is broken")

@@ -75,7 +75,7 @@ class WorkerSigns(NamedTuple):
         return not self.is_open and self.age > LEFT
 
 
-class Retired(NamedTuple):
+class RetiredWorker(NamedTuple):
     """A worker that was declared dead: the reason, when, its host, and how many visits since its last stage only its
     disk has."""
 
@@ -162,7 +162,7 @@ class Crew:
             if cursor == b"0":
                 return
 
-    async def retire(self, name: str, reason: str) -> Retired:
+    async def retire(self, name: str, reason: str) -> RetiredWorker:
         """Declare a worker dead. NotReady for one that is not known, Conflict for one that is retired."""
         retired = {one.name: one for one in await self.retired()}
         if one := retired.get(name):
@@ -173,19 +173,19 @@ class Crew:
             raise NotReady(f"worker {name}", f"is not known; the workers of this job: {known}")
         writer = found.token[:WRITER]
         visits = int(await self._call("visits", writer))
-        dead = Retired(name, reason, clock.now(), str(found.about.get("host", "")), found.launch, visits)
+        dead = RetiredWorker(name, reason, clock.now(), str(found.about.get("host", "")), found.launch, visits)
         await self._call("retire", name, json.dumps(dead._asdict(), sort_keys=True))
         await self.release(found.token)
         return dead
 
-    async def bury(self, dead: Retired) -> None:
+    async def bury(self, dead: RetiredWorker) -> None:
         """Note a worker that was declared dead: a Redis that was emptied has lost it."""
         await self._call("retire", dead.name, json.dumps(dead._asdict(), sort_keys=True))
 
-    async def retired(self) -> list[Retired]:
+    async def retired(self) -> list[RetiredWorker]:
         """Return who was declared dead, by name."""
         found = await self._call("retired")
-        return sorted(Retired(**json.loads(text)) for text in found[1::2])
+        return sorted(RetiredWorker(**json.loads(text)) for text in found[1::2])
 
     async def workers(self) -> tuple[int, list[WorkerSigns]]:
         """Return the number of the newest order, and the workers by name."""

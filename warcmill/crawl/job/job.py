@@ -42,7 +42,7 @@ class End(StrEnum):
 
 
 class Fetched(NamedTuple):
-    """What all processes of a launch have fetched, as far as it is known: documents, their bytes, and how many URIs are
+    """The sums of all processes of a launch, as far as they are known: documents, their bytes, and how many URIs are
     under way."""
 
     documents: int = 0

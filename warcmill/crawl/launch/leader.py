@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from warcmill.crawl import durable
-from warcmill.crawl.frontier.crew import Crew, Order, Retired, WorkerSigns
+from warcmill.crawl.frontier.crew import Crew, Order, RetiredWorker, WorkerSigns
 from warcmill.crawl.job.job import Job
 from warcmill.crawl.launch.folders import PAPERS, LaunchFolders
 from warcmill.crawl.logs.statistics import Figure, Figures, Statistics
@@ -68,7 +68,7 @@ class Leader:
         self._is_paused = False
         self._known: dict[str, WorkerSigns] = {}
         self._missing: set[str] = set()
-        self.retired: dict[str, Retired] = {}
+        self.retired: dict[str, RetiredWorker] = {}
         self.shares: dict[str, Share] = {}
 
     async def begin(self) -> None:
@@ -199,12 +199,12 @@ class Leader:
             self._alert(f"{what}: what it has belongs to the next stage")
 
 
-def lost(dead: Retired) -> str:
+def lost(dead: RetiredWorker) -> str:
     """The words for what a dead worker has taken along."""
     return f"{dead.visits:,} visits since its last stage have no file"
 
 
-def write_retired(folders: LaunchFolders, retired: Mapping[str, Retired]) -> None:
+def write_retired(folders: LaunchFolders, retired: Mapping[str, RetiredWorker]) -> None:
     """Keep who was declared dead with files of the launch open, among its reports."""
     rows = [one for _, one in sorted(retired.items()) if one.launch == folders.own.name]
     if rows:

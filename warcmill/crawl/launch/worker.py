@@ -71,7 +71,7 @@ class Worker:
         self._running: Running | None = None
         self._is_leaving, self._done = False, 0
         self._writer = self._token = self._edition = self._open = ""
-        self._rate, self._share = Rate(), Share("", summary={})
+        self._rate, self._share = MinuteRate(), Share("", summary={})
 
     async def run(self) -> None:
         """Crawl launch after launch, until a signal. BadConfig without its folder; Busy when its name, or its folder,
@@ -245,7 +245,7 @@ class Worker:
                 running.spider.stop()
 
 
-class Rate:
+class MinuteRate:
     """The number of URIs that got an answer in the last minute."""
 
     def __init__(self) -> None:
