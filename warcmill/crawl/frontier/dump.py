@@ -28,6 +28,7 @@ from warcmill.base import disk
 from warcmill.crawl.durable import failed, sync
 from warcmill.crawl.fetch.cookies import Cookie
 from warcmill.crawl.frontier import rows
+from warcmill.crawl.frontier.crew import WRITER
 from warcmill.crawl.frontier.database import Names
 from warcmill.crawl.frontier.outbox import GROUP, LETTERS, MOST, offer_words, site_value
 from warcmill.crawl.frontier.rows import WaitingRow
@@ -166,7 +167,7 @@ def lines_of_redis(ask: Ask, now: float) -> Iterator[dict[str, Any]]:
     yield {"dump": VERSION, "launch": ask("look", "about", "")[1].decode()}
     yield from ({"heard": writer, "number": number} for writer, number in heard(ask).items())
     for name, value in _pairs(_scan(ask, "job", "workers")):
-        yield {"worker": name.decode(), "writer": value.split(b" ")[0].decode()}
+        yield {"worker": name.decode(), "writer": value[:WRITER].decode()}
     after = 0
     while True:
         after, *page = ask("look", "page", "*", after, MOST)

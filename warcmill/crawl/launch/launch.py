@@ -29,7 +29,7 @@ from warcmill.crawl.books.files import Folders
 from warcmill.crawl.durable import make_folder
 from warcmill.crawl.frontier import Begins, Frontier, Gate, Rate
 from warcmill.crawl.frontier.crew import Crew, Order
-from warcmill.crawl.frontier.link import RedisLink
+from warcmill.crawl.frontier.link import RedisLink, RedisPlace
 from warcmill.crawl.frontier.register import Register
 from warcmill.crawl.job.feed import RequestFeed
 from warcmill.crawl.job.job import End, Fetched, Job
@@ -277,17 +277,22 @@ async def open_launch(
         await books.frontier.set_rate(Gate(""), _rate(job))
     running = _opened(places, job, launch, books, job_log, resume, spider)
     if places.frontier:
-        crew, wait = Crew(RedisLink(places.frontier, job.name)), float(places.frontier.checkpoint_wait)
-        files, alert = files_of(papers_of(folders), job), partial(running.logs.alert, "WARNING")
-        running.watch(leader := Leader(crew, launch, files, wait, alert))
-        await leader.begin()
-        if places.frontier.leads_only:
-            running.spider.only_lead()
+        await _lead(running, places.frontier)
     seeds = running.kit.offers.seeds(job.seeds)
     running.kit.offers.taken(seeds, await books.frontier.offer(seeds))
     if job.targets:
         running.feeding = Feeding(job.targets, books, register, running.kit, running.spider)
     return running
+
+
+async def _lead(running: Running, place: RedisPlace) -> None:
+    """Lead the workers of a launch."""
+    crew, files = Crew(RedisLink(place, running.job.name)), files_of(papers_of(running.folders), running.job)
+    alert = partial(running.logs.alert, "WARNING")
+    running.watch(leader := Leader(crew, running.launch, files, float(place.checkpoint_wait), alert))
+    await leader.begin()
+    if place.leads_only:
+        running.spider.only_lead()
 
 
 async def join_launch(

@@ -38,12 +38,8 @@ local more = call('HMGET', P .. 'about', 'visited', 'cookies', 'tokens', 'paused
 local visited = more[1]
 local token = math.max(tonumber(more[3] or 0), now) -- not before the time: none is given twice, also after some were lost
 local found = {0, more[2] or '0'}
-<<<<<<< HEAD
 if #expired == SOME or #opened == SOME or #due == SOME or not is_listed_whole then found[1] = 1 end
-=======
-if #expired == SOME or #opened == SOME or #due == SOME then found[1] = 1 end
 if more[4] then limit = 0 end
->>>>>>> 40e0075 (Lead workers as one launch: ceilings, pauses, reports, politeness)
 local ready = ready_of(spider, exit)
 local leased = 0
 while leased < limit do
