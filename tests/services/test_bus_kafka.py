@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -29,6 +30,17 @@ from warcmill.clients.bus.kafka import KafkaBus
 reader = KafkaBus(sys.argv[1]).reader(sys.argv[2], "g")
 print([message.value for message in reader.read(10, 120)], flush=True)
 sys.stdin.read()
+"""
+
+SUSPENDED = """
+import sys
+from warcmill.clients.bus.kafka import KafkaBus
+bus = KafkaBus(sys.argv[1])
+of_group, alone = (bus.reader(sys.argv[2], group, from_end=True) for group in ("witness", None))
+print("is at the end", flush=True)
+while True:
+    for message in alone.read(10, 120):
+        print(message.value.decode(), flush=True)
 """
 
 
@@ -74,6 +86,25 @@ def test_a_reader_that_is_killed_has_its_messages_read_by_another_one(there: Pla
     reader = bus.reader(topic, "g")
     assert take(reader, 2) == [b"a", b"b"]
     reader.close()
+
+
+def test_a_reader_without_a_group_that_was_away_continues_where_it_was(there: Place, kafka: KafkaServer) -> None:
+    """It is away until the broker has given up on a reader of the same process that has a group."""
+    topic, bus = there.topic(), there.open()
+    bus.append(topic, [b"before"])
+    words = [sys.executable, "-c", SUSPENDED, kafka.hosts, topic]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        assert process.stdout.readline() == b"is at the end\n"
+        process.send_signal(signal.SIGSTOP)
+        bus.append(topic, [b"meanwhile"])
+        witness = bus.reader(topic, "witness")
+        assert take(witness, 1) == [b"meanwhile"]
+        witness.close()
+        bus.append(topic, [b"later"])
+        process.send_signal(signal.SIGCONT)
+        assert {process.stdout.readline() for _ in range(2)} == {b"meanwhile\n", b"later\n"}
+        process.kill()
 
 
 def test_a_broker_that_is_killed_is_unavailable_and_what_it_acknowledged_is_there_again(tmp_path: Path) -> None:

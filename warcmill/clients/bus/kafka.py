@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -86,8 +86,7 @@ class KafkaBus:
         check_name("topic", topic)
         if group is not None:
             check_name("group", group)
-        self._make(topic)
-        return KafkaReader(self._shared, self._hosts, topic, group, from_end=from_end)
+        return KafkaReader(self._shared, self._hosts, topic, self._make(topic), group, from_end=from_end)
 
     def topics(self) -> list[str]:
         return sorted(name for name in self._described() if not name.startswith("__"))
@@ -163,14 +162,16 @@ class KafkaReader:
     While partitions are given to other readers, what was read and not committed may be read again by them.
     """
 
-    def __init__(self, shared: dict[str, Any], hosts: str, topic: str, group: str | None, *, from_end: bool) -> None:
+    def __init__(
+        self, shared: dict[str, Any], hosts: str, topic: str, partitions: int, group: str | None, *, from_end: bool
+    ) -> None:
         self._hosts, self._topic, self._keeps, self._from_end = hosts, topic, group is not None, from_end
         self._joined = False
         self._away: KafkaError | None = None
         self._waiting: list[tuple[int, int, bytes]] = []  # partition, offset, value: taken, and not yet returned
         self._returned: dict[int, int] = {}  # the next offset of each partition, to be committed
         own = {
-            "group.id": group or f"warcmill-once-{secrets.token_hex(8)}",
+            "group.id": group or "warcmill-none",  # its client wants one, and joins none
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
             "auto.offset.reset": "earliest",
@@ -180,6 +181,9 @@ class KafkaReader:
             "error_cb": self._failed,
         }
         self._consumer = Consumer({**shared, **own})
+        if group is None:
+            self._begin_alone(partitions)
+            return
         self._consumer.subscribe([topic], on_assign=self._assigned, on_revoke=self._revoked)
         deadline = time.monotonic() + _JOIN_SECONDS
         while not self._joined and time.monotonic() < deadline and self._away is None:
@@ -187,6 +191,17 @@ class KafkaReader:
         if from_end and not self._joined:
             self._consumer.close()
             raise self._unavailable("it gave no partition in time, so its end is not known")
+
+    def _begin_alone(self, partitions: int) -> None:
+        """Take all partitions, in no group: a reader that was away for long is where it was."""
+        places = [TopicPartition(self._topic, number, OFFSET_BEGINNING) for number in range(partitions)]
+        try:
+            for place in places if self._from_end else ():
+                place.offset = self._consumer.get_watermark_offsets(place, timeout=SECONDS)[1]
+            self._consumer.assign(places)
+        except KafkaException as error:
+            self._consumer.close()
+            raise self._unavailable(f"its end is not known: {_fault(error).str()}") from error
 
     def read(self, most: int, seconds: float) -> list[Message]:
         deadline = time.monotonic() + seconds
