@@ -42,6 +42,7 @@ VERBS: dict[str, dict[str, str]] = {
     "do": {
         "crawl": "crawl some sites, and bring what came into an archive in this folder",
         "render": "open pages in a browser for another engine, such as Heritrix, each into a WARC of its own",
+        "request": "ask for pages by Scrapy Cluster's API, and see what comes back",
         "run": "run a part of a crawl on this machine until a signal, such as a worker",
         "schedule": "have a job crawled daily, weekly, ..., and the archive run by cron or systemd",
         "pulse": "start, checkpoint or stop a crawl, once however often called; or show its progress",

@@ -9,7 +9,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import NamedTuple
 
-from commands.console import requests, spiders
+from commands.console import requests, rest, spiders
 from tasks import logs
 from warcmill.crawl.frontier.link import FRONTIER, read_place
 from warcmill.crawl.launch.worker import Worker
@@ -25,6 +25,7 @@ examples:
   warcmill run spider quotes.py --job quotes -a tag=humor
   warcmill run requests
   warcmill run requests --settings localsettings.py --log-level DEBUG
+  warcmill run rest
 
 'worker' joins the launches of a job whose frontier is in Redis, and crawls. The job's own
 process leads: 'warcmill pulse' begins, stops and checkpoints the launch as ever, and the
@@ -38,7 +39,13 @@ warcmill[scrapy]' brings Scrapy.
 
 'requests' takes what applications ask for, by Scrapy Cluster's API, feeds it to the job
 of [requests], and answers. The job is an endless one: 'warcmill pulse start JOB' begins
-it, a daily schedule gives each day a launch. Several may run.
+it, a daily schedule gives each day a launch. It sends each page that was asked for to the
+topic of crawled pages. Several may run; one of them sends.
+
+'rest' answers Scrapy Cluster's REST clients at [requests] rest_port, 5343: POST /feed a
+message, POST /poll {"poll_id": UUID}, and / for its state. It listens on loopback; at another
+rest_listen it wants tokens, 'Authorization: Bearer TOKEN': an operator's to feed, a reader's
+to poll ('warcmill serve token add', and [requests] token_file). Several share their polls.
 
 SIGTERM or Ctrl-C: what is under way ends, and it leaves. A second one: at once, and others
 fetch what was under way. After a kill the same command goes on where it was.
@@ -105,4 +112,5 @@ ROLES: Mapping[str, CrawlRole] = {
     "worker": CrawlRole(_worker_arguments, _worker),
     "spider": CrawlRole(spiders.add_arguments, spiders.run),
     "requests": CrawlRole(requests.add_arguments, requests.run),
+    "rest": CrawlRole(rest.add_arguments, rest.run),
 }

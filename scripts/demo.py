@@ -34,6 +34,7 @@ BIN = HERE / ".venv" / "bin"
 DAY = "2026-11-21"
 KINDS = {
     "--servers": "demo_servers", "--pypi": "demo_pypi", "--render": "demo_render", "--workers": "demo_workers",
+    "--requests": "demo_requests",
 }  # fmt: skip
 S3 = "--s3"
 SITE, HOST = "site", "127.0.0.1"

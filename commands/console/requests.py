@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import signal
 from pathlib import Path
-from threading import Event
+from threading import Event, Thread
 from typing import Any
 
 from tasks.config.engines import engine_of
 from tasks.config.requests import requests_place
-from warcmill.cluster.monitor import RequestMonitor, RequestsJob, log_of
+from warcmill.cluster.monitor import CRAWLER, RequestMonitor, RequestsJob, log_of
+from warcmill.cluster.sender import ResultSender
 from warcmill.cluster.settings import RequestsPlace
 from warcmill.crawl.engine import WarcmillEngine
 from warcmill.crawl.job import file
@@ -53,5 +54,13 @@ def run(args: argparse.Namespace) -> int:
     ended = Event()
     for one in (signal.SIGTERM, signal.SIGINT):
         signal.signal(one, lambda *_: ended.set())
-    RequestMonitor(place, job, log_of(place.values())).run(ended)
+    log = log_of(place.values())
+    sender = ResultSender(place, places)
+    sending = Thread(target=sender.run, args=(ended, log(CRAWLER)), name="sender")
+    sending.start()
+    try:
+        RequestMonitor(place, job, log).run(ended)
+    finally:
+        ended.set()
+        sending.join()
     return 0

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,9 @@ from warcmill.clients.bus.spool import DAYS
 from warcmill.cluster.settings import RequestsPlace
 from warcmill.errors import BadConfig, BadInput
 from warcmill.model import parse_job
+from warcmill.web.access import ROLES, SHORTEST, Role, digest_of
 
+LOOPBACK, PORT = "127.0.0.1", 5343
 SPOOL = "spool"
 """The folder of the bus of this name, in the state."""
 
@@ -32,6 +36,51 @@ class requests(luigi.Config):  # noqa: N801 - Luigi names the section after the 
         default="", description="a settings file of Scrapy Cluster, beside luigi.cfg: read, never executed"
     )
     spool_days = luigi.IntParameter(default=DAYS, description="days for which the spool keeps messages")
+    rest_listen = luigi.Parameter(
+        default=LOOPBACK, description="address to listen at with the REST service; beyond loopback only with tokens"
+    )
+    rest_port = luigi.IntParameter(default=PORT, description="port of the REST service")
+    token_file = luigi.Parameter(
+        default="", description="tokens of the REST service besides those of serve token, a line each: ROLE TOKEN"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RestAddress:
+    """The address of the REST service; and the roles of the tokens of its own, by the SHA-256 of each."""
+
+    listen: str
+    port: int
+    tokens: Mapping[str, Role]
+
+    @property
+    def is_loopback(self) -> bool:
+        """True if only this machine can ask."""
+        return ipaddress.ip_address(self.listen).is_loopback
+
+
+def rest_address() -> RestAddress:
+    """The keys of the REST service in [requests], or BadConfig."""
+    keys = sections.read(requests)
+    if not 0 < keys.rest_port < 1 << 16:
+        raise BadConfig("[requests] rest_port", f"is {keys.rest_port}, not a port from 1 to 65535")
+    try:
+        listen = str(ipaddress.ip_address(keys.rest_listen))
+    except ValueError as error:
+        raise BadConfig("[requests] rest_listen", f"is {keys.rest_listen!r}; it takes an IP address") from error
+    return RestAddress(listen, keys.rest_port, _tokens(keys.token_file) if keys.token_file else {})
+
+
+def _tokens(path: str) -> dict[str, Role]:
+    try:
+        words = [line.split() for line in Path(path).read_text("ascii").splitlines() if line.strip()]
+    except (OSError, ValueError) as error:
+        raise BadConfig("[requests] token_file", f"{path} cannot be read: {error}") from error
+    for number, line in enumerate(words, 1):
+        if len(line) != 2 or line[0] not in ROLES or len(line[1]) < SHORTEST:
+            why = f"{path}:{number} is no role and token of {SHORTEST} letters: operator a1b2..."
+            raise BadConfig("[requests] token_file", why)
+    return {digest_of(secret): ROLES[role] for role, secret in words}
 
 
 def requests_place(given_file: str = "", given: Mapping[str, Any] | None = None) -> RequestsPlace:

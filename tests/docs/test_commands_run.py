@@ -28,6 +28,8 @@ ELSEWHERE = {
     "warcmill serve": ("tests/services/test_serve.py", "serving.serving(config"),
     "warcmill run spider": ("tests/support/scrapy_runs.py", '"run", "spider"'),
     "warcmill run worker": ("tests/support/redis_crawls.py", '"run", "worker"'),
+    "warcmill request": ("tests/pipeline/test_request_command.py", '"commands.main", "request"'),
+    "warcmill run rest": ("tests/pipeline/test_request_command.py", '"run", "rest", "--port"'),
     "warcmill run requests": ("tests/support/requests_line.py", '"commands.main", "run", "requests"'),
     "warcmill render serve": ("tests/support/render_service.py", '"render", "serve", "--root"'),
     "scripts/check": ("scripts/test", "    run scripts/check\n"),
@@ -96,7 +98,7 @@ INDEXED = (
 )
 # Pages that begin in an empty folder, with a site to crawl: tests/pipeline/test_start_pages.py follows them; that with
 # a package index tests/services/test_mirror_page.py, that with workers test_workers_page.py beside it, that with a
-# spider tests/pipeline/test_run_spider.py.
+# spider tests/pipeline/test_run_spider.py, that with requests tests/pipeline/test_ask_for_pages.py.
 FOLLOWED = (
     "start/archive-a-site.md",
     "start/one-article.md",
@@ -104,6 +106,7 @@ FOLLOWED = (
     "start/mirror-a-package-index.md",
     "start/scrapy-spider.md",
     "start/crawl-with-many-machines.md",
+    "start/ask-for-pages.md",
 )
 # What the page's story has done before it begins, or before one of its commands.
 BEFORE = {

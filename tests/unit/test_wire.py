@@ -309,6 +309,8 @@ NONE_OF_ITS_OWN = {
     "warcmill/scutils/log_factory.py",
     "warcmill/scutils/redis_queue.py",
     # The messages of Scrapy Cluster, which docs/from-scrapy-cluster.md has.
+    "commands/request.py",
+    "warcmill/cluster/migration.py",
     "warcmill/cluster/sender.py",
     "warcmill/cluster/rest.py",
     "warcmill/cluster/monitor.py",

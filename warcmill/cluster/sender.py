@@ -16,6 +16,7 @@ import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from threading import Event
 from typing import Any, Final, NamedTuple, cast
 
 from warcmill.base import disk
@@ -30,16 +31,19 @@ from warcmill.crawl.fetch.limits import FetchLimits
 from warcmill.crawl.launch import job_log
 from warcmill.crawl.launch.folders import CONTROL, LaunchFolders, Places
 from warcmill.crawl.logs.results import NOTICE, PAGE
-from warcmill.errors import BadInput, NotReady, Unavailable
+from warcmill.errors import BadInput, NotReady, Unavailable, WarcmillError
 from warcmill.formats.text import charset
 from warcmill.formats.text.document import is_binary
 from warcmill.layout import RESULTS_LOG, split_log_name
 from warcmill.model import Json, Launch
+from warcmill.scutils.log_factory import LogObject
 
 _log = logging.getLogger(__name__)
 PLACE: Final = "results-sent.json"
 BASE64: Final = "base64"
 MOST: Final = 100  # results that are sent together
+SENT: Final = "Sent page to Kafka"
+_LOOK, _AGAIN = 0.25, 2.0  # seconds between two looks, and until what did not answer is tried again
 _MOST_BYTES: Final = 8 << 20
 _TEXT: Final = ("text/", "application/json", "application/javascript", "application/xml", "application/xhtml+xml")
 _LARGE: Final = ("body", "links", "response_headers", "request_headers")
@@ -65,15 +69,35 @@ class _File(NamedTuple):
 
 
 class ResultSender:
-    """Sends the results of a job, at each `step`, until `close`."""
+    """Sends the results of a job, at each `step`, until `close`. Without a `bus` it opens that of the place."""
 
-    def __init__(self, place: RequestsPlace, places: Places, bus: Bus) -> None:
+    def __init__(self, place: RequestsPlace, places: Places, bus: Bus | None = None) -> None:
         values = place.values()
-        self._job, self._places, self._bus = place.job, places, bus
+        self._job, self._places, self._bus = place.job, places, bus or place.open_bus()
         self._topics, self._encodes = Topics.of(values), bool(values["KAFKA_BASE_64_ENCODE"])
         self._path = place.spool.parent / PLACE
         self._lock: int | None = None
         self._spot: _Spot | None = None
+
+    def run(self, ended: Event, log: LogObject) -> None:
+        """Send results until the end is asked for. While bus, disk or crawl do not answer it tries again; after another
+        fault it sends no more, and logs that."""
+        try:
+            while not ended.is_set():
+                try:
+                    sent = self.step()
+                except Unavailable as error:
+                    log.error(f"{error}; it is tried again")
+                    ended.wait(_AGAIN)
+                else:
+                    for _ in range(sent):
+                        log.info(SENT)
+                    if not sent:
+                        ended.wait(_LOOK)
+        except WarcmillError as error:
+            log.critical(f"{error}; no result is sent until this is mended")
+        finally:
+            self.close()
 
     def step(self) -> int:
         """Send some results; return how many. 0: there are none, or another process sends them. Unavailable: the bus, a
@@ -90,7 +114,8 @@ class ResultSender:
             raise Unavailable(f"the results of {self._job}", str(error)) from error
 
     def close(self) -> None:
-        """Let another process send."""
+        """Leave the bus, and let another process send."""
+        self._bus.close()
         if self._lock is not None:
             os.close(self._lock)
         self._lock = self._spot = None

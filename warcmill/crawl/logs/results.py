@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from warcmill.crawl.books.books import CrawlResult
-from warcmill.crawl.extract.links import LINK, Link
+from warcmill.crawl.extract.links import EMBED, LINK, REDIRECT, Link
 from warcmill.crawl.fetch.exchange import Exchange
+from warcmill.crawl.uri import Uri
 from warcmill.model import Json
 
 PAGE, ITEM, NOTICE = "page", "item", "notice"
@@ -36,6 +37,11 @@ class Requester:
 def is_anchor(link: Link) -> bool:
     """True for a link that a person could follow."""
     return link.hop == LINK and link.context in _ANCHORS
+
+
+def is_page(uri: Uri) -> bool:
+    """False for what a page embeds, and where that redirects to: nobody asked for it."""
+    return not uri.hops.rstrip(REDIRECT).endswith(EMBED)
 
 
 def of_page(requester: Requester, answer: Exchange, links: Sequence[Link]) -> CrawlResult:

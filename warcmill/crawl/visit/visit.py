@@ -99,7 +99,7 @@ class Visit:
             kit.heard.failed(line, f"not rendered: {rendered.failure}")
         cookies = self._cookies(answer)
         again = history.next_visit(self._job, uri, left)
-        brought = [self._result_for(requester, answer, links)] if requester else []
+        brought = [self._result_for(requester, answer, links)] if requester and results.is_page(uri) else []
         return BookEntry(
             uri, self._lease, records, line, left, found, max(opens, rendered.opens), again, cookies,
             may_recall=self._is_shared and not compared.word, rendered=rendered.page, results=brought,
@@ -250,7 +250,7 @@ class Visit:
     def _notice(self, why: str) -> Sequence[CrawlResult]:
         """The notice of a page that its request does not get, for who asked for it."""
         target, requester = self._job.target, self._job.requester
-        if not (target and requester and self._job.results_log):
+        if not (target and requester and self._job.results_log and results.is_page(self._uri)):
             return ()
         now = int(clock.steady())
         more = {"action": "failed", "spiderid": target.spiderid, "url": self._uri.uri, "why": why}

@@ -1,0 +1,86 @@
+"""The role of `warcmill run` that answers Scrapy Cluster's REST clients: who may ask, and where it listens."""
+
+from __future__ import annotations
+
+import argparse
+import socket
+import time
+
+from starlette.requests import Request
+
+from commands.console import requests
+from commands.console.show import err
+from tasks.config.requests import PORT, RestAddress, rest_address
+from tasks.step import open_line
+from warcmill.cluster.accounts import Accounts
+from warcmill.cluster.monitor import REST, log_of
+from warcmill.cluster.rest import RestService, is_of_this_machine
+from warcmill.cluster.settings import RequestsPlace
+from warcmill.errors import BadConfig
+from warcmill.web import access, server
+from warcmill.web.access import Role, WebAccess
+
+_ALIVE = 10.0  # seconds between two signs of life
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of a role that has settings, and its port."""
+    requests.add_arguments(parser)
+    parser.add_argument("--port", type=int, metavar="PORT", help="its port, instead of rest_port")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until a signal."""
+    place, address = requests.place_of(args), rest_address()
+    values = place.values()
+    port = args.port or (values["FLASK_PORT"] if values["FLASK_PORT"] != PORT else address.port)
+    service = RestService(place, log_of(values)("rest-service"), _judge(address), _signs(place))
+    service.start()
+    try:
+        where = f"http://{f'[{address.listen}]' if ':' in address.listen else address.listen}:{port}/"
+        server.serve(service.app(), address.listen, port, lambda: err(f"{where} answers; Ctrl-C ends it"))
+    finally:
+        service.close()
+    return 0
+
+
+class _Judge:
+    """Lets everyone of this machine ask; with tokens, an operator feed and a reader look."""
+
+    def __init__(self, address: RestAddress, tokens: WebAccess) -> None:
+        self._address, self._tokens = address, tokens
+
+    def __call__(self, request: Request, feeds: bool) -> bool:
+        if self._address.is_loopback:
+            return is_of_this_machine(request.headers.get("host", ""))
+        kind, _, secret = request.headers.get("authorization", "").partition(" ")
+        own = self._address.tokens.get(access.digest_of(secret.strip()), Role.NOBODY) if kind else Role.NOBODY
+        role = own or self._tokens.user_of("", dict(request.headers.items()), {}).role
+        return role >= (Role.OPERATOR if feeds else Role.READER)
+
+
+def _judge(address: RestAddress) -> _Judge:
+    """The judge of requests; BadConfig where others than this machine may ask, and there is no token."""
+    state = open_line().state.store
+    usable = address.tokens or any(not token.why and not token.is_over for token in access.tokens(state))
+    if not address.is_loopback and not usable:
+        why = f"is {address.listen}, which other machines reach, and there are no tokens: 'warcmill serve token add"
+        raise BadConfig("[requests] rest_listen", f"{why} NAME --role operator' makes one")
+    return _Judge(address, WebAccess(state, ""))
+
+
+class _signs:  # noqa: N801 - it is called as a function
+    """Writes a sign of life into the accounts, now and then."""
+
+    def __init__(self, place: RequestsPlace) -> None:
+        self._path, self._seconds = place.accounts, place.values()["HEARTBEAT_TIMEOUT"]
+        self._next = 0.0
+
+    def __call__(self, name: str) -> None:
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + min(_ALIVE, self._seconds / 3)
+            accounts = Accounts(self._path)
+            try:
+                accounts.live(REST, socket.gethostname(), name, self._seconds)
+            finally:
+                accounts.close()
