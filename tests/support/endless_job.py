@@ -74,6 +74,13 @@ class EndlessJob:
         holder = folders.holder(self.own / "state")
         return holder.pid if holder and holder.pid else 0
 
+    def kill(self) -> bool:
+        """Kill the crawler; False if there is none. Its pid is read once, as 0 is the group of the tests."""
+        pid = self.pid
+        if pid:
+            os.kill(pid, signal.SIGKILL)
+        return bool(pid)
+
     def wait_between_pages(self, seconds: float) -> None:
         """Set the delay of its site; it counts from the next lease on, while it is crawled too."""
         (self.own / "crawl.toml").write_text(CRAWL.format(seconds))
@@ -155,8 +162,7 @@ def endless_job(folder: Path, frontier: str = "") -> Iterator[EndlessJob]:
         try:
             yield job
         finally:
-            if job.pid:
-                os.kill(job.pid, signal.SIGKILL)
+            job.kill()
 
 
 def have_days(job: EndlessJob) -> None:
@@ -205,7 +211,7 @@ def lose_nothing_by_a_killed_crawler(job: EndlessJob) -> None:
     job.scan_for_launches()
     until(lambda: len(job.logged()) > 5)
     second = job.next_day(1)
-    os.kill(job.pid, signal.SIGKILL)
+    assert job.kill()
     until(lambda: not job.pid)
     third = job.scan_for_launches()
     continued = job.started(third).continues
