@@ -144,11 +144,7 @@ def _list(place: RequestsPlace, _: argparse.Namespace) -> int:
 
 
 def _policy(place: RequestsPlace, args: argparse.Namespace) -> int:
-    path = Path(args.file)
-    try:
-        text = path.read_bytes()
-    except OSError as error:
-        raise Unavailable(args.file, disk.reason(error, path)) from error
+    text = _read(args.file)
     accounts = Accounts(place.accounts)
     try:
         messages = [*policy_messages(text, args.file, accounts.policy())]
@@ -164,7 +160,7 @@ def _migrate(place: RequestsPlace, args: argparse.Namespace) -> int:
     counts = MigratedMessages()
     policy = [*policy_messages(read_zookeeper(args.zookeeper), args.zookeeper)] if args.zookeeper else []
     counts.policy = len(policy)
-    client = open_redis(args.redis, Path(args.password_file).read_text().strip() if args.password_file else "")
+    client = open_redis(args.redis, _read(args.password_file).decode().strip() if args.password_file else "")
     messages = _all(policy, queued_messages(client, counts))
     try:
         if args.dry_run:
@@ -180,6 +176,13 @@ def _migrate(place: RequestsPlace, args: argparse.Namespace) -> int:
     if counts.unread:
         out(f"{counts.unread} items are left out; the first: {counts.why}")
     return 1 if counts.unread else 0
+
+
+def _read(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise Unavailable(path, disk.reason(error, Path(path))) from error
 
 
 def _all(first: Iterable[dict[str, Any]], then: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
