@@ -235,6 +235,29 @@ def parse(self, response):
     assert pages(line, JOB) == {(url(port, "/shelf/0"), 200): 1}
 
 
+HANGING = """
+async def parse(self, response):
+    yield {"page": response.url}
+    yield response.follow("/shelf/1", self.first)
+    await asyncio.sleep(3600)
+
+def first(self, response):
+    yield {"page": response.url}
+"""
+
+
+def test_a_callback_that_hangs_is_given_up_and_the_launch_ends(port: int, tmp_path: Path) -> None:
+    line, file = line_for(tmp_path / "line", JOB), written(tmp_path, HANGING)
+    file.write_text(file.read_text().replace("{'FEEDS'", "{'WARCMILL_CALLBACK_SECONDS': 5, 'FEEDS'"))
+    words = (str(file), "-a", f"url={url(port, '/shelf/0')}", "--job", JOB)
+    with start_spider(line, *words, folder=tmp_path / "ours") as process:
+        wait_for(lambda: process.poll() is not None, (tmp_path / "ours" / "printed").read_text)
+    assert process.returncode == 0, (tmp_path / "ours" / "printed").read_text()
+    assert pages(line, JOB) == {(url(port, f"/shelf/{shelf}"), 200): 1 for shelf in range(2)}
+    (log,) = (line.folders["output"] / "logs" / JOB).glob("*/runtime-errors.log")
+    assert "has not ended in 5 s" in log.read_text()
+
+
 MANY = 50_000
 CROWD = f"""
 def parse(self, response):

@@ -27,6 +27,7 @@ from warcmill.spiders.visit import Besides, SpiderVisit
 
 log = logging.getLogger(__name__)
 AT_ONCE = 1_000  # requests that are offered in one commit
+PATIENCE, CALLBACK_SECONDS = "WARCMILL_CALLBACK_SECONDS", 600.0
 _OWN_META = frozenset([MARK, "depth", "download_slot", "download_latency", "download_timeout", "redirect_times",
                        "redirect_ttl", "redirect_urls", "redirect_reasons", "proxy", "cookiejar"])  # fmt: skip
 
@@ -37,7 +38,7 @@ class ScrapyBridge:
     def __init__(self, kit: Kit, crawler: Crawler) -> None:
         self.kit, self.crawler = kit, crawler
         self.is_drained = False  # nothing waits for this spider
-        self.refused = 0
+        self.refused = self.hung = 0
         self._ready: deque[SpiderVisit] = deque()  # admitted; Scrapy has not asked for them yet
         self._visits: dict[int, SpiderVisit] = {}  # these, and those that Scrapy has
         self._by_request: dict[Request, SpiderVisit] = {}
@@ -54,6 +55,11 @@ class ScrapyBridge:
     def is_idle(self) -> bool:
         """True if Scrapy has nothing in hand that it does not offer."""
         return not (self._visits or self._offers or self._flushing)
+
+    @property
+    def patience(self) -> float:
+        """The seconds that callback and pipelines have for a page."""
+        return float(self.crawler.settings.getfloat(PATIENCE, CALLBACK_SECONDS))
 
     # From the launch to Scrapy
 
@@ -76,6 +82,14 @@ class ScrapyBridge:
             self._by_request.pop(visit.request, None)
         if visit in self._ready:
             self._ready.remove(visit)
+
+    def give_up(self, visit: SpiderVisit) -> None:
+        """Wait no more for a callback, or a pipeline, that does not come to its end: the page is kept."""
+        if visit.ended and not visit.ended.done():
+            self.hung += 1
+            visit.trace = f"its callback, or a pipeline, has not ended in {self.patience:.0f} s ({PATIENCE})"
+            log.error("%s: %s", shown(visit.uri.uri), visit.trace)
+            visit.ended.set_result(None)
 
     def waiting_visits(self) -> list[SpiderVisit]:
         """The visits that Scrapy has not asked for."""
@@ -149,7 +163,9 @@ class ScrapyBridge:
             return False
         visit.offered += 1
         if uri := self._made(request, visit.uri, LINK, visit.offered):
-            visit.found.append(uri)
+            (visit.found if visit.number in self._visits else self._offers).append(uri)
+        if visit.number not in self._visits:  # it was given up: what comes late is offered by itself
+            return True
         if len(visit.found) < AT_ONCE:
             return False
         self._offers += visit.found

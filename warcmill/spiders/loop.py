@@ -27,7 +27,7 @@ from warcmill.spiders.bridge import ScrapyBridge
 from warcmill.spiders.visit import SpiderVisit
 
 log = logging.getLogger(__name__)
-CLOSE_SECONDS = 60.0  # until pipelines and extensions have closed
+CLOSE_SECONDS = 30.0  # until pipelines and extensions have closed
 
 
 class ScrapyLoop(Spider):
@@ -87,7 +87,8 @@ class ScrapyLoop(Spider):
         counts = await self._kit.books.frontier.count(self._name)
         self.bridge.is_drained = not counts.get(Status.SCHEDULED, 0) and self.bridge.is_idle
         self.bridge.poke()
-        return False
+        has_hung = self.bridge.hung > 0 and not self._kit.job.endless
+        return self.bridge.is_drained and has_hung  # then Scrapy is never idle
 
     def _closed(self, crawling: asyncio.Task[None]) -> None:
         """Hear that Scrapy has closed the spider."""

@@ -73,6 +73,7 @@ class SpiderVisit(Visit):
         self._bridge, self._shared = bridge, SharedAnswer()
         self._answer: Exchange | Failure | None = None
         self._opens, self._is_postponed = 0.0, False
+        self._timer: asyncio.TimerHandle | None = None
         self._admitted: Admitted | Refusal | Failure | None = None
 
     @property
@@ -90,6 +91,8 @@ class SpiderVisit(Visit):
             entry = self._entry()
             return replace(entry, found=self.found, results=[*entry.results, *self.results])
         finally:
+            if self._timer:
+                self._timer.cancel()
             self._bridge.forget(self)
 
     async def download(self, request: Request) -> Response:
@@ -112,7 +115,10 @@ class SpiderVisit(Visit):
         if self._job.retries.asks_again(answer.status, self._uri.tries, answer.retry_after):
             self._is_postponed = True
             raise Postponed
-        return response(request, answer, loss_is_error=self._bridge.loss_is_error)
+        made = response(request, answer, loss_is_error=self._bridge.loss_is_error)
+        bridge = self._bridge
+        self._timer = asyncio.get_running_loop().call_later(bridge.patience, bridge.give_up, self)
+        return made
 
     def scraped(self, item: object) -> None:
         """Take an item that has passed the pipelines: one of an application that asked for it is a result."""
