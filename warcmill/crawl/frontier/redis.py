@@ -559,7 +559,8 @@ class RedisFrontier:
         return {origin: site_of(origin, one[0], one[1], now) for origin, one in pairs if one}
 
     async def turn(self, name: str, span: float, *, waits: bool = True) -> float:
-        left = await self._unless_away("manage", "turn", name, max(1, round(span * 1000)), int(waits))
+        by = f"{name} {self._exit}" if "exit" in self._gate_by and name.startswith("address ") else name
+        left = await self._unless_away("manage", "turn", by, max(1, round(span * 1000)), int(waits))
         return self.now() + left / 1000 if left else 0.0
 
     async def snapshot(self, path: Path) -> None:
