@@ -46,7 +46,7 @@ def of(*words: str) -> list[str]:
 
 
 def test_verbs_options_and_choices_come_from_the_parsers() -> None:
-    assert of("re") == ["report", "reconcile", "render", "redo", "restore"]
+    assert of("re") == ["report", "reconcile", "render", "request", "redo", "restore"]
     assert {*ALL} <= {*of("")}
     assert of("status", "--t") == ["--trouble"]
     assert of("init", "--layout", "") == ["kind-first", "job-first"]
@@ -92,6 +92,11 @@ def test_every_argument_can_be_completed_or_is_free(verb: str) -> None:
         "SHA512",
         "NETWORK",
         "ADDRESS",
+        "JSON",
+        "PORT",
+        "WORKER",
+        "TOPIC",
+        "HOST:PORT",
         "FILE|PROJECT[:NAME]",
         "NAME=VALUE",
         "HOST=ADDRESS",

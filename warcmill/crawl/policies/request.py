@@ -7,7 +7,6 @@ extensions holds for links when a request has none. Expressions are RE2's, which
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -38,14 +37,12 @@ _LEVELS: Final = frozenset("LE")
 _SCOPE: Final = "scope"
 _PATTERNS: Final = 32 << 20  # bytes, for those of a list together
 # scrapy.linkextractors.IGNORED_EXTENSIONS, of 1.5.
-EXTENSIONS: Final = frozenset(
-    re.split(
-        " ",
-        "mng pct bmp gif jpg jpeg png pst psp tif tiff ai drw dxf eps ps svg mp3 wma ogg wav ra aac mid au aiff 3gp asf"
-        " asx avi mov mp4 mpg qt rm swf wmv m4a m4v flv webm xls xlsx ppt pptx pps doc docx odt ods odg odp css pdf exe"
-        " bin rss dmg iso apk zip rar 7z gz bz2 tar",
-    )
+_EXTENSIONS: Final = (
+    "mng pct bmp gif jpg jpeg png pst psp tif tiff ai drw dxf eps ps svg mp3 wma ogg wav ra aac mid au aiff 3gp asf"
+    " asx avi mov mp4 mpg qt rm swf wmv m4a m4v flv webm xls xlsx ppt pptx pps doc docx odt ods odg odp css pdf exe"
+    " bin rss dmg iso apk zip rar 7z gz bz2 tar"
 )
+EXTENSIONS: Final = frozenset(_EXTENSIONS.split())
 
 
 @dataclass(frozen=True, slots=True)
