@@ -48,6 +48,7 @@ DEAD, UNTRIED, NO_PAGE, NO_LIST = "dead seed", "untried seed", "target without a
 OF_SEEDS = (DEAD, UNTRIED)
 KINDS = (*OF_SEEDS, NO_PAGE, NO_LIST)
 NOT_DUMPED = "not dumped"
+LOST_VISITS = "lost visits"
 LIST = "final/seeds.txt"  # as the finding of the absent log names it: one acceptance is for both
 WORD = "seeds"
 SHOWN = 3  # hits that a finding lists; the marker has all of them
@@ -62,6 +63,7 @@ def find(seen: Survey) -> Iterator[CrawlFinding]:
     for stage in seen.stages:
         yield from _refused(seen, stage)
         yield from _absent_logs(seen, stage)
+        yield from _lost_visits(seen, stage)
         yield from _named(seen, stage)
         yield from _unexpected(seen, stage)
         yield from _scanned(seen, stage)
@@ -101,6 +103,15 @@ def _absent_logs(seen: Survey, stage: Stage) -> Iterator[CrawlFinding]:
         if came:
             why += "; it is there now"
         yield CrawlFinding(stage, "absent log", name, why, seen.key("pack", stage) if came else None)
+
+
+def _lost_visits(seen: Survey, stage: Stage) -> Iterator[CrawlFinding]:
+    """Visits that only the disk of a worker has that was declared dead."""
+    logs = seen.logs(stage)
+    for worker, number in logs.lost_visits.items() if logs else ():
+        visits = "1 visit has" if number == 1 else f"{number} visits have"
+        why = f"it was declared dead: since its last stage {visits} no file; retired-workers.txt has the reason"
+        yield CrawlFinding(stage, LOST_VISITS, f"worker:{worker}", why)
 
 
 def _named(seen: Survey, stage: Stage) -> Iterator[CrawlFinding]:

@@ -23,7 +23,7 @@ ACCEPTABLE = (
     "refused", "absent", "unnamed", "named again", "absent prefix", "refused prefix", "serial hole", "checkpoint hole",
     "absent log", "uncounted log", "odd", "got nothing", "virus", "not scanned", "orphaned",
     *findings.KINDS, findings.NOT_IMPORTED, findings.NOT_AS_IMPORTED, findings.SECOND_OPINION,
-    findings.ORPHAN, findings.UNRESOLVED, findings.NOT_DUMPED,
+    findings.ORPHAN, findings.UNRESOLVED, findings.NOT_DUMPED, findings.LOST_VISITS,
 )  # fmt: skip
 # Kinds that a file put back, or another run, closes. All others that are no findings need `warcmill redo`.
 CLOSED_BY_RUNS = (

@@ -84,7 +84,7 @@ def _sources(seen: Survey, gap: Gap) -> Iterator[Key]:
         yield seen.key("import" if of_import else findings.WORD if of_seeds else "process")
         return
     stage = Stage.parse(gap.stage)
-    if gap.kind == "absent log":
+    if gap.kind in ("absent log", findings.LOST_VISITS):
         yield seen.key("pack", stage)
         return
     if gap.kind == findings.ORPHANED:

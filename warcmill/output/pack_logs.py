@@ -8,7 +8,7 @@ from pathlib import Path
 
 from warcmill import layout
 from warcmill.errors import NotReady
-from warcmill.formats.logs import logzip
+from warcmill.formats.logs import logzip, retired
 from warcmill.formats.logs.logzip import LogToPack, PackedLog
 from warcmill.launches.listing import Listing, papers_of
 from warcmill.launches.roots import JobRoots
@@ -17,7 +17,7 @@ from warcmill.markers import claim
 from warcmill.markers.claim import Claim, Input
 from warcmill.markers.facts import Ended, Stopped
 from warcmill.markers.state import MarkerStore, input_of, rests_on
-from warcmill.model import FileRef, Item, Launch, Outcome, Stage, is_writer
+from warcmill.model import FileRef, Item, Json, Launch, Outcome, Stage, is_writer
 
 ZIP = "logs.zip"
 
@@ -33,13 +33,17 @@ def pack(
     listing = view.listing
     inputs = rests_on(claim.of(stop)) if stop and stage.is_final else _ready(view, stage)
     files = _members(listing, stage)
+    lost = _lost_visits(roots, listing) if stage.is_final else {}
     without = [] if _is_imported(state, launch, stage, stop) else list(absent(listing, stage))
     key = layout.key("output.PackageLogs", launch, stage=stage)
     claims: list[Claim] = []
 
     def document(packed: list[PackedLog]) -> bytes:
         items = tuple(_item(file, member) for (_, file), member in zip(files, packed, strict=True))
-        claims.append(Claim(key, inputs, items=items, facts={"absent": [*without]}))
+        facts: dict[str, Json] = {"absent": [*without]}
+        if lost:
+            facts["lost_visits"] = {**lost}
+        claims.append(Claim(key, inputs, items=items, facts=facts))
         return state.plain_document(claims[0])
 
     path = folder / ZIP
@@ -96,6 +100,16 @@ def absent(listing: Listing, stage: Stage) -> Iterable[str]:
         papers = {file.name for file in listing.job_files}
         yield from (name for name in papers_of(listing) if name not in papers)
         yield from () if listing.reports else ("reports/",)
+
+
+def _lost_visits(roots: JobRoots, listing: Listing) -> dict[str, int]:
+    """The visits that only the disks of dead workers have, by worker."""
+    found: dict[str, int] = {}
+    for file in listing.reports:
+        if file.name == retired.RETIRED:
+            with roots.root(file.root).open(file.path) as opened:
+                found |= retired.lost_visits(opened.read(), file.label)
+    return found
 
 
 def _member(roots: JobRoots, name: str, file: FileRef) -> LogToPack:

@@ -17,6 +17,8 @@ from warcmill.audit.gaps import Gap
 from warcmill.audit.reconciliation import LaunchReport, StageRow, heads, report, unexplained
 from warcmill.audit.survey import survey
 from warcmill.decisions import statements
+from warcmill.errors import BadInput
+from warcmill.formats.logs import retired
 from warcmill.markers.claim import Claim
 from warcmill.model import FINAL, Key, Stage
 from warcmill.output import process
@@ -131,6 +133,45 @@ def test_another_writer_s_log_does_not_stand_for_the_engine_s(engine: Engine) ->
     listing = survey(engine.state, engine.roots, LAUNCH, {}).listing
     listing.logs[FINAL] = [file._replace(root="writer.worker") for file in listing.logs[FINAL]]
     assert list(chain.pack_logs.absent(listing, FINAL)) == list(layout.ENGINE_LOGS)
+
+
+# What only the disks of dead workers have.
+
+
+def retired_workers(engine: Engine, *rows: tuple[int, str, str, str, str]) -> Path:
+    folder = engine.folders["output"] / engine.layout.folder("reports", LAUNCH)
+    path = folder / retired.RETIRED
+    path.write_bytes(retired.write(rows))
+    return path
+
+
+def test_visits_of_a_dead_worker_are_a_gap_until_it_is_accepted(engine: Engine) -> None:
+    row = ("node7.example", "2016-10-20T08:20:11Z", "its disk is broken")
+    retired_workers(crawled(engine), (12, "w1", *row), (0, "w2", *row), (1, "w3", "", *row[1:]))
+    assembled(engine)
+    chain.upto(engine, "Verify")
+    packed = layout.key("output.PackageLogs", LAUNCH, stage=FINAL)
+    assert engine.state.require(packed).claim.facts == {"absent": [], "lost_visits": {"w1": 12, "w3": 1}}
+    assert told(engine) == [("final", "lost visits", f"worker:{name}") for name in ("w1", "w3")]
+    first, second = reconciled(engine).gaps
+    assert first.why.startswith("it was declared dead: since its last stage 12 visits have no file")
+    assert "since its last stage 1 visit has no file" in second.why
+    assert first.todo.startswith("warcmill accept worker:w1 ")
+    for name in ("w1", "w3"):
+        assert [one.marker for one in accept(engine, f"worker:{name}").inputs] == [layout.marker_path(packed)]
+    assert told(engine) == []
+    assert {gap.name for gap in reconciled(engine).accepted} == {"worker:w1", "worker:w3"}
+
+
+@pytest.mark.parametrize("text", [b"", b"12 w1 h t why\n", b"\xff", b"many w1 h t why\n"])
+def test_a_report_of_dead_workers_that_is_not_as_it_was_written_is_packed_by_no_step(
+    engine: Engine, text: bytes
+) -> None:
+    path = retired_workers(crawled(engine))
+    path.write_bytes(text if text.startswith(b"12") or not text else path.read_bytes() + text)
+    number = 1 if text.startswith(b"12") or not text else 2
+    with pytest.raises(BadInput, match=f"line {number} is not as the crawler wrote it"):
+        chain.assembled(engine, FINAL)
 
 
 # What is there and is in no package.

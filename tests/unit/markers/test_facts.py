@@ -45,6 +45,7 @@ DUE, EARLIER = "20161019230000", Launch("daily", "20161018234428")
 # What a marker may lack: some markers have none of it, or older ones.
 MAY_LACK = {
     "pulse.Started": {"continues", "endless", "engine", "follows", "feed", "targets", "files", "without_login"},
+    "output.PackageLogs": {"lost_visits"},
     "output.AssembleOutput": {
         "continues", "prefixes", "refused_prefix", "absent_prefix", "uncounted_log", "offset",
     },

@@ -21,6 +21,7 @@ from warcmill.crawl.job.job import Job
 from warcmill.crawl.launch.folders import PAPERS, LaunchFolders
 from warcmill.crawl.logs.statistics import Figure, Figures, Statistics
 from warcmill.errors import Unavailable
+from warcmill.formats.logs import retired as retired_report
 from warcmill.formats.seeds import SEED_LIST
 from warcmill.model import Json, Launch
 
@@ -28,7 +29,6 @@ POLL = 0.1  # seconds
 WATCH_SECONDS = 1.0  # between two looks at the workers
 SILENT = 5.0  # seconds: a sign of life comes every second
 NETWORKS = "allow_private"
-RETIRED = "retired-workers.txt"
 
 
 class Share(NamedTuple):
@@ -208,8 +208,8 @@ def write_retired(folders: LaunchFolders, retired: Mapping[str, RetiredWorker]) 
     """Keep who was declared dead with files of the launch open, among its reports."""
     rows = [one for _, one in sorted(retired.items()) if one.launch == folders.own.name]
     if rows:
-        text = "".join(f"{one.visits} {one.name} {one.host} {one.at} {one.reason}\n" for one in rows)
-        durable.replace(folders.reports / RETIRED, f"[#visits] [worker] [host] [time] [reason]\n{text}".encode())
+        report = retired_report.write((one.visits, one.name, one.host, one.at, one.reason) for one in rows)
+        durable.replace(folders.reports / retired_report.RETIRED, report)
 
 
 def files_of(papers: Mapping[str, bytes], job: Job) -> dict[str, bytes]:

@@ -59,14 +59,17 @@ class Stopped:
 
 @dataclass(frozen=True, slots=True)
 class PackedLogs:
-    """02: the files that the stage lacks, and the name of each packed file in the zip."""
+    """02: the files that the stage lacks; the visits, by dead worker, that have no file; and the name of each packed
+    file in the zip."""
 
     absent: tuple[str, ...]
+    lost_visits: Mapping[str, int]
     members: Mapping[FileRef, str]
 
     @classmethod
     def from_claim(cls, claim: Claim) -> Self:
-        return cls(ClaimFields.facts(claim).require("absent", texts), members(claim))
+        facts = ClaimFields.facts(claim)
+        return cls(facts.require("absent", texts), facts.maybe("lost_visits", _TALLY) or {}, members(claim))
 
 
 @dataclass(frozen=True, slots=True)
