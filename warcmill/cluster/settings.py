@@ -34,7 +34,6 @@ DEFAULTS: Final[Mapping[str, bool | int | str]] = MappingProxyType({
     "QUEUE_HITS": 10,
     "QUEUE_MODERATED": True,
     "QUEUE_WINDOW": 60,
-    "STATS_CYCLE": 5,
     "STATS_DUMP": 60,
     "STATS_DUMP_CRAWL": True,
     "STATS_DUMP_QUEUE": True,
