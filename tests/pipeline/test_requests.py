@@ -256,3 +256,23 @@ def test_two_applications_share_a_crawl_and_stop_their_own(tmp_path: Path) -> No
         assert line.ask(uuid="s", action="stop", spiderid="link", crawlid="c")["total_purged"] == 2
         left = line.control("tally")["waiting"]
         assert [(one["appid"], one["total"]) for one in left] == [("other", 1)]
+
+
+def test_a_database_that_was_rebuilt_knows_how_far_the_feed_was_read(tmp_path: Path) -> None:
+    """The launch's own journal says so, though it has none of the requests that earlier launches have answered."""
+    with requests_line(tmp_path) as line, served(line):
+        line.feed(*(line.crawl(f"/{n}", "c") for n in range(10)))
+        wait_for(lambda: len(line.lines()) == 10, line.log)
+        line.restart()
+        line.feed(line.crawl("/20", "late", maxdepth=1))
+        has(line, "/20", "/0")
+        wait_for(lambda: not line.control("tally")["waiting"])
+        before = sorted(line.paths())
+        line.kill_crawler()
+        for copy in tmp_path.rglob("books.sqlite*"):  # those of checkpoints too: only the journal is left
+            copy.unlink()
+        (tmp_path / "jobs" / JOB / "state" / "books.sqlite").write_bytes(b"damaged")
+        line.restart()
+        line.feed(line.crawl("/30", "end"))
+        has(line, "/30")
+        assert sorted(line.paths()) == sorted([*before, "/30"])

@@ -18,7 +18,7 @@ from warcmill.crawl.fetch.cookies import Cookie
 from warcmill.crawl.frontier import Begins, Change, Defer, Frontier, SiteRow, UnheardGroup, journal
 from warcmill.crawl.frontier.journal import JournalGroup, JournalLine
 from warcmill.crawl.frontier.outbox import Recorded
-from warcmill.crawl.frontier.register import Register
+from warcmill.crawl.frontier.register import FED, Register
 from warcmill.crawl.uri import Uri, digest, queue_of
 from warcmill.formats.logs import crawllog
 from warcmill.formats.logs.crawllog import CrawlRecord
@@ -104,6 +104,7 @@ def restore_register(register: Register, launch: str, folders: Folders) -> int:
                 register.put("warcs", warcs)
                 register.keep_places(_places(group.entries))
                 register.restore_group(more.get("writer", ""), more.get("group", 0))
+                register.restore_fed(more.get(FED, 0))
                 number += 1
     return number
 
@@ -133,6 +134,7 @@ async def _replay(frontier: Frontier, register: Register, path: Path, folders: F
         changes.spend(_documents(folders.logs / log, begin, logs.get(log, begin)))
         register.put("logs", {**logs, path.name: group.end})
         register.put("warcs", warcs)
+        register.restore_fed(group.entries[-1].more.get(FED, 0))
 
     register.put("logs", _empty(folders.logs, path.name, suffix))
     with path.open("rb") as stream:

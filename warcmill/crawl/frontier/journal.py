@@ -9,7 +9,7 @@
     Fk {...}                  cookies that changed
     Ft {...}                  the robots.txt of a site
     Fq {...}                  what was fetched, for quotas: only where a frontier elsewhere hears the journal
-    Fg {...}                  the end of a group: how long each file is with it
+    Fg {...}                  the end of a group: how long each file is with it, and up to where the feed was read
 
 The first words are Heritrix's, so its tools read it. The JSON at the end of a line holds what is not ordinary; with it
 a damaged database can be rebuilt. Pure, but that `groups` reads the stream that it is given.
@@ -125,8 +125,8 @@ def spent(totals: Iterable[Sequence[str | int]]) -> str:
 
 
 def group(lines: Iterable[str], lengths: Mapping[str, int], number: Mapping[str, str | int] | None = None) -> bytes:
-    """Return a group's lines and the lengths of the files with it, as one gzip member; `number` is its number and
-    writer, where a frontier elsewhere hears it."""
+    """Return a group's lines and the lengths of the files with it, as one gzip member; `number` is what the
+    register says besides: how far the feed was read; its number and writer, where a frontier elsewhere hears it."""
     end = f"{GROUP} {json.dumps({'files': lengths, **(number or {})}, sort_keys=True)}"
     return isal_zlib.compress("".join(f"{line}\n" for line in (*lines, end)).encode(), _LEVEL, _GZIP)
 

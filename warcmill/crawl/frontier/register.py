@@ -12,10 +12,13 @@ import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from warcmill.crawl.frontier.database import examine, transaction
 from warcmill.formats.warc.writer import RecordPlace
+
+FED: Final = "fed"
+"""The number that is kept of how far the job's feed of requests was read."""
 
 _PLACES = (
     "CREATE TABLE IF NOT EXISTS places (uri BLOB PRIMARY KEY, name TEXT NOT NULL, offset INTEGER NOT NULL,"
@@ -72,18 +75,25 @@ class Register:
         return int(str(self._about("group") or 0))
 
     def next_group(self) -> Mapping[str, str | int]:
-        """Number a group of the journal that a shared frontier is to hear: its number and its writer; else nothing."""
+        """Return what the end of a group of the journal names besides files: how far the feed of requests was read; for
+        a shared frontier that is to hear it, its number and its writer."""
+        fed = self.number(FED)
         if not self.is_shared:
-            return {}
+            return {FED: fed} if fed else {}
         number = self.group + 1
         self._put("group", number)
-        return {"group": number, "writer": self.writer}
+        return {"group": number, "writer": self.writer, **({FED: fed} if fed else {})}
 
     def restore_group(self, writer: str, number: int) -> None:
         """Note who wrote the last group of a journal, and its number."""
         with self.whole():
             self._put("writer", writer)
             self._put("group", number)
+
+    def restore_fed(self, number: int) -> None:
+        """Note how far the feed was read when a group was written; 0: it had not been."""
+        if number:
+            self.keep_number(FED, number)
 
     def examine(self) -> None:
         """Read all of the database; BadInput when it is damaged."""

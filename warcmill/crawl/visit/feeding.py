@@ -1,7 +1,8 @@
 """A launch that serves requests: it takes targets from the job's feed, counts what waits by crawl, and forgets crawls.
 
 The frontier knows a target by its number. `register` keeps up to which number the feed was read, after its URIs were
-offered: after a kill some may be offered again, and are seen. Writes to the frontier.
+offered, and the journal has it with each group: after a kill some may be offered again, and are seen. Writes to the
+frontier.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Final, NamedTuple
 
 from warcmill.crawl.books.books import BookEntry, Books, Kept
 from warcmill.crawl.frontier import Waited
-from warcmill.crawl.frontier.register import Register
+from warcmill.crawl.frontier.register import FED, Register
 from warcmill.crawl.job.feed import FedTarget
 from warcmill.crawl.job.targets import RequestTargets
 from warcmill.crawl.policies.request import RequestTarget, read_target
@@ -24,7 +25,6 @@ from warcmill.errors import BadInput
 from warcmill.model import Json
 
 AT_ONCE: Final = 500
-FED: Final = "fed"
 
 
 class AskedCrawl(NamedTuple):
