@@ -248,8 +248,8 @@ def storing(rows: Rows) -> Rows:
 
 @cache
 def scans(rows: Rows) -> tuple[str, ...]:
-    """The scans that schedule the steps, in the order they are run in."""
-    return tuple(dict.fromkeys(row.scan for row in rows if row.scan))
+    """The scans that schedule the steps, in the order they are run in. What is asked for alone makes none run."""
+    return tuple(dict.fromkeys(row.scan for row in rows if row.scan and row.due != ASKED))
 
 
 @cache
