@@ -14,7 +14,7 @@ from commands.console.show import as_json, console, counted, err, lines, report_
 from tasks.step import OpenRoots, open_line
 from warcmill.audit.survey import known as known_launch
 from warcmill.base.escapes import printable
-from warcmill.markers.facts import REPORT_TABLES, SeedFate, Seeds, SeedState
+from warcmill.markers.facts import REPORT_TABLES, LostRequest, SeedFate, Seeds, SeedState
 from warcmill.model import Launch
 from warcmill.reports import figures
 from warcmill.reports.comparison import LaunchComparison
@@ -39,8 +39,10 @@ root. Nothing else is changed.
 --json: {"job", "launch_id", "seeds": null before they are listed, else {"listed", "end",
 "untried_as", "counts", "seeds": [{"seed", "state", "code", "why", "redirect",
 "target"}], "without_page"}, "before": {"before", "counts", "first"} or null, "crawl":
-{"stages", "lines", "bytes", "unread", table: {name: number}}}. --csv: the same rows,
-seed,state,code,why,redirect,target; without --seeds table,name,number.
+{"stages", "lines", "bytes", "unread", table: {name: number}}}; with requests that have no page "crawl" has
+"requests_lost" too, and "requests_without_page": [{"appid", "crawlid", "url", "why"}].
+--csv: the same rows, seed,state,code,why,redirect,target; without --seeds
+table,name,number.
 
 exit codes: 0 shown, 1 there is no report of it yet, or no such launch, 2 usage,
 3 configuration, 4 a root or the store did not answer
@@ -101,6 +103,11 @@ def _texts(figures: LaunchFigures) -> Iterator[str]:
         yield f"crawl log of {words}: {numbers['lines']} lines, {numbers['bytes']} bytes, {numbers['unread']} unread"
     if figures.missing:
         yield f"no report of {', '.join(map(str, figures.missing))} yet: {_scan(figures.launch)}"
+    if figures.requests_lost:
+        yield f"{counted(figures.requests_lost, 'request', 'requests')} without a page"
+        yield from map(_request, figures.requests[:ROWS])
+    if figures.requests_lost > ROWS:
+        yield f"  and {figures.requests_lost - ROWS:,} more; --json lists them"
     for name in _SHORTEST_FIRST:
         yield from _table(_HEADS[name], figures.tables[name])
 
@@ -164,6 +171,10 @@ def _seed(fate: SeedFate) -> str:
     added = f"; Heritrix added it, {fate.added_from} redirects to it" if fate.added_from else ""
     why = f": {fate.why}" if fate.why else ""
     return printable(f"  {fate.state:<10} {code:>5}  {fate.seed}{target}{led}{why}{added}")
+
+
+def _request(lost: LostRequest) -> str:
+    return printable(f"  {lost.appid} {lost.crawlid}  {lost.url}: {lost.why}")
 
 
 def _compared(before: LaunchComparison | None) -> Iterator[str]:

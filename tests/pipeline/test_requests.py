@@ -143,6 +143,12 @@ def test_a_line_of_requests_has_no_gap(tmp_path: Path) -> None:
         line.warcmill("pulse", "stop", JOB)
         line.warcmill("scan")
         assert "no gap" in line.warcmill("reconcile")
+        (first, _) = sorted(path.name for path in (tmp_path / "jobs" / JOB).iterdir() if path.name.isdigit())
+        shown = line.warcmill("report", JOB, first)
+        assert "1 request without a page" in shown
+        assert "testapp dead  http://nowhere.invalid/: " in shown
+        (lost,) = json.loads(line.warcmill("report", JOB, first, "--json"))["crawl"]["requests_without_page"]
+        assert (lost["appid"], lost["crawlid"], lost["url"]) == (APP, "dead", "http://nowhere.invalid/")
 
 
 def test_rates_and_bans_of_domains_hold_over_launches(tmp_path: Path) -> None:

@@ -1,16 +1,21 @@
-"""The claim of reports.crawl, from a stage's stored logs: it stands alone, as each step of a chain. Reads only."""
+"""The claim of reports.crawl, from a stage's stored logs: its figures, and requests without a page. Reads only."""
 
 from __future__ import annotations
+
+import json
+from typing import BinaryIO, Final
 
 from warcmill import layout
 from warcmill.formats.logs.crawlreport import CrawlReport
 from warcmill.launches import stored_logs
 from warcmill.markers.claim import Claim
+from warcmill.markers.facts import LostRequest
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import Json, Launch, Stage
 from warcmill.stores import Store
 
 WORD = "crawl-report"
+MOST_LISTED: Final = 10_000  # requests
 
 
 def report(state: MarkerStore, store: Store, launch: Launch, stage: Stage) -> Claim:
@@ -19,10 +24,11 @@ def report(state: MarkerStore, store: Store, launch: Launch, stage: Stage) -> Cl
     NotReady without files.verified; Mismatch when the stored zip is no longer the verified one.
     """
     verified = state.require(layout.step("verify", launch, stage))
-    counted = CrawlReport()
+    counted, requests = CrawlReport(), _LostRequests()
     with state.scratch() as folder, stored_logs.opened(store, verified, folder) as logs:
         unread = logs.read_crawl_logs(counted.add)
         logs.read_logs("scope.log", counted.add_scope)
+        logs.read_logs(layout.RESULTS_LOG, requests.add)
     found = counted.counts()
     tables = {"by_status": found.by_status, "by_mime": found.by_mime, "by_host_top": found.by_host_top}
     facts: dict[str, Json] = {name: dict(table) for name, table in {**tables, **counted.tables()}.items()}
@@ -30,5 +36,35 @@ def report(state: MarkerStore, store: Store, launch: Launch, stage: Stage) -> Cl
         layout.step(WORD, launch, stage),
         rests_on(verified),
         counts={"lines": found.lines, "bytes": found.bytes, "unread": found.unread},
-        facts={**facts, "unread": [*unread]},
+        facts={**facts, "unread": [*unread], **requests.facts()},
     )
+
+
+class _LostRequests:
+    """The requests that a stage's results.jsonl has no page of: they failed, or were refused."""
+
+    def __init__(self) -> None:
+        self._is_there, self._number = False, 0
+        self._first: list[LostRequest] = []
+
+    def add(self, stream: BinaryIO) -> None:
+        """Add those of a log. A line that is no result stands for one, as it may have been."""
+        self._is_there = True
+        for line in stream:
+            try:
+                result = json.loads(line)
+                if result["kind"] != "notice":
+                    continue
+                value = dict(result["value"])
+                found = LostRequest(*(str(value.get(name, "")) for name in LostRequest._fields))
+            except (ValueError, KeyError, TypeError, RecursionError):
+                found = LostRequest("", "", "", "its line in results.jsonl is damaged")
+            self._number += 1
+            if len(self._first) < MOST_LISTED:
+                self._first.append(found)
+
+    def facts(self) -> dict[str, Json]:
+        """The facts of a stage that serves requests; none of another."""
+        if not self._is_there:
+            return {}
+        return {"requests_lost": self._number, "requests_without_page": [one._asdict() for one in self._first]}

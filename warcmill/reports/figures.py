@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 from warcmill.errors import NotReady
 from warcmill.formats.logs.crawlreport import total
-from warcmill.markers.facts import REPORT_TABLES, CrawlReported, Seeds
+from warcmill.markers.facts import REPORT_TABLES, CrawlReported, LostRequest, Seeds
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Json, Key, Launch, Stage
 from warcmill.reports import comparison
@@ -21,7 +22,10 @@ from warcmill.stores import LocalStore, Store
 
 @dataclass(frozen=True, slots=True)
 class LaunchFigures:
-    """The reports of a launch; `seeds` None before they are listed. `stages` have a report, `missing` have none."""
+    """The reports of a launch; `seeds` None before they are listed. `stages` have a report, `missing` have none.
+
+    `requests_lost` requests of applications have no page; the first of each stage are in `requests`.
+    """
 
     launch: Launch
     seeds: Seeds | None
@@ -30,6 +34,8 @@ class LaunchFigures:
     numbers: dict[str, int]
     tables: dict[str, dict[str, int]]
     before: LaunchComparison | None = None
+    requests_lost: int = 0
+    requests: tuple[LostRequest, ...] = ()
 
     def json(self) -> dict[str, Json]:
         """The document."""
@@ -38,6 +44,9 @@ class LaunchFigures:
         before = self.before.json() if self.before else None
         head: dict[str, Json] = {"job": self.launch.job, "launch_id": self.launch.id}
         seeds = _seeds(self.seeds) if self.seeds else None
+        if self.requests_lost:
+            first: list[Json] = [one._asdict() for one in self.requests]
+            crawl |= {"requests_lost": self.requests_lost, "requests_without_page": first}
         return {**head, "seeds": seeds, "before": before, "crawl": {**crawl, **tables}}
 
 
@@ -62,7 +71,9 @@ def of_facts(
     numbers = {name: sum(one.numbers[name] for one in of_stages.values()) for name in ("lines", "bytes", "unread")}
     missing = tuple(stage for stage in stages if stage not in of_stages)
     seeds = next((one for one in facts.values() if isinstance(one, Seeds)), None)
-    return LaunchFigures(launch, seeds, tuple(of_stages), missing, numbers, tables, before)
+    requests = tuple(chain.from_iterable(one.requests_without_page for one in of_stages.values()))
+    lost = sum(one.requests_lost for one in of_stages.values())
+    return LaunchFigures(launch, seeds, tuple(of_stages), missing, numbers, tables, before, lost, requests)
 
 
 def beside_the_one_before(

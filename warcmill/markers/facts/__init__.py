@@ -41,7 +41,7 @@ from warcmill.markers.facts.package import GivenArks, Packaged, SipVerified, Sub
 from warcmill.markers.facts.pulse import Checkpointed, Confirmed, Continued, Fed, Launched, Started, follows
 from warcmill.markers.facts.pypi import Dumped, DumpVerified, Processed
 from warcmill.markers.facts.reading import ClaimFields, members, refuse_misshapen, text, texts
-from warcmill.markers.facts.reports import REPORT_TABLES, CrawlReported, SeedFate, Seeds, SeedState
+from warcmill.markers.facts.reports import REPORT_TABLES, CrawlReported, LostRequest, SeedFate, Seeds, SeedState
 from warcmill.model import FileRef
 
 __all__ = [
@@ -71,6 +71,7 @@ __all__ = [
     "Indexed",
     "IndexedFile",
     "Launched",
+    "LostRequest",
     "Packaged",
     "PackedLogs",
     "Processed",

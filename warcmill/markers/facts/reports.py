@@ -91,13 +91,27 @@ class Seeds:
         return tuple(one for one in self.seeds if one.state in states)
 
 
+class LostRequest(NamedTuple):
+    """A request that has no page, and why; its owner has a notice of it."""
+
+    appid: str
+    crawlid: str
+    url: str
+    why: str
+
+
 @dataclass(frozen=True, slots=True)
 class CrawlReported:
-    """reports.crawl: the figures of a stage's logs, and the logs that could not be read to their end."""
+    """reports.crawl: the figures of a stage's logs, and the logs that could not be read to their end.
+
+    `requests_lost` requests of applications have no page; `requests_without_page` has the first.
+    """
 
     numbers: Mapping[str, int]  # REPORT_NUMBERS
     tables: Mapping[str, Mapping[str, int]]  # REPORT_TABLES
     unread: tuple[str, ...]
+    requests_lost: int = 0
+    requests_without_page: tuple[LostRequest, ...] = ()
 
     @classmethod
     def from_claim(cls, claim: Claim) -> Self:
@@ -106,10 +120,26 @@ class CrawlReported:
             {name: counts.require(name, number) for name in REPORT_NUMBERS},
             {name: facts.require(name, _TALLY) for name in REPORT_TABLES},
             facts.require("unread", texts),
+            facts.maybe("requests_lost", number) or 0,
+            facts.maybe("requests_without_page", _requests) or (),
         )
 
 
 _CODE, _TEXTS = or_null(number), ("seed", "state", "why", "redirect", "target")
+
+
+def _requests(value: Json) -> tuple[LostRequest, ...]:
+    if isinstance(value, list):
+        return tuple(map(_request, value))
+    raise ValueError("not a list of requests")
+
+
+def _request(value: Json) -> LostRequest:
+    row = value if isinstance(value, dict) else {}
+    try:
+        return LostRequest(*(text(row[name]) for name in LostRequest._fields))
+    except KeyError as error:
+        raise ValueError(f"not a request: {error}") from error
 
 
 def _fates(value: Json) -> tuple[SeedFate, ...]:
