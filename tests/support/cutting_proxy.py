@@ -54,6 +54,10 @@ class Proxy:
         self._closed = True
         self.close_all()
 
+    def open(self) -> None:
+        """Pass on new connections again."""
+        self._closed = False
+
     def close_all(self) -> None:
         """Cut what is open now: the next request takes a new connection."""
         with self._lock:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import BinaryIO
 
 import crawled
@@ -82,15 +84,18 @@ class Crawl:
             self._processes.append(subprocess.Popen([*words, stage, ""], stdout=output, stderr=output))
         return self._processes[-1]
 
-    def work(self, name: str, folder: str = "") -> subprocess.Popen[bytes]:
-        """Begin a worker, or let it go on; in a folder of its name, or another."""
+    def work(
+        self, name: str, folder: str = "", url: str = "", env: Mapping[str, str] = MappingProxyType({})
+    ) -> subprocess.Popen[bytes]:
+        """Begin a worker, or let it go on; in a folder of its name, or another; by another way to Redis, with more in
+        its environment."""
         folder = folder or name
         (self.folder / folder / "output").mkdir(parents=True, exist_ok=True)
         self.workers = sorted({*self.workers, folder})
         words = [sys.executable, "-m", "commands.main", "run", "worker", JOB, "--name", name]
-        words += ["--frontier", self.url, "--output", str(self.folder / folder / "output")]
+        words += ["--frontier", url or self.url, "--output", str(self.folder / folder / "output")]
         with (self.folder / "process.log").open("ab") as output:
-            self._processes.append(subprocess.Popen(words, stdout=output, stderr=output))
+            self._processes.append(subprocess.Popen(words, stdout=output, stderr=output, env={**os.environ, **env}))
         return self._processes[-1]
 
     def kill(self) -> None:
@@ -105,6 +110,13 @@ class Crawl:
 
     def alerts(self) -> str:
         return "".join(path.read_text() for path in sorted((self.folder / "output").rglob("alerts.log*")))
+
+    def until_said(self, words: str) -> None:
+        """Wait until a process has printed these words."""
+        deadline = time.monotonic() + DEADLINE
+        while words not in (self.folder / "process.log").read_text():
+            assert time.monotonic() < deadline, f"no '{words}' in {self.told()}"
+            time.sleep(0.1)
 
     def until_alert(self, words: str) -> None:
         """Wait until alerts.log of the process that leads has these words."""

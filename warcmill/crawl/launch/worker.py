@@ -112,11 +112,15 @@ class Worker:
         self._is_leaving = True
 
     async def _work(self, crew: Crew) -> None:
+        named = ""
         while not self._is_leaving:
             try:
                 await self._look(crew)
+                named = ""
             except Unavailable as error:  # of Redis, or of its disk; what is kept of a launch is whole
-                log.warning("%s; tried again", error)
+                if str(error) != named:
+                    log.warning("%s; tried again each second", error)
+                named = str(error)
             if not self._is_leaving:
                 await asyncio.sleep(SIGN_SECONDS)
 
@@ -128,7 +132,9 @@ class Worker:
         return await crew.sign(self._name, self._token, self._open, figures)
 
     async def _look(self, crew: Crew) -> None:
-        """Join the launch that there is, if any; close what a kill has left of one that ends."""
+        """Join the launch that there is, if any; close what a kill has left of one that ends. Without its disk it gives
+        no sign of life: it is missing then, and others fetch what it had."""
+        self._places.require()
         orders = await self._sign(crew)
         launch, files = await crew.job()
         is_over = orders.kind == Order.END and orders.launch == launch
@@ -200,6 +206,11 @@ class Worker:
         ours = running.launch.id
         while True:
             await asyncio.sleep(SIGN_SECONDS)
+            try:
+                self._places.require()
+            except Unavailable as error:
+                running.spider.fail(error)
+                return None
             try:
                 orders = await self._sign(crew)
                 await self._take(crew, running, orders)
