@@ -248,7 +248,7 @@ def storing(rows: Rows) -> Rows:
 
 @cache
 def scans(rows: Rows) -> tuple[str, ...]:
-    """The scans that schedule the steps, in the order they are run in. A step that is asked for alone makes none run."""
+    """The scans that schedule the steps, in the order they are run in. Steps asked for alone make none run."""
     return tuple(dict.fromkeys(row.scan for row in rows if row.scan and row.due != ASKED))
 
 
