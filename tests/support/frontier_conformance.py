@@ -555,6 +555,8 @@ def test_what_waits_of_a_crawl_is_counted_by_queue_and_source(there: Place) -> N
         Waited("c", "b.example", "target:9", 1, 0, 0),
     ]
     assert list(run(frontier.tally("nobody"))) == []
+    other = Waited("other", "a.example", "target:0", 1, 0, 0)
+    assert sorted(run(frontier.tally())) == [*sorted(run(frontier.tally("c"))), other]
 
 
 def test_uris_are_looked_up_by_key_visited_ones_too(there: Place) -> None:

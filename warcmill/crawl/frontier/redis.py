@@ -54,9 +54,10 @@ from warcmill.crawl.frontier.register import Register
 from warcmill.crawl.frontier.rows import WaitingRow
 from warcmill.crawl.policies.quotas import NAMES
 from warcmill.crawl.uri import FOREVER, Status, Transitions, Uri, digest
-from warcmill.errors import BadInput, NotReady, Unavailable, WarcmillError, describe
+from warcmill.errors import NotReady, Unavailable, WarcmillError, describe
 
 T = TypeVar("T")
+_ANY = "*"  # any crawl, where rows are listed
 AGAIN, MOST_AGAIN = 0.1, 2.0  # seconds until Redis is asked again
 
 
@@ -537,16 +538,16 @@ class RedisFrontier:
                 return rows.waiting(waits, done, out, queues, longest)
 
     async def tally(self, crawl: str | None = None) -> Sequence[Waited]:
-        if crawl is None:
-            raise BadInput("counts of all crawls", "a frontier in Redis counts one crawl at a time; name it")
-        sums: dict[tuple[str, str], list[int]] = {}
+        sums: dict[tuple[str, str, str], tuple[int, int, int]] = {}
         after = 0
         while True:
-            page = await self.list(crawl, after=after, limit=MOST)
+            page = await self.list(_ANY if crawl is None else crawl, after=after, limit=MOST)
             for uri in page.uris:
-                sums.setdefault((uri.queue, uri.source), []).append(uri.priority)
+                key, now = (uri.crawl, uri.queue, uri.source), uri.priority
+                number, first, last = sums.get(key, (0, now, now))
+                sums[key] = (number + 1, min(first, now), max(last, now))
             if not (after := page.next):
-                return [Waited(crawl, *key, len(found), min(found), max(found)) for key, found in sums.items()]
+                return [Waited(*key, *found) for key, found in sums.items()]
 
     async def spent(self, uris: Sequence[Uri]) -> Sequence[Sums]:
         words = [word for uri in uris for by, name in NAMES.items() for word in (str(by), name(uri))]

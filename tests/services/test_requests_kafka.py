@@ -1,0 +1,80 @@
+"""Requests by a real Kafka: a page that is fed is on the topic; the broker is killed meanwhile, and nothing is lost."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from requests_line import RequestsLine, requests_line, served
+from waiting import wait_for
+
+from servers import kafka as kafka_server
+from servers import pins
+from servers.kafka import KafkaServer
+from warcmill.clients.bus.kafka import KafkaBus
+from warcmill.errors import Unavailable
+
+PATIENCE = 90.0  # seconds until a message is on a topic
+
+
+@pytest.fixture
+def own_kafka(tmp_path: Path) -> Iterator[KafkaServer]:
+    """A broker that may be killed."""
+    yield kafka_server.up(tmp_path / "kafka", pins.free(pins.KAFKA))
+    kafka_server.down(tmp_path / "kafka")
+
+
+@contextmanager
+def by_kafka(folder: Path, server: KafkaServer) -> Iterator[RequestsLine]:
+    with requests_line(folder) as line:
+        config = folder / "luigi.cfg"
+        text = config.read_text()
+        assert "bus=spool" in text
+        config.write_text(text.replace("bus=spool", f"bus={server.url}"))
+        line.bus = KafkaBus(server.hosts)
+        yield line
+
+
+def pages(server: KafkaServer, number: int) -> list[dict[str, Any]]:
+    """The messages of the topic of pages, once it has those of so many."""
+    deadline, found = time.monotonic() + PATIENCE, list[dict[str, Any]]()
+    reader = KafkaBus(server.hosts).reader("demo.crawled_firehose", None)
+    try:
+        while len({one["id"] for one in found}) < number and time.monotonic() < deadline:
+            try:
+                found += [json.loads(message.value) for message in reader.read(100, 1)]
+            except Unavailable:
+                continue
+    finally:
+        reader.close()
+    return found
+
+
+def results(folder: Path) -> int:
+    """The lines of results.jsonl."""
+    return sum(path.read_bytes().count(b"\n") for path in (folder / "output").rglob("results.jsonl*"))
+
+
+def test_pages_are_on_the_topic_though_kafka_was_killed_meanwhile(tmp_path: Path, own_kafka: KafkaServer) -> None:
+    with by_kafka(tmp_path / "line", own_kafka) as line, served(line):
+        line.feed(line.crawl("/30", "before", attrs={"k": 1}))
+        (first,) = pages(own_kafka, 1)
+        assert (first["crawlid"], first["attrs"], first["status_code"]) == ("before", {"k": 1}, 200)
+        assert first["body"].startswith("<")
+        line.control("pause")
+        line.feed(*(line.crawl(f"/{n}", "during") for n in range(20)))
+        wait_for(lambda: sum(one["total"] for one in line.control("tally")["waiting"]) == 20, line.log)
+        own_kafka.kill()
+        line.control("resume")
+        wait_for(lambda: results(tmp_path / "line") == 21, line.log)  # crawling goes on, results wait in their file
+        own_kafka.start()
+        found = pages(own_kafka, 21)
+        assert {one["url"] for one in found} == {line.url(f"/{n}") for n in [30, *range(20)]}, line.log()
+        assert len({one["id"] for one in found}) == 21
+        line.feed(line.crawl("/31", "after"))
+        assert len({one["id"] for one in pages(own_kafka, 22)}) == 22, line.log()
