@@ -168,7 +168,7 @@ class Worker:
 
     async def _crawl(self, crew: Crew, launch: Launch, files: dict[str, bytes]) -> None:
         """Crawl one launch, until it is over or a signal comes."""
-        folders = self._places.folders(launch)
+        folders, job = self._places.folders(launch), _job(files, self._job)
         for folder in (folders.warcs, folders.logs, self._places.scratch(self._job)):
             make_folder(folder)
         self._close_left(launch.id)
@@ -180,7 +180,7 @@ class Worker:
         frontier, register = on_redis(
             self._places.database(self._job), self._job, self._place, leads=False, exit=self._exit
         )
-        running = await join_launch(self._places, _job(files, self._job), launch, frontier, register, self._spider)
+        running = await join_launch(self._places, job, launch, frontier, register, self._spider)
         self._running, self._edition = running, ""
         signs = asyncio.create_task(self._follow(crew, running))
         try:
@@ -274,7 +274,11 @@ class MinuteRate:
 
 
 def _job(files: Mapping[str, bytes], name: str) -> Job:
-    """The job that these files configure."""
+    """The job that these files configure. BadConfig for one that serves requests: their documents are in its folder."""
     papers = dict(files)
     networks = json.loads(papers.pop(NETWORKS))
-    return replace(file.parse(papers, name), allow_private=tuple(networks))
+    job = file.parse(papers, name)
+    if job.requests:
+        why = "it serves requests, which its own process alone knows: no worker can crawl for them"
+        raise BadConfig(f"job {name}", f"{why}. Let that process crawl, without workers")
+    return replace(job, allow_private=tuple(networks))
