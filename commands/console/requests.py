@@ -10,7 +10,8 @@ from typing import Any
 
 from tasks.config.engines import engine_of
 from tasks.config.requests import requests_place
-from warcmill.cluster.monitor import CRAWLER, RequestMonitor, RequestsJob, log_of
+from warcmill.cluster.monitor import CRAWLER, REDIS, RequestMonitor, RequestsJob, log_of
+from warcmill.cluster.plugins.runners import PluginHandlers, PluginMonitors
 from warcmill.cluster.sender import ResultSender
 from warcmill.cluster.settings import RequestsPlace
 from warcmill.crawl.engine import WarcmillEngine
@@ -55,12 +56,19 @@ def run(args: argparse.Namespace) -> int:
     for one in (signal.SIGTERM, signal.SIGINT):
         signal.signal(one, lambda *_: ended.set())
     log = log_of(place.values())
+    handlers = PluginHandlers(place)
     sender = ResultSender(place, places)
-    sending = Thread(target=sender.run, args=(ended, log(CRAWLER)), name="sender")
-    sending.start()
+    beside = [Thread(target=sender.run, args=(ended, log(CRAWLER)), name="sender")]
+    if handlers.monitors:
+        monitors = PluginMonitors(place, handlers.monitors, log(REDIS))
+        beside.append(Thread(target=monitors.run, args=(ended,), name="monitors"))
+    for thread in beside:
+        thread.start()
     try:
-        RequestMonitor(place, job, log).run(ended)
+        RequestMonitor(place, job, log, handlers).run(ended)
     finally:
         ended.set()
-        sending.join()
+        for thread in beside:
+            thread.join()
+        handlers.close()
     return 0

@@ -54,7 +54,7 @@ def test_each_name_has_one_row_and_each_row_is_of_a_name() -> None:
 
 
 def test_kept_settings_are_those_that_are_read() -> None:
-    read = {*DEFAULTS, "KAFKA_TOPIC_PREFIX", "KAFKA_INCOMING_TOPIC"}
+    read = {*DEFAULTS, "KAFKA_TOPIC_PREFIX", "KAFKA_INCOMING_TOPIC", "PLUGINS"}
     assert {name for name in kept("setting") if not OF_SPIDERS.match(name)} == read
 
 

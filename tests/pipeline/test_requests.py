@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -282,3 +283,20 @@ def test_a_database_that_was_rebuilt_knows_how_far_the_feed_was_read(tmp_path: P
         line.feed(line.crawl("/30", "end"))
         has(line, "/30")
         assert sorted(line.paths()) == sorted([*before, "/30"])
+
+
+def test_plugins_take_their_messages_beside_the_role_and_their_faults_cost_one_message(tmp_path: Path) -> None:
+    plugins = {"plugins.note_handler.NoteHandler": 50}
+    shutil.copytree(Path(__file__).parents[1] / "data" / "plugins", tmp_path / "plugins")
+    with requests_line(tmp_path, PLUGINS=plugins, NOTES=str(tmp_path / "notes")) as line, served(line):
+        notes = [{"uuid": f"n{n}", "appid": APP, "note": note} for n, note in enumerate(("a", "die", "raise", "b"))]
+        line.feed(line.crawl("/1", "c"), *notes, line.crawl("/2", "c"))
+        has(line, "/1", "/2")
+        assert (tmp_path / "notes").read_text() == "a blue\nb blue\n"
+        assert {one["uuid"]: one["why"] for one in line.told()} == {
+            "n1": "plugins.note_handler.NoteHandler ended its process",
+            "n2": "plugins.note_handler.NoteHandler failed: ValueError: no such note",
+        }
+        assert "Noted" in line.log()
+        stats = line.ask(uuid="s", stats="kafka-monitor")
+        assert (stats["plugins"]["NoteHandler"]["900"], stats["fail"]["900"]) == (4, 2)

@@ -314,6 +314,8 @@ NONE_OF_ITS_OWN = {
     "warcmill/cluster/sender.py",
     "warcmill/cluster/rest.py",
     "warcmill/cluster/monitor.py",
+    "warcmill/cluster/plugins/names.py",
+    "warcmill/cluster/plugins/runners.py",
     # A file of the job's own folder, which this version alone reads.
     "warcmill/crawl/job/feed.py",
     "warcmill/crawl/books/books.py",

@@ -22,7 +22,8 @@ from typing import Any, Final, cast
 from warcmill.clients.bus import Bus, Message, TopicReader
 from warcmill.cluster import compat, replies
 from warcmill.cluster.accounts import Accounts, CrawlKey, DomainRate
-from warcmill.cluster.handlers import HANDLERS, DroppedMessage, TakenMessage, sort_message
+from warcmill.cluster.handlers import DroppedMessage, TakenMessage, sort_message
+from warcmill.cluster.plugins.runners import PluginHandlers
 from warcmill.cluster.replies import COUNTED_STATUSES, FAIL, TOTAL, Backlog, read_backlog
 from warcmill.cluster.requests import CrawlAction, CrawlRequest, PolicyChange, StatsRequest, read_request
 from warcmill.cluster.settings import RequestsPlace, Topics
@@ -67,8 +68,10 @@ class RequestsJob:
 class RequestMonitor:
     """One process of the role. `log` makes the log of a name, which is that of the original's part."""
 
-    def __init__(self, place: RequestsPlace, job: RequestsJob, log: Callable[[str], LogObject]) -> None:
-        self._values = place.values()
+    def __init__(
+        self, place: RequestsPlace, job: RequestsJob, log: Callable[[str], LogObject], handlers: PluginHandlers
+    ) -> None:
+        self._values, self._handlers = place.values(), handlers
         self._job, self._topics = job, Topics.of(self._values)
         self._incoming, self._answers = log(KAFKA), log(REDIS)
         self._accounts = Accounts(place.accounts)
@@ -155,13 +158,19 @@ class RequestMonitor:
 
     def _read(self, message: Message) -> CrawlRequest | Question | None:
         """The values of a message; None for one that nobody takes, after who sent it was told."""
-        found = sort_message(message.value)
+        found = sort_message(message.value, self._handlers.all)
         if isinstance(found, DroppedMessage):
             self._count(KAFKA, TOTAL, FAIL)
             self._incoming.warning(found.line, extra=found.extra)
             self._refuse(found.data, found.why)
             return None
         self._count(KAFKA, TOTAL, found.handler.name)
+        if self._handlers.owns(found.handler):
+            if why := self._handlers.handle(found.handler, found.document):
+                self._count(KAFKA, FAIL)
+                self._incoming.error(why)
+                self._refuse(found.document, why)
+            return None
         try:
             request = read_request(found.handler.name, found.document)
             _check(request, found.document)
@@ -406,7 +415,7 @@ class RequestMonitor:
 
     def _dump(self) -> None:
         self._note_counts()
-        handlers = [handler.name for handler in HANDLERS]
+        handlers = [handler.name for handler in self._handlers.all]
         self._log_dump(self._incoming, "Kafka Monitor", replies.monitor_dump(self._accounts.sums(KAFKA), handlers))
         self._log_dump(self._answers, "Redis Monitor", replies.monitor_dump(self._accounts.sums(REDIS), MONITORS))
         if self._values["STATS_DUMP_CRAWL"]:

@@ -31,9 +31,16 @@ DEFAULTS: Final[Mapping[str, bool | int | str]] = MappingProxyType({
     "LOG_LEVEL": "INFO",
     "LOG_MAX_BYTES": 10 << 20,
     "LOG_STDOUT": True,
+    "PLUGIN_DIR": "plugins/",
     "QUEUE_HITS": 10,
     "QUEUE_MODERATED": True,
     "QUEUE_WINDOW": 60,
+    "REDIS_DB": 0,
+    "REDIS_HOST": "",
+    "REDIS_LOCK_EXPIRATION": 6,
+    "REDIS_PORT": 6379,
+    "RETRY_FAILURES": True,
+    "RETRY_FAILURES_MAX": 3,
     "STATS_DUMP": 60,
     "STATS_DUMP_CRAWL": True,
     "STATS_DUMP_QUEUE": True,
@@ -42,8 +49,8 @@ DEFAULTS: Final[Mapping[str, bool | int | str]] = MappingProxyType({
     "STATS_TOTAL": True,
     "WAIT_FOR_RESPONSE_TIME": 5,
 })  # fmt: skip
-"""What the original documents, of the settings that have an effect here. KAFKA_TOPIC_PREFIX and KAFKA_INCOMING_TOPIC
-follow from the prefix of luigi.cfg."""
+"""What the original documents, of the settings that have an effect here; REDIS_HOST is empty. KAFKA_TOPIC_PREFIX and
+KAFKA_INCOMING_TOPIC follow from the prefix of luigi.cfg."""
 
 ACCOUNTS: Final = "requests.sqlite"
 _PREFIX, _INCOMING = "KAFKA_TOPIC_PREFIX", "KAFKA_INCOMING_TOPIC"
@@ -85,6 +92,26 @@ class RequestsPlace:
                       if name in layer}  # fmt: skip
         found[_INCOMING] = found[_INCOMING] or f"{found[_PREFIX]}.incoming"
         return found
+
+    def plugins(self) -> dict[str, int | None]:
+        """Return PLUGINS of the settings file: the rank of each by module and class; None: it is left out."""
+        found = self._of_file().get("PLUGINS", {})
+        if not isinstance(found, dict):
+            raise BadConfig(f"{self.settings} PLUGINS", f"is {found!r:.60}; it takes a dictionary")
+        for name, rank in found.items():
+            is_name = isinstance(name, str) and "." in name
+            if not is_name or not (rank is None or (isinstance(rank, int) and not isinstance(rank, bool))):
+                why = f"has {name!r}: {rank!r}; it takes 'MODULE.CLASS': RANK, or None"
+                raise BadConfig(f"{self.settings} PLUGINS", why)
+        return dict(found)
+
+    def plugin_folder(self) -> Path:
+        """Return PLUGIN_DIR, beside the settings file."""
+        return (Path(self.settings).parent if self.settings else Path()).absolute() / str(self.values()["PLUGIN_DIR"])
+
+    def plugin_settings(self) -> dict[str, Any]:
+        """Return what a plugin gets: all of the settings file, and the settings of the roles."""
+        return {**self._of_file(), **self.values()}
 
     def _of_file(self) -> Mapping[str, Any]:
         if not self.settings:

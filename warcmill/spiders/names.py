@@ -6,11 +6,7 @@ Names, parameters and results are those of its documentation, so that a spider w
 
 from __future__ import annotations
 
-import importlib
 import sys
-from collections.abc import Iterable
-from importlib.machinery import ModuleSpec
-from types import ModuleType
 from typing import Any
 
 from scrapy import Field, Item, Spider, signals
@@ -20,9 +16,9 @@ from scrapy.http import Response
 from scrapy.linkextractors import LinkExtractor
 from scrapy.settings import Settings
 
+from warcmill.cluster.plugins.names import OldNames
 from warcmill.scutils.log_factory import LogFactory
 
-_SCUTILS, _OURS = "scutils", "warcmill.scutils"
 _PACKAGES = ("crawling", "crawling.spiders")
 
 
@@ -125,31 +121,3 @@ def resolve(settings: Settings) -> None:
     sys.meta_path[:] = [one for one in sys.meta_path if not isinstance(one, OldNames)]
     sys.meta_path.insert(0, OldNames(modules))
     sys.meta_path.append(OldNames({name: {} for name in _PACKAGES}, is_package=True))
-
-
-class OldNames:
-    """Finds modules by the names of Scrapy Cluster. Packages come last: a project may have one of that name."""
-
-    def __init__(self, modules: dict[str, dict[str, Any]], *, is_package: bool = False) -> None:
-        self._modules, self._is_package = modules, is_package
-
-    def find_spec(
-        self, name: str, path: Iterable[str] | None = None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        """Find one of them; None for others."""
-        _ = path, target
-        is_ours = not self._is_package and name.partition(".")[0] == _SCUTILS
-        if name not in self._modules and not is_ours:
-            return None
-        return ModuleSpec(name, self, is_package=self._is_package)  # type: ignore[arg-type]
-
-    def create_module(self, spec: ModuleSpec) -> None:
-        """Leave it to the import system."""
-
-    def exec_module(self, module: ModuleType) -> None:
-        """Fill a module; one of the helpers is ours itself."""
-        name = module.__name__
-        if name in self._modules:
-            vars(module).update(self._modules[name])
-        else:
-            sys.modules[name] = importlib.import_module(_OURS + name.removeprefix(_SCUTILS))

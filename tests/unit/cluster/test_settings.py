@@ -17,7 +17,7 @@ def place(folder: Path, text: str = "", **given: object) -> RequestsPlace:
 
 
 def test_the_nearest_layer_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = "QUEUE_HITS = 5 * 4\nQUEUE_WINDOW = 30\nSTATS_DUMP = 10\nREDIS_HOST = 'there'\n"
+    text = "QUEUE_HITS = 5 * 4\nQUEUE_WINDOW = 30\nSTATS_DUMP = 10\nREDIS_PASSWORD = 'x'\n"
     monkeypatch.setenv("QUEUE_WINDOW", "15")
     monkeypatch.setenv("QUEUE_MODERATED", "False")
     found = place(tmp_path, text, STATS_DUMP=1).values()
@@ -25,7 +25,7 @@ def test_the_nearest_layer_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         "QUEUE_HITS": 20, "QUEUE_WINDOW": 15, "QUEUE_MODERATED": False, "STATS_DUMP": 1
     }  # fmt: skip
     assert found["LOG_LEVEL"] == DEFAULTS["LOG_LEVEL"]
-    assert "REDIS_HOST" not in found
+    assert "REDIS_PASSWORD" not in found
 
 
 @pytest.mark.parametrize("text", ["QUEUE_HITS = 'many'", "QUEUE_HITS = -1", "LOG_DIR = 3", "import os; os.abort()"])
