@@ -34,7 +34,7 @@ SWIFT = "# Ten pages in a second, not in a minute: the site is our own.\nQUEUE_H
 
 
 def main(folder: Path) -> int:
-    """Ask, kill, go on, and archive; return 0 if the archive reconciles."""
+    """Ask, kill, continue, and archive; return 0 if the archive reconciles."""
     folder.mkdir(parents=True, exist_ok=True)
     os.environ.pop("LUIGI_CONFIG_PATH", None)  # of another line; Luigi warns if its file does not exist yet
     os.chdir(folder)

@@ -157,7 +157,7 @@ class RequestMonitor:
         self._feed(fed)
 
     def _read(self, message: Message) -> CrawlRequest | Question | None:
-        """The values of a message; None for one that nobody takes, after who sent it was told."""
+        """The values of a message; None for one that nobody takes, after a notice to who sent it."""
         found = sort_message(message.value, self._handlers.all)
         if isinstance(found, DroppedMessage):
             self._count(KAFKA, TOTAL, FAIL)

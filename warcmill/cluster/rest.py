@@ -228,7 +228,7 @@ class RestService:
                 self._log.error("Lost connection to Redis", extra={"ex": str(error)})
                 self._reaches_answers = False
                 return _failure(500, NO_ANSWERS)
-            except Exception as error:  # noqa: BLE001 it is logged, and the service goes on
+            except Exception as error:  # noqa: BLE001 it is logged, and the service continues
                 self._log.error("Uncaught Exception Thrown", extra={"error": {"message": UNKNOWN, "ex": repr(error)}})
                 return _failure(500, UNKNOWN)
 

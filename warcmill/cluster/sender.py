@@ -2,7 +2,7 @@
 
     results-sent.json   {"after": STAGE, "last": ID, "launch": LAUNCH, "offset": OFFSET}
 
-It goes on from that place, through the stages of a launch, then through the next launch. A message is sent at least
+It continues from that place, through the stages of a launch, then through the next launch. A message is sent at least
 once: the place is kept after the bus has it, and a repeat has the same `id`. It reads only results that the crawl has
 committed, as a kill would cut off others. One process sends; others wait for its end.
 """
