@@ -64,7 +64,7 @@ retries = { times = 2, wait = 1.0 }
 
 
 def main(folder: Path, *, s3: bool = False) -> int:
-    """Crawl all, play a day, crawl what changed, dump all anew, and continue there; return 0 if the archive reconciles."""
+    """Crawl all, play a day, crawl what changed, dump all anew, and continue there; return 0 if it reconciles."""
     began = time.monotonic()
     os.environ.pop("LUIGI_CONFIG_PATH", None)  # of another line; Luigi warns if its file does not exist yet
     index, config = _index(folder), folder / "luigi.cfg"

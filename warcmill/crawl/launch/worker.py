@@ -183,6 +183,7 @@ class Worker:
         running = await join_launch(self._places, job, launch, frontier, register, self._spider)
         self._running, self._edition = running, ""
         signs = asyncio.create_task(self._follow(crew, running))
+        signs.add_done_callback(lambda _: running.spider.stop())  # without them it would crawl unled
         try:
             if not self._is_leaving:
                 await running.spider.run()
@@ -197,6 +198,8 @@ class Worker:
             self._running = None
             signs.cancel()
             found = await asyncio.gather(signs, return_exceptions=True)
+        if isinstance(found[0], Exception):
+            raise found[0]
         with suppress(Unavailable):
             await self._report(crew, found[0].number if isinstance(found[0], Orders) else 0, running.figures)
             await self._sign(crew)
