@@ -133,13 +133,12 @@ class Crew:
         digest = hashlib.sha256(b"\0".join(w.encode() if isinstance(w, str) else w for w in words)).hexdigest()
         await self._call("publish", int(is_new), launch, digest, *words)
 
-    async def job(self) -> tuple[str, dict[str, bytes]]:
-        """Return the launch, and its files; '' when there is none."""
+    async def job(self) -> tuple[str, str, dict[str, bytes]]:
+        """Return the launch, the edition of its files, and these; '' when there is none."""
         found = await self._call("job")
         files = {name.decode(): data for name, data in zip(found[::2], found[1::2], strict=True)}
-        for name in (EDITION, ELSEWHERE):
-            files.pop(name, None)
-        return files.pop(LAUNCH, b"").decode(), files
+        launch, edition, _ = (files.pop(name, b"").decode() for name in (LAUNCH, EDITION, ELSEWHERE))
+        return launch, edition, files
 
     async def share(self, elsewhere: str) -> None:
         """Publish what processes are to count of each other."""

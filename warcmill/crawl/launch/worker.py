@@ -136,10 +136,10 @@ class Worker:
         no sign of life: it is missing then, and others fetch what it had."""
         self._places.require()
         orders = await self._sign(crew)
-        launch, files = await crew.job()
+        launch, edition, files = await crew.job()
         is_over = orders.kind == Order.END and orders.launch == launch
         if launch and not is_over:
-            await self._crawl(crew, Launch.parse(self._job, launch), files)
+            await self._crawl(crew, Launch.parse(self._job, launch), edition, files)
         elif is_over and (orders.number > self._done or self._open):
             self._close_left()
             figures, logs = Figures(), self._places.folders(Launch.parse(self._job, launch)).logs
@@ -166,7 +166,7 @@ class Worker:
         finally:
             register.disconnect()
 
-    async def _crawl(self, crew: Crew, launch: Launch, files: dict[str, bytes]) -> None:
+    async def _crawl(self, crew: Crew, launch: Launch, edition: str, files: dict[str, bytes]) -> None:
         """Crawl one launch, until it is over or a signal comes."""
         folders, job = self._places.folders(launch), _job(files, self._job)
         for folder in (folders.warcs, folders.logs, self._places.scratch(self._job)):
@@ -181,7 +181,7 @@ class Worker:
             self._places.database(self._job), self._job, self._place, leads=False, exit=self._exit
         )
         running = await join_launch(self._places, job, launch, frontier, register, self._spider)
-        self._running, self._edition = running, ""
+        self._running, self._edition = running, edition
         signs = asyncio.create_task(self._follow(crew, running))
         signs.add_done_callback(lambda _: running.spider.stop())  # without them it would crawl unled
         try:
@@ -234,12 +234,10 @@ class Worker:
         if orders.elsewhere:
             counts = [one for name, one in json.loads(orders.elsewhere).items() if name != self._name]
             running.spider.elsewhere = Fetched(*map(sum, zip(*counts, strict=True)))
-        if not self._edition:  # it has just read them
-            self._edition = orders.edition
-        elif orders.edition not in ("", self._edition) and orders.current == running.launch.id:
-            launch, files = await crew.job()
+        if orders.edition not in ("", self._edition) and orders.current == running.launch.id:
+            launch, edition, files = await crew.job()
             if launch == running.launch.id:
-                running.kit.live.job, self._edition = _job(files, self._job), orders.edition
+                running.kit.live.job, self._edition = _job(files, self._job), edition
                 running.logs.alert("WARNING", "the job's files were edited: counts from now on")
 
     async def _close_stage(self, crew: Crew, running: Running, orders: Orders) -> None:
