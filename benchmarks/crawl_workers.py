@@ -23,13 +23,14 @@ from benchmarks.crawl import COMPILED, ours, ready, site
 from servers import pins
 from servers import redis as redis_server
 from servers.redis import RedisServer
+from warcmill.crawl.frontier.link import PREFIX
 from warcmill.formats.logs import crawllog
 
 PAGES, ROUNDS, JOIN_SECONDS = 5_000, 3, 60.0
 
 
 def rows() -> Iterator[tuple[str, ...]]:
-    """What, ours, peer, ratio, target."""
+    """The rows: name, ours, peer, ratio, target."""
     with tempfile.TemporaryDirectory() as name, site(PAGES) as url:
         server = redis_server.at(Path(name), pins.free(pins.REDIS))
         server.start()
@@ -67,7 +68,7 @@ def _crawled(server: RedisServer, url: str, processes: int) -> tuple[float, floa
             words = [sys.executable, "-m", "commands.main", "run", "worker", "bench", "--name", f"w{number}"]
             words += ["--frontier", server.url, "--output", str(folder / f"w{number}")]
             workers.append(subprocess.Popen(words, env=env, stdout=subprocess.DEVNULL))
-            _wait_for(folder / f"w{number}" / ".worker" / "bench" / "state" / "books.sqlite")
+            _wait_for_sign(redis, f"w{number}")
         words = [sys.executable, "-m", "warcmill.crawl.process", "--frontier", server.url, ""]
         words += [str(folder / "output"), str(folder / "jobs"), "kind-first", "bench", "", ""]
         subprocess.run(words, check=True, env=env, stdout=subprocess.DEVNULL)
@@ -95,9 +96,8 @@ def _cpu(redis: Redis) -> float:
     return float(info["used_cpu_user"] + info["used_cpu_sys"]) + ended.children_user + ended.children_system
 
 
-def _wait_for(path: Path) -> None:
+def _wait_for_sign(redis: Redis, worker: str) -> None:
     deadline = time.monotonic() + JOIN_SECONDS
-    while not path.exists():
-        assert time.monotonic() < deadline, f"{path} is not there"
+    while not redis.hexists(f"{PREFIX}:bench:workers", worker):
+        assert time.monotonic() < deadline, f"{worker} gives no sign of life"
         time.sleep(0.05)
-    time.sleep(1.0)  # it has given its first sign of life

@@ -73,7 +73,7 @@ def _feed(message: dict[str, Any], shown: str = "INFO") -> None:
 
 
 def _pending(answers: Callable[[], list[dict[str, Any]]], info: dict[str, Any]) -> int:
-    """How many URIs wait, by an answer to `info`; -1 without one in time."""
+    """The number of URIs that wait, by an answer to `info`; -1 without one in time."""
     name = uuid.uuid4().hex
     _feed({**info, "uuid": name}, shown="ERROR")
     deadline = time.monotonic() + PATIENCE

@@ -110,8 +110,8 @@ class TwentyHosts:
             yield
 
     def faults(self, killed: float) -> list[str]:
-        """What is wrong with the requests that came: one too many, too early, or never. What a worker that was `killed`
-        then had under way may be asked for again."""
+        """Faults of the requests that came: one too many, too early, or never. A page that was under way when a worker
+        was `killed` may be asked for again."""
         wanted = {"/robots.txt", "/", *(f"/{number}" for number in range(1, PAGES))}
         found = []
         for host, asked in self.asked.items():

@@ -25,7 +25,7 @@ from warcmill.crawl.launch import folders
 
 PAGE, HOST = "start/ask-for-pages.md", "windmills.example"
 BESIDE = ("warcmill run requests", "warcmill run rest", "warcmill request dump")
-"""What runs on beside the rest."""
+"""The commands that run beside the rest, until they are ended."""
 
 
 def plain(text: str) -> str:
@@ -89,7 +89,7 @@ def test_the_page_is_followed_from_an_empty_folder(tmp_path: Path) -> None:
 
 
 def for_loopback(archive: Path) -> None:
-    """What a site on loopback needs besides."""
+    """Let the job fetch from a site on loopback, fast."""
     crawl = archive / "jobs/ondemand/crawl.toml"
     more = SWIFT.format(hosts=f'"{HOST}=127.0.0.1"')
     crawl.write_text(crawl.read_text().replace("\n[retries]", f"{more}\n[retries]"))

@@ -31,7 +31,7 @@ def request(line: RequestsLine, *words: str) -> Any:
 
 @contextmanager
 def dumping(line: RequestsLine, *words: str) -> Iterator[Path]:
-    """What a dump prints, which has begun."""
+    """The file that has what a dump prints, which has begun."""
     printed, told = line.folder / "dump.out", line.folder / "dump.err"
     with printed.open("wb") as out, told.open("wb") as err:
         process = preloaded.start(

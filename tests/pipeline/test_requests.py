@@ -210,7 +210,7 @@ def test_nothing_is_lost_and_nothing_fetched_twice_by_kills(tmp_path: Path) -> N
             process = line.role()
             line.feed(*(line.crawl(f"/{n}", f"c{turn}") for n in range(40)))
             wait_for((tmp_path / "jobs" / JOB / "requests.jsonl").exists)
-            time.sleep(0.05 * turn)
+            time.sleep(0.05 * turn)  # another moment of its work each turn
             process.kill()
             assert process.wait() == -signal.SIGKILL
             if turn % 2:
@@ -233,7 +233,7 @@ def test_requests_wait_while_the_job_does_not_run(tmp_path: Path) -> None:
         )  # fmt: skip
         wait_for(lambda: line.log().count("what was asked waits for it") == 1)
         wait_for(lambda: line.log().count("Added stat request to Redis") == 1)
-        time.sleep(3)
+        time.sleep(3)  # several tries, of which none may answer once more
         assert [one.get("uuid") for one in line.told()] == [None, "k"]
         line.start()
         has(line, "/1", "/2")

@@ -48,7 +48,7 @@ def test_an_idle_spider_is_woken_by_a_request_and_hands_over_to_our_crawler(tmp_
             process = preloaded.start("commands.main", *words, env=line.env, out=out.fileno(), err=out.fileno())
 
         def results() -> list[dict[str, Any]]:
-            """What the sender will put on the bus."""
+            """The results that the sender will put on the bus."""
             (log,) = (line.folder / "output" / "logs" / JOB).glob("*/results.jsonl")
             return [json.loads(one)["value"] for one in log.read_text("utf-8").splitlines()]
 

@@ -30,7 +30,7 @@ def test_the_same_in_s3(tmp_path: Path) -> None:
 
 
 def demo(folder: Path, *more: str) -> str:
-    """What a run of the demo prints."""
+    """Run the demo, and return what it prints."""
     done = subprocess.run([DEMO, "--pypi", *more, folder], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "no gap" in said(done.stdout, "warcmill reconcile")[0].splitlines()
@@ -62,5 +62,5 @@ def as_it_is_to_be(first: str) -> None:
 
 
 def said(output: str, command: str) -> list[str]:
-    """What is printed below each run of a command."""
+    """The output below each run of a command."""
     return [one for one in output.split("\n$ ") if one.startswith(command)]

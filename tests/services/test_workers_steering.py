@@ -125,7 +125,7 @@ def test_a_pause_holds_for_all(crawl: Crawl) -> None:
     assert crawl.until(leader, 30, "w1"), crawl.told()
     ask(crawl, "pause")
     lines = [crawl.lines(), crawl.lines("w1")]
-    time.sleep(3)
+    time.sleep(3)  # in which hundreds would be fetched
     assert [crawl.lines(), crawl.lines("w1")] == lines
     ask(crawl, "resume")
     ended(leader, worker, crawl)

@@ -86,13 +86,13 @@ class EndlessJob:
         (self.own / "crawl.toml").write_text(CRAWL.format(seconds))
 
     def scan_for_launches(self) -> Launch:
-        """What cron runs; return the newest launch after it."""
+        """Run the scan that cron does; return the newest launch after it."""
         done = self.line.luigi("--module", "tasks.pulse", "pulse.ScanForLaunches", "--date-interval", days())
         assert done.returncode == 0, done.stdout + done.stderr
         return self.newest
 
     def next_day(self, number: int) -> Launch:
-        """What the scan runs on a later day; return the launch of that day."""
+        """Run the step that the scan does on a later day; return the launch of that day."""
         done = self.line.luigi(*_start(number))
         assert done.returncode == 0, done.stdout + done.stderr
         return self.newest

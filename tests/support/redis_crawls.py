@@ -130,7 +130,7 @@ class Crawl:
         control.ask(self.places.state(JOB) / folders.CONTROL, "stop")
 
     def put_in_order(self) -> None:
-        """What the next start of the engine does with a launch that died."""
+        """Put a launch that died in order, as the next start of the engine does."""
         code = (
             "import asyncio, sys; from pathlib import Path; from warcmill.crawl.launch.folders import Places, held;"
             "from warcmill.crawl.launch.repair import put_in_order; from warcmill.layout import OutputLayout;"
@@ -183,11 +183,11 @@ class Crawl:
         return (self.folder / "process.log").read_text()[-2000:]
 
     def lost_or_open(self, pages: int) -> list[str]:
-        """What is wrong at the end where a page may be there twice: a Redis that lost its leases gives them again."""
+        """The faults at the end where a page may be there twice: a Redis that lost its leases gives them again."""
         return [what for what in self.wrong(pages) if " times" not in what and " records" not in what]
 
     def wrong(self, pages: int) -> list[str]:
-        """What is wrong at the end: each page has one line and one record."""
+        """The faults at the end: each page has one line and one record."""
         roots = [self.folder, *(self.folder / name for name in self.workers)]
         found = [line for root in roots for line in killed_crawls.lines(root)]
         logged = Counter(crawled.plain(line.uri) for line in found)

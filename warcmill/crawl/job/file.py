@@ -58,9 +58,10 @@ SEEDS, SURTS, EXCLUDE = "seeds.txt", "surts.txt", "exclude.txt"
 TABLES = {"limits": "ceilings", "traps": "traps"}
 LISTS = ("policies", "patterns", "extensions", "allow_private", "name_servers", "resolve")
 NUMBERS = {"workers": (1, 1000), "warc_size": (1, 1 << 40), "checkpoint_hours": (0, 24 * 366), "hops": (0, 255)}
+FLAGS = ("no_delay", "endless", "requests", "scope_log", "results_log")
 KEYS = (
-    "contact", "no_delay", "endless", "queue_by", "gate_by", "requests", "expires", "pages", "scope_log", "results_log",
-    "revisits", *NUMBERS, *LISTS, *TABLES, *SHEET_KEYS, SHEETS,
+    "contact", "queue_by", "gate_by", "expires", "pages", "revisits", *FLAGS, *NUMBERS, *LISTS, *TABLES, *SHEET_KEYS,
+    SHEETS,
 )  # fmt: skip
 
 
@@ -201,6 +202,7 @@ def parse(files: Mapping[str, bytes], name: str) -> Job:
     texts = {key: values.text_list(found, key) for key in LISTS}
     numbers: dict[str, Any] = {key: values.number(found, key, *NUMBERS[key]) for key in NUMBERS if key in found}
     hops = numbers.pop("hops", CrawlScope().hops)
+    flags: dict[str, Any] = {key: values.flag(found, key) for key in FLAGS}
     plain = Job(name, seeds)
     tables = {field: values.table(found, key, getattr(plain, field)) for key, field in TABLES.items()}
     ends = values.moment(found, "expires")
@@ -212,17 +214,13 @@ def parse(files: Mapping[str, bytes], name: str) -> Job:
         patterns=texts["patterns"],
         extensions=texts["extensions"],
         allow_private=texts["allow_private"],
-        no_delay=values.flag(found, "no_delay"),
         queue_by=values.choice(found, "queue_by", {word: word for word in (HOST, DOMAIN)}, HOST),
-        requests=values.flag(found, "requests"),
-        scope_log=values.flag(found, "scope_log"),
-        results_log=values.flag(found, "results_log"),
         revisits=values.flag(found, "revisits", default=True),
-        endless=values.flag(found, "endless"),
         gate_by=values.choice(found, "gate_by", GATES, str(GateBy.QUEUE)),
         resolve=parse_fixed(texts["resolve"]),
         name_servers=tuple(map(_server, texts["name_servers"])),
         expiry=Expiry({} if ends is None else {"": ends}),
+        **flags,
         **tables,
         **numbers,
     )

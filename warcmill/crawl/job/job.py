@@ -28,7 +28,7 @@ from warcmill.crawl.uri import Uri, queue_of
 from warcmill.formats.surt import registered
 
 HOST, DOMAIN = "host", "domain"
-"""What a queue is kept by."""
+"""The part of a URI that decides its queue."""
 
 
 class End(StrEnum):

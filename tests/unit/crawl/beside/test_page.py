@@ -84,7 +84,7 @@ def test_a_disk_that_fails_fails_the_page_though_its_browser_waits_no_more(
         if not request.uri.endswith("/late"):
             return await fetch(self, request, *more)
         asked.set()
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(0.2)  # it fails when the browser has its page already
         raise Unavailable("scratch", "no space left")
 
     monkeypatch.setattr(Fetcher, "fetch", failing)
