@@ -21,7 +21,7 @@ from warcmill.crawl.frontier import Intake
 from warcmill.crawl.policies.decision import Decision, Verdict
 from warcmill.crawl.uri import Uri, shown
 from warcmill.crawl.visit.visit import Kit
-from warcmill.errors import BadInput
+from warcmill.errors import BadInput, WarcmillError
 from warcmill.spiders.requests import APPID, CRAWLID, MARK, restored, waiting
 from warcmill.spiders.visit import Besides, SpiderVisit
 
@@ -43,6 +43,7 @@ class ScrapyBridge:
         self._visits: dict[int, SpiderVisit] = {}  # these, and those that Scrapy has
         self._by_request: dict[Request, SpiderVisit] = {}
         self._offers: list[Uri] = []
+        self._offering = asyncio.Lock()
         self._flushing: asyncio.Task[None] | None = None
         self._starts = self._others = 0
 
@@ -178,13 +179,15 @@ class ScrapyBridge:
         return len(self._offers) >= AT_ONCE
 
     async def flush(self) -> None:
-        """Offer what was taken."""
-        while self._offers:
-            some, self._offers = self._offers[:AT_ONCE], self._offers[AT_ONCE:]
-            answers = await self.kit.books.frontier.offer(some)
-            for uri, answer in zip(some, answers, strict=True):
-                if answer.answer is Intake.REFUSED:
-                    self._refuse(uri.uri, uri.via, answer.why)
+        """Offer what was taken, and wait for the offer that is under way. A request stays until the frontier has it, so
+        no page is kept before all that it has led to."""
+        async with self._offering:
+            while some := self._offers[:AT_ONCE]:
+                answers = await self.kit.books.frontier.offer(some)
+                del self._offers[: len(some)]
+                for uri, answer in zip(some, answers, strict=True):
+                    if answer.answer is Intake.REFUSED:
+                        self._refuse(uri.uri, uri.via, answer.why)
 
     def _take(self, request: Request, parent: Uri | None, hop: str, number: int) -> None:
         self.is_drained = False
@@ -197,6 +200,8 @@ class ScrapyBridge:
         try:
             await asyncio.sleep(0)
             await self.flush()
+        except WarcmillError as error:  # the next flush, of a visit or of the loop, raises it
+            log.error("%s; the requests of the spider stay, to be offered again", error)
         finally:
             self._flushing = None
 

@@ -1,0 +1,100 @@
+"""What a spider asks for is in the frontier before its page is kept, whatever happens to an offer."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from scrapy import Request, Spider
+from scrapy.utils.test import get_crawler
+
+from warcmill.crawl.frontier import Intake
+from warcmill.crawl.uri import Uri
+from warcmill.errors import Unavailable
+from warcmill.spiders.bridge import ScrapyBridge
+
+PAGE = "http://windmills.example/"
+
+
+class AwayFrontier:
+    """A frontier that takes nothing until it is `back`; then it answers once it is `open`."""
+
+    def __init__(self) -> None:
+        self.back, self.open, self.has = False, asyncio.Event(), list[str]()
+
+    async def offer(self, uris: list[Uri]) -> list[Any]:
+        await self.open.wait()
+        if not self.back:
+            raise Unavailable("the frontier", "it is away")
+        self.has += [uri.uri for uri in uris]
+        return [SimpleNamespace(answer=Intake.NEW, why="") for _ in uris]
+
+
+class Mills(Spider):
+    name = "mills"
+
+
+def bridge(frontier: AwayFrontier) -> ScrapyBridge:
+    crawler: Any = get_crawler(Mills)
+    crawler.spider = Mills()
+    kit: Any = SimpleNamespace(
+        books=SimpleNamespace(frontier=frontier), job=SimpleNamespace(queue=lambda _: "windmills.example")
+    )
+    return ScrapyBridge(kit, crawler)
+
+
+async def _until_asked(made: ScrapyBridge) -> None:
+    made.start(Request(PAGE))
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+def test_a_request_that_the_frontier_has_not_taken_is_offered_again() -> None:
+    async def crawl() -> None:
+        frontier = AwayFrontier()
+        made = bridge(frontier)
+        frontier.open.set()
+        await _until_asked(made)
+        assert not made.is_idle, "its request waits for nobody else"
+        with pytest.raises(Unavailable):
+            await made.flush()
+        frontier.back = True
+        await made.flush()
+        assert frontier.has == [PAGE]
+        assert made.is_idle
+
+    asyncio.run(crawl())
+
+
+def test_a_flush_waits_for_the_offer_that_is_under_way_and_fails_with_it() -> None:
+    async def crawl() -> None:
+        frontier = AwayFrontier()
+        made = bridge(frontier)
+        await _until_asked(made)
+        visit = asyncio.ensure_future(made.flush())
+        await asyncio.sleep(0)
+        assert not visit.done(), "its page would be kept, and what it has led to would not"
+        frontier.open.set()
+        with pytest.raises(Unavailable):
+            await visit
+
+    asyncio.run(crawl())
+
+
+def test_an_offer_that_is_given_back_loses_nothing() -> None:
+    async def crawl() -> None:
+        frontier = AwayFrontier()
+        made = bridge(frontier)
+        made.start(Request(PAGE))
+        visit = asyncio.ensure_future(made.flush())
+        await asyncio.sleep(0)
+        visit.cancel()
+        await asyncio.gather(visit, return_exceptions=True)
+        frontier.back = True
+        frontier.open.set()
+        await made.flush()
+        assert frontier.has == [PAGE]
+
+    asyncio.run(crawl())
