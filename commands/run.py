@@ -48,12 +48,12 @@ rest_listen it wants tokens, 'Authorization: Bearer TOKEN': an operator's to fee
 to poll ('warcmill serve token add', and [requests] token_file). Several share their polls.
 
 SIGTERM or Ctrl-C: what is under way ends, and it leaves. A second one: at once, and others
-fetch what was under way. After a kill the same command goes on where it was.
+fetch what was under way. After a kill the same command continues where it was.
 
 exit codes: 0 ended by a signal, or the spider has ended, 1 the spider fetched nothing, or
 asked for what cannot wait, 2 usage, 3 configuration: the folder, the frontier or the spider
 does not fit, 4 a disk or Redis does not answer, 5 another process has this name or this
-folder, 130 the spider was stopped: the same command goes on
+folder, 130 the spider was stopped: the same command continues
 """
 
 

@@ -84,6 +84,28 @@ def test_a_monitor_that_fails_costs_its_key_alone_after_retries(
     assert client.get("tries:bad") == "2"
 
 
+def test_a_notice_that_the_bus_has_not_taken_is_sent_once_it_answers(
+    tmp_path: Path, redis: RedisServer, client: Any
+) -> None:
+    at = place(tmp_path, redis.port, RETRY_FAILURES_MAX=0)
+    client.mset({"note:testapp:1": "raise", "note:testapp:2": "raise"})
+    at.spool.mkdir()
+    topic = at.spool / "demo.outbound_firehose"
+    topic.write_text("no folder")
+    one = monitors(at)
+    one.step()
+    assert not client.exists("note:testapp:1", "note:testapp:2")
+    with pytest.raises(Unavailable):
+        one.step()
+    topic.unlink()
+    assert one.step() == 0
+    client.set("note:testapp:3", "hello")
+    assert one.step() == 1, "an answer belongs to the question before it"
+    one.close()
+    notices = [answer["why"] for answer in told(at) if answer.get("action") == "refused"]
+    assert len(notices) == 2
+
+
 def test_two_roles_handle_a_key_once(tmp_path: Path, redis: RedisServer, client: Any) -> None:
     at = place(tmp_path, redis.port)
     both = [monitors(at), monitors(at)]
@@ -100,3 +122,12 @@ def test_while_its_redis_is_away_a_monitor_waits(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="Redis of the plugins"):
         one.step()
     one.close()
+
+
+def test_a_monitor_whose_close_fails_is_in_the_log(
+    tmp_path: Path, redis: RedisServer, client: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    one = monitors(place(tmp_path, redis.port, NOTES=str(tmp_path / "away" / "notes")))
+    assert one.step() == client.dbsize() == 0
+    one.close()
+    assert "FileNotFoundError" in "".join(capfd.readouterr())

@@ -137,6 +137,8 @@ class PluginProcess:
     @contextlib.contextmanager
     def _lock(self, key: str) -> Iterator[bool]:
         """True if no other process has the key; the lock is renewed as long as it is held."""
+        import redis  # noqa: PLC0415 an extra
+
         seconds = max(1, self._place.values()["REDIS_LOCK_EXPIRATION"])
         lock = self._redis.lock(f"lock:{key}", timeout=seconds, thread_local=False)
         if not lock.acquire(blocking=False):
@@ -146,7 +148,7 @@ class PluginProcess:
 
         def renew() -> None:
             while not ended.wait(seconds / 3):
-                with contextlib.suppress(Exception):  # it expires: another process takes the key
+                with contextlib.suppress(redis.RedisError):  # it expires: another process takes the key
                     lock.extend(seconds, replace_ttl=True)
 
         renewing = threading.Thread(target=renew, daemon=True)
@@ -156,7 +158,7 @@ class PluginProcess:
         finally:
             ended.set()
             renewing.join()
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(redis.RedisError):  # it has expired, or does so
                 lock.release()
 
     def serve(self) -> None:
@@ -166,8 +168,10 @@ class PluginProcess:
                 self._answer(worker.receive(self._role, LONGEST))
         for plugin in self._plugins.values():
             if self._kind == MONITORS:
-                with contextlib.suppress(Exception):
+                try:
                     plugin.close()
+                except (Exception, SystemExit):  # noqa: BLE001 it is the plugin's: the others are closed, too
+                    self._log.error(traceback.format_exc())
 
     def _answer(self, asked: dict[str, Any]) -> None:
         if self._kind == HANDLERS:

@@ -189,6 +189,7 @@ class PluginMonitors:
         self._counted = (values["STATS_TOTAL"], values["STATS_PLUGINS"])
         self._child = _Child(place, _MONITORS, names)
         self._failed: list[str] | None = None  # a monitor, a key and why: its process ended, or was ended
+        self._unreported: list[dict[str, Any]] = []  # answers that are neither counted nor in the bus
 
     def run(self, ended: Event) -> None:
         """Look for keys until the end is asked for."""
@@ -197,17 +198,19 @@ class PluginMonitors:
                 try:
                     self.step()
                 except Unavailable as error:
-                    self._log.error(f"{error}; it is tried again")
+                    self._log.error(f"{error}; it is retried")
                     ended.wait(_AGAIN)
                 ended.wait(_LOOK)
         except WarcmillError as error:
-            self._log.critical(f"{error}; no plugin handles a key until this is mended")
+            self._log.critical(f"{error}; no plugin handles a key; correct it, and start the role again")
         finally:
             self.close()
 
     def step(self) -> int:
-        """Look once; return how many keys were handled. Unavailable when the Redis does not answer."""
-        handled, under_way = 0, ("", "")
+        """Look once; return how many keys were handled. Unavailable when the Redis does not answer, or when the bus or
+        the accounts have not taken the answers of the look before: they stay, and nothing is looked for meanwhile."""
+        self._report()
+        handled, under_way, is_away = 0, ("", ""), False
         try:
             self._child.ask({"failed": self._failed})
             while True:
@@ -216,11 +219,12 @@ class PluginMonitors:
                     under_way = found["begins"]
                     continue
                 if found["fault"]:
-                    self._refuse(found["fault"])
+                    self._log.error(found["fault"])
+                self._unreported.append(found)
+                is_away = is_away or not self._has_reported()
                 if "done" in found:
                     under_way = ("", "")
                     handled += found["handled"]
-                    self._count(found["done"][0], handled=found["handled"], failed=bool(found["fault"]))
                     continue
                 if "away" in found:
                     raise Unavailable("the Redis of the plugins", found["away"])
@@ -239,8 +243,26 @@ class PluginMonitors:
         """End their process, after each monitor's `close`."""
         self._child.close()
 
+    def _has_reported(self) -> bool:
+        """Report; False when the bus or the accounts do not answer: who looks must read all answers first."""
+        try:
+            self._report()
+        except Unavailable as error:
+            self._log.error(f"{error}; it is retried after this look")
+            return False
+        return True
+
+    def _report(self) -> None:
+        """Report faults to the bus, and count keys. Unavailable when that fails: the answer stays."""
+        while self._unreported:
+            found = self._unreported[0]
+            if found["fault"]:
+                self._refuse(found["fault"])
+            if "done" in found:
+                self._count(found["done"][0], handled=found["handled"], failed=bool(found["fault"]))
+            del self._unreported[0]
+
     def _refuse(self, why: str) -> None:
-        self._log.error(why)
         bus = self._place.open_bus()
         try:
             bus.append(self._topic, [json.dumps(replies.refused({}, why, int(time.time())), sort_keys=True).encode()])
