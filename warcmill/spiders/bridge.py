@@ -19,7 +19,7 @@ from twisted.python.failure import Failure
 from warcmill.crawl.extract.links import LINK, REDIRECT
 from warcmill.crawl.frontier import Intake
 from warcmill.crawl.policies.decision import Decision, Verdict
-from warcmill.crawl.uri import Uri, shown
+from warcmill.crawl.uri import Uri, shown, without_credentials
 from warcmill.crawl.visit.visit import Kit
 from warcmill.errors import BadInput, WarcmillError
 from warcmill.spiders.requests import APPID, CRAWLID, MARK, restored, waiting
@@ -228,6 +228,7 @@ class ScrapyBridge:
     def _refuse(self, url: str, via: str, why: str) -> None:
         """A request that cannot wait is lost: so it is named in the logs, and the command does not end with 0."""
         self.refused += 1
+        url = without_credentials(url)
         self.kit.offers.refused.add(url, Decision(Verdict.REJECT, "spider", why))
         self.kit.heard.no_uri(via, why, url)
         log.error("%s is not fetched: %s", shown(url), why)

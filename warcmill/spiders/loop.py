@@ -114,5 +114,8 @@ class ScrapyLoop(Spider):
             crawling.cancel()
         if not crawling.done() or crawling.cancelled():
             return
-        if (error := crawling.exception()) and isinstance(error, BadConfig):
+        error = crawling.exception()
+        if isinstance(error, BadConfig):
             raise error
+        if error:
+            log.error("spider %s closed by an error", self._name, exc_info=error)

@@ -98,3 +98,15 @@ def test_an_offer_that_is_given_back_loses_nothing() -> None:
         assert frontier.has == [PAGE]
 
     asyncio.run(crawl())
+
+
+def test_a_password_in_a_url_that_is_refused_is_in_no_log(caplog: pytest.LogCaptureFixture) -> None:
+    logs: list[object] = []
+    made = bridge(AwayFrontier())
+    made.kit.offers = SimpleNamespace(refused=SimpleNamespace(add=lambda *words: logs.append(words)))
+    made.kit.heard = SimpleNamespace(no_uri=lambda *words: logs.append(words))
+    made.start(Request("http://keeper:secret@windmills.example/"))
+    assert made.refused == 1
+    assert len(logs) == 2
+    assert "windmills.example" in caplog.text
+    assert "secret" not in f"{logs}{caplog.text}"
