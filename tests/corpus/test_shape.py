@@ -36,6 +36,7 @@ AT_TIMES = {
     "/claim/facts/seeds[]/added_from str", "/claim/facts/seeds[]/redirect str",  # a seed that redirects
     "/claim/facts/seeds[]/code int", "/claim/facts/seeds[]/why str", "/claim/facts/seeds[]/target int",
     "/claim/inputs[]/claim str", "/claim/inputs[]/marker str",  # an operator closed it
+    "/claim/facts/requests_lost int", "/claim/facts/requests_without_page list",  # ours serves requests
 }  # fmt: skip
 FRONTIER = "frontier.recover.gz"
 JOURNAL_OF_OURS = {"Fg", "Fn"}  # ends of groups, and the beginning

@@ -156,5 +156,6 @@ def test_every_page_is_on_the_topic_whatever_is_killed(tmp_path: Path) -> None:
         assert {one["url"] for one in sent} == {line.url(f"/{number}") for number in range(40)}
         assert len({one["id"] for one in sent}) == 40, "a repeat has the id of the first"
         for one in sent:
-            (warc,) = (tmp_path / "output" / "warcs").rglob(f"{one['warc']['name']}*")
+            found = (tmp_path / "output" / "warcs").rglob(f"{one['warc']['name']}*")
+            (warc,) = (path for path in found if path.suffix != ".orphan")  # it was cut where the books end
             assert warc.stat().st_size > one["warc"]["offset"]
