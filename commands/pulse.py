@@ -27,7 +27,7 @@ from warcmill.clients.engine import JobStatus
 from warcmill.errors import NotReady, WarcmillError
 from warcmill.markers.claim import Evidence
 from warcmill.markers.facts import Assembled, Checkpointed, Launched
-from warcmill.model import Launch, Stage, stamp_time
+from warcmill.model import Key, Launch, Stage, stamp_time
 from warcmill.pulse import control as steps
 from warcmill.pulse import reported_jobs
 from warcmill.pulse.reported_jobs import ReportedJob
@@ -48,11 +48,12 @@ examples:
 start launches the crawl of the newest due time, by [job.NAME] in luigi.cfg. A launch
 that still runs for an earlier due time is stopped first. With --again it launches one
 more crawl, due now, if the newest due one has ended. With --checkpoint the new launch
-resumes from that checkpoint; its due time is then the checkpoint's own. checkpoint
-takes the running launch's next checkpoint and assembles that stage. stop ends the
-running launch; if it has ended already, the end is recorded. status asks the engines
-and changes nothing: the state of each job, how many URLs are done and queued, the
-rate, and the engine's alerts.
+resumes from that checkpoint; its due time is then the checkpoint's own. If the crawl
+of the newest due time was launched and has ended, nothing is started: see --again.
+checkpoint takes the running launch's next checkpoint and assembles that stage. stop
+ends the running launch; if it has ended already, the end is recorded. status asks the
+engines and changes nothing: the state of each job, how many URLs are done and queued,
+the rate, and the engine's alerts.
 
 start, checkpoint and stop run luigi tasks: pulse.StartJob, CheckpointJob (and
 output.AssembleOutput), StopJob. The tasks log to stderr; a line on stdout reports what
@@ -61,10 +62,10 @@ happened. What a marker shows as done is not done again.
 --json (status): {"jobs": [{"job", "engine", "error", "known", "running", "launch_id", "state",
 "done", "queued", "per_minute", "kib_per_second", "alerts", "said"}]}
 
-exit codes: 0 done, or done already, 1 nothing to checkpoint or stop, or too early for
---again: a launch runs, or the due one was not launched; 2 usage, 3 configuration, 4 the
-engine or a root does not answer; else luigi's own: 30 the step failed, 35 nothing could
-be planned
+exit codes: 0 done, or done already, 1 nothing to checkpoint or stop, nothing was started
+as the due crawl has ended, or too early for --again: a launch runs, or the due one was
+not launched; 2 usage, 3 configuration, 4 the engine or a root does not answer; else
+luigi's own: 30 the step failed, 35 nothing could be planned
 """
 HEADS = ("job", "launch", "state", "done", "queued", "per min", "KiB/s", "alerts")
 FIGURES = HEADS[3:]
@@ -105,7 +106,11 @@ def _start(line: OpenRoots, args: argparse.Namespace) -> int:
         moment = _again(line, args.job)
         if not moment:
             return 1
-    moment = moment or _newest(args.job)
+    if not moment:
+        moment = _newest(args.job)
+        if ended := _ended(line, layout.due_key(args.job, moment)):
+            out(f"{args.job}: nothing was started: {ended}; one more, now: warcmill pulse start {args.job} --again")
+            return 1
     words = ["pulse.StartJob", "--job", args.job, "--due", moment]
     words += ["--checkpoint", args.checkpoint] if args.checkpoint else []
     what = f"the crawl due {clock.stamp_text(moment)}"
@@ -114,6 +119,24 @@ def _start(line: OpenRoots, args: argparse.Namespace) -> int:
         return f"launch {Launched.from_claim(marker.claim).launch.id} was started for {what}"
 
     return do(line, layout.due_key(args.job, moment), words, describe)
+
+
+def _ended(line: OpenRoots, due: Key) -> str:
+    """That a due crawl was launched and has ended; '' if not. The engine is asked unless StopJob saw the end."""
+    marker = line.state.read(due)
+    if marker is None:
+        return ""
+    had = Launched.from_claim(marker.claim)
+    got = (
+        f"asked for nothing new; all of it has launch {had.launch.id}"
+        if had.nothing_new
+        else f"was launch {had.launch.id}"
+    )
+    crawl = f"the crawl due {clock.stamp_text(due['due'])} {got}"
+    if line.state.holds(layout.key("pulse.StopJob", had.launch)):
+        return f"{crawl}, which has ended"
+    seen = _look(had.launch.job)
+    return "" if seen.running and seen.launch_id == had.launch.id else f"{crawl}, which does not run ({seen.words})"
 
 
 def _again(line: OpenRoots, name: str) -> str:

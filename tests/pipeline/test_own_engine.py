@@ -141,6 +141,8 @@ def test_a_fed_crawl_is_started_checkpointed_killed_continued_and_archived(line:
     until(lambda: holder(line) is None)
     pulse(line, "StopJob", *words(second))
     assert scan_for_launches(line) == second, "what has ended is not continued"
+    again = line.warcmill("pulse", "start", JOB)
+    assert (again.returncode, "nothing was started" in again.stdout) == (1, True), again.stdout
     found = logged(line)
     assert len(found) == len(set(found)) == PAGES + 2, "each page, its robots.txt and its host's address, once"
 

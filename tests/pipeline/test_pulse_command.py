@@ -9,6 +9,8 @@ import pytest
 from line import Line, line_at
 
 from warcmill import layout
+from warcmill.base import clock
+from warcmill.base.schedule import ANNUAL, Schedule, newest_due
 from warcmill.markers.attempts import Attempts
 from warcmill.markers.claim import Claim
 from warcmill.model import Launch, stamp_time
@@ -42,6 +44,22 @@ def test_what_was_started_is_not_started_again(line: Line, words: list[str]) -> 
     assert (done.returncode, done.stderr) == (0, "")
     told = "daily: launch 20161019230001 was started for the crawl due 2016-10-19T23:00:00Z; this was done already, at "
     assert done.stdout.startswith(told)
+
+
+def test_nothing_is_started_for_a_due_crawl_that_has_ended_and_the_command_that_starts_one_is_named(line: Line) -> None:
+    newest = clock.digits(newest_due(Schedule(stamp_time(DUE), ANNUAL), stamp_time(clock.stamp())))
+    launched(line, newest)
+    ended = layout.key("pulse.StopJob", Launch("daily", "20161019230001"))
+    line.state.publish(ended, Claim(ended, facts={"engine": "ended"}))
+    done = line.warcmill("pulse", "start", "daily")
+    assert (done.returncode, done.stderr) == (1, "")
+    due = clock.stamp_text(newest)
+    assert done.stdout == (
+        f"daily: nothing was started: the crawl due {due} was launch 20161019230001, which has ended; "
+        "one more, now: warcmill pulse start daily --again\n"
+    )
+    again = line.warcmill("pulse", "start", "daily", "--due", newest)
+    assert (again.returncode, "this was done already" in again.stdout) == (0, True), "a due time that is named is done"
 
 
 def test_an_engine_that_does_not_answer_fails_the_step_and_its_attempt_reports_it(line: Line) -> None:
