@@ -26,6 +26,7 @@ examples:
   warcmill run requests
   warcmill run requests --settings localsettings.py --log-level DEBUG
   warcmill run rest
+  warcmill run requests rest --port 5343
 
 'worker' joins the launches of a job whose frontier is in Redis, and crawls. The job's own
 process leads: 'warcmill pulse' begins, stops and checkpoints the launch as ever, and the
@@ -46,6 +47,8 @@ topic of crawled pages. Several may run; one of them sends.
 message, POST /poll {"poll_id": UUID}, and / for its state. It listens on loopback; at another
 rest_listen it wants tokens, 'Authorization: Bearer TOKEN': an operator's to feed, a reader's
 to poll ('warcmill serve token add', and [requests] token_file). Several share their polls.
+
+'requests rest' is both in one process: if one ends by an error, so does the other.
 
 SIGTERM or Ctrl-C: what is under way ends, and it leaves. A second one: at once, and others
 fetch what was under way. After a kill the same command continues where it was.
@@ -87,6 +90,15 @@ def _worker(args: argparse.Namespace) -> int:
     return 0
 
 
+def _requests_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("also", nargs="?", choices=["rest"], help="run the role 'rest' in the same process")
+    rest.add_arguments(parser)
+
+
+def _requests(args: argparse.Namespace) -> int:
+    return rest.run_beside_requests(args) if args.also else requests.run(args)
+
+
 def _address(text: str) -> str:
     try:
         return str(ip_address(text))
@@ -111,6 +123,6 @@ class CrawlRole(NamedTuple):
 ROLES: Mapping[str, CrawlRole] = {
     "worker": CrawlRole(_worker_arguments, _worker),
     "spider": CrawlRole(spiders.add_arguments, spiders.run),
-    "requests": CrawlRole(requests.add_arguments, requests.run),
+    "requests": CrawlRole(_requests_arguments, _requests),
     "rest": CrawlRole(rest.add_arguments, rest.run),
 }

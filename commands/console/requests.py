@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -25,7 +26,7 @@ LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of a role that has settings."""
     parser.add_argument(
-        "--settings", default="", metavar="FILE", help="a settings file, instead of that of [requests] settings"
+        "-s", "--settings", default="", metavar="FILE", help="a settings file, instead of that of [requests] settings"
     )
     parser.add_argument("--log-level", choices=LEVELS, help="the level of its log, instead of LOG_LEVEL")
 
@@ -47,8 +48,9 @@ def places_of(job: str) -> Places:
     return engine.places
 
 
-def run(args: argparse.Namespace) -> int:
-    """Take requests until a signal."""
+def run(args: argparse.Namespace, rest: Callable[[RequestsPlace], Callable[[Event], None]] | None = None) -> int:
+    """Take requests until a signal. `rest` makes the REST service of a place, which then runs beside; the first part
+    that ends by an error ends all."""
     place = place_of(args)
     places = places_of(place.job)
     job = RequestsJob(places.job(place.job), places.state(place.job) / CONTROL)
@@ -56,12 +58,23 @@ def run(args: argparse.Namespace) -> int:
     for one in (signal.SIGTERM, signal.SIGINT):
         signal.signal(one, lambda *_: ended.set())
     log = log_of(place.values())
+    parts = {"rest": rest(place)} if rest else {}
     handlers = PluginHandlers(place)
     sender = ResultSender(place, places)
-    beside = [Thread(target=sender.run, args=(ended, log(CRAWLER)), name="sender")]
+    parts["sender"] = lambda ended: sender.run(ended, log(CRAWLER))
     if handlers.monitors:
         monitors = PluginMonitors(place, handlers.monitors, log(REDIS))
-        beside.append(Thread(target=monitors.run, args=(ended,), name="monitors"))
+        parts["monitors"] = monitors.run
+    faults: list[BaseException] = []
+
+    def run_part(part: Callable[[Event], None]) -> None:
+        try:
+            part(ended)
+        except BaseException as error:  # noqa: BLE001 - the main thread raises it
+            faults.append(error)
+            ended.set()
+
+    beside = [Thread(target=run_part, args=(part,), name=name) for name, part in parts.items()]
     for thread in beside:
         thread.start()
     try:
@@ -71,4 +84,6 @@ def run(args: argparse.Namespace) -> int:
         for thread in beside:
             thread.join()
         handlers.close()
+    if faults:
+        raise faults[0]
     return 0

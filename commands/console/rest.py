@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import socket
 import time
+from collections.abc import Callable
+from threading import Event
 
 from starlette.requests import Request
 
@@ -26,22 +28,38 @@ _ALIVE = 10.0  # seconds between two signs of life
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of a role that has settings, and its port."""
     requests.add_arguments(parser)
-    parser.add_argument("--port", type=int, metavar="PORT", help="its port, instead of rest_port")
+    parser.add_argument("--port", type=int, metavar="PORT", help="the port of 'rest', instead of rest_port")
 
 
 def run(args: argparse.Namespace) -> int:
     """Serve until a signal."""
-    place, address = requests.place_of(args), rest_address()
-    values = place.values()
-    port = args.port or (values["FLASK_PORT"] if values["FLASK_PORT"] != PORT else address.port)
-    service = RestService(place, log_of(values)("rest-service"), _judge(address), _signs(place))
-    service.start()
-    try:
-        where = f"http://{f'[{address.listen}]' if ':' in address.listen else address.listen}:{port}/"
-        server.serve(service.app(), address.listen, port, lambda: err(f"{where} answers; Ctrl-C ends it"))
-    finally:
-        service.close()
+    _service(requests.place_of(args), args.port)(None)
     return 0
+
+
+def run_beside_requests(args: argparse.Namespace) -> int:
+    """Take requests and serve, in one process, until a signal."""
+    return requests.run(args, lambda place: _service(place, args.port))
+
+
+def _service(place: RequestsPlace, given: int | None) -> Callable[[Event | None], None]:
+    """The service: it runs until an event, or until a signal if there is none. `given` is its port, unless None."""
+    address, values = rest_address(), place.values()
+    port = given or (values["FLASK_PORT"] if values["FLASK_PORT"] != PORT else address.port)
+    judge, log = _judge(address), log_of(values)("rest-service")
+    where = f"http://{f'[{address.listen}]' if ':' in address.listen else address.listen}:{port}/"
+
+    def serve(ended: Event | None) -> None:
+        service = RestService(place, log, judge, _signs(place))
+        service.start()
+        try:
+            server.serve(
+                service.app(), address.listen, port, lambda: err(f"{where} answers; Ctrl-C ends it"), "--port", ended
+            )
+        finally:
+            service.close()
+
+    return serve
 
 
 class _Judge:

@@ -131,6 +131,26 @@ def test_a_client_of_the_rest_service_gets_its_answer(tmp_path: Path) -> None:
             rest.wait()
 
 
+def test_both_roles_in_one_process_answer_and_end_together(tmp_path: Path) -> None:
+    with requests_line(tmp_path, WAIT_FOR_RESPONSE_TIME=60) as line:
+        line.start()
+        port = pins.free({"rest": 0})["rest"]
+        both = line.role("rest", "--port", str(port), "--log-level", "DEBUG")
+        try:
+            wait_for(lambda: "answers; Ctrl-C" in line.log(), line.log)
+            taken = line.role("rest", "--port", str(port))
+            assert taken.wait() == 4, "the port is the other one's, and that ends both roles"
+            assert "set another port: --port" in line.log()
+            fed = ask(port, "/feed", line.crawl("/3", "c-both"))
+            assert (fed[0], fed[1]["status"]) == (200, "SUCCESS")
+            wait_for(lambda: pages(line, "c-both"), line.log)
+            action = {"action": "info", "appid": APP, "spiderid": "link", "uuid": "u1"}
+            assert ask(port, "/feed", action)[1]["data"]["uuid"] == "u1"
+        finally:
+            both.send_signal(signal.SIGTERM)
+            assert both.wait() == 0, line.log()
+
+
 def ask(port: int, path: str, message: Any, **headers: str) -> tuple[int, Any]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=100)
     body = None if message is None else json.dumps(message)

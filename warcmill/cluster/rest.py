@@ -31,7 +31,7 @@ from starlette.routing import Route
 from warcmill.clients.bus import LONGEST, Message, TopicReader
 from warcmill.cluster.settings import RequestsPlace, Topics
 from warcmill.crawl import durable
-from warcmill.errors import BadInput, Unavailable
+from warcmill.errors import BadInput, Unavailable, WarcmillError
 from warcmill.model import Json
 from warcmill.scutils.log_factory import LogObject
 
@@ -250,7 +250,7 @@ class RestService:
                 reader.commit()
                 self._answers.sweep()
                 self._reaches_answers = True
-            except (Unavailable, OSError) as error:
+            except (WarcmillError, OSError) as error:
                 self._log.error("Couldn't initialize kafka consumer for topic", extra={"ex": str(error)})
                 self._reaches_bus = False
                 if reader is not None:

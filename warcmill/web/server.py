@@ -108,11 +108,27 @@ class OriginForm:
         await self._app(scope, receive, send)
 
 
-def serve(app: ASGIApp, host: str, port: int, started: Callable[[], None]) -> None:
-    """Serve until a signal. `started` is called once the port is ours; Unavailable if another program has it."""
-    with bound(host, port, "port") as taken:
+def serve(
+    app: ASGIApp,
+    host: str,
+    port: int,
+    started: Callable[[], None],
+    option: str = "port",
+    ended: threading.Event | None = None,
+) -> None:
+    """Serve until a signal; in another thread than the main one, until `ended`. `started` is called once the port is
+    ours; Unavailable if another program has it. `option` sets the port."""
+    with bound(host, port, option) as taken:
+        server = uvicorn.Server(_config(app))
+        if ended is not None:
+            threading.Thread(target=_end_after, args=(server, ended), daemon=True).start()
         started()
-        uvicorn.Server(_config(app)).run(sockets=[taken])
+        server.run(sockets=[taken])
+
+
+def _end_after(server: uvicorn.Server, ended: threading.Event) -> None:
+    ended.wait()
+    server.should_exit = True
 
 
 async def serve_in_loop(app: ASGIApp, host: str, port: int, option: str, started: Callable[[], None]) -> None:
