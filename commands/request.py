@@ -19,6 +19,7 @@ from commands.console.show import err, out
 from warcmill.base import disk
 from warcmill.clients.bus import Bus, TopicReader
 from warcmill.cluster.accounts import Accounts
+from warcmill.cluster.compat import KAFKA, REDIS, REST
 from warcmill.cluster.migration import (
     MigratedMessages,
     open_redis,
@@ -26,7 +27,7 @@ from warcmill.cluster.migration import (
     queued_messages,
     read_zookeeper,
 )
-from warcmill.cluster.monitor import KAFKA, REDIS, REST, log_of
+from warcmill.cluster.monitor import log_of
 from warcmill.cluster.settings import RequestsPlace, Topics
 from warcmill.crawl.control import control
 from warcmill.crawl.launch.folders import CONTROL

@@ -11,7 +11,8 @@ from typing import Any
 
 from tasks.config.engines import engine_of
 from tasks.config.requests import requests_place
-from warcmill.cluster.monitor import CRAWLER, REDIS, RequestMonitor, RequestsJob, log_of
+from warcmill.cluster.compat import CRAWLER, REDIS
+from warcmill.cluster.monitor import RequestMonitor, RequestsJob, log_of
 from warcmill.cluster.plugins.runners import PluginHandlers, PluginMonitors
 from warcmill.cluster.sender import ResultSender
 from warcmill.cluster.settings import RequestsPlace

@@ -15,7 +15,8 @@ from commands.console.show import err
 from tasks.config.requests import PORT, RestAddress, rest_address
 from tasks.step import open_line
 from warcmill.cluster.accounts import Accounts
-from warcmill.cluster.monitor import REST, log_of
+from warcmill.cluster.compat import REST
+from warcmill.cluster.monitor import log_of
 from warcmill.cluster.rest import RestService, is_of_this_machine
 from warcmill.cluster.settings import RequestsPlace
 from warcmill.errors import BadConfig
@@ -50,7 +51,7 @@ def _service(place: RequestsPlace, given: int | None) -> Callable[[Event | None]
     where = f"http://{f'[{address.listen}]' if ':' in address.listen else address.listen}:{port}/"
 
     def serve(ended: Event | None) -> None:
-        service = RestService(place, log, judge, _signs(place))
+        service = RestService(place, log, judge, _SignsOfLife(place))
         service.start()
         try:
             server.serve(
@@ -87,7 +88,7 @@ def _judge(address: RestAddress) -> _Judge:
     return _Judge(address, WebAccess(state, ""))
 
 
-class _signs:  # noqa: N801 - it is called as a function
+class _SignsOfLife:
     """Writes a sign of life into the accounts, now and then."""
 
     def __init__(self, place: RequestsPlace) -> None:

@@ -12,7 +12,9 @@ Schema = Mapping[str, Any]
 MOST_DEPTH: Final = 100
 """Theirs is 3."""
 
-STATS: Final = ("kafka-monitor", "redis-monitor", "crawler", "spider", "machine", "queue", "rest", "all")
+KAFKA, REDIS, CRAWLER, REST = "kafka-monitor", "redis-monitor", "crawler", "rest"
+"""The roles, as accounts and logs have them."""
+STATS: Final = (KAFKA, REDIS, CRAWLER, "spider", "machine", "queue", REST, "all")
 CRAWL_ACTIONS: Final = ("stop", "info")
 DOMAIN_UPDATE: Final = "domain-update"
 BAN: Final = "blacklist-update"

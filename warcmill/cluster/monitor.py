@@ -22,6 +22,7 @@ from typing import Any, Final, cast
 from warcmill.clients.bus import Bus, Message, TopicReader
 from warcmill.cluster import compat, replies
 from warcmill.cluster.accounts import Accounts, CrawlKey, DomainRate
+from warcmill.cluster.compat import CRAWLER, KAFKA, REDIS, REST
 from warcmill.cluster.handlers import DroppedMessage, TakenMessage, sort_message
 from warcmill.cluster.plugins.runners import PluginHandlers
 from warcmill.cluster.replies import COUNTED_STATUSES, FAIL, TOTAL, Backlog, read_backlog
@@ -44,7 +45,6 @@ WARN: Final = 30.0  # seconds between two complaints that the job does not run
 MOST_HITS: Final = 1000
 """The most hits of a rate's window: more in a longer one are as many in a shorter one."""
 
-KAFKA, REDIS, CRAWLER, REST = "kafka-monitor", "redis-monitor", "crawler", "rest"
 MONITORS: Final = ("InfoMonitor", "StopMonitor", "ExpireMonitor", "StatsMonitor", "ZookeeperMonitor")
 _OF_ROLES: Final = (KAFKA, REDIS, REST)
 _OVERHEAD: Final = 1024  # bytes of a line of the feed beside the document

@@ -17,6 +17,10 @@ from warcmill.clients.bus import Bus
 from warcmill.cluster.settings import Topics
 
 _SCUTILS, _OURS = "scutils", "warcmill.scutils"
+HANDLERS, MONITORS = "handlers", "monitors"
+"""The kinds of plugins: a process has those of one."""
+LONGEST = 64 << 20
+"""Bytes of the longest message between a role and its plugins."""
 
 
 class BaseHandler:

@@ -20,14 +20,21 @@ from pathlib import Path
 from typing import Any, Final
 
 from warcmill.base import worker
-from warcmill.cluster.monitor import KAFKA, REDIS, log_of
-from warcmill.cluster.plugins.names import PLUGIN_MODULES, BaseMonitor, KafkaBaseMonitor, OldNames
+from warcmill.cluster.compat import KAFKA, REDIS
+from warcmill.cluster.monitor import log_of
+from warcmill.cluster.plugins.names import (
+    HANDLERS,
+    LONGEST,
+    MONITORS,
+    PLUGIN_MODULES,
+    BaseMonitor,
+    KafkaBaseMonitor,
+    OldNames,
+)
 from warcmill.cluster.settings import RequestsPlace
 from warcmill.errors import Unavailable
 from warcmill.scutils.log_factory import LogObject
 
-HANDLERS, MONITORS = "handlers", "monitors"
-LONGEST: Final = 64 << 20
 _SECONDS: Final = 10.0  # for which a Redis may be silent
 _PR_SET_PDEATHSIG = 1
 

@@ -16,22 +16,22 @@ from typing import Any, Final
 from warcmill.base import worker
 from warcmill.cluster import replies
 from warcmill.cluster.accounts import Accounts
+from warcmill.cluster.compat import REDIS
 from warcmill.cluster.handlers import HANDLERS as BUILT_IN
 from warcmill.cluster.handlers import MessageHandler
+from warcmill.cluster.plugins.names import HANDLERS, LONGEST, MONITORS
 from warcmill.cluster.replies import FAIL, TOTAL
 from warcmill.cluster.settings import RequestsPlace, Topics
 from warcmill.errors import BadConfig, Unavailable, WarcmillError
 from warcmill.scutils.log_factory import LogObject
 
 _MODULE: Final = "warcmill.cluster.plugins.process"
-_HANDLERS, _MONITORS, _REDIS = "handlers", "monitors", "redis-monitor"
 SECONDS: Final = 60.0
 """Seconds that a plugin may take for one message or one key."""
 _START: Final = 120.0  # seconds until all plugins are set up
 _END: Final = 10.0
 _LOOK: Final = 0.25
 _AGAIN: Final = 2.0
-_LONGEST: Final = 64 << 20
 _OF_HANDLERS: Final = {
     "plugins.scraper_handler.ScraperHandler": "ScraperHandler",
     "plugins.action_handler.ActionHandler": "ActionHandler",
@@ -98,7 +98,7 @@ class _Child:
         """Return its next message. EOFError if it has ended; TimeoutError if it takes too long."""
         assert self._socket is not None
         self._socket.settimeout(seconds)
-        found = worker.receive(self._socket, _LONGEST)
+        found = worker.receive(self._socket, LONGEST)
         self._socket.settimeout(None)
         return found
 
@@ -142,11 +142,11 @@ class PluginHandlers:
         names = [name for name in own if name not in _OF_HANDLERS and name not in _OF_MONITORS]
         names.sort(key=lambda name: own[name])
         self.monitors: list[str] = []
-        self._child = _Child(place, _HANDLERS, names)
+        self._child = _Child(place, HANDLERS, names)
         if names:
             loaded = self._child.start()
-            self.monitors = loaded[_MONITORS]
-            for name, (kind, schema) in loaded[_HANDLERS].items():
+            self.monitors = loaded[MONITORS]
+            for name, (kind, schema) in loaded[HANDLERS].items():
                 handler = MessageHandler(kind, own[name], schema)
                 self._names[id(handler)] = name
                 found.append(handler)
@@ -187,7 +187,7 @@ class PluginMonitors:
         values = place.values()
         self._topic = Topics.of(values).outbound("")[0]
         self._counted = (values["STATS_TOTAL"], values["STATS_PLUGINS"])
-        self._child = _Child(place, _MONITORS, names)
+        self._child = _Child(place, MONITORS, names)
         self._failed: list[str] | None = None  # a monitor, a key and why: its process ended, or was ended
         self._unreported: list[dict[str, Any]] = []  # answers that are neither counted nor in the bus
 
@@ -276,6 +276,6 @@ class PluginMonitors:
         if names:
             accounts = Accounts(self._place.accounts)
             try:
-                accounts.count(_REDIS, names)
+                accounts.count(REDIS, names)
             finally:
                 accounts.close()
