@@ -44,13 +44,15 @@ rename, as node_exporter's textfile collector wants it.
 [{{"job", "engine", "running", "launch_id", "state", "done", "queued", "per_minute",
 "kib_per_second", "alerts", "said"}}], "roots": [{{"root", "level": ok, warn or fail,
 "bytes_free", "bytes", "inodes_free": null if unknown}}], "scans": [{{"name", "ended",
-"first_day", "last_day", "troubles"}}], "backup": {{"ended": "" if none ended}}, "first_day"
-and "last_day" of the summaries, "" without any; "launches": {{state: number}}, "gaps":
-{{kind: number}}, "files": {{step: {{"warcs", "bytes"}}}}, "backlog": {{step: {{"launches",
-"warcs", "bytes"}}}}}}
+"first_day", "last_day", "troubles"}}], "overdue": the scans that ended too long
+ago [{{"name", "why", "todo"}}], "backup": {{"ended": "" if none ended}}, "first_day" and
+"last_day" of the summaries, "" without any; "launches": {{state: number}}, "gaps": {{kind:
+number}}, "files": {{step: {{"warcs", "bytes"}}}}, "backlog": {{step: {{"launches", "warcs",
+"bytes"}}}}}}
 
-exit codes: 0 all is well, 1 something did not answer, or a disk is nearly full, 2 usage,
-3 configuration, 4 the state root did not answer, or FILE could not be written
+exit codes: 0 all is well, 1 something did not answer, a disk is nearly full, or no scan
+ended for two days, 2 usage, 3 configuration, 4 the state root did not answer, or FILE
+could not be written
 """
 _MARKS = {"ok": Mark.DONE, "warn": Mark.PARTIAL, "fail": Mark.FAILED}
 
@@ -90,6 +92,9 @@ def _texts(found: Any) -> Iterator[Text]:
     for one in found["scans"]:
         bad = f", {counted(one['troubles'], 'trouble', 'troubles')}" if one["troubles"] else ""
         yield styled(f"{one['name']} ended {one['ended']}, days {one['first_day']} to {one['last_day']}{bad}")
+    for one in found["overdue"]:
+        yield Text.assemble((f"{Mark.FAILED.shape} ", STYLES[Mark.FAILED]), styled(f"{one['name']}: {one['why']}"))
+        yield styled(f"  -> {one['todo']}", "cyan")
     yield styled(f"backup ended {found['backup']['ended'] or 'never'}")
     launches = ", ".join(f"{number} {word.replace('_', ' ')}" for word, number in found["launches"].items() if number)
     yield styled(f"launches of the scanned days: {launches or 'none'}")

@@ -14,6 +14,7 @@ from luigi.date_interval import DateInterval
 from tasks.config import chains, engines, roots, sections
 from tasks.config.sections import jobs_of, value
 from tasks.config.settings import Settings, settings
+from warcmill import chain
 from warcmill.audit import remedies
 from warcmill.audit.documents import health
 from warcmill.audit.documents.health import Asker, DiskSpace, Document, HealthQuestion, HealthReply, RunningCrawl
@@ -32,7 +33,8 @@ def look(asker: Asker, seconds: float = health.BOUND) -> Document:
     """Ask everything, each within a bound; write the document, and return it. Unavailable if the state is away."""
     config = settings()
     state = config.open_state()
-    found = health.document(state, asker.ask(list(questions(config)), seconds))
+    scans = chain.scans(chain.switched_on(chain.ROWS, config.wanted()))
+    found = health.document(state, asker.ask(list(questions(config)), seconds), scans)
     health.write(state, found)
     return found
 

@@ -67,6 +67,17 @@ def test_the_backup_is_noted_when_it_has_succeeded(line: Line) -> None:
     assert looked(line)[1]["backup"]["ended"] > "2026"
 
 
+def test_a_scan_that_ended_two_days_ago_is_named_and_exits_1(line: Line) -> None:
+    noted = line.folders["state"] / "status" / "ended.files.ScanForOutputFiles.json"
+    noted.write_text(json.dumps({**json.loads(noted.read_text()), "ended": "2016-10-31T00:00:00Z"}))
+    done = line.warcmill("health")
+    assert done.returncode == 1
+    assert "✘ files.ScanForOutputFiles: it ended more than 2 days ago, at 2016-10-31T00:00:00Z\n" in done.stdout
+    assert "-> see why the timer or cron does not run it; by hand: warcmill scan\n" in done.stdout
+    assert line.warcmill("scan", DAY).returncode in (0, 1)
+    assert looked(line)[1]["overdue"] == []
+
+
 def test_what_is_away_is_named_with_what_to_do(line: Line) -> None:
     line.folders["store"].rename(f"{line.folders['store']}.away")
     with socket.socket() as taken:  # listens, and never answers

@@ -137,6 +137,33 @@ def test_ends_are_noted_each_by_its_name(engine: Engine) -> None:
     assert printed["backup"]["ended"] >= scan["ended"]
 
 
+def test_a_scan_that_ended_too_long_ago_is_overdue_unless_it_is_off(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scans = ("output.ScanForOutputs", "files.ScanForOutputFiles", "package.ScanForPackages")
+    monkeypatch.setattr(clock, "now", lambda: "2016-10-31T00:00:00Z")
+    for name in (*scans[:1], "index.ScanForIndexing"):
+        health.note_end(engine.state, name, "2016-10-01", "2016-10-31", 0)
+    monkeypatch.undo()
+    health.note_end(engine.state, scans[1], "2016-10-01", "2016-10-31", 0)
+    printed = json.loads(json.dumps(health.document(engine.state, [], scans)))
+    why = "it ended more than 2 days ago, at 2016-10-31T00:00:00Z"
+    assert [(one["name"], one["why"]) for one in printed["overdue"]] == [(scans[0], why)]
+    assert "warcmill scan" in printed["overdue"][0]["todo"]
+    assert printed["well"] is False
+
+
+def test_where_no_scan_ever_ended_one_is_overdue_once_a_launch_is_two_days_old(engine: Engine) -> None:
+    def overdue(launch_id: str) -> list[str]:
+        (engine.folders["state"] / f"{launch_id[:4]}-{launch_id[4:6]}" / "daily" / launch_id).mkdir(parents=True)
+        printed = json.loads(json.dumps(health.document(engine.state, [], ["output.ScanForOutputs"])))
+        assert printed["well"] is not bool(printed["overdue"])
+        return [one["why"] for one in printed["overdue"]]
+
+    assert overdue(clock.stamp()) == []
+    assert overdue("20161019234428") == ["none ever ended, and launches are more than 2 days old"]
+
+
 def summary(engine: Engine, day: date, *launches: dict[str, object]) -> None:
     path = engine.folders["state"] / f"{day:%Y-%m}" / f"status.{day}.json"
     path.parent.mkdir(exist_ok=True)

@@ -30,7 +30,6 @@ DUE_DAYS = 7  # of which due crawls without a launch are listed
 TROUBLED = 10  # launches that are shown with their gaps
 EACH = 3  # gaps that are shown of one
 NEWEST = 10
-UNSCANNED = timedelta(days=2)  # after which the last scan is too long ago for anything to be called well
 _MONTH = re.compile(r"[1-9][0-9]{3}-(0[1-9]|1[0-2])")
 
 
@@ -113,7 +112,7 @@ class Attention:
     @property
     def is_old(self) -> bool:
         """True if no scan has ended for some days: what came since then is not judged."""
-        return self.scanned < clock.text(datetime.now(UTC) - UNSCANNED)
+        return self.scanned < clock.text(datetime.now(UTC) - health.UNSCANNED)
 
     def json(self) -> dict[str, Json]:
         """The document."""

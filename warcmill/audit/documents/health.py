@@ -14,8 +14,9 @@ import logging
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
@@ -28,6 +29,7 @@ from warcmill.audit.health import FEW_INODES, LITTLE, TOO_LITTLE, Level
 from warcmill.base import clock
 from warcmill.clients.engine import CrawlProgress
 from warcmill.errors import NotReady, Unavailable, WarcmillError
+from warcmill.launches import discovery
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Json
 
@@ -36,8 +38,10 @@ FOLDER, PATH = "status", "status/now.json"
 BOUND = 10.0  # seconds in which each has to answer
 REFRESHED = 15.0  # seconds between two looks while a page shows a running crawl
 BACKUP = "state.BackupState"
+UNSCANNED = timedelta(days=2)  # after which the last scan is too long ago for anything to be called well
 _LARGEST = 1 << 24  # bytes of a report
 _ENDED = re.compile(r"ended\.(.+)\.json")
+_SCAN = "see why the timer or cron does not run it; by hand: warcmill scan"
 _HANGS = "it does not answer: asked {} s ago, and still silent"
 Document = dict[str, Json]
 _TALLIES = KeptByDay(tally.of_day)
@@ -158,24 +162,41 @@ class Asker:
         results.put((number, HealthOutcome(one, reply, why, round((time.monotonic() - began) * 1000))))
 
 
-def document(state: MarkerStore, outcomes: Iterable[HealthOutcome]) -> Document:
-    """The document, of these outcomes and the reports in the state. Unavailable when the state is away."""
+def document(state: MarkerStore, outcomes: Iterable[HealthOutcome], scans: Iterable[str] = ()) -> Document:
+    """The document, of these outcomes, the reports in the state, and the scans that are to run. Unavailable when the
+    state is away."""
     outcomes = list(outcomes)
     ended = {one["name"]: one for one in _ended(state)}
     backup = ended.pop(BACKUP, None)
+    overdue = list(_overdue(state, {name: str(ended[name]["ended"]) for name in scans if name in ended}, bool(ended)))
     days = day_summary.known_days(state)
     return {
         "written": clock.now(),
-        "well": all(one.is_well for one in outcomes),
+        "well": all(one.is_well for one in outcomes) and not overdue,
         "asked": [_asked(one) for one in outcomes],
         "crawls": [_crawl(crawl) for one in outcomes if one.reply for crawl in one.reply.crawls],
         "roots": [_root(one) for one in outcomes if one.asked.kind == "root"],
         "scans": [*ended.values()],
+        "overdue": overdue,
         "backup": {"ended": backup["ended"] if backup else ""},
         "first_day": str(days[0]) if days else "",
         "last_day": str(days[-1]) if days else "",
         **tally.document(_TALLIES.of_day(state, day) for day in days),
     }
+
+
+def _overdue(state: MarkerStore, ended: Mapping[str, str], has_any: bool) -> Iterator[Json]:
+    """The scans that ended too long ago; or all of them, where none ever ended and a launch is that old."""
+    begin = datetime.now(UTC) - UNSCANNED
+    for name, time in ended.items():
+        if time < clock.text(begin):
+            yield {"name": name, "why": f"it ended more than {UNSCANNED.days} days ago, at {time}", "todo": _SCAN}
+    if not has_any and any(discovery.with_markers(state, date(1970, 1, 1), begin.date())):
+        yield {
+            "name": "scan",
+            "why": f"none ever ended, and launches are more than {UNSCANNED.days} days old",
+            "todo": _SCAN,
+        }
 
 
 def _asked(one: HealthOutcome) -> Document:
