@@ -188,9 +188,9 @@ def document(state: MarkerStore, outcomes: Iterable[HealthOutcome], scans: Itera
 def _overdue(state: MarkerStore, ended: Mapping[str, str], has_any: bool) -> Iterator[Json]:
     """The scans that ended too long ago; or all of them, where none ever ended and a launch is that old."""
     begin = datetime.now(UTC) - UNSCANNED
-    for name, time in ended.items():
-        if time < clock.text(begin):
-            yield {"name": name, "why": f"it ended more than {UNSCANNED.days} days ago, at {time}", "todo": _SCAN}
+    for name, last in ended.items():
+        if last < clock.text(begin):
+            yield {"name": name, "why": f"it ended more than {UNSCANNED.days} days ago, at {last}", "todo": _SCAN}
     if not has_any and any(discovery.with_markers(state, date(1970, 1, 1), begin.date())):
         yield {
             "name": "scan",
