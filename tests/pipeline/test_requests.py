@@ -140,16 +140,27 @@ def test_a_line_of_requests_has_no_gap(tmp_path: Path) -> None:
         line.feed(line.crawl("/1", "c", maxdepth=1), line.crawl("/nope", "c"))
         line.feed({"url": "http://nowhere.invalid/", "appid": APP, "crawlid": "dead"})
         has(line, "/1", "/0", "/7", "/nope")
+        line.ask(uuid="b", action="blacklist-update", domain=HOSTS[1])
+        line.feed(*({"url": line.url(f"/{n}", HOSTS[1]), "appid": APP, "crawlid": "over"} for n in range(2)))
+        assert line.ask(uuid="s", action="stop", spiderid="link", crawlid="over")["total_purged"] == 2
+        late = {"appid": APP, "crawlid": "late", "expires": int(time.time()) - 5}
+        line.feed({"url": line.url("/9", HOSTS[1]), **late})
+        wait_for(lambda: any(one.get("action") == "expired" for one in line.told()), line.log)
         line.restart()
         line.warcmill("pulse", "stop", JOB)
         line.warcmill("scan")
         assert "no gap" in line.warcmill("reconcile")
         (first, _) = sorted(path.name for path in (tmp_path / "jobs" / JOB).iterdir() if path.name.isdigit())
         shown = line.warcmill("report", JOB, first)
-        assert "1 request without a page" in shown
+        assert "4 requests without a page" in shown
         assert "testapp dead  http://nowhere.invalid/: " in shown
-        (lost,) = json.loads(line.warcmill("report", JOB, first, "--json"))["crawl"]["requests_without_page"]
-        assert (lost["appid"], lost["crawlid"], lost["url"]) == (APP, "dead", "http://nowhere.invalid/")
+        lost = json.loads(line.warcmill("report", JOB, first, "--json"))["crawl"]["requests_without_page"]
+        assert sorted((one["appid"], one["crawlid"], one["url"]) for one in lost) == [
+            (APP, "dead", "http://nowhere.invalid/"), (APP, "late", line.url("/9", HOSTS[1])),
+            *((APP, "over", line.url(f"/{n}", HOSTS[1])) for n in range(2)),
+        ]  # fmt: skip
+        assert {one["why"] for one in lost if one["crawlid"] == "over"} == {"its crawl was stopped, or has expired"}
+        assert [one for one in line.told("crawled_firehose") if one["crawlid"] in ("over", "late")] == []
 
 
 def test_rates_and_bans_of_domains_hold_over_launches(tmp_path: Path) -> None:

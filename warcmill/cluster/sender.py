@@ -30,7 +30,7 @@ from warcmill.crawl.fetch import exchange
 from warcmill.crawl.fetch.limits import FetchLimits
 from warcmill.crawl.launch import job_log
 from warcmill.crawl.launch.folders import CONTROL, LaunchFolders, Places
-from warcmill.crawl.logs.results import NOTICE, PAGE
+from warcmill.crawl.logs.results import NOTICE, PAGE, PURGED
 from warcmill.errors import BadInput, NotReady, Unavailable, WarcmillError
 from warcmill.formats.text import charset
 from warcmill.formats.text.document import is_binary
@@ -215,6 +215,8 @@ class ResultSender:
         return spot._replace(offset=0)
 
     def _topics_of(self, kind: str, appid: str) -> list[str]:
+        if kind == PURGED:
+            return []
         return self._topics.outbound(appid) if kind == NOTICE else self._topics.crawled(appid)
 
     def _message(self, result: Mapping[str, Any], folders: LaunchFolders) -> dict[str, Json]:

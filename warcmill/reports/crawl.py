@@ -41,7 +41,7 @@ def report(state: MarkerStore, store: Store, launch: Launch, stage: Stage) -> Cl
 
 
 class _LostRequests:
-    """The requests that a stage's results.jsonl has no page of: they failed, or were refused."""
+    """The requests that a stage's results.jsonl has no page of: they failed, were refused, stopped, or have expired."""
 
     def __init__(self) -> None:
         self._is_there, self._number = False, 0
@@ -53,7 +53,7 @@ class _LostRequests:
         for line in stream:
             try:
                 result = json.loads(line)
-                if result["kind"] != "notice":
+                if result["kind"] not in ("notice", "purged"):
                     continue
                 value = dict(result["value"])
                 found = LostRequest(*(str(value.get(name, "")) for name in LostRequest._fields))

@@ -343,6 +343,20 @@ def test_seeds_lead_to_their_captures(site: WebSite) -> None:
     assert page.index("http%3A%2F%2Fgone.example") < page.index("http%3A%2F%2Fa.example")
 
 
+def test_requests_without_a_page_are_listed_with_the_reason(own: ArchiveOfStates) -> None:
+    state, key = own.state, layout.step("crawl-report", WHOLE, FINAL)
+    claim = state.require(key).claim
+    state.store.real(layout.marker_path(key)).unlink()
+    hostile = {"appid": "<b>app", "crawlid": "c1", "url": "http://gone.example/<i>", "why": "its crawl was stopped"}
+    facts = {**claim.facts, "requests_lost": 25, "requests_without_page": [hostile] * 25}
+    state.publish(key, replace(claim, facts=facts))
+    page = shown(own.site(), path_of(WHOLE)).partition('id="requests"')[2].partition("<h2")[0]
+    assert "25 requests of applications got no page" in page
+    assert page.count("http://gone.example/&lt;i&gt;") == page.count("&lt;b&gt;app") == 20
+    assert "The first 20" in page
+    assert 'id="requests"' not in shown(own.site(), path_of(REFUSED))
+
+
 def test_files_are_shown_a_page_at_a_time(site: WebSite, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ON_A_PAGE == 100
     monkeypatch.setattr("warcmill.web.views.launches.ON_A_PAGE", 3)

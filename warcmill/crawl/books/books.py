@@ -165,6 +165,13 @@ class Books:
         """The length of results.jsonl by what is durable in all parts: no kill cuts off what is before it."""
         return self._results_length
 
+    async def tell(self, results: Sequence[CrawlResult]) -> None:
+        """Make results durable that belong to no visit."""
+        task = asyncio.create_task(self._tell([_result_line(one, None, uuid.uuid4().hex) for one in results]))
+        self._commits.add(task)
+        task.add_done_callback(self._commits.discard)
+        await asyncio.shield(task)
+
     async def settle(self) -> None:
         """Wait until all that was given is durable, or has failed."""
         self._flush()
@@ -210,6 +217,13 @@ class Books:
                 scheduled(self.frontier.transitions, entry.found, fate.offered)
                 self.hear(entry, fate)
             _settle(future, fate)
+
+    async def _tell(self, lines: Sequence[bytes]) -> None:
+        def write(_: Change) -> int:
+            self._files.end_group((), (), (), lines)
+            return self._files.results_length
+
+        self._results_length = await self.frontier.change(write)
 
     # On the thread of the frontier, within a change
 
@@ -370,14 +384,18 @@ def _results(entry: BookEntry, kept: Kept, offered: Sequence[Offered]) -> Iterat
     for number, result in enumerate(wanted):
         place = kept.places[0] if kept.places else None
         name = f"{place.name}:{place.offset}" if place else uuid.uuid4().hex
-        line = {
-            "id": f"{name}:{number}" if number else name,
-            "kind": result.kind,
-            "offset": place.offset if place else None,
-            "value": result.value,
-            "warc": place.name if place else None,
-        }
-        yield json.dumps(line, sort_keys=True).encode("ascii") + b"\n"
+        yield _result_line(result, place, f"{name}:{number}" if number else name)
+
+
+def _result_line(result: CrawlResult, place: RecordPlace | None, name: str) -> bytes:
+    line = {
+        "id": name,
+        "kind": result.kind,
+        "offset": place.offset if place else None,
+        "value": result.value,
+        "warc": place.name if place else None,
+    }
+    return json.dumps(line, sort_keys=True).encode("ascii") + b"\n"
 
 
 def _settle(future: asyncio.Future[Kept], fate: Kept | BaseException) -> None:

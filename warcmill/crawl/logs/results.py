@@ -4,7 +4,8 @@
 
 `value` is the message for who asked, in the names of Scrapy Cluster. Of a page it has no body, which is in the record
 that the line names, and of its `links` the addresses alone: who sends the message reads the rest. A line of another
-kind has the whole message, and may have no record.
+kind has the whole message, and may have no record. One of kind `purged` is not sent: a stop or an expiry has taken the
+request, and its owner gets the sum of all.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from warcmill.crawl.fetch.exchange import Exchange
 from warcmill.crawl.uri import Uri
 from warcmill.model import Json
 
-PAGE, ITEM, NOTICE = "page", "item", "notice"
+PAGE, ITEM, NOTICE, PURGED = "page", "item", "notice", "purged"
 _OF_CONNECTION: Final = frozenset(
     ["connection", "content-length", "host", "keep-alive", "proxy-connection", "te", "trailers", "transfer-encoding",
      "upgrade"]
@@ -77,6 +78,6 @@ def _listed(fields: Iterable[tuple[str, str]]) -> dict[str, Json]:
     return {name: list[Json](values) for name, values in found.items()}
 
 
-def notice(requester: Requester, more: Mapping[str, Json]) -> CrawlResult:
+def notice(requester: Requester, more: Mapping[str, Json], kind: str = NOTICE) -> CrawlResult:
     """A message about a request that has no page."""
-    return CrawlResult(NOTICE, {**requester.fields, **more})
+    return CrawlResult(kind, {**requester.fields, **more})

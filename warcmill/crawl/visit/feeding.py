@@ -12,12 +12,13 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Final, NamedTuple
 
-from warcmill.crawl.books.books import BookEntry, Books, Kept
+from warcmill.crawl.books.books import BookEntry, Books, CrawlResult, Kept
 from warcmill.crawl.frontier import Waited
 from warcmill.crawl.frontier.register import FED, Register
 from warcmill.crawl.job.feed import FedTarget
 from warcmill.crawl.job.targets import RequestTargets
-from warcmill.crawl.policies.request import RequestTarget, read_target
+from warcmill.crawl.logs.results import PURGED, notice
+from warcmill.crawl.policies.request import RequestTarget, level, read_target
 from warcmill.crawl.uri import Uri, make
 from warcmill.crawl.visit.spider import Spider
 from warcmill.crawl.visit.visit import Kit
@@ -84,9 +85,18 @@ class Feeding:
         ]
 
     async def purge(self, asked: AskedCrawl) -> int:
-        """Forget a crawl, or what its owner has in it where others have something too; return how many URIs waited."""
+        """Forget a crawl, or what its owner has in it where others have something too; return how many URIs waited.
+
+        Requests among them, which get no page now, are in results.jsonl before that.
+        """
         async with self._one:  # nothing is learned meanwhile
-            frontier = self._books.frontier
+            frontier, after = self._books.frontier, 0
+            while self._kit.job.results_log:
+                page = await frontier.list(asked.crawl, after=after, limit=AT_ONCE)
+                if told := [*self._purged(page.uris, asked)]:
+                    await self._books.tell(told)
+                if not (after := page.next):
+                    break
             rows = await frontier.tally(asked.crawl)
             if len([*self._rows(rows, asked)]) == len(rows):
                 self._kit.offers.forget(asked.crawl)
@@ -98,6 +108,17 @@ class Feeding:
                 removed += await frontier.remove(asked.crawl, keys) if keys else 0
                 if not (after := page.next):
                     return removed
+
+    def _purged(self, uris: Iterable[Uri], asked: AskedCrawl) -> Iterator[CrawlResult]:
+        """The lines of requests that are given up."""
+        for uri in uris:
+            target = self._targets.of(uri.source) if level(uri.hops) == 0 else None
+            requester = self._kit.job.of(uri).requester
+            if target and requester and _is(target, asked):
+                expired = target.judge(uri)
+                why = expired.why if expired else "its crawl was stopped, or has expired"
+                more = {"spiderid": target.spiderid, "url": uri.uri, "why": why}
+                yield notice(requester, more, PURGED)
 
     def _uris(self, found: Iterable[FedTarget]) -> Iterator[Uri]:
         """The first URI of each target. Its key has the number, as each request is fetched once."""

@@ -214,7 +214,8 @@ class Visit:
                 self._kit.offers.refused.add(self._uri.uri, against)
                 line = self._ended(status, lines.words(against) if status in lines.NAMED else ())
                 self._kit.heard.failed(line, f"{against.policy}: {against.why}")
-                told = self._notice(against.why) if level(self._uri.hops) == 0 and against.policy != EXPIRY else ()
+                kind = results.PURGED if against.policy == EXPIRY else results.NOTICE  # an expiry has its own notice
+                told = self._notice(against.why, kind) if level(self._uri.hops) == 0 else ()
                 return BookEntry(self._uri, self._lease, (), line, self._lease.history, results=told)
             case Failure():
                 return self._failed(answer)
@@ -247,14 +248,14 @@ class Visit:
         self._moves.update(uri, Status.SCHEDULED, not_before=until, **self._behind())
         return BookEntry(uri, self._lease, records, line, opens=opens, cookies=cookies)
 
-    def _notice(self, why: str) -> Sequence[CrawlResult]:
+    def _notice(self, why: str, kind: str = results.NOTICE) -> Sequence[CrawlResult]:
         """The notice of a page that its request does not get, for who asked for it."""
         target, requester = self._job.target, self._job.requester
         if not (target and requester and self._job.results_log and results.is_page(self._uri)):
             return ()
         now = int(clock.steady())
         more = {"action": "failed", "spiderid": target.spiderid, "url": self._uri.uri, "why": why}
-        return [results.notice(requester, {**more, "server_time": now})]
+        return [results.notice(requester, {**more, "server_time": now}, kind)]
 
     def _behind(self) -> dict[str, int]:
         """The place of a request's URI that is tried again: behind others."""

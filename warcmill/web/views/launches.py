@@ -195,6 +195,7 @@ class _LaunchPage:
             "tables": [(head, [*table.items()][:SHOWN], len(table)) for head, table in tables if table],
             "seeds": _worst_first(brought),
             "seed_states": SeedState,
+            "requests": brought.requests[:SHOWN],
         }
 
     def _before(self) -> tuple[LaunchComparison | None, str]:
