@@ -87,6 +87,20 @@ def test_a_job_has_its_schedule_what_never_ran_its_launches_and_the_feed_as_read
     assert f'href="/jobs/{JOB}"' in site.get("/jobs").text
 
 
+def test_the_launches_of_a_package_index_have_their_window_of_serials(site: JobSite) -> None:
+    assert "Serials" not in site.get(f"/jobs/{JOB}").text
+    assert [one["serials"] for one in site.document(f"/jobs/{JOB}")["launches"]] == [""]
+    key = layout.feed_key(JOB, LAUNCH.id)  # LAUNCH was started for the crawl due then
+    kept = FileRef("state", layout.feed_path("ab" * 64), 1, "ab" * 64)
+    facts: Any = {"source": "https://pypi.example/", "serial_from": 31_415, "serial_to": 31_999}
+    state = site.roots.state
+    state.publish(key, Claim(key, outputs=(kept,), counts={"targets": 1, "of_job": 1}, facts=facts))
+    assert [one["serials"] for one in site.document(f"/jobs/{JOB}")["launches"]] == ["31415-31999"]
+    page = site.get(f"/jobs/{JOB}").text
+    assert "Serials</th>" in page
+    assert "<td>31415-31999</td>" in page
+
+
 @pytest.mark.parametrize("role", ["reader", "curator", "operator"])
 def test_only_an_operator_sees_actions(site: JobSite, role: str) -> None:
     taken = TakenAction("20161019234428-0123456789ab", "stop", ("pulse", "stop", JOB), "Ann <b>", JOB, exit_code=0)

@@ -6,7 +6,7 @@ No engine is asked: the figures of a running crawl are those of `status/now.json
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -19,10 +19,10 @@ from warcmill.audit.due_crawls import Days, JobGap
 from warcmill.audit.progress_grid import LaunchGrid, grid
 from warcmill.base import clock
 from warcmill.base.schedule import Schedule, newest_due
-from warcmill.errors import BadInput, NotReady
-from warcmill.markers.facts import Fed, Launched
+from warcmill.errors import BadInput, Foreign, NotReady
+from warcmill.markers.facts import Fed, Launched, Started
 from warcmill.markers.state import MarkerStore
-from warcmill.model import FileRef, Json, Launch, parse_job, stamp_time
+from warcmill.model import FileRef, Json, Launch, Window, parse_job, stamp_time
 
 OWED_DAYS = 60  # before today, in which due crawls without a launch are looked for
 NEWEST = 20  # launches that the document has
@@ -83,7 +83,8 @@ class LineJob:
     """A job. `owed`: due crawls of the last days that never ran; `skipped`: those that were accepted.
 
     `last_due` and `next_due`: UTC text, '' for none; `launched`: the launch that the last due crawl got. `launches` are
-    the newest of all that have a folder in the state, `total` is their number. `crawl`: None if none runs.
+    the newest of all that have a folder in the state, `total` is their number. `windows`: the serials of those launches
+    that are of a package index, by launch id. `crawl`: None if none runs.
     """
 
     job: str
@@ -96,6 +97,7 @@ class LineJob:
     skipped: tuple[JobGap, ...]
     feed: ReadFeed | None
     launches: tuple[LaunchGrid, ...]
+    windows: Mapping[str, Window]
     total: int
     crawl: RunningNow | None
     asked: str
@@ -128,7 +130,13 @@ class LineJob:
             "skipped": dues.as_list(self.skipped),
             "feed": self.feed.json() if self.feed else None,
             "launches": [
-                {"launch_id": one.launch.id, "state": str(one.mark), "ended": one.ended, "error": one.error}
+                {
+                    "launch_id": one.launch.id,
+                    "state": str(one.mark),
+                    "ended": one.ended,
+                    "error": one.error,
+                    "serials": str(self.windows.get(one.launch.id, "")),
+                }
                 for one in self.launches
             ],
             "total": self.total,
@@ -166,6 +174,7 @@ def read(line: AuditedLine, job: str, most: int = NEWEST) -> LineJob:
         tuple(due.accepted),
         _feed(line.state, job),
         tuple(grid(line.state, None, launch, line.wanted) for launch in launches[:most]),
+        {one.id: window for one in launches[:most] if (window := _window(line.state, one))},
         len(launches),
         next((one for one in running_crawls(line.state) if one.job == job), None),
         asked(line.state),
@@ -265,6 +274,17 @@ def _feed(state: MarkerStore, job: str) -> ReadFeed | None:
                 counts, read = fed.counts, marker.run.finished if marker else ""
                 return ReadFeed(key["due"], read, fed.source, counts["targets"], counts["of_job"], fed.faulty, fed.kept)
     return None
+
+
+def _window(state: MarkerStore, launch: Launch) -> Window | None:
+    """The serials that a launch of a package index is about, by its feed; None for others, and by an unfit marker."""
+    try:
+        started = state.read(layout.key("pulse.Started", launch))
+        due = Started.from_claim(started.claim).due if started else ""
+        fed = state.read(layout.feed_key(launch.job, due)) if due else None
+        return Fed.from_claim(fed.claim).window if fed else None
+    except (BadInput, Foreign):
+        return None
 
 
 def _launched(state: MarkerStore, job: str, due: str) -> str:
