@@ -32,7 +32,8 @@ Decisions, such as what is hidden in an index, are brought back first, then the 
 index versions, then all else. No index is published while a decision is missing.
 Launches that state.BackupState has backed up are known again, and nothing of them is
 redone. What was not archived at the last backup is done again, and finds its files
-stored. Due crawls are known again, with their feeds: none is launched twice.
+stored. Due crawls are known again, with their feeds: none is launched twice. Tokens of
+the pages are in no backup: make new ones, by 'warcmill serve token add'.
 
 Existing files are never changed: a file in the state that differs from the backup is
 named and left as it is.
