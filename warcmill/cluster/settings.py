@@ -49,7 +49,7 @@ DEFAULTS: Final[Mapping[str, bool | int | str]] = MappingProxyType({
     "STATS_TOTAL": True,
     "WAIT_FOR_RESPONSE_TIME": 5,
 })  # fmt: skip
-"""What the original documents, of the settings that have an effect here; REDIS_HOST is empty. KAFKA_TOPIC_PREFIX and
+"""The documented settings of the original that have an effect here; REDIS_HOST is empty. KAFKA_TOPIC_PREFIX and
 KAFKA_INCOMING_TOPIC follow from the prefix of luigi.cfg."""
 
 ACCOUNTS: Final = "requests.sqlite"

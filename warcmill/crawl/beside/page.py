@@ -2,7 +2,7 @@
 
 Robots.txt and the judge of addresses hold for each request, as in a crawl. Within a page each GET is made once; between
 pages nothing is shared, as a WARC is to replay by itself. It is written under `.rendering` in the root, and gets its
-place there when it is whole: whoever was told of a page finds its WARC, and half a WARC is nobody's.
+place there when it is whole: whoever has the answer about a page finds its WARC, and half a WARC is nobody's.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class PageRenderer:
 
     def __init__(self, root: Path, job: Job, resolver: Resolver, browser: Browser, proxy: Proxy) -> None:
         self.root, self._work = root, root / WORK
-        shutil.rmtree(self._work, ignore_errors=True)  # of one that was killed: nobody was told of it
+        shutil.rmtree(self._work, ignore_errors=True)  # of one that was killed: nobody has an answer about it
         self._work.mkdir()
         judge = Judge(job.allow_private)
         fetcher = Fetcher(judge, job.limits, job.user_agent, self._work)
@@ -239,7 +239,7 @@ class _Page:
             self.notes.append(note)
 
     def _begin(self, work: Coroutine[None, None, Exchange | NotFetched]) -> asyncio.Task[Exchange | NotFetched]:
-        """Begin what goes on when the browser does not wait for it any more."""
+        """Begin a fetch that continues when the browser no longer waits for it."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._done)

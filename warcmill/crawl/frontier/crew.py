@@ -32,10 +32,10 @@ NO_LAUNCH = "-"
 
 
 class Order(StrEnum):
-    """The kinds of orders: close a stage, and wait; go on; end the launch."""
+    """The kinds of orders: close a stage, and wait; continue; end the launch."""
 
     CHECKPOINT = "checkpoint"
-    GO_ON = "go on"
+    CONTINUE = "continue"
     END = "end"
 
 

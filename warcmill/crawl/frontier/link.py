@@ -1,7 +1,7 @@
 """The link to a Redis: which one, what is asked of it, and its scripts. Talks to Redis.
 
-A Redis that would lose what it was told is refused: Redis Cluster, a replica, one that keeps no log of what it does
-(appendonly), or that throws keys away when it is full.
+A Redis that would lose what is written to it is refused: Redis Cluster, a replica, one that keeps no log of what it
+does (appendonly), or that throws keys away when it is full.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class RedisLink:
         if found.get("role") != "master":
             raise BadConfig(name, "is a replica, which takes nothing; name its master")
         if not found.get("aof_enabled"):
-            raise BadConfig(name, "keeps no log of what it is told; set 'appendonly yes'")
+            raise BadConfig(name, "keeps no log of what is written to it; set 'appendonly yes'")
         if (policy := found.get("maxmemory_policy")) != "noeviction":
             raise BadConfig(name, f"throws keys away when it is full ({policy}); set 'maxmemory-policy noeviction'")
         keys = self._try(lambda: self._client.hget(f"{self.prefix}about", "version"))

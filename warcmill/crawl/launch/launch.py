@@ -134,9 +134,9 @@ class Running:
         first, *others = (one.summary for one in self._shares())
         return reduce(reports.added, others, dict(first))
 
-    async def checkpoint(self, goes_on: bool = True) -> Stage:
-        """Let what is under way end, take a checkpoint, and continue; workers do if the launch goes on (`goes_on`), as
-        the next one fetches again what they fetch after it."""
+    async def checkpoint(self, workers_continue: bool = True) -> Stage:
+        """Let what is under way end, take a checkpoint, and continue; workers only if `workers_continue`, as the next
+        launch fetches again what they fetch after it."""
         stage = checkpoint.next_stage(self.folders, clock.stamp(), self.continues)
         if self.leader:
             await self.leader.order(Order.CHECKPOINT, str(stage))
@@ -151,8 +151,8 @@ class Running:
                     row, self.places.require,
                 )  # fmt: skip
         finally:
-            if self.leader and goes_on:
-                await self.leader.order(Order.GO_ON)
+            if self.leader and workers_continue:
+                await self.leader.order(Order.CONTINUE)
         return stage
 
     async def close(self, end: End) -> None:
@@ -183,7 +183,7 @@ class Running:
         self.job_log.finished()
 
     async def leave(self) -> None:
-        """Close all files; the launch goes on without this worker."""
+        """Close all files; the launch continues without this worker."""
         await self.kit.close()
         await self.books.settle()
         self.logs.progress(await self.moment())

@@ -63,7 +63,7 @@ class Leader:
         self, crew: Crew, launch: Launch, files: Mapping[str, bytes], wait: float, alert: Callable[[str], None]
     ) -> None:
         self._crew, self._launch, self._files, self._wait, self._alert = crew, launch, files, wait, alert
-        self._order: tuple[Order, str] = (Order.GO_ON, "")
+        self._order: tuple[Order, str] = (Order.CONTINUE, "")
         self._number = 0
         self._is_paused = False
         self._known: dict[str, WorkerSigns] = {}

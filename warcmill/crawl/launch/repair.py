@@ -37,7 +37,7 @@ async def put_in_order(places: Places, name: str) -> Launch | None:
     folders.make()  # one that is lost has lost its files: they are named then, not it
     running = await _opened(places, launch)
     if not last.empty:
-        await running.checkpoint(goes_on=False)
+        await running.checkpoint(workers_continue=False)
     await running.close(End.EMPTY if last.empty else End.STOPPED)
     return launch
 

@@ -63,7 +63,7 @@ class Session(FrontierControl):
                     task.cancel()
                 await control.close()
                 if end is not End.EMPTY:
-                    await self._running.checkpoint(goes_on=False)
+                    await self._running.checkpoint(workers_continue=False)
                 await self._running.close(end)
         except BaseException:
             await self._running.abandon()
