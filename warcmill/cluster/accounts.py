@@ -143,13 +143,11 @@ class Accounts:
             else:
                 db.execute("DELETE FROM expiries WHERE spiderid = ? AND appid = ? AND crawlid = ?", crawl)
 
-    def expires(self, crawl: CrawlKey) -> int:
-        """Return when a crawl expires; 0: it does not."""
+    def expires(self, crawls: Iterable[CrawlKey]) -> dict[CrawlKey, int]:
+        """Return when crawls expire; those that do not are left out."""
+        words = "SELECT at FROM expiries WHERE spiderid = ? AND appid = ? AND crawlid = ?"
         with self._whole() as db:
-            row = db.execute(
-                "SELECT at FROM expiries WHERE spiderid = ? AND appid = ? AND crawlid = ?", crawl
-            ).fetchone()
-        return int(row[0]) if row else 0
+            return {crawl: int(row[0]) for crawl in crawls if (row := db.execute(words, crawl).fetchone())}
 
     def claim_expired(self) -> list[CrawlKey]:
         """Return the crawls that have expired, and that no other process takes up now. `expire(crawl, 0)` ends that."""

@@ -250,8 +250,7 @@ class RequestMonitor:
         keys = {row.crawl for row in rows}
         if action.crawlid is not None:
             keys.add(CrawlKey(action.spiderid, action.appid, action.crawlid))
-        expires = {key: self._accounts.expires(key) for key in keys}
-        self._send(replies.info(action, rows, expires, _now()))
+        self._send(replies.info(action, rows, self._accounts.expires(keys), _now()))
         self._answers.info("Sent info to kafka", extra={**extra, "success": True})
 
     def _stop(self, action: CrawlAction) -> None:

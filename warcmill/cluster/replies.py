@@ -48,9 +48,11 @@ def info(action: CrawlAction, rows: Sequence[Backlog], expires: Mapping[CrawlKey
     if action.crawlid is not None:
         key = CrawlKey(action.spiderid, action.appid, action.crawlid)
         return {**common, "crawlid": action.crawlid, "domains": _domains(rows), **_expires(expires, key, text=True)}
+    by_crawl: dict[CrawlKey, list[Backlog]] = {}
+    for row in rows:
+        by_crawl.setdefault(row.crawl, []).append(row)
     crawls: dict[str, Json] = {}
-    for key in sorted({row.crawl for row in rows}):
-        own = [row for row in rows if row.crawl == key]
+    for key, own in sorted(by_crawl.items()):
         domains = _domains(own)
         total = sum(row.total for row in own)
         crawls[key.crawlid] = {

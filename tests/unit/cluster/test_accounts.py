@@ -59,7 +59,7 @@ def test_an_expiry_is_taken_up_by_one_process_and_after_its_death_by_another(tmp
     clock = Clock()
     ours, theirs = (Accounts(tmp_path / "accounts", clock) for _ in range(2))
     ours.expire(KEY, int(clock.now) + 10)
-    assert (ours.expires(KEY), ours.claim_expired()) == (int(clock.now) + 10, [])
+    assert (ours.expires([KEY]), ours.claim_expired()) == ({KEY: int(clock.now) + 10}, [])
     clock.now += 11
     assert [ours.claim_expired(), theirs.claim_expired()] == [[KEY], []]
     clock.now += 61

@@ -13,8 +13,8 @@ import fcntl
 import json
 import os
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -26,6 +26,7 @@ NAME: Final = "requests.jsonl"
 LONGEST: Final = 1 << 18
 """Bytes of a line: no document has more."""
 
+_FIRST: Final = 1 << 13  # bytes that are read for one target: most are shorter
 _REMEMBERED: Final = 100_000  # places of messages
 _TAIL: Final = 32 << 20  # bytes in which the places of messages that may come again are
 
@@ -84,6 +85,16 @@ class RequestFeed:
                     break
         return found, number
 
+    def each(self, numbers: Iterable[int]) -> Iterator[FedTarget]:
+        """Yield the targets of many numbers, by number; one that the feed has lost has an empty document."""
+        with self._open(os.O_RDONLY) if self.size else nullcontext(-1) as file:
+            begin, data = 0, b""
+            for number in sorted(numbers):
+                if (end := data.find(b"\n", number - begin) if number >= begin else -1) < 0:
+                    begin, data = number, os.pread(file, LONGEST, number) if file >= 0 else b""
+                    end = data.find(b"\n")
+                yield _read(data[number - begin : end + 1], number)
+
     @property
     def size(self) -> int:
         """Its length in bytes; 0 if there is none yet."""
@@ -139,8 +150,9 @@ def _read(line: bytes, number: int) -> FedTarget:
 
 def _lines(file: int, offset: int) -> Iterator[tuple[int, bytes]]:
     """The whole lines from an offset on, each with its own."""
-    rest = b""
-    while chunk := os.pread(file, LONGEST, offset + len(rest)):
+    rest, size = b"", _FIRST
+    while chunk := os.pread(file, size, offset + len(rest)):
+        size = LONGEST
         *lines, rest = (rest + chunk).split(b"\n")
         for line in lines:
             yield offset, line + b"\n"

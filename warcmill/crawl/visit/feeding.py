@@ -8,7 +8,7 @@ frontier.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -18,7 +18,7 @@ from warcmill.crawl.frontier.register import FED, Register
 from warcmill.crawl.job.feed import FedTarget
 from warcmill.crawl.job.targets import RequestTargets
 from warcmill.crawl.logs.results import PURGED, notice
-from warcmill.crawl.policies.request import RequestTarget, level, read_target
+from warcmill.crawl.policies.request import RequestTarget, level, number_of, read_target
 from warcmill.crawl.uri import Uri, make
 from warcmill.crawl.visit.spider import Spider
 from warcmill.crawl.visit.visit import Kit
@@ -70,19 +70,9 @@ class Feeding:
             statuses[str(line.status)] = statuses.get(str(line.status), 0) + 1
 
     async def tally(self, asked: AskedCrawl) -> list[Json]:
-        """Count what waits, by crawl, owner and queue."""
-        sums: dict[tuple[str, str, str, str], list[int]] = {}
-        for row, target in self._rows(await self._books.frontier.tally(asked.crawl or None), asked):
-            counts = sums.setdefault(
-                (target.spiderid, target.crawlid, target.appid, row.queue), [0, row.first, row.last]
-            )
-            counts[0] += row.number
-            counts[1], counts[2] = min(counts[1], row.first), max(counts[2], row.last)
-        names = ("spiderid", "crawlid", "appid", "queue")
-        return [
-            {**dict(zip(names, key, strict=True)), "total": total, "high": -first, "low": -last}
-            for key, (total, first, last) in sorted(sums.items())
-        ]
+        """Count what waits, by crawl, owner and queue. Of very many crawls that takes a while: beside the crawl."""
+        rows = await self._books.frontier.tally(asked.crawl or None)
+        return await asyncio.to_thread(self._sums, rows, asked)
 
     async def purge(self, asked: AskedCrawl) -> int:
         """Forget a crawl, or what its owner has in it where others have something too; return how many URIs waited.
@@ -98,7 +88,7 @@ class Feeding:
                 if not (after := page.next):
                     break
             rows = await frontier.tally(asked.crawl)
-            if len([*self._rows(rows, asked)]) == len(rows):
+            if len(await asyncio.to_thread(self._of, rows, asked)) == len(rows):
                 self._kit.offers.forget(asked.crawl)
                 return await frontier.purge(asked.crawl)
             removed, after = 0, 0
@@ -134,10 +124,25 @@ class Feeding:
             uri.queue = self._kit.job.queue(uri.uri)
             yield uri
 
-    def _rows(self, rows: Iterable[Waited], asked: AskedCrawl) -> Iterator[tuple[Waited, RequestTarget]]:
-        for row in rows:
-            if (target := self._targets.of(row.source)) and _is(target, asked):
-                yield row, target
+    def _sums(self, rows: Sequence[Waited], asked: AskedCrawl) -> list[Json]:
+        sums: dict[tuple[str, str, str, str], list[int]] = {}
+        for row, document in self._of(rows, asked):
+            names = [str(document.get(name, "")) for name in ("spiderid", "crawlid", "appid")]
+            counts = sums.setdefault((names[0], names[1], names[2], row.queue), [0, row.first, row.last])
+            counts[0] += row.number
+            counts[1], counts[2] = min(counts[1], row.first), max(counts[2], row.last)
+        return [
+            {"spiderid": spiderid, "crawlid": crawlid, "appid": appid, "queue": queue, "total": total,
+             "high": -first, "low": -last}
+            for (spiderid, crawlid, appid, queue), (total, first, last) in sorted(sums.items())
+        ]  # fmt: skip
+
+    def _of(self, rows: Sequence[Waited], asked: AskedCrawl) -> list[tuple[Waited, dict[str, Json]]]:
+        """The rows of an owner, with the documents of their targets: read once from the feed, as they may be many."""
+        by_number = [(row, number) for row in rows if (number := number_of(row.source)) is not None]
+        documents = {one.number: one.document for one in self._targets.feed.each({number for _, number in by_number})}
+        found = [(row, documents[number]) for row, number in by_number]
+        return [(row, document) for row, document in found if asked.appid in ("", document.get("appid"))]
 
 
 def _is(target: RequestTarget, asked: AskedCrawl) -> bool:

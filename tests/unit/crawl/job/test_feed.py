@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from warcmill.crawl.job.feed import LONGEST, NAME, RequestFeed
+from warcmill.crawl.job.feed import LONGEST, NAME, FedTarget, RequestFeed
 from warcmill.crawl.job.job import Job
 from warcmill.crawl.job.targets import RequestTargets
 from warcmill.crawl.policies.request import RequestScope
@@ -34,6 +34,15 @@ def test_targets_are_read_by_their_numbers(tmp_path: Path) -> None:
     assert (last.number, last.document, end) == (after, {"url": "http://a.example/c"}, feed.size)
     with pytest.raises(BadInput, match="no target begins there"):
         feed.read(5, 1)
+
+
+def test_many_targets_are_read_at_once_and_those_that_the_feed_has_lost_are_empty(tmp_path: Path) -> None:
+    feed = RequestFeed(tmp_path)
+    assert [one.document for one in feed.each([7])] == [{}]
+    feed.append([(str(number), {"url": "x" * (number % 7) * 9_000}) for number in range(200)])
+    known, end = feed.read(0, 200)
+    assert [*feed.each(one.number for one in reversed(known))] == known
+    assert [*feed.each([known[150].number, end])] == [known[150], FedTarget(end, "", {})]
 
 
 def test_a_message_that_comes_again_has_its_line_already(tmp_path: Path) -> None:
