@@ -68,6 +68,15 @@ class RequestScope:
         why = self._against(uri)
         return Decision(Verdict.REJECT, self.name, why) if why else None
 
+    def last(self, hops: str) -> Decision | None:
+        """Return why nothing that a page has is followed but its redirects; None where it is not on the last level."""
+        if (at := level(hops) + 1) <= self.depth:
+            return None
+        return Decision(Verdict.REJECT, self.name, self._too_deep(at))
+
+    def _too_deep(self, at: int) -> str:
+        return f"at level {at}, the request has {self.depth}"
+
     def _against(self, uri: Uri) -> str:
         hops = uri.hops
         if hops.endswith("P"):
@@ -82,7 +91,7 @@ class RequestScope:
         if hops[-1] not in _LEVELS:
             return f"a hop {hops[-1]}, which no request follows"
         if (at := level(hops)) > self.depth:
-            return f"at level {at}, the request has {self.depth}"
+            return self._too_deep(at)
         return self._denies(uri.uri) or (self._does_not_allow(uri.uri) if hops[-1] == "L" else "")
 
     def _denies(self, uri: str) -> str:

@@ -72,8 +72,8 @@ class Offers:
 
     def of(self, page: Uri, links: Iterable[Link]) -> list[Uri]:
         """The links of a page that may be crawled."""
-        space, known = _space(page.crawl), self._known
-        found = [self._linked(page, link) for link in links if space + _name(link.uri, link.payload) not in known]
+        fresh = [link for link in links if not self._knows(page, link)]
+        found = [self._linked(page, link) for link in self._within(page, fresh)]
         return [uri for uri in found if uri and self._accepted(uri)]
 
     async def of_many(self, page: Uri, links: Sequence[Link], frontier: Frontier) -> list[Uri]:
@@ -86,14 +86,18 @@ class Offers:
             at += AT_ONCE
         return self.of(page, links[at:])
 
-    def accepted(self, page: Uri, links: Iterable[Link]) -> list[Link]:
-        """The links of a page that the policies accept, those among them that the frontier has."""
-        policies, found = self._for(page).values(), []
+    def accepted(self, page: Uri, links: Iterable[Link], found: Iterable[Uri]) -> list[Link]:
+        """The links of a page that the policies accept: those of its `found` URIs, and of those that the frontier had
+        before, perhaps by another request."""
+        policies, accepted = self._for(page).values(), list[Link]()
+        new = {(uri.uri, uri.hops[-1:]) for uri in found}
         for link in links:
-            uri = self._linked(page, link)
-            if uri and decision.judge(policies, uri).verdict is not Verdict.REJECT:
-                found.append(link)
-        return found
+            if (link.uri, link.hop) not in new:
+                uri = self._linked(page, link) if self._knows(page, link) else None
+                if uri is None or decision.judge(policies, uri).verdict is Verdict.REJECT:
+                    continue
+            accepted.append(link)
+        return accepted
 
     def asked_for(self, page: Uri, url: str, hop: str) -> Uri | None:
         """The URI that the browser of a page asks for; None if the policies do not accept it, or not yet."""
@@ -121,6 +125,21 @@ class Offers:
                 self._remember(uri)
             if answer.answer is Intake.NEW:
                 self._traps.taken(uri)
+
+    def _within(self, page: Uri, links: list[Link]) -> list[Link]:
+        """Leave out the links of a page on the last level of its request, where they are no URIs yet: they are many."""
+        target = self._live.job.of(page).target if self._live.job.targets and not self._are_logged else None
+        last = target.scope.last(page.hops) if target else None
+        if not last:
+            return links
+        for link in links:
+            if link.hop != REDIRECT:
+                self.refused.add(link.uri, last)
+        return [link for link in links if link.hop == REDIRECT]
+
+    def _knows(self, page: Uri, link: Link) -> bool:
+        """True if the frontier has a link."""
+        return _space(page.crawl) + _name(link.uri, link.payload) in self._known
 
     def _remember(self, uri: Uri) -> None:
         self._known[_space(uri.crawl) + _name(uri.uri, uri.payload)] = None

@@ -90,7 +90,8 @@ class Visit:
             return self._asked_again(answer, compared, opens)
         rendered = await self._render(answer, shared, admitted)
         links, notes = await self._extract(answer, rendered)
-        found = [*await self._offer(links, answer.fields), *rendered.missed]
+        followed = kit.offers.followed(uri, links, answer.fields) if self._job.nofollow else links
+        found = [*await kit.offers.of_many(uri, followed, kit.books.frontier), *rendered.missed]
         records, left = history.records(answer, compared, (*lines.metadata(uri, links), *rendered.metadata))
         records = [*records, *rendered.records(uri, records[0])]
         notes = (*compared.annotations, *answer.annotations, *notes, *rendered.notes)
@@ -99,7 +100,8 @@ class Visit:
             kit.heard.failed(line, f"not rendered: {rendered.failure}")
         cookies = self._cookies(answer)
         again = history.next_visit(self._job, uri, left)
-        brought = [self._result_for(requester, answer, links)] if requester and results.is_page(uri) else []
+        asked = requester if results.is_page(uri) else None
+        brought = [self._result_for(asked, answer, followed, found)] if asked else []
         return BookEntry(
             uri, self._lease, records, line, left, found, max(opens, rendered.opens), again, cookies,
             may_recall=self._is_shared and not compared.word, rendered=rendered.page, results=brought,
@@ -177,16 +179,12 @@ class Visit:
         self._moves.update(self._uri, Status.PARSED)
         return read
 
-    async def _offer(self, links: Sequence[Link], fields: HeaderFields) -> Sequence[Uri]:
-        """The URIs that the links make, and the policies accept."""
-        offers = self._kit.offers
-        followed = offers.followed(self._uri, links, fields) if self._job.nofollow else links
-        return await offers.of_many(self._uri, followed, self._kit.books.frontier)
-
-    def _result_for(self, requester: Requester, answer: Exchange, links: Sequence[Link]) -> CrawlResult:
+    def _result_for(
+        self, requester: Requester, answer: Exchange, links: Sequence[Link], found: Sequence[Uri]
+    ) -> CrawlResult:
         """The page, for who asked for it."""
         anchors = [link for link in links if results.is_anchor(link)]
-        return results.of_page(requester, answer, self._kit.offers.accepted(self._uri, anchors))
+        return results.of_page(requester, answer, self._kit.offers.accepted(self._uri, anchors, found))
 
     async def _of_data(self) -> BookEntry:
         """Take the links of a `data:` URI: it needs no network, and has no record."""
