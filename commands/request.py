@@ -28,6 +28,7 @@ from warcmill.cluster.migration import (
     read_zookeeper,
 )
 from warcmill.cluster.monitor import log_of
+from warcmill.cluster.sender import DAMAGED, damaged_lines
 from warcmill.cluster.settings import RequestsPlace, Topics
 from warcmill.crawl.control import control
 from warcmill.crawl.launch.folders import CONTROL
@@ -201,7 +202,7 @@ def _test(place: RequestsPlace, _: argparse.Namespace) -> int:
     """Try each part; print a line for it."""
     parts: dict[str, Callable[[RequestsPlace], str]] = {
         "settings": _try_settings, "bus": _try_bus, "monitors": _try_monitors, "crawler": _try_crawler,
-        "rest": _try_rest,
+        "results": _try_results, "rest": _try_rest,
     }  # fmt: skip
     failed = 0
     for name, attempt in parts.items():
@@ -244,6 +245,14 @@ def _try_crawler(place: RequestsPlace) -> str:
     if not isinstance(state, dict):
         raise BadInput(place.job, "its control socket does not answer with a state")
     return f"ok, launch {state['launch']} of {place.job}: {state['state']}"
+
+
+def _try_results(place: RequestsPlace) -> str:
+    if found := damaged_lines(place):
+        lines = "1 line was" if len(found) == 1 else f"{len(found)} lines were"
+        why = f"{lines} damaged, and not sent; look, then remove {DAMAGED} of the state"
+        raise BadInput(found[0], why)
+    return "ok, none was damaged"
 
 
 def _try_rest(place: RequestsPlace) -> str:

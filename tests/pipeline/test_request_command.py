@@ -107,7 +107,7 @@ def test_a_deployment_is_tried_part_by_part(tmp_path: Path) -> None:
         with served(line):
             wait_for(lambda: request(line, "test").returncode == 0, line.log)
             parts = [one.partition(":")[0] for one in request(line, "test").stdout.splitlines()]
-            assert parts == ["settings", "bus", "monitors", "crawler", "rest"]
+            assert parts == ["settings", "bus", "monitors", "crawler", "results", "rest"]
 
 
 def test_a_client_of_the_rest_service_gets_its_answer(tmp_path: Path) -> None:

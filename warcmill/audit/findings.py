@@ -18,10 +18,13 @@ from warcmill import chain, layout
 from warcmill.audit.survey import CrawlFinding, OpenRevisits, Survey, newest_dump
 from warcmill.errors import BadInput, NotReady
 from warcmill.extracts.extracts import Extracts
+from warcmill.layout import RESULTS_LOG
 from warcmill.markers.facts import (
     DAMAGED,
+    DAMAGED_RESULT,
     Assembled,
     CdxVerified,
+    CrawlReported,
     Dumped,
     Hit,
     Packaged,
@@ -49,6 +52,7 @@ OF_SEEDS = (DEAD, UNTRIED)
 KINDS = (*OF_SEEDS, NO_PAGE, NO_LIST)
 NOT_DUMPED = "not dumped"
 LOST_VISITS = "lost visits"
+DAMAGED_RESULTS = "damaged results"
 LIST = "final/seeds.txt"  # as the finding of the absent log names it: one acceptance is for both
 WORD = "seeds"
 SHOWN = 3  # hits that a finding lists; the marker has all of them
@@ -64,6 +68,7 @@ def find(seen: Survey) -> Iterator[CrawlFinding]:
         yield from _refused(seen, stage)
         yield from _absent_logs(seen, stage)
         yield from _lost_visits(seen, stage)
+        yield from _damaged_results(seen, stage)
         yield from _named(seen, stage)
         yield from _unexpected(seen, stage)
         yield from _scanned(seen, stage)
@@ -112,6 +117,15 @@ def _lost_visits(seen: Survey, stage: Stage) -> Iterator[CrawlFinding]:
         visits = "1 visit has" if number == 1 else f"{number} visits have"
         why = f"it was declared dead: since its last stage {visits} no file; retired-workers.txt has the reason"
         yield CrawlFinding(stage, LOST_VISITS, f"worker:{worker}", why)
+
+
+def _damaged_results(seen: Survey, stage: Stage) -> Iterator[CrawlFinding]:
+    """Lines of results.jsonl that are no result, so that nobody got the pages that they may have been."""
+    reported = seen.facts.get(seen.key("crawl-report", stage))
+    requests = reported.requests_without_page if isinstance(reported, CrawlReported) else ()
+    if number := sum(one.why == DAMAGED_RESULT for one in requests):
+        lines = "1 line is" if number == 1 else f"{number} lines are"
+        yield CrawlFinding(stage, DAMAGED_RESULTS, f"{stage}/{RESULTS_LOG}", f"{lines} damaged, and none was sent")
 
 
 def _named(seen: Survey, stage: Stage) -> Iterator[CrawlFinding]:

@@ -24,6 +24,7 @@ ACCEPTABLE = (
     "absent log", "uncounted log", "odd", "got nothing", "virus", "not scanned", "orphaned",
     *findings.KINDS, findings.NOT_IMPORTED, findings.NOT_AS_IMPORTED, findings.SECOND_OPINION,
     findings.ORPHAN, findings.UNRESOLVED, findings.NOT_DUMPED, findings.LOST_VISITS,
+    findings.DAMAGED_RESULTS,
 )  # fmt: skip
 # Kinds that a file put back, or another run, closes. All others that are no findings need `warcmill redo`.
 CLOSED_BY_RUNS = (

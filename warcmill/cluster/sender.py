@@ -1,6 +1,7 @@
 """The sender of results: it reads results.jsonl of a job's launches, and posts each as a message. Writes to the bus.
 
-    results-sent.json   {"after": STAGE, "last": ID, "launch": LAUNCH, "offset": OFFSET}
+    results-sent.json       {"after": STAGE, "last": ID, "launch": LAUNCH, "offset": OFFSET}
+    results-damaged.jsonl   {"found": TIME, "offset": OFFSET, "path": PATH, "why": WHY}, of lines that it passed over
 
 It continues from that place, through the stages of a launch, then through the next launch. A message is sent at least
 once: the place is kept after the bus has it, and a repeat has the same `id`. It reads only results that the crawl has
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import base64
 import fcntl
+import hashlib
 import json
 import logging
 import os
@@ -19,7 +21,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any, Final, NamedTuple, cast
 
-from warcmill.base import disk
+from warcmill.base import clock, disk
 from warcmill.clients.bus import Bus, TooLong
 from warcmill.cluster.settings import RequestsPlace, Topics
 from warcmill.crawl import durable
@@ -40,6 +42,7 @@ from warcmill.scutils.log_factory import LogObject
 
 _log = logging.getLogger(__name__)
 PLACE: Final = "results-sent.json"
+DAMAGED: Final = "results-damaged.jsonl"
 BASE64: Final = "base64"
 MOST: Final = 100  # results that are sent together
 SENT: Final = "Sent page to Kafka"
@@ -80,8 +83,8 @@ class ResultSender:
         self._spot: _Spot | None = None
 
     def run(self, ended: Event, log: LogObject) -> None:
-        """Send results until the end is asked for. While bus, disk or crawl do not answer it tries again; after another
-        fault it sends no more, and logs that."""
+        """Send results until the end is asked for. While bus, disk or crawl do not answer it tries again. It names a
+        line that is no result, and passes over it; after another fault it sends no more, and logs that."""
         try:
             while not ended.is_set():
                 try:
@@ -171,7 +174,8 @@ class ResultSender:
             end = min(end, self._committed(file.launch, end))
         folders = self._places.folders(Launch.parse(self._job, file.launch))
         sent: list[str] = []
-        by_topic: dict[str, list[dict[str, Json]]] = {}
+        by_topic: dict[str, list[tuple[int, dict[str, Json]]]] = {}
+        damaged: list[tuple[int, str]] = []  # offsets, and what is wrong there
         size = 0
         for line, after in _lines(file.path, offset, end):
             try:
@@ -179,16 +183,31 @@ class ResultSender:
                 message = self._message(result, folders)
                 size += len(message["body"]) if isinstance(message.get("body"), str) else 0  # type: ignore[arg-type]
                 for topic in self._topics_of(result["kind"], str(message.get("appid", ""))):
-                    by_topic.setdefault(topic, []).append(message)
-            except (ValueError, KeyError, TypeError) as error:
-                raise BadInput(str(file.path), f"a line is no result: {error!r}", offset) from error
-            sent.append(str(result["id"]))
+                    by_topic.setdefault(topic, []).append((offset, message))
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+                damaged.append((offset, f"the line is no result: {error!r:.200}"))
+            sent.append(_id_of(line))
             offset = after
             if len(sent) >= MOST or size > _MOST_BYTES:
                 break
         for topic, messages in by_topic.items():
-            self._append(topic, messages)
+            damaged += self._append(topic, messages)
+        if damaged:
+            self._name(file.path, damaged)
         return sent, offset
+
+    def _name(self, path: Path, damaged: Sequence[tuple[int, str]]) -> None:
+        """Name lines that are passed over, durable before that: in the log, and for `warcmill request test`."""
+        names = self._path.with_name(DAMAGED)
+        data = b""
+        for offset, why in damaged:
+            _log.critical("%s: byte %d: %s; it is passed over", path, offset, why)
+            named = {"found": clock.now(), "offset": offset, "path": str(path), "why": why}
+            data += json.dumps(named, sort_keys=True).encode("ascii") + b"\n"
+        try:
+            durable.replace(names, (names.read_bytes() if names.exists() else b"") + data)
+        except OSError as error:
+            raise Unavailable(str(names), disk.reason(error, names)) from error
 
     def _committed(self, launch: str, size: int) -> int:
         """Up to where the file that is written now may be read."""
@@ -209,7 +228,7 @@ class ResultSender:
             last = line
             if after >= spot.offset:
                 break
-        if after == spot.offset and json.loads(last)["id"] == spot.last:
+        if after == spot.offset and _id_of(last) == spot.last:
             return spot
         _log.warning("%s: it is not the file that was read before; all of it is sent again", file.path)
         return spot._replace(offset=0)
@@ -246,21 +265,23 @@ class ResultSender:
         links = _links(message["links"], texts)
         return {**message, "body": body, "encoding": encoding, "links": links, "response_headers": headers}
 
-    def _append(self, topic: str, messages: Sequence[dict[str, Json]]) -> None:
-        """Append messages; one that is too long for the bus without what it can be without."""
+    def _append(self, topic: str, messages: Sequence[tuple[int, dict[str, Json]]]) -> Iterator[tuple[int, str]]:
+        """Append messages; one that is too long for the bus without what it can be without. Yields those that it does
+        not take at all, with the reason."""
         try:
-            self._bus.append(topic, [_json(message) for message in messages])
+            self._bus.append(topic, [_json(message) for _, message in messages])
             return
         except TooLong:
             pass
-        for message in messages:
+        for offset, message in messages:
             for number in range(len(_LARGE) + 1):
                 try:
                     self._bus.append(topic, [_json({**message, **dict.fromkeys(_LARGE[:number])})])
                     break
                 except TooLong as error:
                     if number == len(_LARGE):
-                        raise
+                        yield offset, f"the bus does not take it: {error}"
+                        break
                     _log.warning("%s: %s is sent without its %s", message["id"], error, _LARGE[number])
 
 
@@ -282,6 +303,28 @@ def _links(addresses: Sequence[str], texts: Mapping[str, str]) -> list[Json]:
 
 def _json(message: Mapping[str, Json]) -> bytes:
     return json.dumps(message, sort_keys=True, ensure_ascii=False).encode("utf-8", "backslashreplace")
+
+
+def _id_of(line: bytes) -> str:
+    """The id of a result; of a line that is none its digest."""
+    try:
+        return str(json.loads(line)["id"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return hashlib.sha256(line).hexdigest()
+
+
+def damaged_lines(place: RequestsPlace) -> list[str]:
+    """Return the lines of results that were passed over, each as `PATH: byte OFFSET: WHY`, and once."""
+    path = place.spool.parent / DAMAGED
+    try:
+        found = [json.loads(line) for line in path.read_bytes().splitlines()]
+        return [*dict.fromkeys(f"{one['path']}: byte {one['offset']}: {one['why']}" for one in found)]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise Unavailable(str(path), disk.reason(error, path)) from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise BadInput(str(path), f"it is no list of damaged lines ({error!r}); look at it, and remove it") from error
 
 
 def _lines(path: Path, offset: int, end: int) -> Iterator[tuple[bytes, int]]:

@@ -6,6 +6,7 @@ settings file, which is read and never executed; else it is the default. A name 
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -53,6 +54,7 @@ DEFAULTS: Final[Mapping[str, bool | int | str]] = MappingProxyType({
 KAFKA_INCOMING_TOPIC follow from the prefix of luigi.cfg."""
 
 ACCOUNTS: Final = "requests.sqlite"
+_LONGEST: Final = 120  # characters of an appid in the name of a topic
 _PREFIX, _INCOMING = "KAFKA_TOPIC_PREFIX", "KAFKA_INCOMING_TOPIC"
 
 
@@ -153,8 +155,11 @@ class Topics:
 
 
 def _name(appid: str) -> str:
-    """An appid as a part of a topic's name, which has few letters."""
-    return "".join(one if one.isascii() and (one.isalnum() or one in "._-") else "_" for one in appid)
+    """An appid as a part of a topic's name, which has few letters, and not many: of a long one its digest is a part."""
+    found = "".join(one if one.isascii() and (one.isalnum() or one in "._-") else "_" for one in appid)
+    if len(found) <= _LONGEST:
+        return found
+    return f"{found[: _LONGEST // 2]}-{hashlib.sha256(appid.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
 
 
 def _of_type(value: Any, default: bool | int | str, where: str) -> bool | int | str:

@@ -87,6 +87,9 @@ def _sources(seen: Survey, gap: Gap) -> Iterator[Key]:
     if gap.kind in ("absent log", findings.LOST_VISITS):
         yield seen.key("pack", stage)
         return
+    if gap.kind == findings.DAMAGED_RESULTS:
+        yield seen.key("crawl-report", stage)
+        return
     if gap.kind == findings.ORPHANED:
         yield seen.key("package", stage)
         return

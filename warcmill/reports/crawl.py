@@ -9,7 +9,7 @@ from warcmill import layout
 from warcmill.formats.logs.crawlreport import CrawlReport
 from warcmill.launches import stored_logs
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts import LostRequest
+from warcmill.markers.facts import DAMAGED_RESULT, LostRequest
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import Json, Launch, Stage
 from warcmill.stores import Store
@@ -58,7 +58,7 @@ class _LostRequests:
                 value = dict(result["value"])
                 found = LostRequest(*(str(value.get(name, "")) for name in LostRequest._fields))
             except (ValueError, KeyError, TypeError, RecursionError):
-                found = LostRequest("", "", "", "its line in results.jsonl is damaged")
+                found = LostRequest("", "", "", DAMAGED_RESULT)
             self._number += 1
             if len(self._first) < MOST_LISTED:
                 self._first.append(found)

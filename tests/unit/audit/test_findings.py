@@ -22,6 +22,7 @@ from warcmill.formats.logs import retired
 from warcmill.markers.claim import Claim
 from warcmill.model import FINAL, Key, Stage
 from warcmill.output import process
+from warcmill.reports import crawl
 
 WHOLE = warc_gz(warcinfo())
 NAMES = [f"BL-20161019234430000-0000{serial}-1~crawler~8443.warc.gz" for serial in range(2)]
@@ -143,6 +144,23 @@ def retired_workers(engine: Engine, *rows: tuple[int, str, str, str, str]) -> Pa
     path = folder / retired.RETIRED
     path.write_bytes(retired.write(rows))
     return path
+
+
+def test_damaged_results_are_a_gap_until_that_is_accepted(engine: Engine) -> None:
+    crawled(engine)
+    log = engine.folders["output"] / engine.layout.folder("logs", LAUNCH) / layout.RESULTS_LOG
+    notice = b'{"id": "a", "kind": "notice", "value": {"appid": "app", "url": "http://a.example/"}}\n'
+    log.write_bytes(b"nonsense\n" + notice + b'{"id": "b", "kind": "page", "value": {}}\n' + b"\0\0\n")
+    assembled(engine)
+    chain.upto(engine, "Verify")
+    claim = crawl.report(engine.state, engine.store, LAUNCH, FINAL)
+    engine.state.publish(claim.key, claim)
+    assert told(engine) == [("final", "damaged results", "final/results.jsonl")]
+    assert next(iter(reconciled(engine).gaps)).why.startswith("2 lines are damaged")
+    accepted = accept(engine, "final/results.jsonl")
+    assert accepted.facts["kind"] == "damaged results"
+    assert len(accepted.inputs) == 1
+    assert told(engine) == []
 
 
 def test_visits_of_a_dead_worker_are_a_gap_until_it_is_accepted(engine: Engine) -> None:

@@ -15,7 +15,7 @@ from several_hosts import Page, page, serve
 
 from warcmill.clients.bus import TooLong
 from warcmill.clients.bus.spool import Spool
-from warcmill.cluster.sender import PLACE, ResultSender
+from warcmill.cluster.sender import PLACE, ResultSender, damaged_lines
 from warcmill.cluster.settings import RequestsPlace
 from warcmill.crawl.job.job import Job, Sheets
 from warcmill.crawl.logs.results import Requester
@@ -175,6 +175,27 @@ def test_a_warc_that_is_gone_costs_the_body_alone(tmp_path: Path, port: int) -> 
     assert {(one["body"], one["encoding"]) for one in sent(tmp_path)} == {(None, None)}
 
 
+def test_a_damaged_line_is_named_and_what_is_behind_it_is_sent(tmp_path: Path, port: int) -> None:
+    crawled.crawl(tmp_path, asked(port))
+    log = tmp_path / "output/logs/news" / crawled.LAUNCH.id / RESULTS_LOG
+    first, second, third, last = log.read_bytes().splitlines(keepends=True)
+    log.write_bytes(
+        first + b"\0" * len(second[:-1]) + b"\n" + third + b'["no result"]\n' + b"[" * 100_000 + b"\n" + last
+    )
+    assert damaged_lines(place(tmp_path)) == []
+    assert send(tmp_path) == 6
+    assert [one["id"] for one in sent(tmp_path)] == [json.loads(line)["id"] for line in (first, third, last)]
+    found = damaged_lines(place(tmp_path))
+    assert [one.partition(": the line")[0] for one in found] == [
+        f"{log}: byte {at}" for at in (len(first), len(first + second + third), len(first + second + third) + 14)
+    ]
+    log.write_bytes(log.read_bytes() + b"nonsense\n")
+    assert (send(tmp_path), send(tmp_path)) == (1, 0), "the place behind a damaged line is known again"
+    (tmp_path / "state" / PLACE).unlink()
+    assert send(tmp_path) == 7
+    assert len(damaged_lines(place(tmp_path))) == 4, "each is named once"
+
+
 class _Narrow(Spool):
     """A spool that takes short messages."""
 
@@ -198,6 +219,20 @@ def test_a_message_that_is_too_long_for_the_bus_has_no_body(tmp_path: Path) -> N
     assert found["1"]["body"] is None
     assert found["1"]["warc"]
     assert found[""]["body"]
+
+
+def test_a_message_that_no_bus_takes_is_named_and_others_are_sent(tmp_path: Path, port: int) -> None:
+    crawled.crawl(tmp_path, asked(port))
+    log = tmp_path / "output/logs/news" / crawled.LAUNCH.id / RESULTS_LOG
+    first = log.read_bytes().splitlines(keepends=True)[0]
+    log.write_bytes(first.replace(b'"k": 1', b'"k": "' + b"x" * 20_000 + b'"') + log.read_bytes())
+    bus = _Narrow(tmp_path / "state" / "spool")
+    bus.most = 10_000
+    one = sender(tmp_path, bus)
+    assert sum(iter(one.step, 0)) == 5
+    assert len(sent(tmp_path)) == 4
+    (found,) = damaged_lines(place(tmp_path))
+    assert found.startswith(f"{log}: byte 0: the bus does not take it")
 
 
 class _Away(Spool):

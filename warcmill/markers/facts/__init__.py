@@ -41,11 +41,20 @@ from warcmill.markers.facts.package import GivenArks, Packaged, SipVerified, Sub
 from warcmill.markers.facts.pulse import Checkpointed, Confirmed, Continued, Fed, Launched, Started, follows
 from warcmill.markers.facts.pypi import Dumped, DumpVerified, Processed
 from warcmill.markers.facts.reading import ClaimFields, members, refuse_misshapen, text, texts
-from warcmill.markers.facts.reports import REPORT_TABLES, CrawlReported, LostRequest, SeedFate, Seeds, SeedState
+from warcmill.markers.facts.reports import (
+    DAMAGED_RESULT,
+    REPORT_TABLES,
+    CrawlReported,
+    LostRequest,
+    SeedFate,
+    Seeds,
+    SeedState,
+)
 from warcmill.model import FileRef
 
 __all__ = [
     "DAMAGED",
+    "DAMAGED_RESULT",
     "NUMBERS",
     "REPORT_TABLES",
     "TABLES",

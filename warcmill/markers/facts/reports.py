@@ -91,6 +91,10 @@ class Seeds:
         return tuple(one for one in self.seeds if one.state in states)
 
 
+DAMAGED_RESULT = "its line in results.jsonl is damaged"
+"""The `why` of a request for a line that is no result: it may have been one of a page."""
+
+
 class LostRequest(NamedTuple):
     """A request that has no page, and why; its owner has a notice of it."""
 
