@@ -11,31 +11,16 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from servers import packages, pins, process
 from servers.pins import HOST, Ports
-from servers.versitygw import ACCESS_KEY, BUCKET, SECRET_KEY
+from servers.versitygw import ACCESS_KEY, BUCKET, SECRET_KEY, S3Server
 
 NAME = "minio"
 READY_SECONDS = 120
 
 
-class Minio(process.SingleServer):
-    """One server on one folder, in a form of its own: an object is no file there."""
+class Minio(S3Server):
+    """One server on one folder, in a form of its own: an object is a folder there."""
 
     name = NAME
-
-    @property
-    def endpoint(self) -> str:
-        """The URL of the server."""
-        return f"http://{HOST}:{self.ports['http']}"
-
-    @property
-    def buckets(self) -> Path:
-        """The folder with a folder for each bucket, in which an object is a folder."""
-        return self.folder / "data"
-
-    @property
-    def secret_key_file(self) -> Path:
-        """A file with the secret key as its only line."""
-        return self.folder / "secret_key"
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -45,8 +30,7 @@ class Minio(process.SingleServer):
     def start(self) -> None:
         """Start it, and wait until it has its bucket."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.secret_key_file.touch(mode=0o600)
-        self.secret_key_file.write_text(SECRET_KEY + "\n", encoding="ascii")
+        self.write_secret_key()
         address = f"{HOST}:{self.ports['http']}"
         argv: list[str | Path] = [packages.minio(), "server", "--quiet", "--address", address, self.buckets]
         process.start(self.folder, NAME, argv, self.environment)

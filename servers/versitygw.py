@@ -14,10 +14,8 @@ ACCESS_KEY, SECRET_KEY = "archivist", "for-tests-on-loopback"
 BUCKET = "archive"
 
 
-class Versitygw(process.SingleServer):
-    """One gateway: its address and keys, and methods to start, stop and break it."""
-
-    name = NAME
+class S3Server(process.SingleServer):
+    """An S3 server over a folder of this host: its address, its folder `buckets`, and the file of its secret key."""
 
     @property
     def endpoint(self) -> str:
@@ -26,13 +24,24 @@ class Versitygw(process.SingleServer):
 
     @property
     def buckets(self) -> Path:
-        """The folder with a folder for each bucket; a file there is an object."""
+        """The folder with a folder for each bucket."""
         return self.folder / "buckets"
 
     @property
     def secret_key_file(self) -> Path:
         """A file with the secret key as its only line."""
         return self.folder / "secret_key"
+
+    def write_secret_key(self) -> None:
+        """Write that file, for its owner alone."""
+        self.secret_key_file.touch(mode=0o600)
+        self.secret_key_file.write_text(SECRET_KEY + "\n", encoding="ascii")
+
+
+class Versitygw(S3Server):
+    """One gateway: its address and keys, and methods to start, stop and break it. A file in a bucket is an object."""
+
+    name = NAME
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -42,8 +51,7 @@ class Versitygw(process.SingleServer):
     def start(self) -> None:
         """Start it with its bucket, and wait until it listens."""
         (self.buckets / BUCKET).mkdir(parents=True, exist_ok=True)
-        self.secret_key_file.touch(mode=0o600)
-        self.secret_key_file.write_text(SECRET_KEY + "\n", encoding="ascii")
+        self.write_secret_key()
         argv: list[str | Path] = [packages.versitygw(), "--port", f"{HOST}:{self.ports['http']}", "posix", self.buckets]
         process.start(self.folder, NAME, argv, self.environment)
         process.wait_ready(self.folder, NAME, lambda: answers(self.ports["http"]), READY_SECONDS)

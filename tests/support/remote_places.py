@@ -12,7 +12,7 @@ from in_folder import InFolder
 
 from servers.hdfs import Hdfs
 from servers.sshd import Sshd
-from servers.versitygw import ACCESS_KEY, BUCKET, Versitygw
+from servers.versitygw import ACCESS_KEY, BUCKET, S3Server
 from warcmill.layout import SENTINEL
 from warcmill.model import Root
 from warcmill.stores import opening, temporary_names
@@ -138,7 +138,7 @@ class OverSsh(InFolder):
 class InS3:
     """A root in a bucket; an outage is a server that is gone. Its objects are files of this host."""
 
-    def __init__(self, server: Versitygw, folder: str, root: Root = "store") -> None:
+    def __init__(self, server: S3Server, folder: str, root: Root = "store") -> None:
         self.server, self.root, self.place = server, root, S3Place(BUCKET, folder)
         self.url = str(self.place)
         self.access = Access(s3=self.at(server.endpoint))

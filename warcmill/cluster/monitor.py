@@ -461,9 +461,8 @@ def _check(request: object, document: Mapping[str, Any]) -> None:
 def _rate(hits: int, window: float, scale: float, moderated: bool) -> dict[str, Any]:
     """The fields of a rate; one of many hits has fewer in a shorter window. BadInput for one out of its range."""
     less = max(1.0, hits / MOST_HITS)
-    found = {"hits": int(hits / less), "window": window / less, "scale": scale, "moderated": moderated}
-    Rate(**found)  # type: ignore[arg-type] # it judges them
-    return found
+    rate = Rate(int(hits / less), window / less, scale, moderated)  # it judges them
+    return {"hits": rate.hits, "window": rate.window, "scale": rate.scale, "moderated": rate.moderated}
 
 
 def _extra_of(request: Question) -> dict[str, Json]:

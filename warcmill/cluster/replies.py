@@ -118,9 +118,7 @@ def machines(sums: Sums, machine: str) -> dict[str, Json]:
             status[window] = status.get(window, 0) + number
     if not found:
         return {"count": 0}
-    own: dict[str, Json] = {}
-    own.update(found)  # type: ignore[arg-type] # a dict of counts is JSON
-    return {machine: own, "count": 1}
+    return {machine: {status: {**windows} for status, windows in found.items()}, "count": 1}
 
 
 def queues(rows: Iterable[Backlog], *, named: bool = True) -> dict[str, Json]:

@@ -155,8 +155,8 @@ class RestService:
         if isinstance(item, Response):
             return item
         self._log.info("'feed' endpoint called", extra={"content": item})
-        is_answered = isinstance(item, dict) and "uuid" in item
-        name = item["uuid"] if is_answered else None  # type: ignore[index, call-overload] # it is an object then
+        asked = item if isinstance(item, dict) else {}
+        is_answered, name = "uuid" in asked, asked.get("uuid")
         try:
             if is_answered:
                 await run_in_threadpool(self._answers.take, name)  # an earlier one of that name

@@ -181,7 +181,8 @@ class ResultSender:
             try:
                 result = json.loads(line)
                 message = self._message(result, folders)
-                size += len(message["body"]) if isinstance(message.get("body"), str) else 0  # type: ignore[arg-type]
+                body = message.get("body")
+                size += len(body) if isinstance(body, str) else 0
                 for topic in self._topics_of(result["kind"], str(message.get("appid", ""))):
                     by_topic.setdefault(topic, []).append((offset, message))
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

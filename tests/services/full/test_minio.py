@@ -22,8 +22,6 @@ HASH, BLOCK = 32, 1 << 20  # bytes; MinIO keeps a part as blocks, each behind it
 class InMinio(InS3):
     """A root in a bucket of MinIO, looked at by another client: its objects are no files of this host."""
 
-    server: Minio  # type: ignore[assignment]
-
     def files(self) -> dict[str, bytes]:
         found = {path: self.read(path) for path in self._paths() if path != SENTINEL}
         return {
@@ -42,7 +40,7 @@ class InMinio(InS3):
         if not path:
             return note
         name = base64.urlsafe_b64decode(f"{upload}==").decode().partition(".")[2]
-        parts = (self.server.folder / "data/.minio.sys/multipart").glob(f"*/{name}/*/part.*[0-9]")
+        parts = (self.server.buckets / ".minio.sys/multipart").glob(f"*/{name}/*/part.*[0-9]")
         return b"".join(map(kept, sorted(parts, key=lambda part: int(part.suffix[1:]))))
 
     def read(self, path: str) -> bytes:
@@ -68,4 +66,4 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Minio]:
 
 @pytest.fixture
 def there(server: Minio, tmp_path: Path) -> Place:
-    return InMinio(server, work_folder(tmp_path))  # type: ignore[arg-type]
+    return InMinio(server, work_folder(tmp_path))
