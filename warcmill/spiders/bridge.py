@@ -58,6 +58,11 @@ class ScrapyBridge:
         return not (self._visits or self._offers or self._flushing)
 
     @property
+    def taken(self) -> int:
+        """The number of requests that came of no page."""
+        return self._starts - self._others
+
+    @property
     def patience(self) -> float:
         """The seconds that callback and pipelines have for a page."""
         return float(self.crawler.settings.getfloat(PATIENCE, CALLBACK_SECONDS))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from scrapy.settings import Settings
 from warcmill.crawl.frontier import Lease
 from warcmill.crawl.job.job import End
 from warcmill.crawl.logs.statistics import Figures
+from warcmill.crawl.policies.request import crawl_name
 from warcmill.crawl.uri import Status
 from warcmill.crawl.visit.spider import HOLDER, Spider
 from warcmill.crawl.visit.visit import Kit, Visit
@@ -27,6 +29,7 @@ from warcmill.spiders.bridge import ScrapyBridge
 from warcmill.spiders.visit import SpiderVisit
 
 log = logging.getLogger(__name__)
+_PAUSES = 10  # between two looks at all that waits, in the time that one takes
 CLOSE_SECONDS = 30.0  # until pipelines and extensions have closed
 
 
@@ -47,6 +50,7 @@ class ScrapyLoop(Spider):
         self._crawling: asyncio.Task[None] | None = None
         self._is_closing = False
         self._name = str(spider.name)
+        self._look_again = 0.0
 
     async def run(self, seed_list: Path | None = None) -> End:
         """Crawl until Scrapy has closed the spider, or the launch is to end."""
@@ -84,11 +88,27 @@ class ScrapyLoop(Spider):
         if self._crawling is None or self._crawling.done():
             return self.bridge.is_drained
         await self.bridge.flush()
-        counts = await self._kit.books.frontier.count(self._name)
-        self.bridge.is_drained = not counts.get(Status.SCHEDULED, 0) and self.bridge.is_idle
+        taken = self.bridge.taken
+        waits = await self._waits()  # meanwhile the spider may have asked for more
+        self.bridge.is_drained = not waits and self.bridge.is_idle and taken == self.bridge.taken
         self.bridge.poke()
         has_hung = self.bridge.hung > 0 and not self._kit.job.endless
         return self.bridge.is_drained and has_hung  # then Scrapy is never idle
+
+    async def _waits(self) -> bool:
+        """True if a request waits for the spider. One that names its crawlid is of another crawl than the spider's own:
+        those are looked for among all that waits, which takes the longer the more there is, so not too often."""
+        frontier, now = self._kit.books.frontier, time.monotonic()
+        if (await frontier.count(self._name)).get(Status.SCHEDULED, 0):
+            return True
+        if await frontier.is_empty():
+            return False
+        if now < self._look_again:
+            return True
+        crawls = crawl_name(self._name, "")
+        found = any(one.crawl.startswith(crawls) for one in await frontier.tally())
+        self._look_again = time.monotonic() + _PAUSES * (time.monotonic() - now)
+        return found
 
     def _closed(self, crawling: asyncio.Task[None]) -> None:
         """Hear that Scrapy has closed the spider."""

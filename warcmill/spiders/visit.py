@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -34,7 +35,7 @@ from warcmill.crawl.fetch.exchange import Exchange, FetchRequest
 from warcmill.crawl.fetch.limits import CONNECT_FAILED, DISCONNECT, NO_ADDRESS, TIMED_OUT, Failure
 from warcmill.crawl.frontier import Lease
 from warcmill.crawl.logs import lines
-from warcmill.crawl.uri import Status, Uri, make
+from warcmill.crawl.uri import Status, Uri, make, shown
 from warcmill.crawl.visit import history
 from warcmill.crawl.visit.admission import Admitted, Later, NotAdmitted, Refusal
 from warcmill.crawl.visit.sharing import SharedAnswer
@@ -44,6 +45,7 @@ from warcmill.spiders.items import result_of
 if TYPE_CHECKING:
     from warcmill.spiders.bridge import ScrapyBridge
 
+log = logging.getLogger(__name__)
 BESIDES = " besides"
 _ERRORS: dict[int, type[Exception]] = {
     NO_ADDRESS: CannotResolveHostError,
@@ -122,8 +124,12 @@ class SpiderVisit(Visit):
 
     def scraped(self, item: object) -> None:
         """Take an item that has passed the pipelines: one of an application that asked for it is a result."""
-        if self._job.results_log and (result := result_of(item)):
-            self.results.append(result)
+        try:
+            if self._job.results_log and (result := result_of(item)):
+                self.results.append(result)
+        except RecursionError:
+            self.trace = self.trace or "an item of it is no result: it is nested too deep, or contains itself"
+            log.error("%s: %s", shown(self.uri.uri), self.trace)
 
     @property
     def has_answer(self) -> bool:
