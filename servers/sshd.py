@@ -111,7 +111,7 @@ def up(work: Path, ports: Ports = pins.SSHD) -> Sshd:
     server = at(work, ports)
     if process.running(server.folder, NAME) is None:
         refuse_taken(NAME, ports)
-        _prepare(server)
+        prepare(server)
         server.start()
     return server
 
@@ -123,7 +123,8 @@ def down(work: Path) -> list[str]:
     return [NAME] if process.stop(server.folder, NAME) else []
 
 
-def _prepare(server: Sshd) -> None:
+def prepare(server: Sshd) -> None:
+    """Write its keys and its configuration; start nothing."""
     server.root.mkdir(parents=True, exist_ok=True)
     if os.geteuid() == 0:
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # where root's sshd drops its privileges

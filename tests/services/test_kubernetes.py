@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from commands.console import parser
-from servers import packages
+from servers import packages, sshd
 
 ROOT = Path(__file__).parent.parent.parent
 MANIFESTS = sorted((ROOT / "config" / "kubernetes").glob("*.yaml"))
@@ -64,3 +64,20 @@ def test_the_line_runs_what_compose_runs(name: str) -> None:
 def test_redis_is_one_that_a_crawl_takes() -> None:
     words = containers("warcmill-redis")["redis"]["command"]
     assert [words[words.index(one) + 1] for one in ("--appendonly", "--maxmemory-policy")] == ["yes", "noeviction"]
+
+
+def test_the_sftp_server_beside_a_worker_takes_its_configuration(tmp_path: Path) -> None:
+    (files,) = (one for one in DOCUMENTS if (one["kind"], one["metadata"]["name"]) == ("ConfigMap", "warcmill-files"))
+    server = sshd.at(tmp_path)
+    sshd.prepare(server)  # the key that the pod's secret has
+    config = tmp_path / "sshd_config"
+    text = files["data"]["sshd_config"]
+    assert "/etc/warcmill/files/host_key" in text
+    config.write_text(text.replace("/etc/warcmill/files", str(server.folder)))
+    program = packages.program("sshd", "openssh-server")
+    done = subprocess.run([program, "-t", "-f", config], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+    config.write_text(config.read_text() + "ForceComand internal-sftp\n")
+    done = subprocess.run([program, "-t", "-f", config], capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "Bad configuration option: ForceComand" in done.stderr
