@@ -75,6 +75,18 @@ def test_a_message_above_the_brokers_limit_is_too_long_and_a_shorter_one_passes(
     assert take(bus.reader(topic, None), 1) == [b"short"]
 
 
+def test_messages_are_packed_by_gzip_which_clients_have_that_know_no_other_codec(
+    there: Place, kafka: KafkaServer
+) -> None:
+    """The attributes of a batch, at byte 21, have its codec in three bits; gzip is 1 (KIP-98)."""
+    topic, bus = there.topic(), there.open()
+    bus.append(topic, [b"x" * 10_000])
+    logs = [path.read_bytes() for path in kafka.folder.rglob("*.log") if path.parent.name.startswith(f"{topic}-")]
+    (batch,) = (data for data in logs if data)
+    assert (batch[16], int.from_bytes(batch[21:23], "big") & 7) == (2, 1)
+    assert len(batch) < 1000
+
+
 def test_a_reader_that_is_killed_has_its_messages_read_by_another_one(there: Place, kafka: KafkaServer) -> None:
     topic, bus = there.topic(), there.open()
     bus.append(topic, [b"a", b"b"])

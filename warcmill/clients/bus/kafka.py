@@ -51,7 +51,8 @@ class KafkaBus:
             "acks": "all",
             "enable.idempotence": True,  # keeps the order when one is sent again
             "linger.ms": 5,
-            "compression.type": "lz4",
+            "compression.type": "gzip",  # every client has it, such as those of Scrapy Cluster, which have no lz4
+            "compression.level": 1,
             "message.max.bytes": _ROOM,
             "delivery.timeout.ms": milliseconds,
             "request.timeout.ms": milliseconds,
