@@ -86,7 +86,10 @@ def _worker_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _worker(args: argparse.Namespace) -> int:
     place = read_place(FRONTIER, args.frontier, args.password_file)
-    asyncio.run(Worker(args.output.absolute(), args.name, args.job, place, args.exit or "").run())
+    bus = requests.place_of_worker(args.job)
+    worker = Worker(args.output.absolute(), args.name, args.job, place, args.exit or "", sends=bus is not None)
+    with requests.sending(worker, bus):
+        asyncio.run(worker.run())
     return 0
 
 

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import argparse
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
+from tasks.config import sections
 from tasks.config.engines import engine_of
+from tasks.config.requests import requests as requests_section
 from tasks.config.requests import requests_place
 from warcmill.cluster.compat import CRAWLER, REDIS
 from warcmill.cluster.monitor import RequestMonitor, RequestsJob, log_of
 from warcmill.cluster.plugins.runners import PluginHandlers, PluginMonitors
-from warcmill.cluster.sender import ResultSender
+from warcmill.cluster.sender import ResultSender, ResultSource
 from warcmill.cluster.settings import RequestsPlace
 from warcmill.crawl.engine import WarcmillEngine
 from warcmill.crawl.job import file
 from warcmill.crawl.launch.folders import CONTROL, Places
+from warcmill.crawl.launch.worker import Worker
 from warcmill.errors import BadConfig
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
@@ -49,6 +53,28 @@ def places_of(job: str) -> Places:
     return engine.places
 
 
+def place_of_worker(job: str) -> RequestsPlace | None:
+    """The place of requests, for a worker of a job that serves them; None where luigi.cfg has none for that job."""
+    return requests_place() if sections.read(requests_section).job == job else None
+
+
+@contextmanager
+def sending(worker: Worker, place: RequestsPlace | None) -> Iterator[None]:
+    """Send the results of a worker while it works, and then those that are left."""
+    if place is None:
+        yield
+        return
+    ended = Event()
+    sender = ResultSender(place, ResultSource.of_worker(worker))
+    thread = Thread(target=sender.run, args=(ended, log_of(place.values())(CRAWLER)), kwargs={"to_end": True})
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
 def run(args: argparse.Namespace, rest: Callable[[RequestsPlace], Callable[[Event], None]] | None = None) -> int:
     """Take requests until a signal. `rest` makes the REST service of a place, which then runs beside; the first part
     that ends by an error ends all."""
@@ -61,7 +87,7 @@ def run(args: argparse.Namespace, rest: Callable[[RequestsPlace], Callable[[Even
     log = log_of(place.values())
     parts = {"rest": rest(place)} if rest else {}
     handlers = PluginHandlers(place)
-    sender = ResultSender(place, places)
+    sender = ResultSender(place, ResultSource.of_job(place, places))
     parts["sender"] = lambda ended: sender.run(ended, log(CRAWLER))
     if handlers.monitors:
         monitors = PluginMonitors(place, handlers.monitors, log(REDIS))

@@ -6,8 +6,10 @@ from __future__ import annotations
 import argparse
 import os
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
+from commands.console import requests
 from commands.console.crawl import answers, left_at
 from commands.console.luigi_cfg import engine_for, list_job
 from commands.console.show import err, out
@@ -69,7 +71,11 @@ def _work(args: argparse.Namespace) -> int:
         raise BadConfig(FRONTIER, "a worker has a --name, and an --output of its own")
     found = project.find(args.spider, args.arguments)
     place = read_place(FRONTIER, args.frontier, args.password_file)
-    refused = process.work(args.output.absolute(), args.name, args.job, place, found)
+    bus = requests.place_of_worker(args.job)
+    refused = process.work(
+        args.output.absolute(), args.name, args.job, place, found, sends=bus is not None,
+        beside=partial(requests.sending, place=bus),
+    )  # fmt: skip
     if refused:
         err(f"{args.job}: {refused} requests could not wait, so they were not made; uri-errors.log names each")
     return int(bool(refused))

@@ -198,7 +198,7 @@ def test_statistics(tmp_path: Path) -> None:
     with requests_line(tmp_path, STATS_DUMP=1, LOG_JSON=True) as line, served(line):
         line.feed(line.crawl("/1", "c"), line.crawl("/nope", "c"))
         has(line, "/1", "/nope")
-        wait_for(lambda: line.control("state")["served"] == {"link": {"200": 1, "404": 1}})
+        wait_for(lambda: line.control("state")["served"] == {"": {"link": {"200": 1, "404": 1}}})
         found = line.ask(uuid="all", stats="all")
         assert set(found) == {
             "appid", "crawler", "kafka-monitor", "redis-monitor", "rest", "server_time", "stats", "uuid"

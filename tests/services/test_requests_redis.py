@@ -1,24 +1,92 @@
-"""Requests whose frontier is in a real Redis: they are crawled and counted as ever; a worker is refused."""
+"""Requests whose frontier is in a real Redis: workers crawl for them, and send what they have crawled."""
 
 from __future__ import annotations
 
+import json
+import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import preloaded
-from requests_line import JOB, requests_line, served
+from preloaded import Process
+from redis import Redis
+from requests_line import JOB, RequestsLine, requests_line, role, served
 from waiting import wait_for
+from warcio.archiveiterator import ArchiveIterator
 
 from servers.redis import RedisServer
 
+PAGES = "crawled_firehose"
 
-def test_questions_about_all_crawls_are_answered_and_a_worker_is_refused(tmp_path: Path, redis: RedisServer) -> None:
-    with requests_line(tmp_path, QUEUE_HITS=1, QUEUE_WINDOW=3600) as line:
-        config = tmp_path / "luigi.cfg"
+
+class SharedLine:
+    """A line whose frontier is in Redis, and its workers, each with a folder that the line reads."""
+
+    def __init__(self, line: RequestsLine, redis: RedisServer, names: str) -> None:
+        self.line, self.frontier = line, f"{redis.url}?prefix=requests{time.time_ns()}"
+        self._workers: dict[str, Process] = {}
+        config = line.folder / "luigi.cfg"
         text = config.read_text()
         assert text.count("kind=warcmill\n") == 1
-        frontier = f"{redis.url}?prefix=requests{time.time_ns()}"
-        config.write_text(text.replace("kind=warcmill\n", f"kind=warcmill\nfrontier={frontier}\n"))
+        text = text.replace("kind=warcmill\n", f"kind=warcmill\nfrontier={self.frontier}\ncheckpoint_wait=5\n")
+        for name in names:
+            self.output(name).mkdir()
+            text += f"\n[writer.{name}]\nroot={self.output(name)}\nlayout=kind-first\njobs={JOB}\n"
+        config.write_text(text)
+        for name in names:
+            line.warcmill("init", "--adopt", f"writer.{name}")
+
+    def output(self, name: str) -> Path:
+        """The folder of a worker."""
+        return self.line.folder / f"worker-{name}"
+
+    def begin(self, name: str) -> None:
+        """Start a worker."""
+        words = ("run", "worker", JOB, "--name", name, "--frontier", self.frontier, "--output", str(self.output(name)))
+        with (self.line.folder / f"worker-{name}.log").open("ab") as log:
+            out = log.fileno()
+            self._workers[name] = preloaded.start("commands.main", *words, env=self.line.env, out=out, err=out)
+
+    def kill(self, name: str) -> None:
+        """Kill a worker."""
+        process = self._workers.pop(name)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+    def end(self) -> None:
+        """End the workers."""
+        for process in self._workers.values():
+            process.send_signal(signal.SIGTERM)
+        for name, process in self._workers.items():
+            assert process.wait() == 0, (self.line.folder / f"worker-{name}.log").read_text()
+
+    def warc(self, name: str) -> Path:
+        """The WARC of a name, at whoever has written it."""
+        folders = (self.line.folder / "output", *(self.output(name) for name in "ab" if self.output(name).is_dir()))
+        found = [path for folder in folders for path in (folder / "warcs").rglob(f"{name}*")]
+        (path,) = (path for path in found if path.suffix != ".orphan")
+        return path
+
+
+@contextmanager
+def shared_line(redis: RedisServer, folder: Path, names: str = "ab", **settings: object) -> Iterator[SharedLine]:
+    with requests_line(folder, **settings) as line:
+        yield SharedLine(line, redis, names)
+
+
+def pages_of(line: RequestsLine) -> set[str]:
+    return {one["crawlid"] for one in line.told(PAGES)}
+
+
+def crawlids(numbers: range) -> set[str]:
+    return {f"c{number}" for number in numbers}
+
+
+def test_questions_about_all_crawls_are_answered(tmp_path: Path, redis: RedisServer) -> None:
+    with shared_line(redis, tmp_path, "", QUEUE_HITS=1, QUEUE_WINDOW=3600) as shared:
+        line = shared.line
         with served(line):
             line.feed(line.crawl("/20", "first"))
             wait_for(lambda: line.paths() == ["/20"], line.log)
@@ -28,9 +96,84 @@ def test_questions_about_all_crawls_are_answered_and_a_worker_is_refused(tmp_pat
             assert {name: one["total"] for name, one in found["crawlids"].items()} == {"a": 2, "b": 1}
             queues = line.ask(uuid="q", stats="queue")["queues"]
             assert queues["total_backlog"] == 3
-            (tmp_path / "w").mkdir()
-            words = ("run", "worker", JOB, "--name", "w", "--frontier", frontier, "--output", str(tmp_path / "w"))
-            refused = preloaded.run("commands.main", *words, env=line.env)
-            assert refused.returncode != 0
-            assert "no worker can crawl for them" in refused.stdout + refused.stderr
             line.warcmill("pulse", "stop", JOB)
+
+
+def test_a_worker_whose_bus_is_not_known_is_refused(tmp_path: Path, redis: RedisServer) -> None:
+    with shared_line(redis, tmp_path, "a") as shared:
+        shared.line.start()
+        words = (
+            "run",
+            "worker",
+            JOB,
+            "--name",
+            "a",
+            "--frontier",
+            shared.frontier,
+            "--output",
+            str(shared.output("a")),
+        )
+        (tmp_path / "elsewhere.cfg").write_text(f"[warcmill]\nstate={tmp_path / 'state'}\n")
+        env = {**shared.line.env, "LUIGI_CONFIG_PATH": str(tmp_path / "elsewhere.cfg")}
+        refused = preloaded.run("commands.main", *words, env=env)
+        assert refused.returncode == 3
+        assert "has no [requests] with 'job = ondemand'" in refused.stdout + refused.stderr
+        shared.line.warcmill("pulse", "stop", JOB)
+
+
+def test_workers_crawl_for_requests_and_one_is_killed(tmp_path: Path, redis: RedisServer) -> None:
+    with shared_line(redis, tmp_path) as shared:
+        line = shared.line
+        line.start()
+        for name in "ab":
+            shared.begin(name)
+        with role(line):
+            line.feed(*(line.crawl(f"/{n}", f"c{n}", attrs={"n": n}, useragent=f"asks/{n}") for n in range(40)))
+            wait_for(lambda: len(pages_of(line)) > 5, line.log)
+            shared.kill("a")
+            line.feed(line.crawl("/1", "deep", maxdepth=1, deny_regex=["/[0-4]$"]))
+            wait_for(lambda: pages_of(line) >= crawlids(range(40)) | {"deep"}, line.log)
+            shared.begin("a")
+            wait_for(lambda: len({one["url"] for one in line.told(PAGES) if one["crawlid"] == "deep"}) == 4, line.log)
+            stats = line.ask(uuid="s", stats="crawler")
+            assert stats["spiders"]["link"]["200"]["lifetime"] >= 40
+            line.warcmill("pulse", "stop", JOB)
+        shared.end()
+        sent = line.told(PAGES)
+        deep = {one["url"] for one in sent if one["crawlid"] == "deep"}
+        assert deep == {line.url(path) for path in ("/1", "/5", "/6", "/7")}
+        for one in sent:
+            with shared.warc(one["warc"]["name"]).open("rb") as stream:
+                stream.seek(one["warc"]["offset"])
+                assert next(ArchiveIterator(stream)).rec_headers.get_header("WARC-Target-URI") == one["url"]
+            if one["crawlid"] != "deep":
+                assert one["attrs"] == {"n": int(one["crawlid"][1:])}
+                assert one["request_headers"]["User-Agent"] == [f"asks/{one['attrs']['n']}"]
+        assert {path.name for path in tmp_path.glob("worker-*/logs/*/*/crawl.log*")}, "workers have crawled"
+
+
+def test_a_killed_leader_and_an_emptied_redis_lose_no_request(tmp_path: Path, redis: RedisServer) -> None:
+    with shared_line(redis, tmp_path) as shared:
+        line = shared.line
+        line.start()
+        for name in "ab":
+            shared.begin(name)
+        with role(line):
+            line.feed(*(line.crawl(f"/{n}", f"c{n}") for n in range(20)))
+            wait_for(lambda: len(pages_of(line)) > 3, line.log)
+            line.kill_crawler()
+            line.feed(*(line.crawl(f"/{n}", f"c{n}") for n in range(20, 30)))
+            line.restart()
+            wait_for(lambda: pages_of(line) == crawlids(range(30)), line.log)
+            prefix = shared.frontier.partition("prefix=")[2]
+            with Redis.from_url(redis.url) as client:
+                for key in client.scan_iter(f"{prefix}:*"):
+                    client.delete(key)
+            wait_for(lambda: not line.pid, line.log)
+            line.warcmill("job", JOB, "rebuild")
+            line.restart()
+            line.feed(*(line.crawl(f"/{n}", f"c{n}") for n in range(30, 40)))
+            wait_for(lambda: pages_of(line) == crawlids(range(40)), line.log)
+            line.warcmill("pulse", "stop", JOB)
+        shared.end()
+        assert json.loads(line.warcmill("job", JOB, "workers", "--json"))

@@ -393,11 +393,16 @@ class RequestMonitor:
         except NotReady:
             self._launch = ""
             raise
-        for spider, statuses in state.get("served", {}).items():
-            for status, number in statuses.items():
-                grown = self._accounts.grown(f"{state['launch']}:{spider}:{status}", number)
-                if grown and int(status) in COUNTED_STATUSES and self._values["STATS_STATUS_CODES"]:
-                    self._accounts.count(CRAWLER, [f"{spider}:{status}"], grown)
+        counts = [
+            (process, spider, status, number)
+            for process, spiders in state.get("served", {}).items()
+            for spider, statuses in spiders.items()
+            for status, number in statuses.items()
+        ]
+        for process, spider, status, number in counts:
+            grown = self._accounts.grown(":".join((state["launch"], process, spider, status)), number)
+            if grown and int(status) in COUNTED_STATUSES and self._values["STATS_STATUS_CODES"]:
+                self._accounts.count(CRAWLER, [f"{spider}:{status}"], grown)
 
     def _count(self, role: str, *names: str) -> None:
         values = self._values

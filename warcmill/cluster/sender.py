@@ -5,7 +5,7 @@
 
 It continues from that place, through the stages of a launch, then through the next launch. A message is sent at least
 once: the place is kept after the bus has it, and a repeat has the same `id`. It reads only results that the crawl has
-committed, as a kill would cut off others. One process sends; others wait for its end.
+committed, as a kill would cut off others. One process sends; others wait for its end. A worker sends its own.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from threading import Event
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, Self, cast
 
 from warcmill.base import clock, disk
 from warcmill.clients.bus import Bus, TooLong
@@ -32,6 +32,7 @@ from warcmill.crawl.fetch import exchange
 from warcmill.crawl.fetch.limits import FetchLimits
 from warcmill.crawl.launch import job_log
 from warcmill.crawl.launch.folders import CONTROL, LaunchFolders, Places
+from warcmill.crawl.launch.worker import Worker
 from warcmill.crawl.logs.results import NOTICE, PAGE, PURGED
 from warcmill.errors import BadInput, NotReady, Unavailable, WarcmillError
 from warcmill.formats.text import charset
@@ -71,22 +72,56 @@ class _File(NamedTuple):
     path: Path
 
 
-class ResultSender:
-    """Sends the results of a job, at each `step`, until `close`. Without a `bus` it opens that of the place."""
+class ResultSource(NamedTuple):
+    """Where results are: the `places` of their job, a folder with the names of launches (`launches`), and the one where
+    the sender keeps its place. `committed` returns up to where the file of a launch that is written now may be read, by
+    that file's size."""
 
-    def __init__(self, place: RequestsPlace, places: Places, bus: Bus | None = None) -> None:
+    places: Places
+    launches: Path
+    kept: Path
+    committed: Callable[[str, int], int]
+
+    @classmethod
+    def of_job(cls, place: RequestsPlace, places: Places) -> Self:
+        """The results of the job's own process."""
+
+        def committed(launch: str, size: int) -> int:
+            try:
+                state = cast("Mapping[str, Any]", control.ask(places.state(place.job) / CONTROL, "state"))
+            except NotReady:  # nobody crawls: a launch that was killed is put in order first
+                last = job_log.last(places.job(place.job))
+                return 0 if last and last.launch == launch and not last.ended else size
+            return min(size, int(state.get("results", 0))) if state["launch"] == launch else size
+
+        return cls(places, places.job(place.job), place.spool.parent, committed)
+
+    @classmethod
+    def of_worker(cls, worker: Worker) -> Self:
+        """The results of a worker."""
+        places, job = worker.places, worker.places.job_name
+        return cls(places, places.output / "logs" / job, places.state(job), worker.committed)
+
+
+class ResultSender:
+    """Sends results, at each `step`, until `close`. Without a `bus` it opens that of the place."""
+
+    def __init__(self, place: RequestsPlace, source: ResultSource, bus: Bus | None = None) -> None:
         values = place.values()
-        self._job, self._places, self._bus = place.job, places, bus or place.open_bus()
+        self._job, self._source, self._places, self._bus = place.job, source, source.places, bus or place.open_bus()
         self._topics, self._encodes = Topics.of(values), bool(values["KAFKA_BASE_64_ENCODE"])
-        self._path = place.spool.parent / PLACE
+        self._path = source.kept / PLACE
         self._lock: int | None = None
         self._spot: _Spot | None = None
 
-    def run(self, ended: Event, log: LogObject) -> None:
-        """Send results until the end is asked for. While bus, disk or crawl do not answer it tries again. It names a
-        line that is no result, and passes over it; after another fault it sends no more, and logs that."""
+    def run(self, ended: Event, log: LogObject, *, to_end: bool = False) -> None:
+        """Send results until the end is asked for; `to_end`: and then those that are left. While bus, disk or crawl do
+        not answer it tries again. It names a line that is no result, and passes over it; after another fault it sends
+        no more, and logs that."""
         try:
-            while not ended.is_set():
+            is_last = False
+            while not is_last:
+                is_last = ended.is_set()
                 try:
                     sent = self.step()
                 except Unavailable as error:
@@ -95,6 +130,7 @@ class ResultSender:
                 else:
                     for _ in range(sent):
                         log.info(SENT)
+                    is_last = is_last and not (to_end and sent)
                     if not sent:
                         ended.wait(_LOOK)
         except WarcmillError as error:
@@ -144,18 +180,22 @@ class ResultSender:
         for file in self._files(spot):
             is_same = before.launch == file.launch
             offset = spot.offset if is_same and before.stage == spot.after else 0
-            sent, after = self._send_some(file, offset)
+            size = file.path.stat().st_size
+            end = self._source.committed(file.launch, size) if size > offset and file.stage == "final" else size
+            sent, after = self._send_some(file, offset, end)
             if sent:
                 self._spot = _Spot(file.launch, before.stage if is_same else "", after, sent[-1])
                 durable.replace(self._path, json.dumps(self._spot._asdict(), sort_keys=True).encode("ascii") + b"\n")
                 return len(sent)
+            if end < size:  # its rest is sent before a later file
+                return 0
             before = file
         return 0
 
     def _files(self, spot: _Spot) -> list[_File]:
         """The files from a place on, in their order."""
         found = []
-        for folder in self._places.job(self._job).iterdir():
+        for folder in self._source.launches.iterdir() if self._source.launches.exists() else ():
             try:
                 launch = Launch.parse(self._job, folder.name)
             except BadInput:
@@ -167,11 +207,8 @@ class ResultSender:
             found += [_File(launch.id, stage, path) for (name, stage), path in names if name == RESULTS_LOG]
         return sorted(file for file in found if (file.launch, file.stage) > (spot.launch, spot.after))
 
-    def _send_some(self, file: _File, offset: int) -> tuple[list[str], int]:
-        """Send results from an offset on; return their ids, and the offset behind them."""
-        end = file.path.stat().st_size
-        if end > offset and file.stage == "final":
-            end = min(end, self._committed(file.launch, end))
+    def _send_some(self, file: _File, offset: int, end: int) -> tuple[list[str], int]:
+        """Send results from an offset on, up to `end`; return their ids, and the offset behind them."""
         folders = self._places.folders(Launch.parse(self._job, file.launch))
         sent: list[str] = []
         by_topic: dict[str, list[tuple[int, dict[str, Json]]]] = {}
@@ -209,15 +246,6 @@ class ResultSender:
             durable.replace(names, (names.read_bytes() if names.exists() else b"") + data)
         except OSError as error:
             raise Unavailable(str(names), disk.reason(error, names)) from error
-
-    def _committed(self, launch: str, size: int) -> int:
-        """Up to where the file that is written now may be read."""
-        try:
-            state = cast("Mapping[str, Any]", control.ask(self._places.state(self._job) / CONTROL, "state"))
-        except NotReady:  # nobody crawls: a launch that was killed is put in order first
-            last = job_log.last(self._places.job(self._job))
-            return 0 if last and last.launch == launch and not last.ended else size
-        return int(state.get("results", 0)) if state["launch"] == launch else size
 
     def _checked(self, spot: _Spot) -> _Spot:
         """A kept place, or the beginning of its file, if another result than the last one ends there."""

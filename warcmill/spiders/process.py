@@ -9,6 +9,7 @@ import asyncio
 import importlib
 import logging
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -64,11 +65,20 @@ def run(
     return SpiderEnd(end, sum(loop.bridge.refused for loop in loops))
 
 
-def work(output: Path, name: str, job: str, place: RedisPlace, project: ScrapyProject) -> int:
+def work(
+    output: Path, name: str, job: str, place: RedisPlace, project: ScrapyProject, *, sends: bool,
+    beside: Callable[[Worker], AbstractContextManager[None]],
+) -> int:  # fmt: skip
     """Join the launches of a job as a worker, by a spider, until that ends or a signal comes; return the number of
-    requests that were refused."""
+    requests that were refused. `beside` does something while it works, such as to send results (`sends`)."""
     loops: list[ScrapyLoop] = []
-    _beside_reactor(project, loops, lambda made: Worker(output, name, job, place, spider=made).run())
+
+    async def whole(made: SpiderMaker) -> None:
+        worker = Worker(output, name, job, place, spider=made, sends=sends)
+        with beside(worker):
+            await worker.run()
+
+    _beside_reactor(project, loops, whole)
     return sum(loop.bridge.refused for loop in loops)
 
 

@@ -15,7 +15,7 @@ from several_hosts import Page, page, serve
 
 from warcmill.clients.bus import TooLong
 from warcmill.clients.bus.spool import Spool
-from warcmill.cluster.sender import PLACE, ResultSender, damaged_lines
+from warcmill.cluster.sender import PLACE, ResultSender, ResultSource, damaged_lines
 from warcmill.cluster.settings import RequestsPlace
 from warcmill.crawl.job.job import Job, Sheets
 from warcmill.crawl.logs.results import Requester
@@ -55,7 +55,7 @@ def place(folder: Path, **given: Any) -> RequestsPlace:
 
 def sender(folder: Path, bus: Spool | None = None, **given: Any) -> ResultSender:
     at = place(folder, **given)
-    return ResultSender(at, crawled.places(folder), bus or at.open_bus())  # type: ignore[arg-type] # it is the spool
+    return ResultSender(at, ResultSource.of_job(at, crawled.places(folder)), bus)
 
 
 def send(folder: Path, **given: Any) -> int:

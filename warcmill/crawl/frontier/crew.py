@@ -14,13 +14,13 @@ import json
 import os
 import socket
 import zlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 from warcmill import __version__
 from warcmill.base import clock
-from warcmill.crawl.frontier.link import RedisLink
+from warcmill.crawl.frontier.link import RedisLink, parts
 from warcmill.errors import Busy, Conflict, NotReady
 from warcmill.model import Json
 
@@ -29,6 +29,7 @@ LAUNCH, EDITION, ELSEWHERE = "launch", "edition", "elsewhere"
 LEFT = 1e8  # seconds: it gave its name up, so its last sign is of 1970
 WRITER = 32  # letters of a token that are the name of a register; the rest is that of the host
 NO_LAUNCH = "-"
+_MOST = 100  # targets of a call
 
 
 class Order(StrEnum):
@@ -139,6 +140,29 @@ class Crew:
         files = {name.decode(): data for name, data in zip(found[::2], found[1::2], strict=True)}
         launch, edition, _ = (files.pop(name, b"").decode() for name in (LAUNCH, EDITION, ELSEWHERE))
         return launch, edition, files
+
+    async def teach(self, documents: Mapping[int, Mapping[str, Json]]) -> None:
+        """Publish the documents of targets, by number: each process needs them to visit URIs of these."""
+        for some in parts([*documents.items()], _MOST):
+            await self._call("teach", *(word for number, one in some for word in (number, json.dumps(one))))
+
+    async def targets(self, numbers: Sequence[int]) -> list[bytes | None]:
+        """Return the documents of targets; None for one that Redis has not: the leader is asked for it."""
+        return [one for some in parts(numbers, _MOST) for one in await self._call("targets", *some)]
+
+    async def asked(self) -> list[int]:
+        """Return numbers of targets that others ask for, up to a hundred."""
+        return [int(one) for one in await self._call("asked")]
+
+    async def keep_targets(self, numbers: Collection[int]) -> None:
+        """Remove the documents of all targets but these."""
+        cursor: Any = b"0"
+        while True:
+            cursor, *found = await self._call("taught", cursor)
+            if gone := [one for one in map(int, found) if one not in numbers]:
+                await self._call("forget", *gone)
+            if cursor == b"0":
+                return
 
     async def share(self, elsewhere: str) -> None:
         """Publish what processes are to count of each other."""

@@ -95,6 +95,10 @@ class RequestFeed:
                     end = data.find(b"\n")
                 yield _read(data[number - begin : end + 1], number)
 
+    def document(self, number: int) -> dict[str, Json]:
+        """Return the document of a target; an empty one of a target that the feed has lost."""
+        return next(self.each((number,))).document
+
     @property
     def size(self) -> int:
         """Its length in bytes; 0 if there is none yet."""

@@ -1,17 +1,22 @@
-"""The job as it is for the URIs of each request: the targets of its feed by number, those in use. Reads only."""
+"""The job as it is for the URIs of each request: the targets of its feed by number, those in use. Reads only.
+
+The process that has the feed reads their documents there. Others are given them, before they visit a URI.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
 from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from warcmill.crawl.job.feed import RequestFeed
 from warcmill.crawl.logs.results import Requester
-from warcmill.crawl.policies.request import LINK_SPIDER, RequestScope, RequestTarget, number_of, read_target
+from warcmill.crawl.policies.request import LINK_SPIDER, SOURCE, RequestScope, RequestTarget, number_of, read_target
 from warcmill.crawl.uri import Uri
-from warcmill.errors import BadInput
+from warcmill.errors import BadInput, Unavailable
+from warcmill.model import Json
 
 if TYPE_CHECKING:
     from warcmill.crawl.job.job import Job
@@ -22,10 +27,13 @@ T = TypeVar("T")
 
 
 class RequestTargets:
-    """The targets of one feed. A job has them, so that `job.of(uri)` is that of the URI's target."""
+    """The targets of one feed. A job has them, so that `job.of(uri)` is that of the URI's target.
 
-    def __init__(self, feed: RequestFeed) -> None:
-        self.feed = feed
+    `document` returns that of a number; an empty one, or BadInput, for one that it has lost.
+    """
+
+    def __init__(self, document: Callable[[int], Mapping[str, Json]]) -> None:
+        self._document = document
         self._base: Job | None = None
         self._jobs: OrderedDict[int, Job] = OrderedDict()
         self._targets: OrderedDict[int, RequestTarget] = OrderedDict()
@@ -56,13 +64,44 @@ class RequestTargets:
         found = self._targets.get(number)
         if found is None:
             try:
-                read, _ = self.feed.read(number, 1)
-                made = read_target(number, read[0].document if read else {})
+                made = read_target(number, self._document(number))
             except BadInput as error:
                 _log.error("%s; nothing more is fetched for it", error)
                 made = RequestTarget(number, "", "", "", LINK_SPIDER, RequestScope(), expires=1)
             found = _kept(self._targets, number, made)
         return found
+
+    async def unknown(self, _: Iterable[Uri]) -> Collection[str]:
+        """Return the sources of those URIs whose targets are not known yet: these are visited later."""
+        return ()
+
+
+class SharedTargets(RequestTargets):
+    """The targets of a feed that another process has. `ask` returns documents by number, as JSON; None for one that is
+    not there yet."""
+
+    def __init__(self, ask: Callable[[Sequence[int]], Awaitable[Sequence[bytes | None]]]) -> None:
+        super().__init__(self._heard)
+        self._ask, self._documents = ask, OrderedDict[int, dict[str, Json]]()
+
+    async def unknown(self, uris: Iterable[Uri]) -> Collection[str]:
+        wanted = {number for uri in uris if (number := number_of(uri.source)) is not None}
+        for number in wanted & self._documents.keys():
+            self._documents.move_to_end(number)
+        lacking = sorted(wanted - self._documents.keys())
+        try:
+            found = await self._ask(lacking) if lacking else ()
+        except Unavailable:
+            return {f"{SOURCE}{number}" for number in lacking}
+        for number, data in zip(lacking, found, strict=True):
+            if data is not None:
+                _kept(self._documents, number, json.loads(data))
+        return {f"{SOURCE}{number}" for number in lacking if number not in self._documents}
+
+    def _heard(self, number: int) -> Mapping[str, Json]:
+        if number not in self._documents:
+            raise BadInput(f"{SOURCE}{number}", "its document was not asked for")
+        return self._documents[number]
 
 
 def _requester(target: RequestTarget) -> Requester:

@@ -48,7 +48,7 @@ from warcmill.crawl.logs.logs import Logs
 from warcmill.crawl.logs.progress import Moment
 from warcmill.crawl.logs.statistics import Figures, Statistics
 from warcmill.crawl.uri import Status, canonical
-from warcmill.crawl.visit.feeding import Feeding
+from warcmill.crawl.visit.feeding import AnswerCounts, Feeding
 from warcmill.crawl.visit.spider import Spider
 from warcmill.crawl.visit.visit import Kit, make_kit
 from warcmill.errors import BadInput, NotReady, Unavailable, WarcmillError
@@ -80,6 +80,7 @@ class Running:
     continues: Stage | None = None
     leader: Leader | None = None
     feeding: Feeding | None = None
+    served: AnswerCounts | None = None
     is_closed: bool = False
     _watching: asyncio.Task[None] | None = None
 
@@ -117,7 +118,16 @@ class Running:
         summary = reports.figures(
             found, self.kit.offers.refused, self.reporter.first_failure, self.reporter.policies_failed
         )
-        return Share.of(self.launch.id, found, summary, self.spider.under_way)
+        served = self.served.counts if self.served else {}
+        return Share.of(self.launch.id, found, summary, self.spider.under_way, served)
+
+    def answers(self) -> dict[str, Json]:
+        """The answers that requests got, by process ('' is this one), spider and status."""
+        others = self.leader.shares if self.leader else {}
+        return {
+            name: {spider: {**statuses} for spider, statuses in one.served.items()}
+            for name, one in {"": self.share(), **others}.items()
+        }
 
     def _shares(self) -> list[Share]:
         return [self.share(), *(self.leader.shares.values() if self.leader else ())]
@@ -246,8 +256,9 @@ async def open_launch(
 ) -> Running:  # fmt: skip
     """Open a launch, and offer its seeds. Unavailable when a disk is not there: nothing was written then."""
     places.require()
-    if job.requests:
-        job = replace(job, targets=RequestTargets(RequestFeed(places.job(job.name))))
+    feed = RequestFeed(places.job(job.name)) if job.requests else None
+    if feed:
+        job = replace(job, targets=RequestTargets(feed.document))
     folders = places.folders(launch)
     job_log = JobLog(folders.job, folders.own, launch)
     make_folder(places.state(job.name))
@@ -276,23 +287,23 @@ async def open_launch(
     if not (job.requests and follows):  # the rates of its requests stay over its launches
         await books.frontier.set_rate(Gate(""), _rate(job))
     running = _opened(places, job, launch, books, job_log, resume, spider)
-    if places.frontier:
-        await _lead(running, places.frontier)
+    crew = await _lead(running, places.frontier) if places.frontier else None
     seeds = running.kit.offers.seeds(job.seeds)
     running.kit.offers.taken(seeds, await books.frontier.offer(seeds))
-    if job.targets:
-        running.feeding = Feeding(job.targets, books, register, running.kit, running.spider)
+    if feed and job.targets:
+        running.feeding = Feeding(feed, job.targets, books, register, running.kit, running.spider, crew)
     return running
 
 
-async def _lead(running: Running, place: RedisPlace) -> None:
-    """Lead the workers of a launch."""
+async def _lead(running: Running, place: RedisPlace) -> Crew:
+    """Lead the workers of a launch; return these."""
     crew, files = Crew(RedisLink(place, running.job.name)), files_of(papers_of(running.folders), running.job)
     alert = partial(running.logs.alert, "WARNING")
     running.watch(leader := Leader(crew, running.launch, files, float(place.checkpoint_wait), alert))
     await leader.begin()
     if place.leads_only:
         running.spider.only_lead()
+    return crew
 
 
 async def join_launch(
@@ -303,7 +314,7 @@ async def join_launch(
     try:
         books = await open_books(
             frontier, register, launch.id, Folders(folders.warcs, folders.logs), partial(_warcs, places, job, launch),
-            Begins.CONTINUES,
+            Begins.CONTINUES, results=job.results_log,
         )  # fmt: skip
     except BaseException:
         await frontier.close()
@@ -365,7 +376,10 @@ def _opened(
     kit = make_kit(job, books, reporter, places.scratch(job.name))
     books.hear = partial(reporter.kept, kit.offers)
     stage, loop = resume.stage if resume else None, spider(kit, figures, began(launch))
-    return Running(places, folders, job, launch, books, logs, figures, job_log, kit, loop, reporter, stage)
+    running = Running(places, folders, job, launch, books, logs, figures, job_log, kit, loop, reporter, stage)
+    if job.targets:
+        running.served = AnswerCounts(job.targets, books)
+    return running
 
 
 def _passed_over(what: str) -> str:

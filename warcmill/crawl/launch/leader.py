@@ -33,7 +33,7 @@ NETWORKS = "allow_private"
 
 class Share(NamedTuple):
     """The figures of one process of a launch: documents and their bytes; URIs under way, answered and failed; the bytes
-    of all; and its summary, as `reports.figures` has it."""
+    of all; its summary, as `reports.figures` has it; and its answers for requests, by spider and status."""
 
     launch: str
     documents: int = 0
@@ -43,12 +43,18 @@ class Share(NamedTuple):
     failed: int = 0
     bytes: int = 0
     summary: Mapping[str, Json] = MappingProxyType({})
+    served: Mapping[str, Mapping[str, int]] = MappingProxyType({})
 
     @classmethod
-    def of(cls, launch: str, found: Figures, summary: Mapping[str, Json], under_way: int = 0) -> Share:
+    def of(
+        cls, launch: str, found: Figures, summary: Mapping[str, Json], under_way: int = 0,
+        served: Mapping[str, Mapping[str, int]] | None = None,
+    ) -> Share:  # fmt: skip
         """The figures of this process."""
         total = found.total[Figure.BYTES]
-        return cls(launch, found.documents, found.bytes, under_way, found.succeeded, found.failed, total, summary)
+        return cls(
+            launch, found.documents, found.bytes, under_way, found.succeeded, found.failed, total, summary, served or {}
+        )
 
     @classmethod
     def read(cls, about: Mapping[str, Any]) -> Share:

@@ -154,7 +154,7 @@ class Session(FrontierControl):
             "under_way": moment.busy,
             **({"results": running.books.results_length} if running.job.results_log else {}),
             **running.summary(),
-            **({"served": dict(self._feeding.served)} if self._feeding else {}),  # type: ignore[arg-type] # all are texts
+            **({"served": running.answers()} if self._feeding else {}),
         }
 
     async def learn(self) -> Json:

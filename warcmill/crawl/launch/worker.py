@@ -26,6 +26,7 @@ from warcmill.crawl.frontier.crew import Crew, Order, Orders, token_of
 from warcmill.crawl.frontier.link import CHECKPOINT_WAIT, PARTLY, RedisLink, RedisPlace
 from warcmill.crawl.job import file
 from warcmill.crawl.job.job import Fetched, Job
+from warcmill.crawl.job.targets import SharedTargets
 from warcmill.crawl.launch import folders as launch_folders
 from warcmill.crawl.launch import reports
 from warcmill.crawl.launch.database import on_redis, open_register
@@ -59,19 +60,21 @@ class WorkerPlaces(Places):
 
 class Worker:
     """A worker of a job, by its name, over the Redis that has the frontier; `exit` is its public address, where rates
-    are by that, too. `spider` makes its loop in each launch."""
+    are by that, too. `spider` makes its loop in each launch. `sends`: a
+    sender posts its results."""
 
     def __init__(
         self, output: Path, name: str, job: str, place: RedisPlace, exit: str = "",  # noqa: A002
-        spider: SpiderMaker = Spider,
+        spider: SpiderMaker = Spider, sends: bool = False,
     ) -> None:  # fmt: skip
-        self._spider = spider
+        self._spider, self._sends = spider, sends
         self._name, self._job, self._place, self._exit = name, job, place, exit
         self._places = WorkerPlaces(output, output / OWN, frontier=place, job_name=job)
         self._running: Running | None = None
         self._is_leaving, self._done = False, 0
         self._writer = self._token = self._edition = self._open = ""
-        self._rate, self._share = MinuteRate(), Share("", summary={})
+        self._is_known = False  # the launch of which files are open
+        self._rate, self._share = MinuteRate(), Share("", summary={}, served={})
 
     async def run(self) -> None:
         """Crawl launch after launch, until a signal. BadConfig without its folder; Busy when its name, or its folder,
@@ -102,7 +105,20 @@ class Worker:
         register = open_register(self._places.database(self._job))
         self._writer, self._token = register.writer, token_of(register.writer)
         self._open = "" if register.is_clean else register.launch
+        self._is_known = True
         register.disconnect()
+
+    @property
+    def places(self) -> WorkerPlaces:
+        """Its folders."""
+        return self._places
+
+    def committed(self, launch: str, size: int) -> int:
+        """Return up to where results.jsonl of a launch may be read, which has so many bytes. Any thread may ask."""
+        running = self._running
+        if running and running.launch.id == launch:
+            return min(size, running.books.results_length)
+        return size if self._is_known and launch != self._open else 0
 
     def _signalled(self) -> None:
         if self._running and self._is_leaving:
@@ -168,7 +184,9 @@ class Worker:
 
     async def _crawl(self, crew: Crew, launch: Launch, edition: str, files: dict[str, bytes]) -> None:
         """Crawl one launch, until it is over or a signal comes."""
-        folders, job = self._places.folders(launch), _job(files, self._job)
+        folders, job = self._places.folders(launch), self._read_job(files)
+        if job.requests:
+            job = replace(job, targets=SharedTargets(crew.targets))
         for folder in (folders.warcs, folders.logs, self._places.scratch(self._job)):
             make_folder(folder)
         self._close_left(launch.id)
@@ -204,6 +222,16 @@ class Worker:
             await self._report(crew, found[0].number if isinstance(found[0], Orders) else 0, running.figures)
             await self._sign(crew)
 
+    def _read_job(self, files: Mapping[str, bytes]) -> Job:
+        """The job that these files configure. BadConfig for one that serves requests, if nobody would send results."""
+        papers = dict(files)
+        networks = json.loads(papers.pop(NETWORKS))
+        job = file.parse(papers, self._job)
+        if job.requests and not self._sends:
+            why = f"it serves requests, and the luigi.cfg of this worker has no [requests] with 'job = {self._job}'"
+            raise BadConfig(f"job {self._job}", f"{why}: set it, with the bus, as pages are sent from here")
+        return replace(job, allow_private=tuple(networks))
+
     async def _follow(self, crew: Crew, running: Running) -> Orders | None:
         """Give signs of life, and do what is ordered; return the order that ended the launch, None for none."""
         ours = running.launch.id
@@ -237,7 +265,8 @@ class Worker:
         if orders.edition not in ("", self._edition) and orders.current == running.launch.id:
             launch, edition, files = await crew.job()
             if launch == running.launch.id:
-                running.kit.live.job, self._edition = _job(files, self._job), edition
+                targets = running.kit.live.job.targets
+                running.kit.live.job, self._edition = replace(self._read_job(files), targets=targets), edition
                 running.logs.alert("WARNING", "the job's files were edited: counts from now on")
 
     async def _close_stage(self, crew: Crew, running: Running, orders: Orders) -> None:
@@ -272,14 +301,3 @@ class MinuteRate:
         while self._seen[0][0] < moment - 60:
             self._seen.popleft()
         return succeeded - self._seen[0][1]
-
-
-def _job(files: Mapping[str, bytes], name: str) -> Job:
-    """The job that these files configure. BadConfig for one that serves requests: their documents are in its folder."""
-    papers = dict(files)
-    networks = json.loads(papers.pop(NETWORKS))
-    job = file.parse(papers, name)
-    if job.requests:
-        why = "it serves requests, which its own process alone knows: no worker can crawl for them"
-        raise BadConfig(f"job {name}", f"{why}. Let that process crawl, without workers")
-    return replace(job, allow_private=tuple(networks))

@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Final, NamedTuple
 
 from warcmill.crawl.books.books import BookEntry, Books, CrawlResult, Kept
 from warcmill.crawl.frontier import Waited
+from warcmill.crawl.frontier.crew import Crew
 from warcmill.crawl.frontier.register import FED, Register
-from warcmill.crawl.job.feed import FedTarget
+from warcmill.crawl.job.feed import FedTarget, RequestFeed
 from warcmill.crawl.job.targets import RequestTargets
 from warcmill.crawl.logs.results import PURGED, notice
 from warcmill.crawl.policies.request import RequestTarget, level, number_of, read_target
 from warcmill.crawl.uri import Uri, make
 from warcmill.crawl.visit.spider import Spider
 from warcmill.crawl.visit.visit import Kit
-from warcmill.errors import BadInput
+from warcmill.errors import BadInput, Unavailable
 from warcmill.model import Json
 
 AT_ONCE: Final = 500
@@ -35,30 +37,13 @@ class AskedCrawl(NamedTuple):
     appid: str = ""
 
 
-class Feeding:
-    """The feed of one open launch."""
+class AnswerCounts:
+    """The answers that a process has got for requests: their number by spider, then by status."""
 
-    def __init__(self, targets: RequestTargets, books: Books, register: Register, kit: Kit, spider: Spider) -> None:
-        self._targets, self._books, self._register = targets, books, register
-        self._kit, self._spider = kit, spider
-        self._one = asyncio.Lock()
-        self.served: dict[str, dict[str, int]] = {}  # by spider, then by status
+    def __init__(self, targets: RequestTargets, books: Books) -> None:
+        self.counts: dict[str, dict[str, int]] = {}
+        self._targets = targets
         self._before, books.hear = books.hear, self._heard
-        self._fed: int | None = None
-
-    async def learn(self) -> int:
-        """Take what the feed has besides; return up to where it was read."""
-        async with self._one:
-            if self._fed is None:
-                self._fed = await self._books.frontier.run(lambda: self._register.number(FED))
-            while True:
-                found, after = await asyncio.to_thread(self._targets.feed.read, self._fed, AT_ONCE)
-                if not found:
-                    return self._fed
-                await self._books.frontier.offer([*self._uris(found)])
-                await self._books.frontier.run(partial(self._register.keep_number, FED, after))
-                self._fed = after
-                self._spider.wake()
 
     def _heard(self, entry: BookEntry, kept: Kept) -> None:
         """Count the answer of an entry that is durable."""
@@ -66,8 +51,55 @@ class Feeding:
         line = entry.line
         if line and line.status and line.status > 0 and not line.is_asked_again and not entry.uri.hops.endswith("P"):
             target = self._targets.of(entry.uri.source)
-            statuses = self.served.setdefault(target.spiderid, {}) if target else {}
+            statuses = self.counts.setdefault(target.spiderid, {}) if target else {}
             statuses[str(line.status)] = statuses.get(str(line.status), 0) + 1
+
+
+class Feeding:
+    """The feed of one open launch. Where the launch has workers, a `crew`, they are given the documents of targets."""
+
+    def __init__(
+        self, feed: RequestFeed, targets: RequestTargets, books: Books, register: Register, kit: Kit, spider: Spider,
+        crew: Crew | None = None,
+    ) -> None:  # fmt: skip
+        self._feed, self._targets, self._books, self._register = feed, targets, books, register
+        self._kit, self._spider, self._crew = kit, spider, crew
+        self._one = asyncio.Lock()
+        self._fed: int | None = None
+
+    async def learn(self) -> int:
+        """Take what the feed has besides; return up to where it was read. While workers cannot be given it, it waits in
+        the feed."""
+        async with self._one:
+            if self._fed is None:
+                self._fed = await self._books.frontier.run(lambda: self._register.number(FED))
+                await self._forget_ended()
+            while True:
+                found, after = await asyncio.to_thread(self._feed.read, self._fed, AT_ONCE)
+                if not await self._teach(found) or not found:
+                    return self._fed
+                await self._books.frontier.offer([*self._uris(found)])
+                await self._books.frontier.run(partial(self._register.keep_number, FED, after))
+                self._fed = after
+                self._spider.wake()
+
+    async def _teach(self, found: Iterable[FedTarget]) -> bool:
+        """Give workers the documents of targets, and of those that they ask for, as Redis has lost them."""
+        if not self._crew:
+            return True
+        try:
+            asked = self._feed.each(await self._crew.asked())
+            await self._crew.teach({one.number: one.document for one in (*asked, *found)})
+        except Unavailable:
+            return False
+        return True
+
+    async def _forget_ended(self) -> None:
+        """Remove from Redis the documents of targets of which nothing waits."""
+        if self._crew:
+            waiting = {number_of(row.source) for row in await self._books.frontier.tally()}
+            with suppress(Unavailable):  # the next launch does
+                await self._crew.keep_targets({number for number in waiting if number is not None})
 
     async def tally(self, asked: AskedCrawl) -> list[Json]:
         """Count what waits, by crawl, owner and queue. Of very many crawls that takes a while: beside the crawl."""
@@ -140,7 +172,7 @@ class Feeding:
     def _of(self, rows: Sequence[Waited], asked: AskedCrawl) -> list[tuple[Waited, dict[str, Json]]]:
         """The rows of an owner, with the documents of their targets: read once from the feed, as they may be many."""
         by_number = [(row, number) for row in rows if (number := number_of(row.source)) is not None]
-        documents = {one.number: one.document for one in self._targets.feed.each({number for _, number in by_number})}
+        documents = {one.number: one.document for one in self._feed.each({number for _, number in by_number})}
         found = [(row, documents[number]) for row, number in by_number]
         return [(row, document) for row, document in found if asked.appid in ("", document.get("appid"))]
 

@@ -182,13 +182,22 @@ class Spider:
             room = min(len(self._threads), self._kit.job.ceilings.room(self._fetched()))
             if not self._leads and self._reached():
                 room = 0
-            leases = await self._lease(room) if room and not self.is_paused else []
+            leases = await self._known(await self._lease(room)) if room and not self.is_paused else []
             for lease in leases:
                 thread = self._threads.pop()
                 task = asyncio.create_task(self._visit(lease, thread).run())
                 self._visits[task] = lease
                 task.add_done_callback(partial(self._ended, thread))
         return len(leases)
+
+    async def _known(self, leases: list[Lease]) -> list[Lease]:
+        """Those whose requests are known here. The others are given back for a while."""
+        targets = self._kit.job.targets
+        unknown = await targets.unknown(lease.uri for lease in leases) if targets else ()
+        if later := [lease for lease in leases if lease.uri.source in unknown]:
+            at = clock.steady() + LONGEST_WAIT
+            await self._kit.books.frontier.defer([Defer(one.uri.crawl, one.uri.key, at, one) for one in later])
+        return [lease for lease in leases if lease.uri.source not in unknown]
 
     def _ended(self, thread: int, task: asyncio.Task[None]) -> None:
         self._threads.append(thread)

@@ -101,7 +101,7 @@ def test_the_uris_of_a_target_that_is_lost_are_refused_and_the_others_are_fetche
     data = bytearray(feed.path.read_bytes())
     data[0] = 0
     feed.path.write_bytes(data)
-    job = Job("ondemand", (), targets=RequestTargets(feed))
+    job = Job("ondemand", (), targets=RequestTargets(feed.document))
     for number, is_there in ((0, False), (second.number, True), (5, False), (10**9, False)):
         uri = make("http://a.example/", source=f"target:{number}")
         found = job.of(uri)

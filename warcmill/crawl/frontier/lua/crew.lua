@@ -80,6 +80,33 @@ function act.pause()
   if ARGV[3] == '1' then call('HSET', P .. 'about', 'paused', 1) else call('HDEL', P .. 'about', 'paused') end
   return {}
 end
+-- number, document ...: what is asked for, and how, by the targets of URIs.
+function act.teach()
+  local numbers = {}
+  for i = 3, #ARGV, 2 do numbers[#numbers + 1] = ARGV[i] end
+  call('HSET', P .. 'targets', unpack(ARGV, 3))
+  call('SREM', P .. 'asked', unpack(numbers))
+  return {}
+end
+-- number ...: the documents of targets. The leader is asked for those that are not there.
+function act.targets()
+  local found = call('HMGET', P .. 'targets', unpack(ARGV, 3))
+  for i, one in ipairs(found) do
+    if not one then call('SADD', P .. 'asked', ARGV[2 + i]) end
+  end
+  return found
+end
+-- The numbers of the targets that are asked for.
+function act.asked() return call('SRANDMEMBER', P .. 'asked', 100) end
+-- cursor: some numbers of targets, after where to go on.
+function act.taught()
+  local found = call('HSCAN', P .. 'targets', ARGV[3], 'COUNT', 100)
+  local numbers = {found[1]}
+  for i = 1, #found[2], 2 do numbers[#numbers + 1] = found[2][i] end
+  return numbers
+end
+-- number ...: nothing waits for these targets any more.
+function act.forget() return call('HDEL', P .. 'targets', unpack(ARGV, 3)) end
 -- writer: how many of its visits since its last stage only its disk has.
 function act.visits() return tonumber(call('HGET', P .. 'visits', ARGV[3]) or 0) end
 -- name, text: a worker is dead.
