@@ -41,7 +41,8 @@ warcmill[scrapy]' brings Scrapy.
 'requests' takes what applications ask for, by Scrapy Cluster's API, feeds it to the job
 of [requests], and answers. The job is an endless one: 'warcmill pulse start JOB' begins
 it, a daily schedule gives each day a launch. It sends each page that was asked for to the
-topic of crawled pages. Several may run; one of them sends.
+topic of crawled pages. Several may run; one of them sends. A worker of such a job sends
+what it has crawled itself, and has a luigi.cfg with [requests] for that.
 
 'rest' answers Scrapy Cluster's REST clients at [requests] rest_port, 5343: POST /feed a
 message, POST /poll {"poll_id": UUID}, and / for its state. It listens on loopback; at another
