@@ -103,3 +103,57 @@ def test_a_plugin_without_its_schema_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "plugins" / "note_schema.json").unlink()
     with pytest.raises(BadConfig, match=r"NoteHandler cannot be loaded: FileNotFoundError.*note_schema"):
         PluginHandlers(at)
+
+
+BAD = """
+import os, sys
+from base_handler import BaseHandler
+{at_import}
+
+class BadHandler(BaseHandler):
+    schema = "note_schema.json"
+
+    def setup(self, settings):
+        {in_setup}
+
+    def handle(self, dict):
+        print("a line for people", flush=True)
+        sys.stdout.buffer.write(b"\\x00\\x00\\x00\\x02{{}}")
+        sys.stdout.flush()
+"""
+BAD_NAME = "plugins.bad_handler.BadHandler"
+
+
+def bad(folder: Path, at_import: str = "", in_setup: str = "pass") -> None:
+    """Write a plugin that misbehaves where it is loaded, or that prints."""
+    (folder / "plugins").mkdir()
+    text = BAD.format(at_import=at_import, in_setup=in_setup)
+    (folder / "plugins" / "bad_handler.py").write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("at_import", "in_setup", "why"),
+    [
+        ("raise ValueError('no such place')", "pass", "cannot be loaded: ValueError: no such place"),
+        ("sys.exit(4)", "pass", "cannot be loaded: SystemExit: 4"),
+        ("os._exit(4)", "pass", "they ended their process"),
+        ("def", "pass", "cannot be loaded: SyntaxError"),
+        ("", "raise KeyError('NOWHERE')", "cannot be loaded: KeyError: 'NOWHERE'"),
+        ("", "os._exit(4)", "they ended their process"),
+    ],
+)
+def test_a_plugin_that_fails_while_it_is_loaded_is_refused_by_name(
+    tmp_path: Path, at_import: str, in_setup: str, why: str
+) -> None:
+    bad(tmp_path, at_import, in_setup)
+    with pytest.raises(BadConfig) as caught, handlers(tmp_path, {BAD_NAME: 150}):
+        pass
+    assert BAD_NAME in str(caught.value)
+    assert why in str(caught.value)
+
+
+def test_what_a_plugin_prints_is_no_answer(tmp_path: Path) -> None:
+    bad(tmp_path)
+    with handlers(tmp_path, {BAD_NAME: 150}) as found:
+        assert note(found, "first")[1] == ""
+        assert note(found, "second")[1] == ""
