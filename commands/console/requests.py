@@ -14,6 +14,7 @@ from tasks.config import sections
 from tasks.config.engines import engine_of
 from tasks.config.requests import requests as requests_section
 from tasks.config.requests import requests_place
+from tasks.config.settings import settings
 from warcmill.cluster.compat import CRAWLER, REDIS
 from warcmill.cluster.monitor import RequestMonitor, RequestsJob, log_of
 from warcmill.cluster.plugins.runners import PluginHandlers, PluginMonitors
@@ -87,7 +88,7 @@ def run(args: argparse.Namespace, rest: Callable[[RequestsPlace], Callable[[Even
     log = log_of(place.values())
     parts = {"rest": rest(place)} if rest else {}
     handlers = PluginHandlers(place)
-    sender = ResultSender(place, ResultSource.of_job(place, places))
+    sender = ResultSender(place, ResultSource.of_job(place, places), open_store=settings().open_store)
     parts["sender"] = lambda ended: sender.run(ended, log(CRAWLER))
     if handlers.monitors:
         monitors = PluginMonitors(place, handlers.monitors, log(REDIS))

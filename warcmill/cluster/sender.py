@@ -21,17 +21,19 @@ from pathlib import Path
 from threading import Event
 from typing import Any, Final, NamedTuple, Self, cast
 
+from warcmill import layout
 from warcmill.base import clock, disk
 from warcmill.clients.bus import Bus, TooLong
 from warcmill.cluster.settings import RequestsPlace, Topics
 from warcmill.crawl import durable
-from warcmill.crawl.books.files import present, recall
+from warcmill.crawl.books.files import present, recall, recall_from
 from warcmill.crawl.control import control
 from warcmill.crawl.extract import html
 from warcmill.crawl.fetch import exchange
+from warcmill.crawl.fetch.exchange import Exchange
 from warcmill.crawl.fetch.limits import FetchLimits
 from warcmill.crawl.launch import job_log
-from warcmill.crawl.launch.folders import CONTROL, LaunchFolders, Places
+from warcmill.crawl.launch.folders import CONTROL, Places
 from warcmill.crawl.launch.worker import Worker
 from warcmill.crawl.logs.results import NOTICE, PAGE, PURGED
 from warcmill.errors import BadInput, NotReady, Unavailable, WarcmillError
@@ -40,6 +42,7 @@ from warcmill.formats.text.document import is_binary
 from warcmill.layout import RESULTS_LOG, split_log_name
 from warcmill.model import Json, Launch
 from warcmill.scutils.log_factory import LogObject
+from warcmill.stores import Store
 
 _log = logging.getLogger(__name__)
 PLACE: Final = "results-sent.json"
@@ -104,9 +107,19 @@ class ResultSource(NamedTuple):
 
 
 class ResultSender:
-    """Sends results, at each `step`, until `close`. Without a `bus` it opens that of the place."""
+    """Sends results, at each `step`, until `close`. Without a `bus` it opens that of the place.
 
-    def __init__(self, place: RequestsPlace, source: ResultSource, bus: Bus | None = None) -> None:
+    A WARC that has left the crawler's disk is read from the store, if it is given.
+    """
+
+    def __init__(
+        self,
+        place: RequestsPlace,
+        source: ResultSource,
+        bus: Bus | None = None,
+        open_store: Callable[[], Store] | None = None,
+    ) -> None:
+        self._open_store, self._store = open_store, cast("Store | None", None)
         values = place.values()
         self._job, self._source, self._places, self._bus = place.job, source, source.places, bus or place.open_bus()
         self._topics, self._encodes = Topics.of(values), bool(values["KAFKA_BASE_64_ENCODE"])
@@ -125,6 +138,7 @@ class ResultSender:
                 try:
                     sent = self.step()
                 except Unavailable as error:
+                    self._store = None
                     log.error(f"{error}; it is tried again")
                     ended.wait(_AGAIN)
                 else:
@@ -209,21 +223,22 @@ class ResultSender:
 
     def _send_some(self, file: _File, offset: int, end: int) -> tuple[list[str], int]:
         """Send results from an offset on, up to `end`; return their ids, and the offset behind them."""
-        folders = self._places.folders(Launch.parse(self._job, file.launch))
+        launch = Launch.parse(self._job, file.launch)
         sent: list[str] = []
         by_topic: dict[str, list[tuple[int, dict[str, Json]]]] = {}
         damaged: list[tuple[int, str]] = []  # offsets, and what is wrong there
         size = 0
         for line, after in _lines(file.path, offset, end):
             try:
-                result = json.loads(line)
-                message = self._message(result, folders)
+                result = _read_result(line)
+            except (ValueError, KeyError, TypeError, RecursionError) as error:
+                damaged.append((offset, f"the line is no result: {error!r:.200}"))
+            else:
+                message = self._message(result, launch)
                 body = message.get("body")
                 size += len(body) if isinstance(body, str) else 0
                 for topic in self._topics_of(result["kind"], str(message.get("appid", ""))):
                     by_topic.setdefault(topic, []).append((offset, message))
-            except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-                damaged.append((offset, f"the line is no result: {error!r:.200}"))
             sent.append(_id_of(line))
             offset = after
             if len(sent) >= MOST or size > _MOST_BYTES:
@@ -267,18 +282,15 @@ class ResultSender:
             return []
         return self._topics.outbound(appid) if kind == NOTICE else self._topics.crawled(appid)
 
-    def _message(self, result: Mapping[str, Any], folders: LaunchFolders) -> dict[str, Json]:
+    def _message(self, result: Mapping[str, Any], launch: Launch) -> dict[str, Json]:
         """The message of a result; that of a page with its body, from its record."""
         place: dict[str, Json] = {"name": result["warc"], "offset": result["offset"]}
         message = {**result["value"], "id": result["id"], "warc": place if result["warc"] else None}
         if result["kind"] != PAGE:
             return message
-        path = present(folders.warcs / result["warc"])
         try:
-            if path is None:
-                raise BadInput(result["warc"], "it is not there any more")
-            answer = recall(message["url"], path, result["offset"], self._places.scratch(self._job))
-        except BadInput as error:
+            answer = self._answer(message["url"], launch, result["warc"], result["offset"])
+        except (BadInput, NotReady) as error:
             _log.warning("%s: %s is sent without its body", error, message["url"])
             return {**message, **dict.fromkeys(("body", "encoding")), "links": _links(message["links"], {})}
         try:
@@ -293,6 +305,18 @@ class ResultSender:
         body, encoding = _body(data, mime, encodes=self._encodes)
         links = _links(message["links"], texts)
         return {**message, "body": body, "encoding": encoding, "links": links, "response_headers": headers}
+
+    def _answer(self, url: str, launch: Launch, name: str, offset: int) -> Exchange:
+        """The answer in a record, of the crawler's disk or of the store. BadInput or NotReady if neither has it."""
+        scratch = self._places.scratch(self._job)
+        if path := present(self._places.folders(launch).warcs / name):
+            return recall(url, path, offset, scratch)
+        if self._open_store is None:
+            raise BadInput(name, "it is not there any more")
+        stored = layout.stored_path("warcs", launch, name)
+        self._store = self._store or self._open_store()
+        with self._store.open(stored, offset) as stream:
+            return recall_from(url, stream, f"store:{stored}", offset, scratch)
 
     def _append(self, topic: str, messages: Sequence[tuple[int, dict[str, Json]]]) -> Iterator[tuple[int, str]]:
         """Append messages; one that is too long for the bus without what it can be without. Yields those that it does
@@ -332,6 +356,20 @@ def _links(addresses: Sequence[str], texts: Mapping[str, str]) -> list[Json]:
 
 def _json(message: Mapping[str, Json]) -> bytes:
     return json.dumps(message, sort_keys=True, ensure_ascii=False).encode("utf-8", "backslashreplace")
+
+
+def _read_result(line: bytes) -> Mapping[str, Any]:
+    """The result in a line, with all that a message takes from it. ValueError, KeyError or TypeError for none."""
+    found = json.loads(line)
+    value, is_page = found["value"], found["kind"] == PAGE
+    types: list[tuple[object, type]] = [(found["id"], str), (found["kind"], str), (value, dict)]
+    if is_page:
+        types += [(value["url"], str), (value["links"], list), (value["response_headers"], dict)]
+    if is_page or found["warc"] is not None:
+        types += [(found["warc"], str), (found["offset"], int)]
+    if not all(isinstance(one, kind) for one, kind in types):
+        raise TypeError("a value is of another type")
+    return cast("Mapping[str, Any]", found)
 
 
 def _id_of(line: bytes) -> str:

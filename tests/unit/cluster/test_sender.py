@@ -13,6 +13,7 @@ import crawled
 import pytest
 from several_hosts import Page, page, serve
 
+from warcmill import layout
 from warcmill.clients.bus import TooLong
 from warcmill.clients.bus.spool import Spool
 from warcmill.cluster.sender import PLACE, ResultSender, ResultSource, damaged_lines
@@ -22,6 +23,8 @@ from warcmill.crawl.logs.results import Requester
 from warcmill.errors import Unavailable
 from warcmill.layout import RESULTS_LOG
 from warcmill.model import Launch
+from warcmill.stores import sentinel
+from warcmill.stores.opening import open_folder
 
 LATER = Launch("news", "20261121091844")
 TOPIC = "demo.crawled_firehose"
@@ -55,7 +58,10 @@ def place(folder: Path, **given: Any) -> RequestsPlace:
 
 def sender(folder: Path, bus: Spool | None = None, **given: Any) -> ResultSender:
     at = place(folder, **given)
-    return ResultSender(at, ResultSource.of_job(at, crawled.places(folder)), bus)
+    if not (store := folder / "store").exists():
+        sentinel.adopt({"store": store})
+    source = ResultSource.of_job(at, crawled.places(folder))
+    return ResultSender(at, source, bus, lambda: open_folder("store", str(store)))
 
 
 def send(folder: Path, **given: Any) -> int:
@@ -194,6 +200,24 @@ def test_a_damaged_line_is_named_and_what_is_behind_it_is_sent(tmp_path: Path, p
     (tmp_path / "state" / PLACE).unlink()
     assert send(tmp_path) == 7
     assert len(damaged_lines(place(tmp_path))) == 4, "each is named once"
+
+
+def test_the_body_of_a_page_whose_warc_is_only_in_the_store_is_taken_from_there(tmp_path: Path, port: int) -> None:
+    crawled.crawl(tmp_path, asked(port))
+    one = sender(tmp_path)
+    for path in crawled.warcs(tmp_path):
+        stored = tmp_path / "store" / layout.stored_path("warcs", crawled.LAUNCH, path.name)
+        stored.parent.mkdir(parents=True, exist_ok=True)
+        path.rename(stored)
+    word, away = tmp_path / "store" / layout.SENTINEL, tmp_path / "away"
+    word.rename(away)
+    with pytest.raises(Unavailable):  # an outage of the store is no absence of the WARC
+        one.step()
+    away.rename(word)
+    assert sum(iter(one.step, 0)) == 4
+    found = by_path(sent(tmp_path))
+    assert found[""]["body"] == SITE["a.example", "/"].body.decode()
+    assert found["sjis"]["body"] == SJIS.decode("cp932")
 
 
 class _Narrow(Spool):

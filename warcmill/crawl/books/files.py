@@ -192,14 +192,19 @@ def recall(uri: str, path: Path, offset: int, scratch: Path) -> Exchange:
     try:
         with _opened(path) as stream:
             stream.seek(offset)
-            reader = MemberReader(stream, str(path))
-            reader.begin()
-            fields = warc.parse_header(reader.through(warc.END_OF_HEADER, warc.HEADER_LIMIT), reader.bad, _pass_over)
-            if fields.get(warc.TYPE) != b"response" or fields.get(b"WARC-Target-URI") != uri.encode():
-                raise BadInput(str(path), f"the books know a record of {uri} there, and it is another", offset)
-            return _exchange(uri, fields, reader, scratch)
+            return recall_from(uri, stream, str(path), offset, scratch)
     except OSError as error:
         raise unavailable(path, error) from error
+
+
+def recall_from(uri: str, stream: BinaryIO, name: str, offset: int, scratch: Path) -> Exchange:
+    """Read the answer like `recall`, from a stream that is at its record; `name` and `offset` are for messages."""
+    reader = MemberReader(stream, name)
+    reader.begin()
+    fields = warc.parse_header(reader.through(warc.END_OF_HEADER, warc.HEADER_LIMIT), reader.bad, _pass_over)
+    if fields.get(warc.TYPE) != b"response" or fields.get(b"WARC-Target-URI") != uri.encode():
+        raise BadInput(name, f"the books know a record of {uri} there, and it is another", offset)
+    return _exchange(uri, fields, reader, scratch)
 
 
 def _opened(path: Path) -> BinaryIO:
