@@ -237,19 +237,25 @@ def test_nothing_is_lost_and_nothing_fetched_twice_by_kills(tmp_path: Path) -> N
 
 def test_requests_wait_while_the_job_does_not_run(tmp_path: Path) -> None:
     """Each is taken once, and what takes no job is answered at once."""
-    with requests_line(tmp_path) as line, role(line):
+    with requests_line(tmp_path) as line:
+        killed = line.role()
         line.feed(
             line.crawl("/1", "early"), b"no", {"uuid": "k", "appid": APP, "stats": "kafka-monitor"},
             {"uuid": "i", "appid": APP, "action": "info", "spiderid": "link"}, line.crawl("/2", "late"),
         )  # fmt: skip
         wait_for(lambda: line.log().count("what was asked waits for it") == 1)
         wait_for(lambda: line.log().count("Added stat request to Redis") == 1)
+        documents = tmp_path / "jobs" / JOB / "requests.jsonl"
+        wait_for(lambda: "late" in documents.read_text(), line.log)  # it does not wait for the question before it
         time.sleep(3)  # several tries, of which none may answer once more
         assert [one.get("uuid") for one in line.told()] == [None, "k"]
-        line.start()
-        has(line, "/1", "/2")
-        wait_for(lambda: line.answers("i"))
-        found = line.ask(uuid="k2", stats="kafka-monitor")
+        killed.kill()  # the question is acknowledged, and its answer is still to come
+        killed.wait()
+        with role(line):
+            line.start()
+            has(line, "/1", "/2")
+            wait_for(lambda: line.answers("i"), line.log)
+            found = line.ask(uuid="k2", stats="kafka-monitor")
         assert (found["total"]["900"], found["fail"]["900"], found["plugins"]["ActionHandler"]["900"]) == (6, 1, 1)
         assert sorted(line.paths()) == ["/1", "/2"]
 

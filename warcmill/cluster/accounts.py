@@ -34,6 +34,9 @@ CREATE TABLE IF NOT EXISTS stops (spiderid TEXT, appid TEXT, crawlid TEXT, PRIMA
     WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS rates (domain TEXT PRIMARY KEY, hits INTEGER, window INTEGER, scale REAL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS bans (domain TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS aside (number INTEGER PRIMARY KEY, place TEXT UNIQUE, handler TEXT, document TEXT,
+    spiderid TEXT, appid TEXT, crawlid TEXT, stops INTEGER NOT NULL, since REAL NOT NULL,
+    claimed REAL NOT NULL DEFAULT 0);
 CREATE TABLE IF NOT EXISTS seen (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
 _SUMS: Final = "SELECT name, total(number) FROM counts WHERE role = ? AND slot BETWEEN ? AND ? GROUP BY name"
@@ -64,6 +67,15 @@ class DomainPolicy:
 
     rates: Mapping[str, DomainRate]
     bans: frozenset[str]
+
+
+class AsideMessage(NamedTuple):
+    """A message that waits for the job: its place on the bus, its handler and its document; `since` when."""
+
+    place: str
+    handler: str
+    document: str
+    since: float
 
 
 class Accounts:
@@ -170,6 +182,41 @@ class Accounts:
         with self._whole() as db:
             rows = db.execute("SELECT 1 FROM stops WHERE spiderid = ? AND appid = ? AND crawlid = ?", crawl)
             return rows.fetchone() is not None
+
+    def put_aside(self, message: AsideMessage, crawl: CrawlKey, *, stops: bool, most: int) -> bool:
+        """Keep a message that waits for the job; False if `most` wait. `stops`: it is a stop of that crawl."""
+        with self._whole() as db:
+            if db.execute("SELECT count(*) FROM aside").fetchone()[0] >= most:
+                return False
+            words = "INSERT OR IGNORE INTO aside (place, handler, document, since, spiderid, appid, crawlid, stops)"
+            db.execute(f"{words} VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*message, *crawl, stops))
+            return True
+
+    def stops_aside(self) -> set[CrawlKey]:
+        """Return the crawls whose stop waits."""
+        with self._whole() as db:
+            rows = db.execute("SELECT spiderid, appid, crawlid FROM aside WHERE stops").fetchall()
+        return {CrawlKey(*row) for row in rows}
+
+    def claim_aside(self) -> list[AsideMessage]:
+        """Return all that waits, in its order, unless another process has some of it; `end_aside` ends that."""
+        now = self._now()
+        with self._whole() as db:
+            if db.execute("SELECT 1 FROM aside WHERE claimed >= ? - ?", (now, _CLAIM)).fetchone():
+                return []
+            rows = db.execute("SELECT place, handler, document, since FROM aside ORDER BY number").fetchall()
+            db.execute("UPDATE aside SET claimed = ?", (now,))
+        return [AsideMessage(*row) for row in rows]
+
+    def end_aside(self, place: str) -> None:
+        """Forget a message that was answered."""
+        with self._whole() as db:
+            db.execute("DELETE FROM aside WHERE place = ?", (place,))
+
+    def free_aside(self) -> None:
+        """Let any process take up what waits."""
+        with self._whole() as db:
+            db.execute("UPDATE aside SET claimed = 0")
 
     def set_rate(self, domain: str, rate: DomainRate | None) -> None:
         """Set the rate of a domain; None: it has none of its own."""

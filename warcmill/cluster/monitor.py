@@ -2,6 +2,9 @@
 
 Kafka Monitor and Redis Monitor in one. A message is acknowledged once its target is in the feed, or its answer on the
 bus. After a death it is read again: its target is there already, an answer may come twice. Several may run.
+
+A question to a job that does not run is kept in the accounts, and what is behind it is taken. A stop takes only what
+came before it: so what comes for its crawl waits behind it.
 """
 
 from __future__ import annotations
@@ -17,11 +20,11 @@ from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from threading import Event
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 from warcmill.clients.bus import Bus, Message, TopicReader
 from warcmill.cluster import compat, replies
-from warcmill.cluster.accounts import Accounts, CrawlKey, DomainRate
+from warcmill.cluster.accounts import Accounts, AsideMessage, CrawlKey, DomainRate
 from warcmill.cluster.compat import CRAWLER, KAFKA, REDIS, REST
 from warcmill.cluster.handlers import DroppedMessage, TakenMessage, sort_message
 from warcmill.cluster.plugins.runners import PluginHandlers
@@ -50,7 +53,19 @@ _OF_ROLES: Final = (KAFKA, REDIS, REST)
 _OVERHEAD: Final = 1024  # bytes of a line of the feed beside the document
 
 
+MOST_ASIDE: Final = 10_000  # questions that wait for the job
+PATIENCE: Final = 86_400.0
+"""Seconds for which a question waits for the job; then it is refused."""
+
 Question = CrawlAction | StatsRequest | PolicyChange
+
+
+class ReadMessage(NamedTuple):
+    """A message that a handler has taken: its values, and of what they were read."""
+
+    request: CrawlRequest | Question
+    handler: str
+    document: Mapping[str, Any]
 
 
 class RequestsJob:
@@ -69,8 +84,14 @@ class RequestMonitor:
     """One process of the role. `log` makes the log of a name, which is that of the original's part."""
 
     def __init__(
-        self, place: RequestsPlace, job: RequestsJob, log: Callable[[str], LogObject], handlers: PluginHandlers
+        self,
+        place: RequestsPlace,
+        job: RequestsJob,
+        log: Callable[[str], LogObject],
+        handlers: PluginHandlers,
+        patience: float = PATIENCE,
     ) -> None:
+        self._patience = patience
         self._values, self._handlers = place.values(), handlers
         self._job, self._topics = job, Topics.of(self._values)
         self._incoming, self._answers = log(KAFKA), log(REDIS)
@@ -85,7 +106,7 @@ class RequestMonitor:
         self._machine, self._name = socket.gethostname(), os.urandom(6).hex()
         self._launch = ""  # the one to which the policy was applied
         self._done: set[str] = set()  # the places of messages that were answered, and are not acknowledged yet
-        self._waiting: dict[str, Question] = {}  # the one that waits for the job, by its place
+        self._waiting: dict[str, ReadMessage] = {}  # the one that is being answered, by its place
         self._counts: Counter[tuple[str, str]] = Counter()
         self._next: dict[str, float] = {}
         self._dumped = time.time()
@@ -118,7 +139,7 @@ class RequestMonitor:
         self._accounts.close()
 
     def step(self) -> int:
-        """Do what is due, and take some messages; return how many. NotReady when one takes a job that does not run."""
+        """Do what is due, and take some messages; return how many."""
         self._tend()
         if self._reader is None:
             self._reader = self._bus.reader(self._topics.incoming, self._values["KAFKA_GROUP"])
@@ -141,22 +162,25 @@ class RequestMonitor:
     def _take(self, messages: Sequence[Message]) -> None:
         """Take messages in their order, but those that were done before an error."""
         fed: list[tuple[str, dict[str, Json]]] = []
+        stops = self._accounts.stops_aside()
         for message in messages:
             place = f"{message.topic}@{message.place}"
             if place in self._done:
                 continue
             found = self._waiting.get(place) or self._read(message)
-            if isinstance(found, CrawlRequest):
-                fed.append((place, self._document(found)))
+            key = _key_of(found.request) if found else None
+            if found and isinstance(found.request, CrawlRequest) and key not in stops:
+                fed.append((place, self._document(found.request)))
                 continue
-            if found is not None:
+            if found:
                 self._feed(fed)
                 self._waiting = {place: found}
-                self._answer(found)
+                if key in stops or not self._answered(found.request):
+                    stops |= self._put_aside(place, found)
             self._done.add(place)
         self._feed(fed)
 
-    def _read(self, message: Message) -> CrawlRequest | Question | None:
+    def _read(self, message: Message) -> ReadMessage | None:
         """The values of a message; None for one that nobody takes, after a notice to who sent it."""
         found = sort_message(message.value, self._handlers.all)
         if isinstance(found, DroppedMessage):
@@ -184,7 +208,7 @@ class RequestMonitor:
             self._refuse(found.document, error.why)
             return None
         self._logged_as_taken(found)
-        return request
+        return ReadMessage(request, found.handler.name, found.document)
 
     def _logged_as_taken(self, found: TakenMessage) -> None:
         extra = {**found.document, "ts": time.time(), "parsed": True, "valid": True}
@@ -216,8 +240,52 @@ class RequestMonitor:
 
     # The work of the Redis Monitor: answers of the job.
 
+    def _answered(self, request: CrawlRequest | Question) -> bool:
+        """Answer a question; False if it takes a job that does not run, or is none."""
+        if isinstance(request, CrawlRequest):
+            return False
+        try:
+            self._answer(request)
+        except NotReady as error:
+            if self._is_due("complaint", WARN):
+                self._incoming.warning(f"{error}; what was asked waits for it")
+            return False
+        return True
+
+    def _put_aside(self, place: str, found: ReadMessage) -> set[CrawlKey]:
+        """Keep a message that waits for the job; return the crawl, if it is a stop of one."""
+        key, request = _key_of(found.request), found.request
+        stops = isinstance(request, CrawlAction) and request.action == "stop" and key is not None
+        most = 1 << 62 if isinstance(request, CrawlRequest) else MOST_ASIDE  # a request is never refused for this
+        message = AsideMessage(place, found.handler, json.dumps(found.document), time.time())
+        if self._accounts.put_aside(message, key or CrawlKey("", "", ""), stops=stops, most=most):
+            return {key} if stops and key else set()
+        self._count(REDIS, FAIL)
+        self._refuse(dict(found.document), f"{MOST_ASIDE:,} questions wait for the job, which does not run")
+        return set()
+
+    def _answer_aside(self) -> None:
+        """Answer what waits, in its order, as far as the job runs; refuse what has waited too long."""
+        try:
+            for message in self._accounts.claim_aside():
+                document = json.loads(message.document)
+                try:
+                    request = read_request(message.handler, document)
+                    if isinstance(request, CrawlRequest):
+                        self._job.feed.append([(message.place, self._document(request))])
+                    elif not self._answered(request):
+                        if time.time() - message.since < self._patience:
+                            break
+                        raise BadInput("request", f"the job did not run for {self._patience:,.0f} s; ask again")
+                except BadInput as error:  # one that this version does not take any more, too
+                    self._count(REDIS, FAIL)
+                    self._refuse(document, error.why)
+                self._accounts.end_aside(message.place)
+        finally:
+            self._accounts.free_aside()
+
     def _answer(self, request: Question) -> None:
-        """Answer. A question that the job refuses is refused; one that takes a job waits until that runs."""
+        """Answer. A question that the job refuses is refused. NotReady for one that takes a job that does not run."""
         if isinstance(request, CrawlAction) or (isinstance(request, StatsRequest) and request.stats not in _OF_ROLES):
             self._job.ask("learn")
         try:
@@ -352,6 +420,7 @@ class RequestMonitor:
         if not self._is_due("cycle", CYCLE):
             return
         self._note_counts()
+        self._answer_aside()
         with suppress(NotReady):
             self._apply_policy()
             self._count_answers()
@@ -468,6 +537,13 @@ def _rate(hits: int, window: float, scale: float, moderated: bool) -> dict[str, 
     less = max(1.0, hits / MOST_HITS)
     rate = Rate(int(hits / less), window / less, scale, moderated)  # it judges them
     return {"hits": rate.hits, "window": rate.window, "scale": rate.scale, "moderated": rate.moderated}
+
+
+def _key_of(request: CrawlRequest | Question) -> CrawlKey | None:
+    """The crawl that a message is about; None for one that is about none."""
+    if isinstance(request, CrawlRequest | CrawlAction) and request.crawlid is not None:
+        return CrawlKey(request.spiderid, request.appid, request.crawlid)
+    return None
 
 
 def _extra_of(request: Question) -> dict[str, Json]:
