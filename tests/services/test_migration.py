@@ -75,6 +75,7 @@ def test_queues_of_every_version_stopped_crawls_rates_and_bans_are_sent(
     other.ensure_path(NODE)
     other.set(NODE, POLICY)
     other.stop()
+    other.close()
     counted = migrate(line, "--from", redis.url, "--zookeeper", zookeeper.hosts, "--dry-run")
     assert counted.returncode == 0, counted.stderr
     assert counted.stdout == "3 requests, 1 stopped crawls, 2 rates and bans would be sent\n"
