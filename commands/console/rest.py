@@ -73,7 +73,8 @@ class _Judge:
         if self._address.is_loopback:
             return is_of_this_machine(request.headers.get("host", ""))
         kind, _, secret = request.headers.get("authorization", "").partition(" ")
-        own = self._address.tokens.get(access.digest_of(secret.strip()), Role.NOBODY) if kind else Role.NOBODY
+        is_bearer = kind.lower() == "bearer"
+        own = self._address.tokens.get(access.digest_of(secret.strip()), Role.NOBODY) if is_bearer else Role.NOBODY
         role = own or self._tokens.user_of("", dict(request.headers.items()), {}).role
         return role >= (Role.OPERATOR if feeds else Role.READER)
 

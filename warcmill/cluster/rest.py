@@ -11,6 +11,7 @@ whoever it is, so that any of them has the answer of a request that another one 
 from __future__ import annotations
 
 import asyncio
+import codecs
 import hashlib
 import ipaddress
 import json
@@ -54,7 +55,6 @@ _LOOK: Final = 0.05  # seconds between two looks for an answer
 _READ: Final = 1.0
 _AGAIN: Final = 2.0  # seconds until a bus that did not answer is asked again
 _SWEEP: Final = 600.0
-_METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 Allowed = Callable[[Request, bool], bool]
 """True if a request may be made; of one that feeds the second argument is true."""
@@ -129,7 +129,7 @@ class RestService:
             Route("/", self._caught(self._index), methods=["GET", "POST"]),
             Route("/feed", self._caught(self._feed), methods=["POST"]),
             Route("/poll", self._caught(self._poll), methods=["POST"]),
-            Route("/{path:path}", self._caught(self._elsewhere), methods=[*_METHODS]),
+            Route("/{path:path}", self._caught(self._elsewhere), methods=["GET", "POST"]),
         ]
         return Starlette(routes=routes)
 
@@ -212,7 +212,7 @@ class RestService:
             if len(data) > LONGEST:
                 return _failure(413, TOO_LONG)
         try:
-            found: Json = msgspec.json.decode(bytes(data)) if is_json else None
+            found: Json = msgspec.json.decode(bytes(data).removeprefix(codecs.BOM_UTF8)) if is_json else None
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             found = None
         if found is None:

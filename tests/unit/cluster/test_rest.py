@@ -121,6 +121,10 @@ def test_what_is_no_json_is_refused(ask: Ask, body: bytes) -> None:
     assert ask("POST", "/feed", body)[0] == 400
 
 
+def test_a_byte_order_mark_is_passed_over(ask: Ask) -> None:
+    assert ask("POST", "/feed", b'\xef\xbb\xbf{"a": 1}')[0] == 200
+
+
 def test_a_payload_that_is_too_long_is_refused(ask: Ask) -> None:
     status, found = ask("POST", "/feed", json.dumps("x" * (10 << 20)))
     assert (status, found["error"]["message"]) == (413, "The payload is too long.")
