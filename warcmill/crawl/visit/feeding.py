@@ -158,9 +158,8 @@ class Feeding:
 
     def _sums(self, rows: Sequence[Waited], asked: AskedCrawl) -> list[Json]:
         sums: dict[tuple[str, str, str, str], list[int]] = {}
-        for row, document in self._of(rows, asked):
-            names = [str(document.get(name, "")) for name in ("spiderid", "crawlid", "appid")]
-            counts = sums.setdefault((names[0], names[1], names[2], row.queue), [0, row.first, row.last])
+        for row, crawl in self._of(rows, asked):
+            counts = sums.setdefault((*crawl, row.queue), [0, row.first, row.last])
             counts[0] += row.number
             counts[1], counts[2] = min(counts[1], row.first), max(counts[2], row.last)
         return [
@@ -169,12 +168,15 @@ class Feeding:
             for (spiderid, crawlid, appid, queue), (total, first, last) in sorted(sums.items())
         ]  # fmt: skip
 
-    def _of(self, rows: Sequence[Waited], asked: AskedCrawl) -> list[tuple[Waited, dict[str, Json]]]:
-        """The rows of an owner, with the documents of their targets: read once from the feed, as they may be many."""
+    def _of(self, rows: Sequence[Waited], asked: AskedCrawl) -> list[tuple[Waited, tuple[str, str, str]]]:
+        """The rows of an owner, each with its spiderid, crawlid and appid. They may be many: the feed is read once."""
         by_number = [(row, number) for row in rows if (number := number_of(row.source)) is not None]
-        documents = {one.number: one.document for one in self._feed.each({number for _, number in by_number})}
-        found = [(row, documents[number]) for row, number in by_number]
-        return [(row, document) for row, document in found if asked.appid in ("", document.get("appid"))]
+        crawls: dict[int, tuple[str, str, str]] = {}
+        for number, _, document in self._feed.each({number for _, number in by_number}):
+            spiderid, crawlid, appid = (str(document.get(name, "")) for name in ("spiderid", "crawlid", "appid"))
+            if asked.appid in ("", appid):
+                crawls[number] = spiderid, crawlid, appid
+        return [(row, crawls[number]) for row, number in by_number if number in crawls]
 
 
 def _is(target: RequestTarget, asked: AskedCrawl) -> bool:
