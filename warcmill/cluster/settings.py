@@ -171,8 +171,9 @@ def _of_type(value: Any, default: bool | int | str, where: str) -> bool | int | 
             return value
         raise BadConfig(where, f"is {value!r}; it takes a text")
     try:
-        if isinstance(value, bool) or int(value) < 0:
+        number = int(value)
+        if isinstance(value, bool) or number < 0 or (isinstance(value, float) and value != number):
             raise ValueError
-        return int(value)
-    except (ValueError, TypeError):
+        return number
+    except (ValueError, TypeError, OverflowError):  # the last of an infinite one, 1e400
         raise BadConfig(where, f"is {value!r}; it takes a whole number, not below 0") from None

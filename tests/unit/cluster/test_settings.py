@@ -28,7 +28,18 @@ def test_the_nearest_layer_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert "REDIS_PASSWORD" not in found
 
 
-@pytest.mark.parametrize("text", ["QUEUE_HITS = 'many'", "QUEUE_HITS = -1", "LOG_DIR = 3", "import os; os.abort()"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "QUEUE_HITS = 'many'",
+        "QUEUE_HITS = -1",
+        "QUEUE_HITS = 1e400",
+        "QUEUE_WINDOW = 0.5",
+        "QUEUE_WINDOW = float('nan')",
+        "LOG_DIR = 3",
+        "import os; os.abort()",
+    ],
+)
 def test_a_value_that_is_none_is_refused_by_name(text: str, tmp_path: Path) -> None:
     with pytest.raises(BadConfig, match=text.partition(" ")[0] if "import" not in text else r"localsettings\.py"):
         place(tmp_path, text).values()
