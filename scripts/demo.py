@@ -36,7 +36,7 @@ KINDS = {
     "--servers": "demo_servers", "--pypi": "demo_pypi", "--render": "demo_render", "--workers": "demo_workers",
     "--requests": "demo_requests",
 }  # fmt: skip
-S3 = "--s3"
+MORE = {"--pypi": "--s3", "--requests": "--services"}  # the word that may follow
 SITE, HOST = "site", "127.0.0.1"
 BEFORE_KILL = 20  # documents
 PATIENCE = 60  # seconds until the crawl has fetched so many
@@ -56,18 +56,18 @@ def main(words: list[str]) -> int:
     """Make the folder unless it exists, and bring it up to date; return 0 if the archive reconciles."""
     os.environ["PATH"] = f"{BIN}{os.pathsep}{os.environ['PATH']}"
     kind, names = (words[0], words[1:]) if words and words[0] in KINDS else ("", words)
-    more = {"s3": True} if kind == "--pypi" and names[:1] == [S3] else {}
-    names = names[len(more) :]
+    more = MORE[kind] if names[:1] == [MORE.get(kind)] else ""
+    names = names[1:] if more else names
     if kind == "--workers" and names[:1] == ["2"]:  # the number of processes, the one that leads included
         names = names[1:]
     if len(names) > 1 or any(name.startswith("-") for name in names):
-        print(
-            f"usage: scripts/demo [{' | '.join(KINDS).replace('--pypi', f'--pypi [{S3}]')}] [FOLDER]", file=sys.stderr
-        )
+        kinds = (f"{one} [{MORE[one]}]" if one in MORE else one for one in KINDS)
+        print(f"usage: scripts/demo [{' | '.join(kinds)}] [FOLDER]", file=sys.stderr)
         return 2
-    folder = Path(names[0]).resolve() if names else HERE / f"demo{kind[1:]}{'-s3' if more else ''}"
+    folder = Path(names[0]).resolve() if names else HERE / f"demo{kind[1:]}{more[1:]}"
     if kind:
-        return int(importlib.import_module(KINDS[kind]).main(folder, **more))  # it imports this module
+        words_of = {more[2:]: True} if more else {}
+        return int(importlib.import_module(KINDS[kind]).main(folder, **words_of))  # it imports this module
     return _demo(folder)
 
 

@@ -33,8 +33,12 @@ ON_LOOPBACK = f'\nallow_private = ["{HOST}/32"]\nno_delay = true\n\n[retries]'
 SWIFT = "# Ten pages in a second, not in a minute: the site is our own.\nQUEUE_HITS = 10\nQUEUE_WINDOW = 1\n"
 
 
-def main(folder: Path) -> int:
-    """Ask, kill, continue, and archive; return 0 if the archive reconciles."""
+def main(folder: Path, *, services: bool = False) -> int:
+    """Ask, kill, continue, and archive; return 0 if the archive reconciles. With `services`: by Kafka and Redis."""
+    if services:
+        import demo_requests_services  # noqa: PLC0415 - its servers are asked for by a word
+
+        return demo_requests_services.main(folder)
     folder.mkdir(parents=True, exist_ok=True)
     os.environ.pop("LUIGI_CONFIG_PATH", None)  # of another line; Luigi warns if its file does not exist yet
     os.chdir(folder)
