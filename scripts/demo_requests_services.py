@@ -208,6 +208,13 @@ def _frontier(redis: RedisServer) -> str:
     return f"{redis.url}?prefix=demo"
 
 
+def _working() -> list[str]:
+    """The workers that crawl."""
+    words = [BIN / "warcmill", "job", JOB, "workers", "--json"]
+    found = json.loads(subprocess.run(words, capture_output=True, check=True).stdout)
+    return [one["name"] for one in found["workers"] if one["state"] == "crawls"]
+
+
 def _end_crawl() -> None:
     """End the launch: the process that leads it would outlive the demo."""
     run("warcmill", "pulse", "stop", JOB, may_be=tuple(range(256)))
@@ -225,12 +232,12 @@ def _ask(broker: KafkaServer, redis: RedisServer, sites: OwnSites, running: Runn
                 running.begin(name, "run", *([name] if name == ROLE else ["worker", JOB, *words]))
 
     run("warcmill", "pulse", "start", JOB)
-    begin(ROLE, *WORKERS, *PROJECTS)
     asked: list[Message] = [{"url": sites.url(host, "/"), "maxdepth": 10} for host in SITES]
     asked.append({"url": sites.url(LIBRARY, "/shelf/0"), "spiderid": "catalogue"})
     for number, message in enumerate(asked, 1):
         fed = {**message, "appid": "museum", "crawlid": f"c{number}"}
         run("warcmill", "request", "feed", json.dumps(fed), shown="ERROR")
+    begin(ROLE, *WORKERS, *PROJECTS)
     _wait(lambda: len(sites.asked) > BEFORE_KILL, f"{BEFORE_KILL} requests", running)
     for name in (ROLE, WORKERS[0]):
         running.kill(name)
@@ -246,6 +253,7 @@ def _ask(broker: KafkaServer, redis: RedisServer, sites: OwnSites, running: Runn
         _wait(lambda: not lack(), "all pages", running)
         by = Counter(page["attrs"]["by"] for page in found if page["attrs"])
         print(f"the project 'catalogue' sent {by['catalogue']} pages; 'reader' sent {by['reader']}, handed over by it")
+        _wait(lambda: len(_working()) == len(WORKERS + PROJECTS), "the worker that was killed", running)
         _end_crawl()
         for name in (*WORKERS, *PROJECTS, ROLE):
             running.end(name)

@@ -20,6 +20,7 @@ from warcmill.cluster.monitor import RequestMonitor, RequestsJob, log_of
 from warcmill.cluster.plugins.runners import PluginHandlers, PluginMonitors
 from warcmill.cluster.sender import ResultSender, ResultSource
 from warcmill.cluster.settings import RequestsPlace
+from warcmill.crawl.durable import make_folder
 from warcmill.crawl.engine import WarcmillEngine
 from warcmill.crawl.job import file
 from warcmill.crawl.launch.folders import CONTROL, Places
@@ -65,8 +66,10 @@ def sending(worker: Worker, place: RequestsPlace | None) -> Iterator[None]:
     if place is None:
         yield
         return
-    ended = Event()
-    sender = ResultSender(place, ResultSource.of_worker(worker))
+    ended, source = Event(), ResultSource.of_worker(worker)
+    if source.places.output.is_dir():  # the worker refuses another
+        make_folder(source.kept)
+    sender = ResultSender(place, source)
     thread = Thread(target=sender.run, args=(ended, log_of(place.values())(CRAWLER)), kwargs={"to_end": True})
     thread.start()
     try:
