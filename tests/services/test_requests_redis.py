@@ -177,3 +177,24 @@ def test_a_killed_leader_and_an_emptied_redis_lose_no_request(tmp_path: Path, re
             line.warcmill("pulse", "stop", JOB)
         shared.end()
         assert json.loads(line.warcmill("job", JOB, "workers", "--json"))
+
+
+def test_requests_that_came_after_a_checkpoint_are_read_again_by_a_launch_that_continues_it(
+    tmp_path: Path, redis: RedisServer
+) -> None:
+    with shared_line(redis, tmp_path, "") as shared:
+        line = shared.line
+        line.start()
+        with role(line):
+            line.feed(line.crawl("/0", "c0"))
+            wait_for(lambda: pages_of(line) == {"c0"}, line.log)
+            name = line.control("checkpoint")["checkpoint"]
+            line.control("pause")
+            line.feed(*(line.crawl(f"/{n}", f"c{n}") for n in range(1, 5)))
+            wait_for(lambda: sum(one["total"] for one in line.control("tally")["waiting"]) == 4, line.log)
+            line.kill_crawler()
+            line.warcmill("pulse", "stop", JOB)
+            line.warcmill("pulse", "start", JOB, "--checkpoint", name, "--again")
+            wait_for(lambda: pages_of(line) == crawlids(range(5)), line.log)
+            line.warcmill("pulse", "stop", JOB)
+        assert line.paths().count("/0") == 1

@@ -3,6 +3,7 @@
 `checkpoints/cp00001-20261121081902/` holds, in the order in which they are written:
 
     books.sqlite                       a copy of the database, without leases; frontier.jsonl.gz of a frontier in Redis
+    fed                                beside such a dump: how far the feed of requests was read, if there is one
     statistics.json                    the figures up to here
     crawl.toml seeds.txt ...           the launch's papers
     manifest.json                      launch, stage, and each file with its length and SHA-512
@@ -40,18 +41,19 @@ from warcmill.layout import next_launch_id, split_log_name
 from warcmill.model import FINAL, Launch, Stage
 
 DATABASE, STATISTICS, MANIFEST, VALID = "books.sqlite", "statistics.json", "manifest.json", "valid"
-DUMP = "frontier.jsonl.gz"
+DUMP, FED = "frontier.jsonl.gz", "fed"
 SCHEMA = 1
 _LAST = 99_999
 
 
 async def take(
     books: Books, logs: Logs, job_log: JobLog, statistics: Statistics, folders: LaunchFolders, launch: Launch,
-    stage: Stage, row: str, require_roots: Callable[[], None] = lambda: None,
+    stage: Stage, row: str, require_roots: Callable[[], None] = lambda: None, fed: int = 0,
 ) -> Path:  # fmt: skip
     """Close the stage, and make it a checkpoint, whose folder is returned. No lease may be out.
 
-    `row` is the row of progress that `valid` shows. `require_roots` may refuse, before anything is changed.
+    `row` is the row of progress that `valid` shows. `require_roots` may refuse, before anything is changed. `fed`: how
+    far the feed of requests was read before.
     Unavailable when a disk fails: the stage is closed then, and the next checkpoint has another number.
     """
     require_roots()
@@ -62,7 +64,7 @@ async def take(
     copy = DUMP if books.frontier.is_shared else DATABASE
     await books.frontier.snapshot(folder / copy)
     papers = {name: (folders.own / name).read_bytes() for name in PAPERS if (folders.own / name).exists()}
-    files = {STATISTICS: statistics.dump(), **papers}
+    files = {STATISTICS: statistics.dump(), **papers, **({FED: str(fed).encode()} if copy == DUMP and fed else {})}
     await asyncio.to_thread(_complete, folder, copy, files, launch, stage, row)
     job_log.checkpointed(stage)
     return folder
@@ -210,6 +212,11 @@ def statistics(checkpoint: Checkpoint) -> Statistics:
     """Return the figures up to a checkpoint."""
     path = checkpoint.folder / STATISTICS
     return Statistics.load(path.read_bytes(), str(path))
+
+
+def fed(checkpoint: Checkpoint) -> int:
+    """Return how far the feed of requests was read when a frontier in Redis was dumped; 0: there was none."""
+    return int((checkpoint.folder / FED).read_bytes()) if FED in checkpoint.files else 0
 
 
 def database(checkpoint: Checkpoint, target: Path) -> Path | None:

@@ -15,7 +15,7 @@ from warcmill.crawl.durable import set_aside
 from warcmill.crawl.frontier import Begins, Frontier, database, dump, journal
 from warcmill.crawl.frontier.link import PARTLY, RedisLink, RedisPlace
 from warcmill.crawl.frontier.redis import RedisFrontier
-from warcmill.crawl.frontier.register import Register
+from warcmill.crawl.frontier.register import FED, Register
 from warcmill.crawl.frontier.sqlite import SqliteFrontier
 from warcmill.errors import BadInput, Foreign, NotReady
 from warcmill.model import Launch
@@ -94,6 +94,15 @@ def restore(job: str, launch: str, copy: Path, place: RedisPlace) -> None:
         link.call("manage", "begin", "", 0, f"{launch} loaded", Begins.CONTINUES.value)
     finally:
         link.close()
+
+
+def restore_fed(path: Path, number: int) -> None:
+    """Note how far the feed of requests was read for a checkpoint's copy: what came after it is read again."""
+    register = open_register(path)
+    try:
+        register.keep_number(FED, number)
+    finally:
+        register.disconnect()
 
 
 async def rebuild(

@@ -38,7 +38,7 @@ from warcmill.crawl.launch import checkpoint, reports
 from warcmill.crawl.launch import folders as launch_folders
 from warcmill.crawl.launch import folders as lock
 from warcmill.crawl.launch.checkpoint import DATABASE, DUMP, STATISTICS, Checkpoint
-from warcmill.crawl.launch.database import open_frontier, refuse_emptied, restore
+from warcmill.crawl.launch.database import open_frontier, refuse_emptied, restore, restore_fed
 from warcmill.crawl.launch.folders import LaunchFolders, Places
 from warcmill.crawl.launch.job_log import NAME as JOB_LOG
 from warcmill.crawl.launch.job_log import JobLog, Word
@@ -155,10 +155,11 @@ class Running:
                 await self.books.settle()
                 if self.leader:
                     await self.leader.done()
+                fed = await self.feeding.place() if self.feeding else 0
                 row = self.logs.progress(await self.moment())
                 await checkpoint.take(
                     self.books, self.logs, self.job_log, await self._statistics(), self.folders, self.launch, stage,
-                    row, self.places.require,
+                    row, self.places.require, fed,
                 )  # fmt: skip
         finally:
             if self.leader and workers_continue:
@@ -343,6 +344,7 @@ def _bring_back(places: Places, launch: Launch, resume: Checkpoint) -> None:
         raise NotReady(f"{launch.job} {resume.stage}", why)
     if places.frontier:
         restore(launch.job, launch.id, resume.folder / DUMP, places.frontier)
+        restore_fed(places.database(launch.job), checkpoint.fed(resume))
     else:
         checkpoint.database(resume, places.database(launch.job))
 

@@ -72,7 +72,7 @@ class Feeding:
         the feed."""
         async with self._one:
             if self._fed is None:
-                self._fed = await self._books.frontier.run(lambda: self._register.number(FED))
+                self._fed = await self.place()
                 await self._forget_ended()
             while True:
                 found, after = await asyncio.to_thread(self._feed.read, self._fed, AT_ONCE)
@@ -82,6 +82,10 @@ class Feeding:
                 await self._books.frontier.run(partial(self._register.keep_number, FED, after))
                 self._fed = after
                 self._spider.wake()
+
+    async def place(self) -> int:
+        """Return up to where the feed was read."""
+        return await self._books.frontier.run(lambda: self._register.number(FED))
 
     async def _teach(self, found: Iterable[FedTarget]) -> bool:
         """Give workers the documents of targets, and of those that they ask for, as Redis has lost them."""
