@@ -13,7 +13,7 @@ from commands.console import requests, rest, spiders
 from tasks import logs
 from warcmill.crawl.frontier.link import FRONTIER, read_place
 from warcmill.crawl.launch.worker import Worker
-from warcmill.errors import BadInput
+from warcmill.errors import BadConfig, BadInput
 from warcmill.model import parse_job
 
 SUMMARY = "run a part of a crawl on this machine until a signal, such as a worker"
@@ -100,6 +100,8 @@ def _requests_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _requests(args: argparse.Namespace) -> int:
+    if args.port is not None and not args.also:
+        raise BadConfig("--port", "is of the role 'rest': warcmill run requests rest --port PORT")
     return rest.run_beside_requests(args) if args.also else requests.run(args)
 
 

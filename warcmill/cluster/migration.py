@@ -24,6 +24,7 @@ import yaml
 from warcmill.cluster.accounts import DomainPolicy
 from warcmill.cluster.compat import DOMAIN_UPDATE, MOST_DEPTH
 from warcmill.cluster.handlers import DroppedMessage, sort_message
+from warcmill.cluster.requests import read_request
 from warcmill.errors import BadConfig, BadInput, Unavailable
 
 APPID: Final = "warcmill"
@@ -31,6 +32,7 @@ NODE: Final = "/scrapy-cluster/crawler/all"
 MOST: Final = 500  # items that are read at once
 _LONGEST: Final = 1 << 20  # bytes of an item, or of a policy
 _SECONDS: Final = 30.0
+_RATE: Final = ("hits", "window", "scale")
 _FIELDS: Final = (
     "appid", "crawlid", "spiderid", "allowed_domains", "allow_regex", "deny_regex", "deny_extensions", "expires",
     "useragent", "attrs",
@@ -55,17 +57,26 @@ class MigratedMessages:
 
 def policy_messages(text: bytes, where: str, known: DomainPolicy | None = None) -> Iterator[dict[str, Any]]:
     """Yield the messages by which rates and bans become those of a YAML text; those `known` that it lacks are removed.
-    BadInput for a text that is none."""
+    BadInput for a text that is none, or has what is no rate."""
     found = _policy(text, where)
+    if known is not None and not found:
+        raise BadInput(where, "it has nothing, so all would be removed; if that is meant, write 'domains: {}'")
     domains, banned = found.get("domains") or {}, found.get("blacklist") or []
     if not isinstance(domains, dict) or not isinstance(banned, list):
         raise BadInput(where, "'domains' is no table of domains, or 'blacklist' no list of them")
-    rates = {str(domain): rate for domain, rate in domains.items() if isinstance(rate, dict)}
+    rates = {str(domain): rate for domain, rate in domains.items()}
     for domain, rate in rates.items():
-        if "hits" in rate and "window" in rate:
-            yield _change(
-                DOMAIN_UPDATE, domain, **{key: rate[key] for key in ("hits", "window", "scale") if key in rate}
-            )
+        values = rate if isinstance(rate, dict) else {}
+        change = _change(DOMAIN_UPDATE, domain, **{key: values[key] for key in _RATE if key in values})
+        try:
+            taken = sort_message(json.dumps(change, default=str).encode())
+            if isinstance(taken, DroppedMessage):
+                raise BadInput("domain", taken.why.rpartition("ZookeeperHandler: ")[2])
+            read_request(taken.handler.name, taken.document)
+        except BadInput as error:
+            why = f"{domain} has no rate that can be set, such as hits: 60 and window: 60 ({error.why})"
+            raise BadInput(where, why) from error
+        yield change
     for domain in map(str, banned):
         yield _change("blacklist-update", domain)
     if known:

@@ -266,8 +266,9 @@ class RequestMonitor:
 
     def _answer_aside(self) -> None:
         """Answer what waits, in its order, as far as the job runs; refuse what has waited too long."""
+        messages = self._accounts.claim_aside()
         try:
-            for message in self._accounts.claim_aside():
+            for message in messages:
                 document = json.loads(message.document)
                 try:
                     request = read_request(message.handler, document)
@@ -282,7 +283,8 @@ class RequestMonitor:
                     self._refuse(document, error.why)
                 self._accounts.end_aside(message.place)
         finally:
-            self._accounts.free_aside()
+            if messages:  # else another process may have them
+                self._accounts.free_aside()
 
     def _answer(self, request: Question) -> None:
         """Answer. A question that the job refuses is refused. NotReady for one that takes a job that does not run."""

@@ -17,6 +17,7 @@ from pathlib import Path
 from warcmill.base import clock
 from warcmill.crawl.frontier import Defer, Lease
 from warcmill.crawl.job.job import End, Fetched
+from warcmill.crawl.job.targets import RequestTargets
 from warcmill.crawl.logs.statistics import Figures
 from warcmill.crawl.visit.offers import AT_ONCE
 from warcmill.crawl.visit.visit import Kit, Visit
@@ -182,7 +183,9 @@ class Spider:
             room = min(len(self._threads), self._kit.job.ceilings.room(self._fetched()))
             if not self._leads and self._reached():
                 room = 0
-            leases = await self._known(await self._lease(room)) if room and not self.is_paused else []
+            leases = await self._lease(room) if room and not self.is_paused else []
+            if leases and (targets := self._kit.job.targets):
+                leases = await self._known(targets, leases)
             for lease in leases:
                 thread = self._threads.pop()
                 task = asyncio.create_task(self._visit(lease, thread).run())
@@ -190,10 +193,9 @@ class Spider:
                 task.add_done_callback(partial(self._ended, thread))
         return len(leases)
 
-    async def _known(self, leases: list[Lease]) -> list[Lease]:
+    async def _known(self, targets: RequestTargets, leases: list[Lease]) -> list[Lease]:
         """Those whose requests are known here. The others are given back for a while."""
-        targets = self._kit.job.targets
-        unknown = await targets.unknown(lease.uri for lease in leases) if targets else ()
+        unknown = await targets.unknown(lease.uri for lease in leases)
         if later := [lease for lease in leases if lease.uri.source in unknown]:
             at = clock.steady() + LONGEST_WAIT
             await self._kit.books.frontier.defer([Defer(one.uri.crawl, one.uri.key, at, one) for one in later])

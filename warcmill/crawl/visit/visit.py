@@ -100,7 +100,7 @@ class Visit:
             kit.heard.failed(line, f"not rendered: {rendered.failure}")
         cookies = self._cookies(answer)
         again = history.next_visit(self._job, uri, left)
-        asked = requester if results.is_page(uri) else None
+        asked = requester if requester and results.is_page(uri) else None
         brought = [self._result_for(asked, answer, followed, found)] if asked else []
         return BookEntry(
             uri, self._lease, records, line, left, found, max(opens, rendered.opens), again, cookies,
