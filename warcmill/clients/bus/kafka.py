@@ -169,7 +169,7 @@ class KafkaReader:
         self._hosts, self._topic, self._keeps, self._from_end = hosts, topic, group is not None, from_end
         self._joined = False
         self._away: KafkaError | None = None
-        self._waiting: list[tuple[int, int, bytes]] = []  # partition, offset, value: taken, and not yet returned
+        self._waiting: list[tuple[int, int, bytes, int]] = []  # partition, offset, value, time: not yet returned
         self._returned: dict[int, int] = {}  # the next offset of each partition, to be committed
         own = {
             "group.id": group or "warcmill-none",  # its client wants one, and joins none
@@ -215,8 +215,9 @@ class KafkaReader:
             if left <= 0:
                 break
         found, self._waiting = self._waiting[:most], self._waiting[most:]
-        self._returned.update({partition: offset + 1 for partition, offset, _ in found})
-        return [Message(self._topic, f"{partition}:{offset}", value) for partition, offset, value in found]
+        self._returned.update({partition: offset + 1 for partition, offset, _, _ in found})
+        # With its time: in a topic that was deleted and made anew, offsets begin again.
+        return [Message(self._topic, f"{partition}:{offset}:{at}", value) for partition, offset, value, at in found]
 
     def commit(self) -> None:
         deadline = time.monotonic() + _JOIN_SECONDS
@@ -248,7 +249,9 @@ class KafkaReader:
             if fault is not None:
                 self._failed(fault)
             elif partition is not None and offset is not None:
-                self._waiting.append((partition, offset, value if isinstance(value, bytes) else b""))
+                self._waiting.append(
+                    (partition, offset, value if isinstance(value, bytes) else b"", message.timestamp()[1])
+                )
                 self._away = None
 
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:

@@ -18,6 +18,7 @@ import logging
 import os
 import re
 import time
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from itertools import accumulate
@@ -197,15 +198,34 @@ class SpoolReader:
         if not self._folder.exists():
             return []
         with _locked(self._folder / ".lock", fcntl.LOCK_SH):
+            self._leave_replaced()
             names = [name for name in _files(self._folder) if name >= self._read_to.file]
             for name in names:
                 offset = self._read_to.offset if name == self._read_to.file else 0
-                size = os.fstat(self._descriptor(name)).st_size
-                if lines := _some(_lines(self._descriptor(name), 0 if offset > size else offset, most)):
+                file = os.fstat(self._descriptor(name))
+                if lines := _some(_lines(self._descriptor(name), 0 if offset > file.st_size else offset, most)):
                     self._read_to = _Spot(name, lines[-1][1])
-                    day = name.removesuffix(".jsonl")
-                    return [Message(self._topic, f"{day}:{start}", value) for start, _, value in lines]
+                    place = f"{name.removesuffix('.jsonl')}:{file.st_ino:x}"  # offsets of a new file begin again
+                    return [
+                        Message(self._topic, f"{place}:{start}:{zlib.crc32(value):08x}", value)
+                        for start, _, value in lines
+                    ]
         return []
+
+    def _leave_replaced(self) -> None:
+        """Leave an open file that was moved away, or deleted; one of its name is read from its beginning."""
+        if self._open is None:
+            return
+        name, descriptor = self._open
+        try:
+            found = os.stat(self._folder / name)
+        except FileNotFoundError:
+            found = None
+        if found is None or not os.path.samestat(found, os.fstat(descriptor)):
+            _log.warning("%s: it was moved away; a new one is read from its beginning", self._folder / name)
+            self._leave_file()
+            if name == self._read_to.file:
+                self._read_to, self._committed = _Spot(name, 0), None
 
     def _descriptor(self, name: str) -> int:
         if self._open is None or self._open[0] != name:

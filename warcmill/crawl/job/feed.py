@@ -1,6 +1,6 @@
 """The feed of a job that serves requests: the document of each target, a line, by its number. Writes to the feed.
 
-    {"document":{"appid":"testapp","url":"http://a.example/", ...},"place":"2026-11-26:1234"}
+    {"document":{"appid":"testapp","url":"http://a.example/", ...},"place":"demo.incoming@2026-11-26:..."}
 
 The number of a target is the offset of its line, and every URI that is found for it carries it. `place` is where the
 message was on the bus: a message that comes again, after a death before it was acknowledged, has its line already.
