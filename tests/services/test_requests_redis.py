@@ -17,6 +17,7 @@ from waiting import wait_for
 from warcio.archiveiterator import ArchiveIterator
 
 from servers.redis import RedisServer
+from warcmill.crawl.launch.worker import SIGN_SECONDS
 
 PAGES = "crawled_firehose"
 
@@ -198,3 +199,27 @@ def test_requests_that_came_after_a_checkpoint_are_read_again_by_a_launch_that_c
             wait_for(lambda: pages_of(line) == crawlids(range(5)), line.log)
             line.warcmill("pulse", "stop", JOB)
         assert line.paths().count("/0") == 1
+
+
+def test_links_of_a_crawl_that_was_stopped_are_followed_for_who_asks_for_it_next(
+    tmp_path: Path, redis: RedisServer
+) -> None:
+    with shared_line(redis, tmp_path, "a") as shared:
+        line = shared.line
+        config = line.folder / "luigi.cfg"
+        config.write_text(config.read_text().replace("checkpoint_wait=5\n", "checkpoint_wait=5\nleads_only=true\n"))
+        line.start()
+        shared.begin("a")
+        with role(line):
+            for appid in ("testapp", "other"):
+                line.feed({**line.crawl("/1", "shared", maxdepth=1), "appid": appid})
+                wait_for(
+                    lambda appid=appid: len({one["url"] for one in line.told(PAGES) if one["appid"] == appid}) == 8,
+                    line.log,
+                )
+                stopped = {"action": "stop", "appid": appid, "spiderid": "link", "crawlid": "shared", "uuid": appid}
+                line.feed(stopped)
+                wait_for(lambda appid=appid: line.answers(appid), line.log)
+                time.sleep(2 * SIGN_SECONDS)
+            line.warcmill("pulse", "stop", JOB)
+        shared.end()

@@ -42,7 +42,7 @@ class Order(StrEnum):
 
 class Orders(NamedTuple):
     """The launch that Redis has, the edition of its files, what is to be counted of others; and the newest order: its
-    number, the launch that it is for, its kind and stage."""
+    number, the launch that it is for, its kind and stage. `purged`: how many crawls were."""
 
     current: str
     edition: str
@@ -51,6 +51,7 @@ class Orders(NamedTuple):
     launch: str
     kind: str
     stage: str
+    purged: int
 
 
 class WorkerSigns(NamedTuple):
@@ -107,8 +108,8 @@ class Crew:
         found = await self._call("sign", name, token, round(ALIVE * 1000), launch or NO_LAUNCH, text)
         if len(found) == 2:
             raise _refused(name, found[0].decode(), json.loads(found[1]))
-        current, edition, elsewhere, number, of, kind, stage = (one.decode() for one in found)
-        return Orders(current, edition, elsewhere, int(number), of, kind, stage)
+        current, edition, elsewhere, number, of, kind, stage = (one.decode() for one in found[:-1])
+        return Orders(current, edition, elsewhere, int(number), of, kind, stage, found[-1])
 
     async def leave(self, name: str, token: str) -> None:
         """Give up a worker's name."""

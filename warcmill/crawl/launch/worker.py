@@ -73,6 +73,7 @@ class Worker:
         self._running: Running | None = None
         self._is_leaving, self._done = False, 0
         self._writer = self._token = self._edition = self._open = ""
+        self._purged = 0
         self._is_known = False  # the launch of which files are open
         self._rate, self._share = MinuteRate(), Share("", summary={}, served={})
 
@@ -258,7 +259,10 @@ class Worker:
                 return orders if is_ended else None
 
     async def _take(self, crew: Crew, running: Running, orders: Orders) -> None:
-        """Take edits of the job's files, and the figures of the others."""
+        """Take edits of the job's files, and the figures of the others; forget what others have purged."""
+        if orders.purged != self._purged:
+            self._purged = orders.purged
+            running.kit.offers.forget_all()
         if orders.elsewhere:
             counts = [one for name, one in json.loads(orders.elsewhere).items() if name != self._name]
             running.spider.elsewhere = Fetched(*map(sum, zip(*counts, strict=True)))

@@ -152,6 +152,10 @@ class Offers:
         for name in [name for name in self._known if name.startswith(space)]:
             del self._known[name]
 
+    def forget_all(self) -> None:
+        """Forget all crawls: another process has purged some."""
+        self._known.clear()
+
     def _linked(self, page: Uri, link: Link) -> Uri | None:
         priority = EMBEDS_FIRST if link.hop in (EMBED, REDIRECT) else LINKS_NEXT
         if self._live.job.targets and self._live.job.of(page).target:

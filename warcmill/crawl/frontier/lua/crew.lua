@@ -8,7 +8,8 @@ local function worker(name)
   return {token = token, age = math.max(0, now - moment), launch = launch, more = more}
 end
 -- name, token, span, launch, about: a sign of life. Returns 'retired', 'open' or 'lives' with what has the name, when it
--- is refused: one that has files open keeps its name, any other for the span; else the launch, what counts, and the order.
+-- is refused: one that has files open keeps its name, any other for the span; else the launch, what counts, the order,
+-- and how many crawls were purged.
 function act.sign()
   local retired, other = call('HGET', P .. 'retired', ARGV[3]), worker(ARGV[3])
   if retired then return {'retired', retired} end
@@ -21,6 +22,7 @@ function act.sign()
   local files = call('HMGET', P .. 'job', 'edition', 'elsewhere')
   return {
     about[9] or '', files[1] or '', files[2] or '', order[1] or '0', order[2] or '', order[3] or '', order[4] or '',
+    call('SCARD', E .. 'purged'),
   }
 end
 -- name, token: a worker leaves; what it has done stays.

@@ -118,7 +118,7 @@ function act.purge()
   call('HDEL', E .. 'waits', cid .. ':w', cid .. ':s', cid .. ':d')
   call('HDEL', E .. round .. ':done', cid .. ':P', cid .. ':F', cid .. ':R')
   call('HDEL', E .. round .. ':sum:crawl', ARGV[3])
-  call('HINCRBY', E .. 'waits', 'w', -waited)
+  call('HINCRBY', E .. 'waits', 'w', 0 - waited) -- of none, -0 would be no integer to Redis
   call('UNLINK', E .. 'cookies:' .. cid)
   call('HINCRBY', P .. 'about', 'cookies', 1)
   call('HDEL', P .. 'crawls', ARGV[3])
