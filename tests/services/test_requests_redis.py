@@ -12,7 +12,7 @@ from pathlib import Path
 import preloaded
 from preloaded import Process
 from redis import Redis
-from requests_line import JOB, RequestsLine, requests_line, role, served
+from requests_line import HOSTS, JOB, RequestsLine, requests_line, role, served
 from waiting import wait_for
 from warcio.archiveiterator import ArchiveIterator
 
@@ -221,5 +221,33 @@ def test_links_of_a_crawl_that_was_stopped_are_followed_for_who_asks_for_it_next
                 line.feed(stopped)
                 wait_for(lambda appid=appid: line.answers(appid), line.log)
                 time.sleep(2 * SIGN_SECONDS)
+            line.warcmill("pulse", "stop", JOB)
+        shared.end()
+
+
+def test_bans_rates_and_expiry_hold_at_workers(tmp_path: Path, redis: RedisServer) -> None:
+    with shared_line(redis, tmp_path, "a") as shared:
+        line = shared.line
+        config = line.folder / "luigi.cfg"
+        config.write_text(config.read_text().replace("checkpoint_wait=5\n", "checkpoint_wait=5\nleads_only=true\n"))
+        line.start()
+        shared.begin("a")
+        banned, other = HOSTS[1], HOSTS[2]
+        with role(line):
+            line.ask(uuid="ban", action="blacklist-update", domain=banned)
+            line.ask(uuid="rate", action="domain-update", domain=other, hits=1, window=3600)
+            late = {**line.crawl("/", "late"), "url": line.url("/", banned), "expires": int(time.time()) + 8}
+            line.feed(late, {**line.crawl("/", "banned"), "url": line.url("/", banned)})
+            line.feed(*({**line.crawl("/", f"o{n}"), "url": line.url(f"/{n}", other)} for n in range(3)))
+            line.feed(line.crawl("/0", "last"))
+            wait_for(lambda: "last" in pages_of(line), line.log)
+            wait_for(lambda: any(one.get("total_expired") == 1 for one in line.told()), line.log)
+            assert len(pages_of(line) & {"o0", "o1", "o2"}) <= 1
+            assert not pages_of(line) & {"late", "banned"}
+            line.ask(uuid="free", action="blacklist-remove", domain=banned)
+            wait_for(lambda: "banned" in pages_of(line), line.log)
+            line.ask(uuid="usual", action="domain-remove", domain=other)
+            wait_for(lambda: pages_of(line) >= {"o0", "o1", "o2"}, line.log)
+            assert "late" not in pages_of(line)
             line.warcmill("pulse", "stop", JOB)
         shared.end()
