@@ -25,13 +25,14 @@ PAGES = "crawled_firehose"
 class SharedLine:
     """A line whose frontier is in Redis, and its workers, each with a folder that the line reads."""
 
-    def __init__(self, line: RequestsLine, redis: RedisServer, names: str) -> None:
+    def __init__(self, line: RequestsLine, redis: RedisServer, names: str, *, leads_only: bool) -> None:
         self.line, self.frontier = line, f"{redis.url}?prefix=requests{time.time_ns()}"
         self._workers: dict[str, Process] = {}
         config = line.folder / "luigi.cfg"
         text = config.read_text()
         assert text.count("kind=warcmill\n") == 1
-        text = text.replace("kind=warcmill\n", f"kind=warcmill\nfrontier={self.frontier}\ncheckpoint_wait=5\n")
+        keys = f"frontier={self.frontier}\ncheckpoint_wait=5\nleads_only={str(leads_only).lower()}\n"
+        text = text.replace("kind=warcmill\n", f"kind=warcmill\n{keys}")
         for name in names:
             self.output(name).mkdir()
             text += f"\n[writer.{name}]\nroot={self.output(name)}\nlayout=kind-first\njobs={JOB}\n"
@@ -72,9 +73,11 @@ class SharedLine:
 
 
 @contextmanager
-def shared_line(redis: RedisServer, folder: Path, names: str = "ab", **settings: object) -> Iterator[SharedLine]:
+def shared_line(
+    redis: RedisServer, folder: Path, names: str = "ab", *, leads_only: bool = False, **settings: object
+) -> Iterator[SharedLine]:
     with requests_line(folder, **settings) as line:
-        yield SharedLine(line, redis, names)
+        yield SharedLine(line, redis, names, leads_only=leads_only)
 
 
 def pages_of(line: RequestsLine) -> set[str]:
@@ -204,10 +207,8 @@ def test_requests_that_came_after_a_checkpoint_are_read_again_by_a_launch_that_c
 def test_links_of_a_crawl_that_was_stopped_are_followed_for_who_asks_for_it_next(
     tmp_path: Path, redis: RedisServer
 ) -> None:
-    with shared_line(redis, tmp_path, "a") as shared:
+    with shared_line(redis, tmp_path, "a", leads_only=True) as shared:
         line = shared.line
-        config = line.folder / "luigi.cfg"
-        config.write_text(config.read_text().replace("checkpoint_wait=5\n", "checkpoint_wait=5\nleads_only=true\n"))
         line.start()
         shared.begin("a")
         with role(line):
@@ -226,10 +227,8 @@ def test_links_of_a_crawl_that_was_stopped_are_followed_for_who_asks_for_it_next
 
 
 def test_bans_rates_and_expiry_hold_at_workers(tmp_path: Path, redis: RedisServer) -> None:
-    with shared_line(redis, tmp_path, "a") as shared:
+    with shared_line(redis, tmp_path, "a", leads_only=True) as shared:
         line = shared.line
-        config = line.folder / "luigi.cfg"
-        config.write_text(config.read_text().replace("checkpoint_wait=5\n", "checkpoint_wait=5\nleads_only=true\n"))
         line.start()
         shared.begin("a")
         banned, other = HOSTS[1], HOSTS[2]

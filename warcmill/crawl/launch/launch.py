@@ -265,16 +265,7 @@ async def open_launch(
     make_folder(places.state(job.name))
     make_folder(places.scratch(job.name))
     if not (folders.own / JOB_LOG).exists():
-        if follows and places.frontier:
-            refuse_emptied(job.name, places.frontier)
-        launch_folders.begin(folders)
-        checkpoint.write(folders.own, resume)
-        checkpoint.write_followed(folders.own, follows)
-        job_log.launched()
-        if resume:
-            _bring_back(places, launch, resume)
-            for what in checkpoint.damaged(folders.checkpoints, resume):
-                job_log.warn(_passed_over(what))
+        _begin(places, launch, job_log, resume, follows)
     frontier, register = open_frontier(places.database(job.name), job.name, places.frontier)
     try:
         books = await open_books(
@@ -294,6 +285,21 @@ async def open_launch(
     if feed and job.targets:
         running.feeding = Feeding(feed, job.targets, books, register, running.kit, running.spider, crew)
     return running
+
+
+def _begin(places: Places, launch: Launch, job_log: JobLog, resume: Checkpoint | None, follows: str) -> None:
+    """Begin a launch that is not there yet; one that resumes a checkpoint gets the frontier of that."""
+    folders = places.folders(launch)
+    if follows and places.frontier:
+        refuse_emptied(launch.job, places.frontier)
+    launch_folders.begin(folders)
+    checkpoint.write(folders.own, resume)
+    checkpoint.write_followed(folders.own, follows)
+    job_log.launched()
+    if resume:
+        _bring_back(places, launch, resume)
+        for what in checkpoint.damaged(folders.checkpoints, resume):
+            job_log.warn(_passed_over(what))
 
 
 async def _lead(running: Running, place: RedisPlace) -> Crew:
