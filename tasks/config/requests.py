@@ -12,7 +12,6 @@ import luigi
 
 from tasks.config import sections
 from tasks.config.folders import config_file
-from tasks.config.settings import settings
 from warcmill.clients.bus import check_name
 from warcmill.clients.bus.opening import open_bus
 from warcmill.clients.bus.spool import DAYS
@@ -96,7 +95,7 @@ def requests_place(given_file: str = "", given: Mapping[str, Any] | None = None)
         raise BadConfig("[requests]", str(error)) from error
     if not 1 <= keys.spool_days <= 3660:
         raise BadConfig("[requests] spool_days", f"is {keys.spool_days}; days, from 1 to 3660")
-    folder = Path(settings().state) / SPOOL
+    folder = Path(sections.needed("warcmill", "state")) / SPOOL  # a worker has no other root
     open_bus(keys.bus, folder, keys.spool_days).close()  # a name that is none is refused here
     file = given_file or keys.settings
     if file and not given_file:
