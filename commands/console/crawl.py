@@ -114,7 +114,7 @@ def run(args: argparse.Namespace, config: Path, plan: CrawlPlan, pulse: Pulse) -
             out(f"{name}: stopped, with a checkpoint; the same command continues from there")
             return INTERRUPTED
         if not result.get("documents"):
-            _name_refusals(name, result)
+            name_refusals(name, result)
             return 1
         return _line(engine, name, args, result)
 
@@ -249,7 +249,7 @@ def _stop(engine: WarcmillEngine, name: str, stops: int) -> None:
             os.kill(holder.pid, signal.SIGTERM)
 
 
-def _name_refusals(name: str, result: Mapping[str, Json]) -> None:
+def name_refusals(name: str, result: Mapping[str, Json]) -> None:
     """Name the policies that refused, or that nothing answered."""
     refused = cast("Mapping[str, int]", result.get("refused", {}))
     first = cast("Mapping[str, str]", result.get("refused_first", {}))

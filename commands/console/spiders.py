@@ -8,9 +8,10 @@ import os
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from commands.console import requests
-from commands.console.crawl import answers, left_at
+from commands.console.crawl import answers, left_at, name_refusals
 from commands.console.luigi_cfg import engine_for, list_job
 from commands.console.show import err, out
 from tasks.config import folders
@@ -23,6 +24,9 @@ from warcmill.crawl.launch import job_log, reports
 from warcmill.errors import BadConfig, BadInput, Busy
 from warcmill.model import parse_job
 
+if TYPE_CHECKING:
+    from warcmill.spiders.project import ScrapyProject
+
 INTERRUPTED = 130
 
 
@@ -33,6 +37,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-a", action="append", default=[], dest="arguments", metavar="NAME=VALUE", help="an argument of the spider"
     )
+    parser.add_argument(
+        "-s", action="append", default=[], dest="settings", metavar="NAME=VALUE", help="a setting of Scrapy"
+    )
+    items = parser.add_mutually_exclusive_group()
+    items.add_argument("-o", action="append", default=[], dest="append", metavar="FILE", help="append items to it")
+    items.add_argument("-O", action="append", default=[], dest="overwrite", metavar="FILE", help="write items anew")
     parser.add_argument(FRONTIER, metavar="URL", help="work in launches of the job, whose frontier is in this Redis")
     parser.add_argument("--name", type=_job, metavar="NAME", help="its name, among the workers")
     parser.add_argument("--password-file", default="", metavar="FILE", help="the file with the password of that Redis")
@@ -42,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Make a launch of the job, until the spider ends."""
     try:
-        from warcmill.spiders import process, project  # noqa: PLC0415 of an extra
+        from warcmill.spiders import process  # noqa: PLC0415 of an extra
     except ImportError as error:
         raise BadConfig("run spider", f"{error.name} is missing; pip install 'warcmill[scrapy]'") from error
 
@@ -52,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     if config is None:
         raise BadConfig("luigi.cfg", "there is no archive here; 'warcmill init FOLDER' makes one")
     os.environ[folders.VARIABLE] = str(config)
-    found = project.find(args.spider, args.arguments)
+    found = _found(args)
     list_job(config, args.job)
     with closing(engine_for(args.job)) as engine:
         if not (engine.places.job(args.job) / CONFIGURATION).exists():
@@ -65,11 +75,11 @@ def run(args: argparse.Namespace) -> int:
 
 def _work(args: argparse.Namespace) -> int:
     """Work in the launches of the job; another process leads them."""
-    from warcmill.spiders import process, project  # noqa: PLC0415 of an extra
+    from warcmill.spiders import process  # noqa: PLC0415 of an extra
 
     if not (args.name and args.output):
         raise BadConfig(FRONTIER, "a worker has a --name, and an --output of its own")
-    found = project.find(args.spider, args.arguments)
+    found = _found(args)
     place = read_place(FRONTIER, args.frontier, args.password_file)
     bus = requests.place_of_worker(args.job)
     refused = process.work(
@@ -79,6 +89,13 @@ def _work(args: argparse.Namespace) -> int:
     if refused:
         err(f"{args.job}: {refused} requests could not wait, so they were not made; uri-errors.log names each")
     return int(bool(refused))
+
+
+def _found(args: argparse.Namespace) -> ScrapyProject:
+    from warcmill.spiders import project  # noqa: PLC0415 of an extra
+
+    said = project.CommandLine(args.arguments, args.settings, args.append, args.overwrite)
+    return project.find(args.spider, said)
 
 
 def _continued(engine: WarcmillEngine, job: str) -> str:
@@ -102,7 +119,10 @@ def _reported(engine: WarcmillEngine, job: str, end: End, refused: int) -> int:
     if end is End.STOPPED:
         out(f"{job}: stopped, with a checkpoint; the same command continues from there")
         return INTERRUPTED
-    return 1 if refused or not result.get("documents") else 0
+    if not result.get("documents"):
+        name_refusals(job, result)
+        return 1
+    return int(bool(refused))
 
 
 def _job(text: str) -> str:

@@ -197,6 +197,7 @@ def test_what_cannot_wait_is_refused_by_name_and_the_rest_is_fetched(port: int, 
         ("import scrapy\nclass A(scrapy.Spider):\n  name = 'a'\n  custom_settings = {'HTTPCACHE_ENABLED': True}\n", (),
          "HTTPCACHE_ENABLED: its answers would come from a cache"),
         ("import scrapy\nclass A(scrapy.Spider):\n    name = 'a'\n", ("-a", "novalue"), "is not NAME=VALUE"),
+        ("import scrapy\nclass A(scrapy.Spider):\n    name = 'a'\n", ("-o", "items.odd"), "output format 'odd'"),
     ],
 )  # fmt: skip
 def test_a_spider_that_cannot_be_run_is_named_with_the_reason(
@@ -286,9 +287,33 @@ def test_without_a_job_s_files_they_are_written_and_are_left_as_they_are(port: i
     assert done.returncode == 1, done.stdout + done.stderr  # an inside address: it may not be connected to
     assert "run spider" in configuration.read_text()
     assert pages(line, JOB) == {(url(port, "/shelf/0"), -5002): 1}
+    assert "127.0.0.1 is not dialled: loopback" in done.stderr
     configuration.write_text(HURRIED)
     done = run_spider(line, *words, folder=tmp_path / "again")
     assert (done.returncode, configuration.read_text()) == (0, HURRIED), done.stderr
+
+
+COUNTING = """
+def parse(self, response):
+    stats = self.crawler.stats
+    if stats.get_value("scheduler/enqueued") < self.settings.getint("MOST"):
+        yield {"enqueued": stats.get_value("scheduler/enqueued"), "filtered": stats.get_value("dupefilter/filtered")}
+        for path in ("/shelf/1", "/shelf/0", "/book/11"):
+            yield response.follow(path)
+"""
+
+
+def test_options_are_those_of_scrapy_and_a_spider_reads_the_counts_of_its_scheduler(port: int, tmp_path: Path) -> None:
+    line = line_for(tmp_path / "line", JOB)
+    words = ("-a", f"url={url(port, '/shelf/0')}", "--job", JOB, "-s", "HTTPCACHE_ENABLED=False", "-s", "MOST=3")
+    file = written(tmp_path, COUNTING)
+    file.write_text(file.read_text().replace("'FEEDS': {'items", "'HTTPCACHE_ENABLED': True, 'FEEDS': {'not"))
+    done = run_spider(line, str(file), *words, "-O", "items.jsonl", folder=tmp_path / "ours")
+    assert done.returncode == 0, done.stderr
+    assert items(tmp_path / "ours") == ['{"enqueued": 1, "filtered": null}']
+    assert {path for path, _ in pages(line, JOB)} == {url(port, path) for path in ("/shelf/0", "/shelf/1", "/book/11")}
+    for number in ("'scheduler/enqueued': 3", "'scheduler/dequeued': 3", "'dupefilter/filtered': 1"):
+        assert number in done.stderr
 
 
 WANDERER = """

@@ -40,7 +40,7 @@ class LaunchAddon:
     def update_settings(self, settings: BaseSettings) -> None:
         """Set them. BadConfig for a setting that would keep pages from our fetcher."""
         if settings.getbool("HTTPCACHE_ENABLED"):
-            why = "its answers would come from a cache, and be in no WARC; set it to False for this spider"
+            why = "its answers would come from a cache, and be in no WARC; run it with -s HTTPCACHE_ENABLED=False"
             raise BadConfig("HTTPCACHE_ENABLED", why)
         for name in ("ROBOTSTXT_OBEY", "RETRY_ENABLED", "HTTPPROXY_ENABLED"):  # retries and robots.txt are ours
             settings.set(name, False, OURS)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 from scrapy import Request, signals
@@ -17,7 +18,7 @@ from scrapy.http import Response
 from twisted.python.failure import Failure
 
 from warcmill.crawl.extract.links import LINK, REDIRECT
-from warcmill.crawl.frontier import Intake
+from warcmill.crawl.frontier import Intake, Offered
 from warcmill.crawl.policies.decision import Decision, Verdict
 from warcmill.crawl.uri import Uri, shown, without_credentials
 from warcmill.crawl.visit.visit import Kit
@@ -108,6 +109,8 @@ class ScrapyBridge:
         visit = self._ready.popleft()
         assert visit.request is not None
         self._by_request[visit.request] = visit
+        assert self.crawler.stats is not None
+        self.crawler.stats.inc_value("scheduler/dequeued")
         return visit.request
 
     def left(self, request: Request) -> None:
@@ -190,9 +193,18 @@ class ScrapyBridge:
             while some := self._offers[:AT_ONCE]:
                 answers = await self.kit.books.frontier.offer(some)
                 del self._offers[: len(some)]
+                self.counted(answers)
                 for uri, answer in zip(some, answers, strict=True):
                     if answer.answer is Intake.REFUSED:
                         self._refuse(uri.uri, uri.via, answer.why)
+
+    def counted(self, answers: Sequence[Offered]) -> None:
+        """Count what the frontier has taken as Scrapy's scheduler does: spiders and extensions read its figures."""
+        stats = self.crawler.stats
+        assert stats is not None
+        for kind, name in ((Intake.NEW, "scheduler/enqueued"), (Intake.SEEN, "dupefilter/filtered")):
+            if number := sum(one.answer is kind for one in answers):
+                stats.inc_value(name, number)
 
     def _take(self, request: Request, parent: Uri | None, hop: str, number: int) -> None:
         self.is_drained = False

@@ -16,6 +16,7 @@ from scrapy import Spider as ScrapySpider
 from scrapy.crawler import AsyncCrawlerRunner
 from scrapy.settings import Settings
 
+from warcmill.crawl.books.books import BookEntry, Kept
 from warcmill.crawl.frontier import Lease
 from warcmill.crawl.job.job import End
 from warcmill.crawl.logs.statistics import Figures
@@ -47,6 +48,7 @@ class ScrapyLoop(Spider):
         self._crawler = self._runner.create_crawler(spider)
         self._arguments = dict(arguments)
         self.bridge = BRIDGES[self._crawler] = ScrapyBridge(kit, self._crawler)
+        self._before, kit.books.hear = kit.books.hear, self._heard
         self._crawling: asyncio.Task[None] | None = None
         self._is_closing = False
         self._name = str(spider.name)
@@ -109,6 +111,12 @@ class ScrapyLoop(Spider):
         found = any(one.crawl.startswith(crawls) for one in await frontier.tally())
         self._look_again = time.monotonic() + _PAUSES * (time.monotonic() - now)
         return found
+
+    def _heard(self, entry: BookEntry, kept: Kept) -> None:
+        """Count what the page of an entry has led to."""
+        self._before(entry, kept)
+        if entry.uri.spider:
+            self.bridge.counted(kept.offered)
 
     def _closed(self, crawling: asyncio.Task[None]) -> None:
         """Hear that Scrapy has closed the spider."""

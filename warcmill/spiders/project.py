@@ -12,8 +12,10 @@ from types import ModuleType
 from typing import NamedTuple
 
 from scrapy import Spider
+from scrapy.exceptions import UsageError
 from scrapy.settings import Settings
 from scrapy.spiderloader import SpiderLoader
+from scrapy.utils.conf import feed_process_params_from_cli
 from scrapy.utils.project import get_project_settings
 from scrapy.utils.spider import iter_spider_classes
 
@@ -21,6 +23,7 @@ from warcmill.errors import BadConfig
 from warcmill.spiders.names import resolve
 
 _CFG, _MODULE = "scrapy.cfg", "SCRAPY_SETTINGS_MODULE"
+_SAID = "cmdline"  # their priority of what a command sets: above the project and the spider
 _THEIRS = "crawling.spiders"  # Scrapy Cluster's package, whose spiders import each other from it
 
 
@@ -32,7 +35,16 @@ class ScrapyProject(NamedTuple):
     arguments: Mapping[str, str]
 
 
-def find(meant: str, arguments: Sequence[str] = ()) -> ScrapyProject:
+class CommandLine(NamedTuple):
+    """The options of a command, as those of Scrapy: `-a` and `-s` are NAME=VALUE, `-o` and `-O` files for items."""
+
+    arguments: Sequence[str] = ()
+    settings: Sequence[str] = ()
+    append: Sequence[str] = ()
+    overwrite: Sequence[str] = ()
+
+
+def find(meant: str, words: CommandLine = CommandLine()) -> ScrapyProject:  # noqa: B008 a constant
     """Find a spider: in a file of Python, or by name in the folder of a project. BadConfig with what is wrong."""
     path, colon, name = meant.rpartition(":") if not Path(meant).exists() and ":" in meant else (meant, "", "")
     place = Path(path).absolute()
@@ -42,7 +54,14 @@ def find(meant: str, arguments: Sequence[str] = ()) -> ScrapyProject:
         found, settings = _of_file(place, name)
     else:
         raise BadConfig("spider", f"{path} is neither a file nor a folder of a Scrapy project")
-    return ScrapyProject(found, settings, _named(arguments))
+    settings.setdict(_named("-s", words.settings), _SAID)
+    try:
+        if words.append or words.overwrite:
+            feeds = feed_process_params_from_cli(settings, list(words.append), overwrite_output=list(words.overwrite))
+            settings.set("FEEDS", feeds, _SAID)
+    except UsageError as error:
+        raise BadConfig("-o", str(error)) from error
+    return ScrapyProject(found, settings, _named("-a", words.arguments))
 
 
 def _of_file(path: Path, name: str) -> tuple[type[Spider], Settings]:
@@ -114,11 +133,11 @@ def _one(found: Sequence[type[Spider]], name: str, where: str) -> type[Spider]:
     return found[0]
 
 
-def _named(arguments: Sequence[str]) -> dict[str, str]:
+def _named(option: str, words: Sequence[str]) -> dict[str, str]:
     found = {}
-    for one in arguments:
+    for one in words:
         name, equals, value = one.partition("=")
         if not equals or not name.isidentifier():
-            raise BadConfig("-a", f"{one!r} is not NAME=VALUE")
+            raise BadConfig(option, f"{one!r} is not NAME=VALUE")
         found[name] = value
     return found
