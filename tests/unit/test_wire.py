@@ -322,7 +322,6 @@ NONE_OF_ITS_OWN = {
     "warcmill/crawl/visit/admission.py",
     "warcmill/crawl/frontier/queues.py",
     "warcmill/crawl/frontier/redis.py",
-    "warcmill/crawl/frontier/rows.py",
     "warcmill/crawl/frontier/table.py",
     "warcmill/crawl/logs/logs.py",
     "warcmill/formats/warc/records.py",

@@ -27,11 +27,9 @@ from typing import IO, Any, cast
 from warcmill.base import disk
 from warcmill.crawl.durable import failed, sync
 from warcmill.crawl.fetch.cookies import Cookie
-from warcmill.crawl.frontier import rows
 from warcmill.crawl.frontier.crew import WRITER
 from warcmill.crawl.frontier.database import Names
-from warcmill.crawl.frontier.outbox import GROUP, LETTERS, MOST, offer_words, site_value
-from warcmill.crawl.frontier.rows import WaitingRow
+from warcmill.crawl.frontier.outbox import GROUP, LETTERS, MOST, WaitingRow, offer_words, read_row, site_value
 from warcmill.crawl.frontier.table import COLUMNS, TAKEN, LastVisit, Table, read_visit
 from warcmill.crawl.uri import FOREVER, Uri
 from warcmill.errors import BadInput, Conflict, Unavailable
@@ -205,7 +203,7 @@ def _done(ask: Ask, crawl: str, cid: str) -> Iterator[dict[str, Any]]:
 
 
 def _line_of_row(row: WaitingRow, now: float) -> dict[str, Any]:
-    return line_of(rows.read(row, FOREVER if row.span < 0 else now + row.span / 1000 if row.span else 0))
+    return line_of(read_row(row, FOREVER if row.span < 0 else now + row.span / 1000 if row.span else 0))
 
 
 def line_of(uri: Uri) -> dict[str, Any]:

@@ -1,14 +1,18 @@
-"""The outbox of a frontier in Redis: groups of changes, in the order in which Redis hears them. Pure.
+"""The outbox of a frontier in Redis: changes that it is to hear, and the words that cross the wire, both ways. Pure.
 
 A change is recorded while the files of a launch are written, and made durable with them; only then Redis hears it. A
-group of the journal has a number, so that what is sent again is not done again. It stands alone, as `redis` sends it.
+group of the journal has a number, so that what is sent again is not done again.
+
+The row of a URI is the 16 bytes of its digest, then priority, crawl, tries, queue and spider, which the scripts read;
+then what only this module reads, with what is ordinary left out.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
 
 from warcmill.crawl.fetch.cookies import Cookie
 from warcmill.crawl.frontier import (
@@ -19,13 +23,13 @@ from warcmill.crawl.frontier import (
     Lease,
     Offered,
     SiteRow,
+    Waiting,
     check_offer,
     check_visit,
-    rows,
 )
 from warcmill.crawl.frontier.accounts import seconds_of
-from warcmill.crawl.policies.quotas import NAMES
-from warcmill.crawl.uri import FOREVER, Status, Uri, digest
+from warcmill.crawl.policies.quotas import NAMES, Spent
+from warcmill.crawl.uri import FOREVER, Status, Uri, digest, waits
 from warcmill.errors import BadInput, Unavailable
 from warcmill.formats.logs.crawllog import CrawlRecord
 
@@ -33,8 +37,12 @@ Word = bytes | str | int | float
 MOST = 100  # of each call
 GROUP = 1000  # calls, at most, of a group: their numbers
 LETTERS = {Status.PARSED: "P", Status.FAILED: "F", Status.REMOVED: "R"}
+_STATUS = {letter.encode(): status for status, letter in LETTERS.items()}
 NEW, SEEN = Offered(Intake.NEW), Offered(Intake.SEEN)
 _SITE = "%d %d "
+_SAME = "\1"  # it begins as the URI does: with its scheme and host
+_PLAIN, _JSON = "-", "{"
+_SCHEMES = {"h": "http://", "s": "https://"}
 
 
 @dataclass(slots=True)
@@ -169,7 +177,7 @@ def offer_words(uris: Sequence[Uri], now: float) -> list[Word]:
     for uri in uris:
         span = until(uri.not_before, now)
         words += (
-            names[uri.crawl], digest(uri.crawl, uri.key), span, uri.queue, uri.spider, uri.priority, rows.pack(uri)
+            names[uri.crawl], digest(uri.crawl, uri.key), span, uri.queue, uri.spider, uri.priority, pack_row(uri)
         )  # fmt: skip
     return words
 
@@ -183,13 +191,13 @@ def end_words(end: Finish | Defer | Visited, now: float) -> Sequence[Word]:
     if isinstance(end, Finish):
         uri = end.lease.uri
         again = until(end.again, now, least=1) if end.again else 0
-        rest = rows.pack(uri) if end.again else b""
+        rest = pack_row(uri) if end.again else b""
         opens = span_of(end.opens, now)
         return ("F", end.lease.id, end.lease.token, *_outcome(uri), opens, again, end.history, rest)
     if end.lease:
         uri = end.lease.uri
         waits, opens = until(end.until, now), span_of(end.opens, now)
-        return ("D", end.lease.id, end.lease.token, waits, opens, uri.tries, rows.pack(uri), "", "", "")
+        return ("D", end.lease.id, end.lease.token, waits, opens, uri.tries, pack_row(uri), "", "", "")
     name = digest(end.crawl, end.key)
     tries = "" if end.tries is None else end.tries
     return ("W", end.crawl, name, until(end.until, now), tries, span_of(end.opens, now), "", "", "", "")
@@ -226,6 +234,108 @@ def read_known(call: Callable[..., list[object]], uris: Sequence[Uri]) -> list[b
         except Unavailable:
             return [*found, *[False] * (len(uris) - len(found))]
     return found
+
+
+class WaitingRow(NamedTuple):
+    """A URI that waits, as a script returns it: its id, its row, if it is leased, and the span that it waits: 0, or -1
+    for ever."""
+
+    id: int
+    raw: bytes
+    is_leased: int = 0
+    span: int = 0
+
+
+def pack_row(uri: Uri) -> bytes:
+    """Return what the scripts do not read of a URI."""
+    letter, origin = _origin(uri)
+    via = _SAME + uri.via[len(origin) :] if origin and uri.via.startswith(origin) else uri.via
+    source = _SAME if uri.source == uri.uri else uri.source
+    fields = [letter + uri.uri[len(origin) :], uri.hops, via, source, uri.crawl, _unusual(uri)]
+    text = "\0".join(fields)
+    if text.count("\0") != len(fields) - 1:
+        text = _JSON + json.dumps([uri.uri, uri.hops, uri.via, uri.source, uri.crawl, _unusual(uri)])
+    return text.rstrip("\0").encode()
+
+
+def read_row(row: WaitingRow, not_before: float = 0.0) -> Uri:
+    """Return the URI of a row; `not_before` is until when it waits."""
+    head, spider, rest = row.raw[16:].split(b"\n", 2)
+    priority, _, tries, queue = head.split(b" ", 3)
+    name = queue.decode()
+    uri, hops, via, source, crawl, more = _fields(rest.decode(), name)
+    unusual = json.loads(more) if more else {}
+    return Uri(
+        unusual.get("key", uri), uri, name, crawl, hops, via, source, int(priority), not_before,
+        unusual.get("payload", ""), Status.DOWNLOADING if row.is_leased else waits(not_before),
+        unusual.get("cluster", ""), unusual.get("host_ip", ""), tries=int(tries), spider=spider.decode(),
+    )  # fmt: skip
+
+
+def visited_of(crawl: str, key: str, answer: Sequence[Any]) -> Uri:
+    """Return a URI that was visited, by its status, HTTP status and end."""
+    status, http, finished = answer
+    return Uri(key, key, "", crawl, status=_STATUS[status], http_status=http, download_finished=finished)
+
+
+def counts_of(answer: Sequence[Any]) -> Mapping[Status, int]:
+    """Count URIs by status: `answer` has those that wait, leased ones too; suspended and leased ones; then visits."""
+    unvisited, suspended, leased, *done = map(int, answer)
+    return {
+        Status.SCHEDULED: unvisited - leased, Status.SUSPENDED: suspended, Status.DOWNLOADING: leased,
+        **dict(zip(LETTERS, done, strict=True)),
+    }  # fmt: skip
+
+
+def waiting_of(lives: Sequence[Any], done: Sequence[bytes], leased: int, found: Sequence[Any], longest: int) -> Waiting:
+    """Return what waits. `lives` has counts by name, `done` those of visits, `found` of each queue three words: its
+    name, how many wait, and if it is closed."""
+    by_name = zip(lives[::2], map(int, lives[1::2]), strict=True)
+    queued = sum(number for name, number in by_name if name.endswith((b":w", b":s")))
+    queues = {name: (int(number), state) for name, number, state in zip(*[iter(found)] * 3, strict=True)}
+    lengths = sorted(((-number, name.decode()) for name, (number, _) in queues.items() if number))[:longest]
+    states = [2 + state if state else bool(number) for number, state in queues.values()]
+    return Waiting(
+        queued + sum(map(int, done)), queued, {name: -number for number, name in lengths}, ready=states.count(1),
+        snoozed=states.count(3), retired=states.count(4), exhausted=states.count(0), in_process=leased,
+    )  # fmt: skip
+
+
+def spent_of(value: bytes) -> Spent:
+    """Return what was fetched, of its documents, bytes and milliseconds."""
+    documents, size, milliseconds = map(int, value.split())
+    return Spent(documents, size, milliseconds / 1000)
+
+
+def _origin(uri: Uri) -> tuple[str, str]:
+    for letter, scheme in _SCHEMES.items():
+        if uri.uri.startswith(origin := scheme + uri.queue):
+            return letter, origin
+    return _PLAIN, ""
+
+
+def _fields(text: str, queue: str) -> Sequence[str]:
+    if text[0] == _JSON:
+        found: list[str] = json.loads(text[1:])
+        return found
+    fields = text.split("\0")
+    fields += [""] * (6 - len(fields))
+    origin = _SCHEMES[text[0]] + queue if text[0] in _SCHEMES else ""
+    uri = origin + fields[0][1:]
+    via = origin + fields[2][1:] if fields[2][:1] == _SAME else fields[2]
+    return (uri, fields[1], via, uri if fields[3] == _SAME else fields[3], fields[4], fields[5])
+
+
+def _unusual(uri: Uri) -> str:
+    if uri.key == uri.uri and not (uri.payload or uri.cluster or uri.host_ip):
+        return ""
+    found = {
+        "key": uri.key if uri.key != uri.uri else "",
+        "payload": uri.payload,
+        "cluster": uri.cluster,
+        "host_ip": uri.host_ip,
+    }
+    return json.dumps({name: value for name, value in found.items() if value})
 
 
 def _outcome(uri: Uri) -> tuple[str, int, int]:

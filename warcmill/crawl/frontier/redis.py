@@ -5,7 +5,7 @@ holds. The group of the journal has a number; Redis notes the last one that it h
 again after a crash changes nothing. While Redis is away, what is leased is fetched, until `outbox_limit` changes wait.
 
 Times are Redis's; they cross the wire as spans, so no other clock counts. Scripts do all; each gets at most 100 of a
-batch. Two threads: one for the files, one for Redis.
+batch. Two threads: one for the files, and the sender's for Redis.
 """
 
 from __future__ import annotations
@@ -13,10 +13,8 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -44,21 +42,33 @@ from warcmill.crawl.frontier import (
     dump,
     journal,
     new,
-    rows,
     scheduled,
 )
 from warcmill.crawl.frontier.link import PARTLY, RedisLink, parts
-from warcmill.crawl.frontier.outbox import GROUP, MOST, NEW, SEEN, Recorded, Visited, read_known, site_of
+from warcmill.crawl.frontier.outbox import (
+    GROUP,
+    MOST,
+    NEW,
+    SEEN,
+    Recorded,
+    WaitingRow,
+    counts_of,
+    read_known,
+    read_row,
+    site_of,
+    spent_of,
+    visited_of,
+    waiting_of,
+)
 from warcmill.crawl.frontier.queues import by_queue
 from warcmill.crawl.frontier.register import Register
-from warcmill.crawl.frontier.rows import WaitingRow
+from warcmill.crawl.frontier.sender import Sender
 from warcmill.crawl.policies.quotas import NAMES
 from warcmill.crawl.uri import FOREVER, Status, Transitions, Uri, digest
 from warcmill.errors import NotReady, Unavailable, WarcmillError, describe
 
 T = TypeVar("T")
 _ANY = "*"  # any crawl, where rows are listed
-AGAIN, MOST_AGAIN = 0.1, 2.0  # seconds until Redis is asked again
 
 
 class RedisFrontier:
@@ -84,30 +94,23 @@ class RedisFrontier:
         exit: str = "",  # noqa: A002 - as gates name it
     ) -> None:
         self.now, self._link, self._register, self._leads = now, link, register, leads
-        self.is_over, self._exit, self._gate_by = False, exit, GateBy.QUEUE
+        self._exit, self._gate_by = exit, GateBy.QUEUE
         self.transitions = transitions or Transitions(now=now)
         self.note: Callable[[list[str]], None] = _nothing
-        self.warn: Callable[[str], None] = _silent
-        self.stopped: WarcmillError | None = None
         self._writer = writer or (register.writer if register else uuid.uuid4().hex)
         self._files = ThreadPoolExecutor(1, thread_name_prefix="books")
-        self._asks = ThreadPoolExecutor(1, thread_name_prefix="redis")
         self._held: dict[int, Lease] = {}
-        self._outbox: deque[Recorded] = deque()
-        self._sending, self._turn = asyncio.Lock(), asyncio.Lock()
-        self._away, self._is_doubtful = "", False
-        self._again: asyncio.Task[None] | None = None
-        self._unheard: Callable[[int], Iterable[UnheardGroup]] = _none_unheard
+        self._turn = asyncio.Lock()
+        self._sender = Sender(link, register, self._writer, leads, self._held, now, self._sent)
         self._jars: dict[str, Jar] = {}
         self._counts: dict[str, Mapping[Status, int]] = {}
         try:
             self._link.examine()
-            _, self.launch, set_back, heard = self._ask("look", "about", self._writer)
+            _, self._sender.launch, set_back, heard = self._sender.ask("look", "about", self._writer)
         except BaseException:
             self._shut()
             raise
         self._set_back, self._number = int(set_back) / 1000, (0 if register else int(heard) // GROUP)
-        self._heard = GROUP - 1
         self._cookies = self._read_jars()
 
     # What a process knows of it
@@ -119,10 +122,29 @@ class RedisFrontier:
     @property
     def waiting_for_redis(self) -> int:
         """The number of changes that Redis has not heard of yet."""
-        return sum(group.size for group in self._outbox)
+        return self._sender.size
+
+    @property
+    def is_over(self) -> bool:
+        return self._sender.is_over
+
+    @property
+    def stopped(self) -> WarcmillError | None:
+        return self._sender.stopped
+
+    @property
+    def warn(self) -> Callable[[str], None]:
+        return self._sender.warn
+
+    @warn.setter
+    def warn(self, warn: Callable[[str], None]) -> None:
+        self._sender.warn = warn
 
     def stop(self, error: WarcmillError) -> None:
-        self.stopped = self.stopped or error
+        self._sender.stop(error)
+
+    async def resend(self, unheard: Callable[[int], Iterable[UnheardGroup]]) -> None:
+        await self._sender.resend(unheard)
 
     def jar(self, crawl: str) -> Jar:
         return self._jars.setdefault(crawl, Jar())
@@ -178,7 +200,7 @@ class RedisFrontier:
     async def purge_rest(self) -> int:
         total, last = 0, 0
         while not last:
-            some, last = await self._patient("manage", "tidy")
+            some, last = await self._sender.patient("manage", "tidy")
             total += some
         return total
 
@@ -187,7 +209,7 @@ class RedisFrontier:
         recorded = self._recorded()
         result, number = await self.run(lambda: self._numbered(lambda: act(recorded)))
         recorded.number = number
-        await self._hand_over(recorded)
+        await self._sender.hand_over(recorded)
         return result
 
     async def _directly(self, act: Callable[[Change], list[str]]) -> dict[str, list[int]]:
@@ -199,7 +221,7 @@ class RedisFrontier:
                 self.note(lines)
 
         _, recorded.number = await self.run(lambda: self._numbered(whole))
-        return await self._hand_over(recorded)
+        return await self._sender.hand_over(recorded)
 
     def _numbered(self, act: Callable[[], T]) -> tuple[T, int]:
         """Do something to the files, whole; return the number of the group of the journal that it made, 0 for none."""
@@ -228,183 +250,23 @@ class RedisFrontier:
         return await asyncio.get_running_loop().run_in_executor(self._files, whole)
 
     def _recorded(self) -> Recorded:
-        known = partial(read_known, self._ask) if not self._away else lambda uris: [False] * len(uris)
-        return Recorded(self._holds, known, self._begin, self._set_back)
-
-    def _holds(self, lease: Lease) -> bool:
-        held = self._held.get(lease.id)
-        return held is not None and held.token == lease.token
+        known = partial(read_known, self._sender.ask) if not self._sender.away else lambda uris: [False] * len(uris)
+        return Recorded(self._sender.holds, known, self._begin, self._set_back)
 
     def _begin(self, launch: str, begins: Begins) -> None:
         number = (self._register.group if self._register else self._number) * GROUP + GROUP - 1
         if not self._leads:
-            if not self._ask("manage", "join", self._writer, number, launch):
+            if not self._sender.ask("manage", "join", self._writer, number, launch):
                 raise Unavailable(self._link.place.shown, f"launch {launch} is over, or was lost; join it again")
             return
-        if begins is not Begins.FRESH and (not self.launch or self.launch.endswith(PARTLY.encode())):
-            found = "only a part of a dump or of a journal" if self.launch else "nothing"
-            why = f"has {found} that begins with {self._link.prefix}: what waited is lost. {self._next_step}"
+        if begins is not Begins.FRESH and (not self._sender.launch or self._sender.launch.endswith(PARTLY.encode())):
+            found = "only a part of a dump or of a journal" if self._sender.launch else "nothing"
+            why = f"has {found} that begins with {self._link.prefix}: what waited is lost. {self._sender.next_step}"
             raise NotReady(self._link.place.shown, why)
-        self._ask("manage", "begin", self._writer, number, launch, begins.value)
-        self.launch = launch.encode()
+        self._sender.ask("manage", "begin", self._writer, number, launch, begins.value)
+        self._sender.launch = launch.encode()
         self._jars.clear()
         self._cookies = self._read_jars()
-
-    # What Redis hears
-
-    async def resend(self, unheard: Callable[[int], Iterable[UnheardGroup]]) -> None:
-        self._unheard = unheard
-        async with self._sending:
-            await self._resend_from_journal()
-        await self._release()
-
-    async def _resend_from_journal(self) -> None:
-        _, launch, _, heard = await self._call("look", "about", self._writer)
-        last = (int(heard) + 1) // GROUP - 1  # the last that was heard whole
-        if not self._leads and not self._is_led(launch):
-            return
-        if not self._leads and last == 0:  # the leader has begun it anew: rows have other numbers
-            self._held.clear()
-        is_lost = self._leads and self._register is not None and launch != self._register.launch.encode()
-        for group in self._unheard(0 if is_lost else last):
-            if is_lost or group.number > last + 1:
-                await self._begin_anew(group)
-                is_lost = False
-            last = group.number
-            recorded = Recorded(lambda _: True, lambda uris: [False] * len(uris), _no_begin, 0.0, last)
-            group.tell(recorded)
-            await self._send(recorded)
-
-    def _has_lost(self, launch: bytes, heard: bytes) -> bool:
-        """True if Redis knows less than it did: it was emptied, or has come back from an older copy."""
-        return launch != self.launch or int(heard) < self._heard
-
-    def _is_led(self, launch: bytes) -> bool:
-        """True if Redis has the launch of this worker; Unavailable while the leader has to begin it anew."""
-        if launch in (b"", self.launch + PARTLY.encode()):
-            lost = f"Redis has lost launch {self.launch.decode()}" if self.launch else "Redis has no launch"
-            why = f"{lost}; the job's own process has to begin it"
-            raise Unavailable(self._link.place.shown, why)
-        self.is_over = launch != self.launch
-        return not self.is_over
-
-    async def _catch_up(self) -> None:
-        """Let a Redis that has lost some of what it knew, or all, hear it again."""
-        self.warn(f"{self._link.place.shown}: Redis knows less than it did; it hears the journal again")
-        try:
-            async with self._sending:
-                await self._resend_from_journal()
-        except Unavailable as error:
-            self._gone(error)
-        self._is_doubtful = True
-
-    async def _refuse_unheard(self) -> None:
-        """Unavailable unless Redis has heard all: what it answers is whole."""
-        _, launch, _, heard = await self._call("look", "about", self._writer)
-        if self._outbox or self._has_lost(launch, heard):
-            raise Unavailable(self._link.place.shown, "Redis has not heard all that the journal has; try again later")
-
-    async def _begin_anew(self, group: UnheardGroup) -> None:
-        """Begin the launch anew: Redis has lost it, and the journal has all of it. NotReady when that has not. A worker
-        has its part heard from the beginning."""
-        if not self._leads:
-            await self._call("manage", "hear", self._writer, group.number * GROUP - 1)
-            return
-        launch = self._register.launch if self._register else ""
-        if not group.begins or not launch:
-            why = f"what begins with {self._link.prefix} is older than the journal of launch {launch}, or was lost"
-            raise NotReady(self._link.place.shown, f"{why}. {self._next_step}")
-        self.warn(f"{self._link.place.shown}: Redis has lost launch {launch}; it hears all of the journal")
-        self._held.clear()  # rows have other numbers now; what is under way is fetched again
-        before = group.number * GROUP - 1
-        await self._call("manage", "begin", self._writer, before, f"{launch}{PARTLY}", Begins.FRESH.value)
-        await self._call("manage", "begin", self._writer, before, launch, Begins.CONTINUES.value)
-
-    @property
-    def _next_step(self) -> str:
-        """The ways on for a launch whose journal does not have all that waited."""
-        job = self._link.prefix.split(":")[1]
-        return (
-            f"Fill it from the newest checkpoint and the journals: 'warcmill job {job} rebuild'; or resume from that "
-            f"alone: 'warcmill pulse start {job} --checkpoint NAME'; or begin afresh, by a launch without 'recrawl' "
-            "and 'endless'"
-        )
-
-    async def _hand_over(self, group: Recorded) -> dict[str, list[int]]:
-        answers: dict[str, list[int]] = {}
-        self._outbox.append(group)
-        while self._away and self.waiting_for_redis > self._link.place.outbox_limit and not self.stopped:
-            await asyncio.sleep(AGAIN)
-        if not self._away:
-            answers = await self._deliver(group)
-        return answers
-
-    async def _deliver(self, wanted: Recorded | None = None) -> dict[str, list[int]]:
-        """Send what waits, in order; return the answers to one group. When Redis goes away the rest waits."""
-        answers: dict[str, list[int]] = {}
-        async with self._sending:
-            while self._outbox:
-                group = self._outbox[0]
-                try:
-                    found = await self._send(group)
-                except Unavailable as error:
-                    self._gone(error)
-                    break
-                self._outbox.popleft()
-                for end in group.ends:
-                    if not isinstance(end, Visited) and end.lease and self._holds(end.lease):
-                        del self._held[end.lease.id]
-                if group is wanted:
-                    answers = found
-        return answers
-
-    async def _send(self, group: Recorded) -> dict[str, list[int]]:
-        """Send one group; Redis does what it has not done before. One that has lost what it knew hears all again."""
-        answers: dict[str, list[int]] = {}
-        calls = [*group.calls(self.now())]
-        for place, (script, words) in enumerate(calls):
-            writer, number = (self._writer, group.number * GROUP + place) if group.number else ("", 0)
-            is_last = int(place == len(calls) - 1 and not group.purges)
-            found = await self._call(script, writer, number, is_last, *words)
-            if found == b"behind":
-                await self._resend_from_journal()
-                found = b"heard"
-            count = len(words) // 10 if script == "finish" else len(words)
-            answers.setdefault(script, []).extend([1] * count if found == b"heard" else found)
-        self._count_cookies(group)
-        for crawl in group.purges:
-            answers.setdefault("purge", []).append(await self._call("manage", "purge", crawl))
-            self._jars.pop(crawl, None)
-        if group.number and (not calls or group.purges):
-            await self._call("share", self._writer, group.number * GROUP + len(calls), 1)
-        if group.number:
-            self._heard = group.number * GROUP + GROUP - 1
-        return answers
-
-    def _gone(self, error: Unavailable) -> None:
-        self._is_doubtful = True  # the answer to a call may be lost
-        if not self._away:
-            self._away = str(error)
-            self.warn(f"{error}. What is leased is fetched, and kept on this disk")
-        if self._again is None or self._again.done():
-            self._again = asyncio.create_task(self._ask_again())
-
-    async def _ask_again(self) -> None:
-        pause = AGAIN
-        while self._away and not self.stopped:
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, MOST_AGAIN)
-            try:
-                await self._call("manage", "probe")  # a Redis that is full, or a replica, answers what it only reads
-                if not self._leads:
-                    self._is_led((await self._call("look", "about", self._writer))[1])
-                self._away = ""
-                self.warn(f"{self._link.place.shown}: Redis is back; it hears {self.waiting_for_redis} changes")
-                await self._deliver()
-            except Unavailable:
-                continue
-            except WarcmillError as error:  # such as another password: nobody else waits for this task
-                self.stop(error)
 
     # Leases
 
@@ -412,36 +274,36 @@ class RedisFrontier:
         found: list[Lease] = []
         if self.stopped:
             raise self.stopped
-        if self._away:
-            if self._again is None or self._again.done():
-                self._again = asyncio.create_task(self._ask_again())
+        if self._sender.away:
+            self._sender.wake()
             return found
         try:
             async with self._turn:
-                if self._is_doubtful:
-                    await self._give_back_unknown()
+                if self._sender.is_doubtful:
+                    await self._sender.give_back_unknown()
                 more = True
                 while more and len(found) < limit:
                     most = min(limit - len(found), MOST)
-                    words = (self._writer, spider, most, round(seconds * 1000), self.launch, self._heard, self._exit)
-                    reply = await self._call("lease", *words)
+                    known = (self._sender.launch, self._sender.heard)
+                    words = (self._writer, spider, most, round(seconds * 1000), *known, self._exit)
+                    reply = await self._sender.call("lease", *words)
                     if reply == b"lost":
-                        await self._catch_up()
+                        await self._sender.catch_up()
                         return found
                     again, cookies, *answer = reply
                     found += self._leases(answer, holder, self.now() + seconds)
                     more = bool(again) or len(answer) == 4 * MOST
                 if int(cookies) != self._cookies:  # another process has kept some
                     self._jars.clear()
-                    self._cookies = await self._aside(self._read_jars)
+                    self._cookies = await self._sender.aside(self._read_jars)
         except Unavailable as error:
-            self._gone(error)
+            self._sender.gone(error)
         return found
 
     def _leases(self, answer: Sequence[Any], holder: str, until: float) -> list[Lease]:
         found = []
         for id_, token, raw, history in zip(*[iter(answer)] * 4, strict=True):
-            uri = rows.read(WaitingRow(id_, raw))
+            uri = read_row(WaitingRow(id_, raw))
             lease = Lease(id_, uri, self._gate(uri), holder, until, history, token)
             self._held[id_] = lease  # of one that Redis forgot, the visit that is under way does not count any more
             found.append(lease)
@@ -451,30 +313,12 @@ class RedisFrontier:
         spider = uri.spider if "spider" in self._gate_by else ""
         return Gate(uri.queue, spider, self._exit if "exit" in self._gate_by else "")
 
-    async def _give_back_unknown(self) -> None:
-        """Give back the leases of which this process never heard, as Redis went away while it answered."""
-        out = {lease.token for lease in self._held.values()}
-        waiting = {
-            end.lease.token
-            for group in self._outbox
-            for end in group.ends
-            if not isinstance(end, Visited) and end.lease
-        }
-        await self._release(*sorted(out | waiting))
-        self._is_doubtful = False
-
-    async def _release(self, *tokens: int) -> None:
-        """Give back the leases of this process but those of some tokens."""
-        cursor = b"0"
-        while (cursor := await self._call("manage", "release", self._writer, cursor, *tokens)) != b"0":
-            pass
-
     # Questions
 
     async def block(self, gate: Gate, until: float) -> None:
         queue, now = by_queue(gate), self.now()
         span = -1 if until >= FOREVER else max(0, round((until - now) * 1000))
-        await self._patient("manage", "block", queue, span)
+        await self._sender.patient("manage", "block", queue, span)
 
     async def set_rate(self, gate: Gate, rate: Rate | None) -> None:
         text = ""
@@ -484,33 +328,33 @@ class RedisFrontier:
                 hits, window = rate.whole
                 values |= {"n": hits, "w": round(window * 1000), **({"m": True} if rate.moderated else {})}
             text = json.dumps(values, sort_keys=True)
-        await self._patient("manage", "rate", by_queue(gate), text)
+        await self._sender.patient("manage", "rate", by_queue(gate), text)
 
     async def set_gates(self, by: GateBy) -> None:
         self._gate_by = by
-        await self._patient("manage", "gates", "" if by is GateBy.QUEUE else str(by))
+        await self._sender.patient("manage", "gates", "" if by is GateBy.QUEUE else str(by))
 
     async def next_time(self) -> float | None:
-        span = await self._unless_away("look", "next", self._writer)
+        span = await self._sender.unless_away("look", "next", self._writer)
         return None if not span or not span[1] else self.now() + int(span[1]) / 1000
 
     async def is_empty(self) -> bool:
-        if self._outbox and not self._away:
-            await self._deliver()
-        found = await self._unless_away("look", "next", self._writer)
+        if self._sender.outbox and not self._sender.away:
+            await self._sender.deliver()
+        found = await self._sender.unless_away("look", "next", self._writer)
         if not found:
             return False
         waiting, _, launch, heard = found
-        if self._has_lost(launch, heard):
-            await self._catch_up()
+        if self._sender.has_lost(launch, heard):
+            await self._sender.catch_up()
             return False
-        return self._leads and not self._outbox and int(waiting) == 0
+        return self._leads and not self._sender.outbox and int(waiting) == 0
 
     async def count(self, crawl: str = "") -> Mapping[Status, int]:
-        found = await self._unless_away("look", "count", crawl)
+        found = await self._sender.unless_away("look", "count", crawl)
         if found:
-            self._counts[crawl] = rows.counts(found)
-        return self._counts.get(crawl) or rows.counts([0] * 6)
+            self._counts[crawl] = counts_of(found)
+        return self._counts.get(crawl) or counts_of([0] * 6)
 
     async def list(
         self, crawl: str = "", keys: Sequence[str] | None = None, after: int = 0, limit: int = 100
@@ -519,23 +363,23 @@ class RedisFrontier:
             uris: list[Uri] = []
             for some in parts(keys, MOST):
                 words = [word for key in some for word in (crawl, digest(crawl, key))]
-                found = await self._patient("look", "keys", *words)
+                found = await self._sender.patient("look", "keys", *words)
                 uris += [self._shown(crawl, key, one) for key, one in zip(some, found, strict=True) if one]
             return UriPage(uris, 0)
-        following, *page = await self._patient("look", "page", crawl, after, limit)
+        following, *page = await self._sender.patient("look", "page", crawl, after, limit)
         return UriPage([self._of_row(WaitingRow(*one)) for one in page], following)
 
     async def waiting(self, longest: int) -> Waiting:
-        await self._deliver()
-        await self._refuse_unheard()
-        waits, done, out = await self._call("look", "totals")
+        await self._sender.deliver()
+        await self._sender.refuse_unheard()
+        waits, done, out = await self._sender.call("look", "totals")
         queues: list[Any] = []
         cursor = b"0"
         while True:
-            cursor, *found = await self._call("look", "queues", cursor)
+            cursor, *found = await self._sender.call("look", "queues", cursor)
             queues += found
             if cursor == b"0":
-                return rows.waiting(waits, done, out, queues, longest)
+                return waiting_of(waits, done, out, queues, longest)
 
     async def tally(self, crawl: str | None = None) -> Sequence[Waited]:
         sums: dict[tuple[str, str, str], tuple[int, int, int]] = {}
@@ -551,89 +395,53 @@ class RedisFrontier:
 
     async def spent(self, uris: Sequence[Uri]) -> Sequence[Sums]:
         words = [word for uri in uris for by, name in NAMES.items() for word in (str(by), name(uri))]
-        answers = iter(await self._patient("look", "spent", *words))
-        return [{by: rows.spent(answer) for by in NAMES if (answer := next(answers))} for _ in uris]
+        answers = iter(await self._sender.patient("look", "spent", *words))
+        return [{by: spent_of(answer) for by in NAMES if (answer := next(answers))} for _ in uris]
 
     async def sites(self, origins: Sequence[str]) -> Mapping[str, SiteRow]:
-        found, now = await self._patient("look", "sites", *origins), self.now()
+        found, now = await self._sender.patient("look", "sites", *origins), self.now()
         pairs = zip(origins, found, strict=True)
         return {origin: site_of(origin, one[0], one[1], now) for origin, one in pairs if one}
 
     async def turn(self, name: str, span: float, *, waits: bool = True) -> float:
         by = f"{name} {self._exit}" if "exit" in self._gate_by and name.startswith("address ") else name
-        left = await self._unless_away("manage", "turn", by, max(1, round(span * 1000)), int(waits))
+        left = await self._sender.unless_away("manage", "turn", by, max(1, round(span * 1000)), int(waits))
         return self.now() + left / 1000 if left else 0.0
 
     async def snapshot(self, path: Path) -> None:
-        await self._deliver()
-        await self._aside(lambda: dump.write(dump.lines_of_redis(self._ask, self.now()), path))
-        await self._refuse_unheard()
+        await self._sender.deliver()
+        await self._sender.aside(lambda: dump.write(dump.lines_of_redis(self._sender.ask, self.now()), path))
+        await self._sender.refuse_unheard()
 
     async def close(self) -> None:
-        if self._again:
-            self._again.cancel()
-            await asyncio.gather(self._again, return_exceptions=True)
-        with suppress(WarcmillError):
-            if not self.stopped and not self._away:
-                await self._deliver()
-                await self._release()
+        await self._sender.close()
         self._shut()
 
     # Calls
 
-    def _ask(self, script: str, *words: Any) -> Any:
-        """Call a script from any thread, and wait for the answer."""
-        return self._asks.submit(self._link.call, script, *words).result()
-
-    async def _call(self, script: str, *words: Any) -> Any:
-        return await self._aside(lambda: self._link.call(script, *words), self._asks)
-
-    async def _aside(self, act: Callable[[], T], pool: ThreadPoolExecutor | None = None) -> T:
-        return await asyncio.get_running_loop().run_in_executor(pool, act)
-
-    async def _unless_away(self, *words: Any) -> Any:
-        """Call a script; None while Redis is away."""
-        if self._away:
-            return None
-        try:
-            return await self._call(*words)
-        except Unavailable as error:
-            self._gone(error)
-            return None
-
-    async def _patient(self, *words: Any) -> Any:
-        """Call a script; wait until Redis is there."""
-        while True:
-            if self.stopped:
-                raise self.stopped
-            try:
-                return await self._call(*words)
-            except Unavailable as error:
-                self._gone(error)
-                await asyncio.sleep(MOST_AGAIN / 4)
-
     def _read_jars(self) -> int:
-        version, *found = self._ask("look", "cookies")
+        version, *found = self._sender.ask("look", "cookies")
         for crawl, cookies in zip(found[::2], found[1::2], strict=True):
             self._jars[crawl.decode()] = Jar(Cookie(**json.loads(one)) for one in cookies)
         return int(version)
 
-    def _count_cookies(self, group: Recorded) -> None:
+    def _sent(self, group: Recorded) -> None:
         self._cookies += len(group.cookies)
+        for crawl in group.purges:
+            self._jars.pop(crawl, None)
 
     def _of_row(self, row: WaitingRow) -> Uri:
         held = self._held.get(row.id)
         until = FOREVER if row.span < 0 else self.now() + row.span / 1000 if row.span else 0.0
-        return held.uri if held and row.is_leased else rows.read(row, until)
+        return held.uri if held and row.is_leased else read_row(row, until)
 
     def _shown(self, crawl: str, key: str, found: Sequence[Any]) -> Uri:
         if isinstance(found[0], int):
             return self._of_row(WaitingRow(*found))
-        return rows.visited(crawl, key, found)
+        return visited_of(crawl, key, found)
 
     def _shut(self) -> None:
-        self._link.close()
-        self._asks.shutdown(wait=False)
+        self._sender.shut()
         self._files.shutdown()
         if self._register:
             self._register.disconnect()
@@ -641,15 +449,3 @@ class RedisFrontier:
 
 def _nothing(_: list[str]) -> None:
     """Note nothing: a frontier without a journal."""
-
-
-def _silent(_: str) -> None:
-    """Warn nobody."""
-
-
-def _no_begin(_launch: str, _begins: Begins) -> None:
-    """Begin nothing: a journal does not."""
-
-
-def _none_unheard(_after: int) -> Iterable[UnheardGroup]:
-    return ()
