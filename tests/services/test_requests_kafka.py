@@ -1,16 +1,19 @@
-"""Requests by a real Kafka: a page that is fed is on the topic; the broker is killed meanwhile, and nothing is lost."""
+"""Requests by a real Kafka: a page that is fed is on the topic. Broker and role are killed, and nothing is lost."""
 
 from __future__ import annotations
 
 import json
+import signal
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from requests_line import RequestsLine, requests_line, served
+from requests_line import HOSTS, JOB, RequestsLine, requests_line, role, served
+from several_hosts import Page, page
 from waiting import wait_for
 
 from servers import kafka as kafka_server
@@ -20,6 +23,7 @@ from warcmill.clients.bus.kafka import KafkaBus
 from warcmill.errors import Unavailable
 
 PATIENCE = 90.0  # seconds until a message is on a topic
+NUMBER = 300  # requests
 
 
 @pytest.fixture
@@ -30,8 +34,10 @@ def own_kafka(tmp_path: Path) -> Iterator[KafkaServer]:
 
 
 @contextmanager
-def by_kafka(folder: Path, server: KafkaServer) -> Iterator[RequestsLine]:
-    with requests_line(folder) as line:
+def by_kafka(
+    folder: Path, server: KafkaServer, web: dict[tuple[str, str], Page] | None = None
+) -> Iterator[RequestsLine]:
+    with requests_line(folder, web) as line:
         config = folder / "luigi.cfg"
         text = config.read_text()
         assert "bus=spool" in text
@@ -78,3 +84,26 @@ def test_pages_are_on_the_topic_though_kafka_was_killed_meanwhile(tmp_path: Path
         assert len({one["id"] for one in found}) == 21
         line.feed(line.crawl("/31", "after"))
         assert len({one["id"] for one in pages(own_kafka, 22)}) == 22, line.log()
+
+
+def test_one_of_two_roles_is_killed_amid_requests_and_each_is_one_page(tmp_path: Path, own_kafka: KafkaServer) -> None:
+    """The first role sends, and reads some of the partitions; another one takes its place."""
+    web = {(host, f"/{n}"): page([]) for host in HOSTS for n in range(NUMBER // len(HOSTS))}
+    with by_kafka(tmp_path / "line", own_kafka, web) as line, served(line) as first, role(line):
+        asked = [{"url": line.url(path, host), "appid": "testapp", "crawlid": "c"} for host, path in web]
+        for number in range(0, NUMBER // 2, 10):
+            line.feed(*asked[number : number + 10])
+        assert pages(own_kafka, NUMBER // 10)
+        for number in range(NUMBER // 2, NUMBER, 10):
+            line.feed(*asked[number : number + 10])
+            if number == NUMBER * 3 // 4:
+                first.kill()
+                assert first.wait() == -signal.SIGKILL
+        with role(line):
+            pages(own_kafka, NUMBER)
+            wait_for(lambda: not line.control("tally")["waiting"], line.log)
+    found = pages(own_kafka, NUMBER)
+    by_id = {one["id"]: one for one in found}
+    assert Counter(one["url"] for one in by_id.values()) == Counter(one["url"] for one in asked)
+    fed = (tmp_path / "line" / "jobs" / JOB / "requests.jsonl").read_bytes().splitlines()
+    assert len(fed) == results(tmp_path / "line") == NUMBER
