@@ -198,6 +198,9 @@ def test_what_cannot_wait_is_refused_by_name_and_the_rest_is_fetched(port: int, 
          "HTTPCACHE_ENABLED: its answers would come from a cache"),
         ("import scrapy\nclass A(scrapy.Spider):\n    name = 'a'\n", ("-a", "novalue"), "is not NAME=VALUE"),
         ("import scrapy\nclass A(scrapy.Spider):\n    name = 'a'\n", ("-o", "items.odd"), "output format 'odd'"),
+        ("import scrapy\nclass A(scrapy.Spider):\n    name = 'link'\n", (), "'link' is our own crawler"),
+        ("import scrapy\nclass A(scrapy.Spider):\n    name = 'a'\n    def __init__(self, url): ...\n", (),
+         "spider a: it cannot be run: TypeError"),
     ],
 )  # fmt: skip
 def test_a_spider_that_cannot_be_run_is_named_with_the_reason(
@@ -206,7 +209,7 @@ def test_a_spider_that_cannot_be_run_is_named_with_the_reason(
     line, file = line_for(tmp_path / "line", JOB), tmp_path / "odd.py"
     file.write_text(body)
     done = run_spider(line, str(file), "--job", JOB, *words, folder=tmp_path / "ours")
-    assert (done.returncode, "Traceback" in done.stderr) == (3, False), done.stderr
+    assert (done.returncode, "Traceback" in done.stderr) == (3, "TypeError" in why), done.stderr
     assert why in done.stderr
 
 
@@ -377,6 +380,57 @@ def test_a_spider_of_scrapy_cluster_finds_its_modules_and_its_items_are_results(
     assert first["request_headers"]["User-Agent"][0].startswith("Mozilla/5.0 (compatible; warcmill")
     assert first["response_headers"]["Content-Type"] == ["text/html; charset=utf-8"]
     assert all(one["warc"] for one in results)
+
+
+CLUSTER = {
+    "scrapy.cfg": "[settings]\ndefault = crawling.settings\n",
+    "crawling/__init__.py": "",
+    "crawling/spiders/__init__.py": "",
+    "crawling/redis_stats_middleware.py": "import nothing_of_this_name\n",
+    "crawling/pipelines.py": "class Own:\n    def process_item(self, item):\n        return {**item, 'own': True}\n",
+    "crawling/settings.py": """
+SPIDER_MODULES = ["crawling.spiders"]
+SCHEDULER = "crawling.distributed_scheduler.DistributedScheduler"
+ITEM_PIPELINES = {"crawling.pipelines.KafkaPipeline": 100, "crawling.pipelines.Own": 200}
+SPIDER_MIDDLEWARES = {"crawling.redis_stats_middleware.RedisStatsMiddleware": 101}
+DOWNLOADER_MIDDLEWARES = {
+    "scrapy.downloadermiddlewares.cookies.CookiesMiddleware": None,
+    "crawling.custom_cookies.CustomCookiesMiddleware": 700,
+}
+FEEDS = {"items.jsonl": {"format": "jsonlines"}}
+""",
+    "crawling/spiders/gone.py": """
+from __future__ import absolute_import
+from scrapy import Request, signals
+from .redis_spider import RedisSpider
+
+class Gone(RedisSpider):
+    name = "gone"
+
+    async def start(self):
+        yield Request(self.url, cookies={"a": "1"})
+
+    def parse(self, response):
+        yield {"status": response.status, "cookie": response.request.headers.get("Cookie", b"").decode()}
+        if response.status == 200:
+            yield response.follow("/book/03")
+        else:
+            self.crawler.signals.disconnect(self.spider_idle, signals.spider_idle)
+""",
+}
+
+
+def test_the_parts_of_scrapy_cluster_s_own_project_are_left_out_and_others_stay(port: int, tmp_path: Path) -> None:
+    for name, text in CLUSTER.items():
+        (tmp_path / "cluster" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "cluster" / name).write_text(text)
+    line = line_for(tmp_path / "line", JOB)
+    words = (str(tmp_path / "cluster"), "-a", f"url={url(port, '/shelf/0')}", "--job", JOB)
+    done = run_spider(line, *words, folder=tmp_path / "ours")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert items(tmp_path / "ours") == [
+        '{"cookie": "", "own": true, "status": 404}', '{"cookie": "a=1", "own": true, "status": 200}',
+    ]  # fmt: skip
 
 
 PAGE = "start/scrapy-spider.md"

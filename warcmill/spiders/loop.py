@@ -24,7 +24,7 @@ from warcmill.crawl.policies.request import crawl_name
 from warcmill.crawl.uri import Status
 from warcmill.crawl.visit.spider import HOLDER, Spider
 from warcmill.crawl.visit.visit import Kit, Visit
-from warcmill.errors import BadConfig
+from warcmill.errors import BadConfig, WarcmillError
 from warcmill.spiders.addon import BRIDGES, OURS, LaunchAddon
 from warcmill.spiders.bridge import ScrapyBridge
 from warcmill.spiders.visit import SpiderVisit
@@ -122,11 +122,19 @@ class ScrapyLoop(Spider):
         """Hear that Scrapy has closed the spider."""
         self.is_over = not self._is_closing
         if not crawling.cancelled() and (error := crawling.exception()):
-            self._failure = self._failure or error
+            self._failure = self._failure or self._named(error)
             self.hurry()
         elif not self.bridge.is_drained:
             self.stop()  # before its requests were all made: they wait for the next launch
         self._woken.set()
+
+    def _named(self, error: BaseException) -> BaseException:
+        """The error of a spider that could not begin, such as for want of an argument: no fault of ours. Its traceback
+        is in the log."""
+        if isinstance(error, WarcmillError) or not isinstance(error, Exception):
+            return error
+        log.error("spider %s cannot be run", self._name, exc_info=error)
+        return BadConfig(f"spider {self._name}", f"it cannot be run: {type(error).__name__}: {error}")
 
     async def _close(self) -> None:
         """Close Scrapy's spider, and what it has opened, such as the files of its feeds."""

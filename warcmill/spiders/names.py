@@ -6,24 +6,64 @@ Names, parameters and results are those of its documentation, so that a spider w
 
 from __future__ import annotations
 
+import logging
 import sys
 from typing import Any
 
-from scrapy import Field, Item, Spider, signals
+from scrapy import Field, Item, Request, Spider, signals
 from scrapy.crawler import Crawler
+from scrapy.downloadermiddlewares.cookies import CookiesMiddleware
 from scrapy.exceptions import DontCloseSpider
 from scrapy.http import Response
 from scrapy.linkextractors import LinkExtractor
-from scrapy.settings import Settings
+from scrapy.settings import BaseSettings, Settings
 
 from warcmill.cluster.plugins.names import OldNames
 from warcmill.scutils.log_factory import LogFactory
 
+log = logging.getLogger(__name__)
 _PACKAGES = ("crawling", "crawling.spiders")
+_DOWNLOADER = "DOWNLOADER_MIDDLEWARES"
+_PARTS = {
+    "ITEM_PIPELINES": ("pipelines.KafkaPipeline", "pipelines.LoggingBeforePipeline"),
+    "SPIDER_MIDDLEWARES": (
+        "meta_passthrough_middleware.MetaPassthroughMiddleware", "redis_stats_middleware.RedisStatsMiddleware",
+    ),
+    _DOWNLOADER: (
+        "redis_retry_middleware.RedisRetryMiddleware", "log_retry_middleware.LogRetryMiddleware",
+        "custom_cookies.CustomCookiesMiddleware",
+    ),
+}  # fmt: skip
+"""Parts of its crawler whose work is ours, by the setting that lists them."""
+_COOKIES_PLACE = 700  # that of Scrapy's own
+_OWN_COOKIES = "scrapy.downloadermiddlewares.cookies.CookiesMiddleware"
+
+
+class RequestCookies(CookiesMiddleware):
+    """Cookies of a request are sent with it; those of answers are not kept."""
+
+    def process_request(self, request: Request, spider: Spider | None = None) -> None:
+        """Send the cookies of this request alone."""
+        _ = spider
+        self.jars.clear()
+        super().process_request(request)
+
+    def process_response(self, request: Request, response: Response, spider: Spider | None = None) -> Response:
+        """Leave the cookies of an answer."""
+        _ = request, spider
+        return response
 
 
 class RedisSpider(Spider):
     """A spider that is never idle: it waits for requests that applications post."""
+
+    @classmethod
+    def update_settings(cls, settings: BaseSettings) -> None:
+        """Set what its project had set for every spider: pages of any status, cookies of each request alone."""
+        settings.set("HTTPERROR_ALLOW_ALL", True, "addon")
+        super().update_settings(settings)
+        own = {**settings.getdict(_DOWNLOADER), _OWN_COOKIES: None, RequestCookies: _COOKIES_PLACE}
+        settings.set(_DOWNLOADER, own, "spider")
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> RedisSpider:
@@ -106,6 +146,18 @@ class RawResponseItem(Item):
     success = Field()
     exception = Field()
     encoding = Field()
+
+
+def leave_out_parts(settings: Settings) -> None:
+    """Leave out the parts of Scrapy Cluster's crawler that a project's settings list: they want its Kafka, Redis and
+    Scrapy, and the launch has their work."""
+    for setting, names in _PARTS.items():
+        before = settings.getdict(setting)
+        theirs = [f"crawling.{name}" for name in names if f"crawling.{name}" in before]
+        left = {name: place for name, place in before.items() if name not in theirs}
+        if theirs:
+            log.info("%s of the project: left out, as a launch does their work: %s", setting, ", ".join(theirs))
+            settings.set(setting, left, settings.getpriority(setting) or 0)
 
 
 def resolve(settings: Settings) -> None:

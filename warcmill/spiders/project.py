@@ -19,8 +19,9 @@ from scrapy.utils.conf import feed_process_params_from_cli
 from scrapy.utils.project import get_project_settings
 from scrapy.utils.spider import iter_spider_classes
 
+from warcmill.crawl.policies.request import LINK_SPIDER
 from warcmill.errors import BadConfig
-from warcmill.spiders.names import resolve
+from warcmill.spiders.names import leave_out_parts, resolve
 
 _CFG, _MODULE = "scrapy.cfg", "SCRAPY_SETTINGS_MODULE"
 _SAID = "cmdline"  # their priority of what a command sets: above the project and the spider
@@ -54,6 +55,8 @@ def find(meant: str, words: CommandLine = CommandLine()) -> ScrapyProject:  # no
         found, settings = _of_file(place, name)
     else:
         raise BadConfig("spider", f"{path} is neither a file nor a folder of a Scrapy project")
+    if found.name == LINK_SPIDER:
+        raise BadConfig("spider", f"{found.name!r} is our own crawler, which needs no spider; give this another name")
     settings.setdict(_named("-s", words.settings), _SAID)
     try:
         if words.append or words.overwrite:
@@ -111,7 +114,9 @@ def _settings(folder: Path) -> Settings:
     before = Path.cwd()
     os.chdir(folder)
     try:
-        return get_project_settings()
+        settings = get_project_settings()
+        leave_out_parts(settings)
+        return settings
     except Exception as error:
         raise BadConfig("spider", f"the settings of {folder} cannot be read: {error}") from error
     finally:
