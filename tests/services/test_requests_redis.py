@@ -110,6 +110,18 @@ def test_questions_about_all_crawls_are_answered(tmp_path: Path, redis: RedisSer
             line.warcmill("pulse", "stop", JOB)
 
 
+def test_a_request_for_a_spider_whose_name_redis_cannot_have_gets_a_notice(tmp_path: Path, redis: RedisServer) -> None:
+    with shared_line(redis, tmp_path, "") as shared:
+        line = shared.line
+        with served(line):
+            line.feed(line.crawl("/20", "odd", spiderid="a/b"), line.crawl("/21", "plain"))
+            wait_for(lambda: pages_of(line) == {"plain"}, line.log)
+            wait_for(
+                lambda: [one["crawlid"] for one in line.told() if one.get("action") == "failed"] == ["odd"], line.log
+            )
+            line.warcmill("pulse", "stop", JOB)
+
+
 def test_a_worker_whose_bus_is_not_known_is_refused(tmp_path: Path, redis: RedisServer) -> None:
     with shared_line(redis, tmp_path, "a") as shared:
         shared.line.start()

@@ -13,7 +13,8 @@ from typing import Any, Final
 import re2
 
 from warcmill.cluster import compat
-from warcmill.errors import BadInput
+from warcmill.crawl.policies.request import compiled
+from warcmill.errors import BadConfig, BadInput
 
 MOST_LISTED: Final = 1000
 MOST_PATTERNS: Final = 100
@@ -91,8 +92,7 @@ def _crawl(document: Mapping[str, Any]) -> CrawlRequest:
     for name in ("allowed_domains", "deny_extensions"):
         _listed(name, document[name], MOST_LISTED)
     for name in ("allow_regex", "deny_regex"):
-        for pattern in _listed(name, document[name], MOST_PATTERNS):
-            _compiled(name, pattern)
+        _expressions(name, _listed(name, document[name], MOST_PATTERNS))
     return CrawlRequest(
         url=_url(document["url"]),
         appid=_word("appid", document["appid"]),
@@ -188,14 +188,20 @@ def _listed(name: str, value: list[str] | None, most: int) -> list[str]:
     return value or []
 
 
-def _compiled(name: str, pattern: str) -> None:
+def _expressions(name: str, patterns: list[str]) -> None:
+    """Refuse what the crawl could not compile: one that is none, and all of them where they are too large together."""
     options = re2.Options()
     options.log_errors = False
+    for pattern in patterns:
+        try:
+            re2.compile(pattern, options)
+        except re2.error as error:
+            why = error.args[0].decode() if isinstance(error.args[0], bytes) else error.args[0]
+            raise BadInput("request", f"{name}: {pattern[:60]!a} is no regular expression of RE2: {why}") from None
     try:
-        re2.compile(pattern, options)
-    except re2.error as error:
-        why = error.args[0].decode() if isinstance(error.args[0], bytes) else error.args[0]
-        raise BadInput("request", f"{name}: {pattern[:60]!a} is no regular expression of RE2: {why}") from None
+        compiled(patterns)
+    except BadConfig as error:
+        raise BadInput("request", f"{name}: {error.why}") from error
 
 
 def _tuple(value: list[str] | None) -> tuple[str, ...] | None:

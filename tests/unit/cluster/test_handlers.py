@@ -138,6 +138,7 @@ def test_http_is_put_before_an_address_without_scheme(url: str, fetched: str) ->
         ("allow_regex", ["(a"], "no regular expression of RE2"),
         ("deny_regex", ["(?=a)"], "no regular expression of RE2"),
         ("deny_regex", ["((a{1000}){1000}){1000}"], "no regular expression of RE2"),
+        ("deny_regex", [rf"(\PN{{1,2}}){{300}}{number}" for number in range(3)], "deny_regex: its expressions are too"),
         ("allow_regex", [f"a{number}" for number in range(101)], "100 are the most"),
         ("allowed_domains", [f"a{number}.example" for number in range(1001)], "1,000 are the most"),
         ("expires", 10**30, "too large a number"),

@@ -60,8 +60,8 @@ class RequestScope:
     _denied: Any = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_allowed", _compiled(self.allow))
-        object.__setattr__(self, "_denied", _compiled(self.deny))
+        object.__setattr__(self, "_allowed", compiled(self.allow))
+        object.__setattr__(self, "_denied", compiled(self.deny))
 
     def judge(self, uri: Uri) -> Decision | None:
         """Return why a URI does not belong to the crawl; None if it does."""
@@ -194,8 +194,9 @@ def _extension(uri: str) -> str:
     return last.rpartition(".")[2] if "." in last else ""
 
 
-def _compiled(expressions: Sequence[str]) -> Any:
-    """The expressions, each to be found anywhere; None for no expression."""
+def compiled(expressions: Sequence[str]) -> Any:
+    """Return the expressions, each to be found anywhere; None for no expression. BadConfig for one that is none, and
+    where all of them are too large together."""
     if not expressions:
         return None
     options = re2.Options()
@@ -206,5 +207,8 @@ def _compiled(expressions: Sequence[str]) -> Any:
             found.Add(expression)
         except re2.error as error:
             raise BadConfig("request", f"{expression[:60]!a} is no expression of RE2") from error
-    found.Compile()
+    try:
+        found.Compile()
+    except re2.error as error:
+        raise BadConfig("request", "its expressions are too large together") from error
     return found

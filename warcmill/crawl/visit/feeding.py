@@ -13,14 +13,15 @@ from contextlib import suppress
 from functools import partial
 from typing import Final, NamedTuple
 
+from warcmill.base import clock
 from warcmill.crawl.books.books import BookEntry, Books, CrawlResult, Kept
-from warcmill.crawl.frontier import Waited
+from warcmill.crawl.frontier import Intake, Waited
 from warcmill.crawl.frontier.crew import Crew
 from warcmill.crawl.frontier.register import FED, Register
 from warcmill.crawl.job.feed import FedTarget, RequestFeed
 from warcmill.crawl.job.targets import RequestTargets
-from warcmill.crawl.logs.results import PURGED, notice
-from warcmill.crawl.policies.request import RequestTarget, level, number_of, read_target
+from warcmill.crawl.logs.results import PURGED, Requester, notice
+from warcmill.crawl.policies.request import SOURCE, RequestTarget, level, number_of, read_target
 from warcmill.crawl.uri import Uri, make
 from warcmill.crawl.visit.spider import Spider
 from warcmill.crawl.visit.visit import Kit
@@ -78,7 +79,7 @@ class Feeding:
                 found, after = await asyncio.to_thread(self._feed.read, self._fed, AT_ONCE)
                 if not await self._teach(found) or not found:
                     return self._fed
-                await self._books.frontier.offer([*self._uris(found)])
+                await self._offer(found)
                 await self._books.frontier.run(partial(self._register.keep_number, FED, after))
                 self._fed = after
                 self._spider.wake()
@@ -146,19 +147,31 @@ class Feeding:
                 more = {"spiderid": target.spiderid, "url": uri.uri, "why": why}
                 yield notice(requester, more, PURGED)
 
-    def _uris(self, found: Iterable[FedTarget]) -> Iterator[Uri]:
-        """The first URI of each target. Its key has the number, as each request is fetched once."""
+    async def _offer(self, found: Iterable[FedTarget]) -> None:
+        """Offer the first URI of each target. Who asked for one that cannot be crawled gets a notice."""
+        made, refused = list[tuple[FedTarget, Uri]](), list[tuple[FedTarget, str]]()
         for one in found:
             try:
-                target = read_target(one.number, one.document)
-                uri = make(target.url, crawl=target.crawl, source=target.source, priority=-target.priority,
-                           spider=target.spider)  # fmt: skip
+                made.append((one, self._uri(one)))
             except BadInput as error:
-                self._kit.heard.no_uri("", error.why, error.path)
-                continue
-            uri.key = f"{uri.uri} {target.source}"  # no URI has a blank
-            uri.queue = self._kit.job.queue(uri.uri)
-            yield uri
+                refused.append((one, error.why))
+        answers = await self._books.frontier.offer([uri for _, uri in made])
+        refused += [
+            (one, answer.why) for (one, _), answer in zip(made, answers, strict=True) if answer.answer is Intake.REFUSED
+        ]
+        for one, why in refused:
+            self._kit.heard.no_uri("", why, str(one.document.get("url", f"{SOURCE}{one.number}")))
+        if refused and self._kit.job.results_log:
+            await self._books.tell([_refusal(one, why) for one, why in refused])
+
+    def _uri(self, one: FedTarget) -> Uri:
+        """The first URI of a target. Its key has the number, as each request is fetched once."""
+        target = read_target(one.number, one.document)
+        uri = make(target.url, crawl=target.crawl, source=target.source, priority=-target.priority,
+                   spider=target.spider)  # fmt: skip
+        uri.key = f"{uri.uri} {target.source}"  # no URI has a blank
+        uri.queue = self._kit.job.queue(uri.uri)
+        return uri
 
     def _sums(self, rows: Sequence[Waited], asked: AskedCrawl) -> list[Json]:
         sums: dict[tuple[str, str, str, str], list[int]] = {}
@@ -181,6 +194,13 @@ class Feeding:
             if asked.appid in ("", appid):
                 crawls[number] = spiderid, crawlid, appid
         return [(row, crawls[number]) for row, number in by_number if number in crawls]
+
+
+def _refusal(one: FedTarget, why: str) -> CrawlResult:
+    """The notice of a target that cannot be crawled, to whom its document names."""
+    requester = Requester({name: one.document.get(name) for name in ("appid", "attrs", "crawlid")})
+    known = {name: one.document.get(name) for name in ("spiderid", "url")}
+    return notice(requester, {"action": "failed", **known, "why": why, "server_time": int(clock.steady())})
 
 
 def _is(target: RequestTarget, asked: AskedCrawl) -> bool:

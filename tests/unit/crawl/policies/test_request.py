@@ -93,3 +93,10 @@ def test_numbers_and_levels() -> None:
         0, 77, None, None, None, None
     ]  # fmt: skip
     assert level("LRELP") == 3
+
+
+def test_expressions_that_are_too_large_together_are_refused_as_a_document_that_is_none() -> None:
+    large = [rf"(\PN{{1,2}}){{300}}{number}" for number in range(3)]
+    assert read_target(1, {**DOCUMENT, "deny_regex": large[:1]})
+    with pytest.raises(BadInput, match="too large together"):
+        read_target(1, {**DOCUMENT, "deny_regex": large})
