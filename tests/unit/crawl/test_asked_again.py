@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -14,11 +15,15 @@ import pytest
 from raw_server import Handler, serving
 
 from warcmill.base import clock
+from warcmill.crawl.fetch.limits import FetchLimits
 from warcmill.crawl.frontier.sqlite import SqliteFrontier
 from warcmill.crawl.job.job import Ceilings, End, Retries
 from warcmill.crawl.launch import database
 from warcmill.crawl.launch.launch import Running
+from warcmill.crawl.logs.results import Requester
 from warcmill.crawl.policies.quotas import By, Quota
+from warcmill.crawl.policies.request import RequestScope, RequestTarget
+from warcmill.layout import RESULTS_LOG
 
 NO_ROBOTS = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
 OK = b'HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 23\r\n\r\n<a href="/next">x</a>\r\n'
@@ -43,12 +48,16 @@ def in_turn(*answers: bytes) -> Handler:
 
 
 def answered(
-    tmp_path: Path, *answers: bytes, act: Callable[[Running], object] | None = None, **more: object
+    tmp_path: Path,
+    *answers: bytes,
+    act: Callable[[Running], object] | None = None,
+    sends_robots: bool = True,
+    **more: object,
 ) -> Running:
     """Crawl one page of a server that gives these answers, after its robots.txt."""
 
     async def scenario() -> Running:
-        async with serving(in_turn(NO_ROBOTS, *answers)) as server:
+        async with serving(in_turn(*[NO_ROBOTS][: int(sends_robots)], *answers)) as server:
             job = crawled.job(server.port, "a.example", **{"retries": Retries(3, 0.01), **more})
             _, running = await crawled.whole(tmp_path, job, act)
             return running
@@ -90,6 +99,22 @@ def test_the_links_of_an_answer_that_says_later_are_not_followed(tmp_path: Path)
     answered(tmp_path, OK.replace(b"200 OK", b"503 Later"), OK.replace(b"/next", b"/last"), NO_ROBOTS)
     assert SEED + "next" not in crawled.statuses(tmp_path)
     assert crawled.statuses(tmp_path)[SEED + "last"] == 404
+
+
+def test_an_answer_to_a_request_that_is_not_whole_in_time_is_asked_again_and_ends_in_a_notice(tmp_path: Path) -> None:
+    target = RequestTarget(0, SEED, "testapp", "c", "link", RequestScope())
+    asked = {"target": target, "requester": Requester({"appid": "testapp"}), "results_log": True, "robots": False}
+    late = OK[:-10]  # and then silence
+    answered(tmp_path, late, late, late, limits=FetchLimits(idle=0.5), sends_robots=False, **asked)
+    assert of_seed(tmp_path) == [
+        (200, ("timeTrunc", "askedAgain")), (200, ("timeTrunc", "askedAgain", "2t")), (200, ("timeTrunc", "3t"))
+    ]  # fmt: skip
+    (result,) = [json.loads(line) for line in crawled.told(tmp_path, RESULTS_LOG).splitlines()]
+    assert (result["kind"], result["value"]["action"]) == ("notice", "failed")
+    assert result["value"]["why"] == "its answer was not whole in time"
+    answered(tmp_path / "whole", late, OK, NO_ROBOTS, limits=FetchLimits(idle=0.5), sends_robots=False, **asked)
+    whole = [json.loads(line) for line in crawled.told(tmp_path / "whole", RESULTS_LOG).splitlines()]
+    assert [(one["kind"], one["value"]["status_code"]) for one in whole] == [("page", 200), ("page", 404)]
 
 
 @pytest.mark.parametrize("form", ["seconds", "date"])

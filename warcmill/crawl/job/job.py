@@ -86,9 +86,10 @@ class Retries:
         """The seconds to wait after so many tries."""
         return self.wait * tries
 
-    def asks_again(self, status: int, tries: int, asked: float) -> bool:
-        """True if another answer is asked for after this one; not if its server asks for a day or more."""
-        return status in self.statuses and tries < self.times and asked < LONGEST_WAIT
+    def asks_again(self, status: int, tries: int, asked: float, *, is_late: bool = False) -> bool:
+        """True if another answer is asked for after this one; not if its server asks for a day or more. `is_late`: this
+        one was not whole in time, which counts as none."""
+        return (is_late or status in self.statuses) and tries < self.times and asked < LONGEST_WAIT
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from warcmill.crawl.fetch.answer import HeaderFields, mime_of
 from warcmill.crawl.fetch.cookies import Cookie
 from warcmill.crawl.fetch.exchange import Exchange, FetchOptions, RenderOptions, as_received, request_of
 from warcmill.crawl.fetch.http import Fetcher
-from warcmill.crawl.fetch.limits import Failure
+from warcmill.crawl.fetch.limits import TIME, Failure
 from warcmill.crawl.frontier import Lease
 from warcmill.crawl.job.job import Job, Live
 from warcmill.crawl.logs import lines, results
@@ -41,6 +41,8 @@ from warcmill.crawl.visit.rendering import DOM_FIELDS, FetchedPage, Render, Rend
 from warcmill.crawl.visit.sharing import SharedAnswer
 from warcmill.errors import BadInput, Unavailable, WarcmillError, describe
 from warcmill.formats.logs.crawllog import ASKED_AGAIN, CrawlRecord
+
+LATE = "its answer was not whole in time"
 
 
 class Visit:
@@ -86,11 +88,13 @@ class Visit:
         compared = history.compare(answer, before)
         if self._is_shared and (rendering.is_page(answer) or rendering.may_embed(uri)):
             compared = compared.whole()
-        if self._job.retries.asks_again(answer.status, uri.tries, answer.retry_after):
-            return self._asked_again(answer, compared, opens)
+        is_late = self._job.target is not None and answer.truncated == TIME  # for who asked it is a time-out
+        if self._job.retries.asks_again(answer.status, uri.tries, answer.retry_after, is_late=is_late):
+            return self._asked_again(answer, compared, opens, LATE if is_late else "")
         rendered = await self._render(answer, shared, admitted)
         links, notes = await self._extract(answer, rendered)
         followed = kit.offers.followed(uri, links, answer.fields) if self._job.nofollow else links
+        followed = [] if is_late else followed  # who asked has no page of them
         found = [*await kit.offers.of_many(uri, followed, kit.books.frontier), *rendered.missed]
         records, left = history.records(answer, compared, (*lines.metadata(uri, links), *rendered.metadata))
         records = [*records, *rendered.records(uri, records[0])]
@@ -100,8 +104,8 @@ class Visit:
             kit.heard.failed(line, f"not rendered: {rendered.failure}")
         cookies = self._cookies(answer)
         again = history.next_visit(self._job, uri, left)
-        asked = requester if requester and results.is_page(uri) else None
-        brought = [self._result_for(asked, answer, followed, found)] if asked else []
+        asked = requester if requester and results.is_page(uri) and not is_late else None
+        brought = [self._result_for(asked, answer, followed, found)] if asked else self._notice(LATE) if is_late else []
         return BookEntry(
             uri, self._lease, records, line, left, found, max(opens, rendered.opens), again, cookies,
             may_recall=self._is_shared and not compared.word, rendered=rendered.page, results=brought,
@@ -232,17 +236,19 @@ class Visit:
         self._moves.update(uri, Status.SCHEDULED, not_before=clock.steady() + retries.next(uri.tries), **self._behind())
         return BookEntry(uri, self._lease, opens=opens)
 
-    def _asked_again(self, answer: Exchange, compared: history.AnswerComparison, opens: float) -> BookEntry:
-        """An answer that asks to come back: it waits for its Retry-After, or for its host's delay. Its links, and what
-        it leaves for the next launch, are those of the last answer."""
+    def _asked_again(
+        self, answer: Exchange, compared: history.AnswerComparison, opens: float, why: str = ""
+    ) -> BookEntry:
+        """An answer that asks to come back, or came too late: it waits for its Retry-After, or for its host's delay.
+        Its links, and what it leaves for the next launch, are those of the last answer."""
         uri, now = self._uri, clock.steady()
         records, _ = history.records(answer, compared, lines.metadata(uri, ()))
         cookies = self._cookies(answer)
         until = max(opens, now + answer.retry_after)
         notes = (*compared.annotations, *answer.annotations, ASKED_AGAIN)
         line = lines.of_answer(uri, answer, notes, self._thread)
-        why = f"it answered {answer.status}; it is asked again in {max(0.0, until - now):,.0f} s"
-        self._kit.heard.failed(line, why)
+        why = why or f"it answered {answer.status}"
+        self._kit.heard.failed(line, f"{why}; it is asked again in {max(0.0, until - now):,.0f} s")
         self._moves.update(uri, Status.SCHEDULED, not_before=until, **self._behind())
         return BookEntry(uri, self._lease, records, line, opens=opens, cookies=cookies)
 
