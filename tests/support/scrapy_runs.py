@@ -141,9 +141,10 @@ def _env(libraries: Path | None = None) -> Mapping[str, str]:
 
 
 def pages(line: Line, job: str) -> Counter[tuple[str, int]]:
-    """The lines of a job's crawl logs: URL and status of each page, robots.txt left out."""
+    """The lines of a job's crawl logs: URL and status of each page, robots.txt left out. What a kill left is none."""
     logs = sorted((line.folders["output"] / "logs" / job).glob("*/crawl.log*"))
-    found = [crawllog.parse(one) for log in logs for one in log.read_bytes().splitlines()]
+    whole = [log for log in logs if log.suffix != ".orphan"]
+    found = [crawllog.parse(one) for log in whole for one in log.read_bytes().splitlines()]
     records = [one for one in found if isinstance(one, CrawlRecord)]
     return Counter((one.uri, one.status) for one in records if not one.uri.endswith("/robots.txt"))
 
