@@ -237,6 +237,8 @@ def parse(self, response):
     assert done.returncode == 0, done.stderr
     assert "a fault of the pipeline" in done.stderr
     assert pages(line, JOB) == {(url(port, "/shelf/0"), 200): 1}
+    (log,) = (line.folders["output"] / "logs" / JOB).glob("*/runtime-errors.log")
+    assert "a fault of the pipeline" in log.read_text()
 
 
 HANGING = """

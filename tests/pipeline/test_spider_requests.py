@@ -31,6 +31,8 @@ class Wanderer(RedisSpider):
             allow_domains=meta["allowed_domains"], allow=meta["allow_regex"], deny=meta["deny_regex"],
             deny_extensions=meta["deny_extensions"],
         ).extract_links(response)
+        if meta["crawlid"] == "broken":
+            raise KeyError("a fault of the callback")
         if step < 2:
             yield scrapy.Request(links[step].url, callback=self.parse, meta={"step": step + 1})
         else:
@@ -60,7 +62,8 @@ def test_an_idle_spider_is_woken_by_a_request_and_hands_over_to_our_crawler(tmp_
             with role(line):
                 asked = {"spiderid": "wanderer", "useragent": "app/1.0", "attrs": {"by": "me"}, "deny_regex": ["/0$"]}
                 line.feed(line.crawl("/9", "walk", **asked), line.crawl("/8", "page"))
-                wait_for(lambda: len(results()) >= 5, told)
+                line.feed(line.crawl("/7", "broken", spiderid="wanderer"))
+                wait_for(lambda: len(results()) >= 6, told)
                 found = results()
             process.send_signal(signal.SIGTERM)
             assert process.wait() == 130, told()
@@ -74,4 +77,6 @@ def test_an_idle_spider_is_woken_by_a_request_and_hands_over_to_our_crawler(tmp_
     handed = [one for one in found if one["crawlid"] == "walk" and "step" not in (one["attrs"] or {})]
     assert [one["url"] for one in handed] == [line.url("/6")]
     assert [one["url"] for one in found if one["crawlid"] == "page"] == [line.url("/8")]
-    assert sorted(line.paths()) == ["/1", "/2", "/6", "/8", "/9"]
+    (broken,) = (one for one in found if one["crawlid"] == "broken")
+    assert (broken["action"], broken["why"]) == ("failed", "its callback, or a pipeline, has failed")
+    assert sorted(line.paths()) == ["/1", "/2", "/6", "/7", "/8", "/9"]

@@ -100,7 +100,8 @@ class LaunchMiddleware:
 
     def __init__(self, bridge: ScrapyBridge) -> None:
         self._bridge = bridge
-        bridge.crawler.signals.connect(self._failed, signals.spider_error)
+        for lost in (signals.spider_error, signals.item_error):
+            bridge.crawler.signals.connect(self._failed, lost)
         bridge.crawler.signals.connect(self._opened, signals.spider_opened)
         bridge.crawler.signals.connect(self._scraped, signals.item_scraped)
 
@@ -152,7 +153,7 @@ class LaunchMiddleware:
             visit.scraped(item)
 
     def _failed(self, failure: Any, response: Any) -> None:
-        """Note that a callback has failed: its page is kept."""
+        """Note that a callback, or a pipeline, has failed: its page is kept."""
         request = getattr(response, "request", None)
         if request is not None and (visit := self._bridge.visit_of(request)):
             visit.trace = failure.getTraceback()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -175,10 +175,12 @@ class SpiderVisit(Visit):
         records, left = history.records(answer, compared, lines.metadata(uri, ()))
         notes = (*compared.annotations, *answer.annotations, *(("callbackFailed",) if self.trace else ()))
         line = lines.of_answer(uri, answer, notes, self._thread)
+        told: Sequence[CrawlResult] = ()
         if self.trace:
             self._kit.heard.broke(line, self.trace)
+            told = () if self.results else self._notice("its callback, or a pipeline, has failed")
         again = history.next_visit(self._job, uri, left)
-        return BookEntry(uri, self._lease, records, line, left, opens=self._opens, again=again)
+        return BookEntry(uri, self._lease, records, line, left, opens=self._opens, again=again, results=told)
 
 
 class Besides(NamedTuple):

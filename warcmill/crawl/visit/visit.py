@@ -271,7 +271,8 @@ class Visit:
             self._uri.status = Status.DOWNLOADING  # the books have refused what it had become
         line = self._ended(lines.FAULT)
         self._kit.heard.broke(line, trace)
-        return BookEntry(self._uri, self._lease, (), line, self._lease.history)
+        told = self._notice("a fault of the crawler; runtime-errors.log of its launch has it")
+        return BookEntry(self._uri, self._lease, (), line, self._lease.history, results=told)
 
     def _ended(self, status: int, annotations: tuple[str, ...] = ()) -> CrawlRecord:
         self._moves.update(self._uri, Status.FAILED, http_status=status, download_finished=clock.steady())

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import crawled
+import pytest
 from several_hosts import page, serve
 
+from warcmill.crawl import extract
 from warcmill.crawl.job.feed import RequestFeed
 from warcmill.crawl.launch.launch import open_launch
 from warcmill.model import Json
@@ -58,3 +60,14 @@ def test_a_request_that_the_frontier_refuses_gets_a_notice(tmp_path: Path) -> No
     assert found["half \ud800"]["action"] == "failed"
     assert "not UTF-8" in found["half \ud800"]["why"]
     assert "not UTF-8" in crawled.told(tmp_path, "uri-errors.log")
+
+
+def test_a_page_that_meets_a_fault_of_ours_gets_a_notice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def find(*_: object) -> object:
+        raise RuntimeError("made to fail")
+
+    monkeypatch.setattr(extract, "find", find)
+    found = fed(tmp_path, {})
+    assert (found["c0"]["action"], found["c0"]["appid"]) == ("failed", "testapp")
+    assert "runtime-errors.log" in found["c0"]["why"]
+    assert "made to fail" in crawled.told(tmp_path, "runtime-errors.log")
