@@ -6,21 +6,19 @@ import argparse
 import asyncio
 import json
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
+from contextlib import closing
 from typing import Any
 
 from commands.console import frontiers
 from commands.console.arguments import add_json, job, reason
 from commands.console.show import as_json, out
 from tasks.config import engines
-from tasks.config.settings import settings
 from warcmill.crawl.control import control
+from warcmill.crawl.control.calls import RunningJob
 from warcmill.crawl.frontier.crew import Crew, RetiredWorker, WorkerSigns
 from warcmill.crawl.frontier.link import RedisLink
-from warcmill.crawl.launch import folders
 from warcmill.errors import BadConfig
 from warcmill.model import Json
-from warcmill.stores.opening import is_remote
 
 SUMMARY = "look at a running crawl of the built-in crawler, and steer it"
 EPILOG = """\
@@ -43,8 +41,9 @@ examples:
   warcmill job daily workers
   warcmill job daily retire w2 --reason "its disk is broken"
 
-The job must run on this machine: its control socket is in its folder. workers and retire ask
-the Redis of its frontier instead, and need no crawl. pause lets the
+A crawl is asked by the control socket in its folder, on the machine where it runs; one whose
+frontier is in Redis from any machine, whose luigi.cfg names that in the [engine.NAME] of the
+job. workers and retire ask Redis alone, and need no crawl. pause lets the
 downloads under way end and begins no more; resume continues. suspend and resume of a URI or
 of a site (host, and port where it is not the usual one) hold for what waits; remove takes
 it away for good. checkpoint and stop are for a person at this machine: 'warcmill pulse'
@@ -62,7 +61,7 @@ compares the frontier with them.
 list: {"uris": [{"uri", "queue", "status", ...}], "next"}; get: as one of the uris;
 workers: {"workers": [{"name", "state", "host", "version", "leases", "per_minute", ...}]}
 
-exit codes: 0 done, 1 no crawl of the job runs here, it refused, or the URI is not known,
+exit codes: 0 done, 1 no crawl of the job runs, it refused, or the URI is not known,
 2 usage, 3 configuration, 4 the crawl does not answer
 """
 
@@ -124,11 +123,11 @@ def run(args: argparse.Namespace) -> int:
         else:
             out(*OF_WORKERS[args.action](args, answer))
         return 0
-    socket = _socket(args.job)
-    if args.action == "watch":
-        return _watch(socket, args)
-    seconds = LONG if args.action in ("checkpoint", "pause") else control.SECONDS
-    answer = control.ask(socket, args.action, seconds, **_fields(args))
+    with closing(engines.running_job(args.job)) as crawl:
+        if args.action == "watch":
+            return _watch(crawl, args)
+        seconds = LONG if args.action in ("checkpoint", "pause") else control.SECONDS
+        answer = crawl.ask(args.action, seconds, **_fields(args))
     if args.json:
         print(as_json(answer))
     else:
@@ -183,21 +182,13 @@ def _retired(args: argparse.Namespace, answer: Any) -> Iterator[str]:
     yield f"{args.worker} on {answer['host']} is retired: {answer['visits']:,} visits since its last stage have no file"
 
 
-def _socket(name: str) -> Path:
-    """The control socket of a job."""
-    place = settings().rootmap().section(name).jobs
-    if is_remote(place):
-        raise BadConfig("job_files", f"'{place}' is on another machine; a crawl is steered where it runs")
-    return folders.state_of(Path(place), name) / folders.CONTROL
-
-
 def _fields(args: argparse.Namespace) -> dict[str, Json]:
     given = {name: value for name, value in vars(args).items() if name not in ("job", "action", "json")}
     return {name: value for name, value in given.items() if value not in (None, "")}
 
 
-def _watch(socket: Path, args: argparse.Namespace) -> int:
-    for state in control.watch(socket, args.seconds):
+def _watch(crawl: RunningJob, args: argparse.Namespace) -> int:
+    for state in crawl.watch(args.seconds):
         if args.json:
             print(json.dumps(state, sort_keys=True), flush=True)
         else:

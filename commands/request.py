@@ -8,17 +8,17 @@ import signal
 import sys
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn
 
 from commands.console.requests import add_arguments as add_settings
-from commands.console.requests import place_of, places_of
+from commands.console.requests import home_of, place_of
 from commands.console.show import err, out
+from tasks.config.engines import running_job
 from warcmill.base import disk
 from warcmill.clients.bus import Bus, TopicReader
-from warcmill.cluster.accounts import Accounts
 from warcmill.cluster.compat import KAFKA, REDIS, REST
 from warcmill.cluster.migration import (
     MigratedMessages,
@@ -27,11 +27,9 @@ from warcmill.cluster.migration import (
     queued_messages,
     read_zookeeper,
 )
-from warcmill.cluster.monitor import log_of
+from warcmill.cluster.monitor import HOME, NO_HOME, log_of
 from warcmill.cluster.sender import DAMAGED, damaged_lines
 from warcmill.cluster.settings import RequestsPlace, Topics
-from warcmill.crawl.control import control
-from warcmill.crawl.launch.folders import CONTROL
 from warcmill.errors import BadInput, NotReady, Unavailable, WarcmillError
 
 SUMMARY = "ask for pages by Scrapy Cluster's API, and see what comes back"
@@ -147,7 +145,7 @@ def _list(place: RequestsPlace, _: argparse.Namespace) -> int:
 
 def _policy(place: RequestsPlace, args: argparse.Namespace) -> int:
     text = _read(args.file)
-    accounts = Accounts(place.accounts)
+    accounts = place.open_accounts()
     try:
         messages = [*policy_messages(text, args.file, accounts.policy())]
     finally:
@@ -241,7 +239,9 @@ def _try_monitors(place: RequestsPlace) -> str:
 
 
 def _try_crawler(place: RequestsPlace) -> str:
-    state = control.ask(places_of(place.job).state(place.job) / CONTROL, "state")
+    home_of(place)  # one that serves no requests is refused
+    with closing(running_job(place.job)) as crawl:
+        state = crawl.ask("state")
     if not isinstance(state, dict):
         raise BadInput(place.job, "its control socket does not answer with a state")
     return f"ok, launch {state['launch']} of {place.job}: {state['state']}"
@@ -252,6 +252,8 @@ def _try_results(place: RequestsPlace) -> str:
         lines = "1 line was" if len(found) == 1 else f"{len(found)} lines were"
         why = f"{lines} damaged, and not sent; look, then remove {DAMAGED} of the state"
         raise BadInput(found[0], why)
+    if place.redis and not _alive(place, HOME):
+        raise NotReady("results", NO_HOME)
     return "ok, none was damaged"
 
 
@@ -263,7 +265,7 @@ def _try_rest(place: RequestsPlace) -> str:
 
 
 def _alive(place: RequestsPlace, role: str) -> int:
-    accounts = Accounts(place.accounts)
+    accounts = place.open_accounts()
     try:
         return sum(map(len, accounts.lives(role).values()))
     finally:

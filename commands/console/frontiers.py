@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -50,7 +51,8 @@ def _dump(args: argparse.Namespace) -> int:
 
 
 def _load(args: argparse.Namespace) -> int:
-    listed, answers = intake.load(_places(args.job), args.job, args.file, args.dry_run)
+    with closing(engines.running_job(args.job)) as job:
+        listed, answers = intake.load(job, args.file, args.dry_run)
     lines = [f"{args.file}, line {number}: {why}" for number, why in listed.bad[:MOST_SHOWN]]
     lines += [f"... and {len(listed.bad) - MOST_SHOWN:,} more"] if len(listed.bad) > MOST_SHOWN else []
     lines += [f"{number:,} lines are left out: {why}" for why, number in sorted(listed.left_out.items())]

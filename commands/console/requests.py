@@ -11,7 +11,7 @@ from threading import Event, Thread
 from typing import Any
 
 from tasks.config import sections
-from tasks.config.engines import engine_of
+from tasks.config.engines import engine_of, is_here, running_job
 from tasks.config.requests import requests as requests_section
 from tasks.config.requests import requests_place
 from tasks.config.settings import settings
@@ -23,7 +23,7 @@ from warcmill.cluster.settings import RequestsPlace
 from warcmill.crawl.durable import make_folder
 from warcmill.crawl.engine import WarcmillEngine
 from warcmill.crawl.job import file
-from warcmill.crawl.launch.folders import CONTROL, Places
+from warcmill.crawl.launch.folders import Places
 from warcmill.crawl.launch.worker import Worker
 from warcmill.errors import BadConfig
 
@@ -55,6 +55,11 @@ def places_of(job: str) -> Places:
     return engine.places
 
 
+def home_of(place: RequestsPlace) -> Places | None:
+    """The folders of the job that serves requests; None on another machine, which reaches it over Redis."""
+    return None if place.redis and not is_here(place.job) else places_of(place.job)
+
+
 def place_of_worker(job: str) -> RequestsPlace | None:
     """The place of requests, for a worker of a job that serves them; None where luigi.cfg has none for that job."""
     return requests_place() if sections.read(requests_section).job == job else None
@@ -83,16 +88,17 @@ def run(args: argparse.Namespace, rest: Callable[[RequestsPlace], Callable[[Even
     """Take requests until a signal. `rest` makes the REST service of a place, which then runs beside; the first part
     that ends by an error ends all."""
     place = place_of(args)
-    places = places_of(place.job)
-    job = RequestsJob(places.job(place.job), places.state(place.job) / CONTROL)
+    places = home_of(place)
+    job = RequestsJob(running_job(place.job), places.job(place.job) if places else None)
     ended = Event()
     for one in (signal.SIGTERM, signal.SIGINT):
         signal.signal(one, lambda *_: ended.set())
     log = log_of(place.values())
     parts = {"rest": rest(place)} if rest else {}
     handlers = PluginHandlers(place)
-    sender = ResultSender(place, ResultSource.of_job(place, places), open_store=settings().open_store)
-    parts["sender"] = lambda ended: sender.run(ended, log(CRAWLER))
+    if places:
+        sender = ResultSender(place, ResultSource.of_job(place, places), open_store=settings().open_store)
+        parts["sender"] = lambda ended: sender.run(ended, log(CRAWLER))
     if handlers.monitors:
         monitors = PluginMonitors(place, handlers.monitors, log(REDIS))
         parts["monitors"] = monitors.run

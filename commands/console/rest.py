@@ -14,7 +14,6 @@ from commands.console import requests
 from commands.console.show import err
 from tasks.config.requests import PORT, RestAddress, rest_address
 from tasks.step import open_line
-from warcmill.cluster.accounts import Accounts
 from warcmill.cluster.compat import REST
 from warcmill.cluster.monitor import log_of
 from warcmill.cluster.rest import RestService, is_of_this_machine
@@ -99,13 +98,13 @@ class _SignsOfLife:
     """Writes a sign of life into the accounts, now and then."""
 
     def __init__(self, place: RequestsPlace) -> None:
-        self._path, self._seconds = place.accounts, place.values()["HEARTBEAT_TIMEOUT"]
+        self._place, self._seconds = place, place.values()["HEARTBEAT_TIMEOUT"]
         self._next = 0.0
 
     def __call__(self, name: str) -> None:
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + min(_ALIVE, self._seconds / 3)
-            accounts = Accounts(self._path)
+            accounts = self._place.open_accounts()
             try:
                 accounts.live(REST, socket.gethostname(), name, self._seconds)
             finally:

@@ -18,6 +18,7 @@ from warcmill.base.schedule import Frequency, Schedule
 from warcmill.clients.engine import Engine
 from warcmill.clients.heritrix.engine import HeritrixEngine
 from warcmill.clients.heritrix.rest import Heritrix
+from warcmill.crawl.control.calls import RunningJob
 from warcmill.crawl.engine import WarcmillEngine
 from warcmill.crawl.fetch.addresses import Judge
 from warcmill.crawl.frontier.link import RedisPlace, read_place, read_wait
@@ -25,6 +26,7 @@ from warcmill.crawl.launch import folders
 from warcmill.crawl.launch.folders import Places
 from warcmill.errors import BadConfig, BadInput
 from warcmill.model import parse_job
+from warcmill.stores.opening import is_remote
 
 JOB_KEYS = ("frequency", "start", "overrun")
 STOP, WAIT = "stop", "wait"
@@ -173,6 +175,23 @@ def own_engine(section: str) -> WarcmillEngine:
     except BadConfig as error:
         raise BadConfig(f"[{section}] allow_private", error.why) from error
     return WarcmillEngine(Places(output, jobs, site.layout, frontier_of(section)), networks)
+
+
+def running_job(job: str) -> RunningJob:
+    """The way to the crawl of a job: its control socket, and the Redis that has its frontier; or BadConfig."""
+    section = section_of(job)
+    place = frontier_of(section) if section else None
+    if place and not is_here(job):
+        return RunningJob(job, None, place)
+    if is_remote(jobs := settings().rootmap().section(job).jobs):
+        raise BadConfig("job_files", f"'{jobs}' is on another machine; a crawl is steered where it runs")
+    return RunningJob(job, folders.state_of(Path(jobs), job) / folders.CONTROL, place)
+
+
+def is_here(job: str) -> bool:
+    """True if the folder of a job is on this machine."""
+    jobs = value(section_of(job), "job_files") or value("warcmill", "jobs")
+    return bool(jobs) and not is_remote(jobs) and (Path(jobs) / job).is_dir()
 
 
 def frontier_of(section: str) -> RedisPlace | None:

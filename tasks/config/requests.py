@@ -10,7 +10,7 @@ from typing import Any
 
 import luigi
 
-from tasks.config import sections
+from tasks.config import engines, sections
 from tasks.config.folders import config_file
 from warcmill.clients.bus import check_name
 from warcmill.clients.bus.opening import open_bus
@@ -100,4 +100,6 @@ def requests_place(given_file: str = "", given: Mapping[str, Any] | None = None)
     file = given_file or keys.settings
     if file and not given_file:
         file = str(Path(config_file()).parent / file)
-    return RequestsPlace(job, keys.prefix, keys.bus, file, folder, keys.spool_days, dict(given or {}))
+    section = engines.section_of(job)
+    redis = engines.frontier_of(section) if section else None
+    return RequestsPlace(job, keys.prefix, keys.bus, file, folder, keys.spool_days, dict(given or {}), redis)

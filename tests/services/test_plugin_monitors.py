@@ -11,7 +11,7 @@ import pytest
 from redis import Redis
 
 from servers.redis import RedisServer
-from warcmill.cluster.accounts import Accounts
+from warcmill.cluster.accounts.file import FileAccounts
 from warcmill.cluster.plugins.runners import PluginMonitors
 from warcmill.cluster.settings import RequestsPlace
 from warcmill.errors import Unavailable
@@ -61,7 +61,7 @@ def test_a_key_is_handled_answered_and_removed(tmp_path: Path, redis: RedisServe
     assert told(at) == [{"appid": "testapp", "uuid": "u1", "value": "hello"}]
     assert sorted(client.keys()) == ["note:a:list", "note:testapp:u2", "other", "tries:u1"]
     assert (tmp_path / "notes").read_text() == "closed\n"
-    accounts = Accounts(at.accounts)
+    accounts = FileAccounts(at.accounts)
     assert accounts.sums("redis-monitor")["NoteMonitor"]["lifetime"] == 1
     accounts.close()
 

@@ -24,14 +24,18 @@ from typing import Any, Final, NamedTuple, cast
 
 from warcmill.clients.bus import Bus, Message, TopicReader
 from warcmill.cluster import compat, replies
-from warcmill.cluster.accounts import Accounts, AsideMessage, CrawlKey, DomainRate
+from warcmill.cluster.accounts import AsideMessage, CrawlKey, DomainRate
+from warcmill.cluster.accounts.file import FileAccounts
+from warcmill.cluster.accounts.over_redis import RedisAccounts
 from warcmill.cluster.compat import CRAWLER, KAFKA, REDIS, REST
 from warcmill.cluster.handlers import DroppedMessage, TakenMessage, sort_message
 from warcmill.cluster.plugins.runners import PluginHandlers
 from warcmill.cluster.replies import COUNTED_STATUSES, FAIL, TOTAL, Backlog, read_backlog
 from warcmill.cluster.requests import CrawlAction, CrawlRequest, PolicyChange, StatsRequest, read_request
 from warcmill.cluster.settings import RequestsPlace, Topics
-from warcmill.crawl.control import control
+from warcmill.crawl.control import messages
+from warcmill.crawl.control.calls import RunningJob
+from warcmill.crawl.control.control import SECONDS
 from warcmill.crawl.frontier import Rate
 from warcmill.crawl.job.feed import LONGEST, RequestFeed
 from warcmill.crawl.policies.request import LINK_SPIDER, crawl_name
@@ -48,6 +52,13 @@ WARN: Final = 30.0  # seconds between two complaints that the job does not run
 MOST_HITS: Final = 1000
 """The most hits of a rate's window: more in a longer one are as many in a shorter one."""
 
+HOME: Final = "home"
+"""The role of a process on the machine of the job, in the accounts."""
+
+NO_HOME: Final = (
+    "no 'warcmill run requests' runs on the job's own machine: pages that the job's process fetches are not sent, and"
+    " rates, bans and stops are in Redis alone; start one there"
+)
 MONITORS: Final = ("InfoMonitor", "StopMonitor", "ExpireMonitor", "StatsMonitor", "ZookeeperMonitor")
 _OF_ROLES: Final = (KAFKA, REDIS, REST)
 _OVERHEAD: Final = 1024  # bytes of a line of the feed beside the document
@@ -69,15 +80,32 @@ class ReadMessage(NamedTuple):
 
 
 class RequestsJob:
-    """The job, as a role reaches it: its feed in its folder, and the control socket of the launch that runs."""
+    """The job, as a role reaches it: the crawl that runs, and the feed, which is in `folder`; None: on another machine,
+    and the crawl appends to it."""
 
-    def __init__(self, folder: Path, socket_path: Path) -> None:
-        self.feed = RequestFeed(folder)
-        self._socket = socket_path
+    def __init__(self, crawl: RunningJob, folder: Path | None) -> None:
+        self._crawl, self._feed = crawl, RequestFeed(folder) if folder else None
+
+    @property
+    def is_here(self) -> bool:
+        """True if its folder is on this machine."""
+        return self._feed is not None
+
+    def feed(self, targets: Sequence[tuple[str, dict[str, Json]]]) -> None:
+        """Append targets to the feed, durable when this returns. NotReady if that takes a crawl, and none runs."""
+        if self._feed:
+            self._feed.append(targets)
+            return
+        for some in messages.parts([place, document] for place, document in targets):
+            self.ask("feed", targets=some)
 
     def ask(self, verb: str, **fields: Json) -> Mapping[str, Any]:
         """Return what the launch answers. NotReady if none runs."""
-        return cast("Mapping[str, Any]", control.ask(self._socket, verb, control.SECONDS, **fields))
+        return cast("Mapping[str, Any]", self._crawl.ask(verb, SECONDS, **fields))
+
+    def close(self) -> None:
+        """Close the connection to it."""
+        self._crawl.close()
 
 
 class RequestMonitor:
@@ -95,7 +123,8 @@ class RequestMonitor:
         self._values, self._handlers = place.values(), handlers
         self._job, self._topics = job, Topics.of(self._values)
         self._incoming, self._answers = log(KAFKA), log(REDIS)
-        self._accounts = Accounts(place.accounts)
+        self._accounts = place.open_accounts()
+        self._copy = FileAccounts(place.accounts) if place.redis and job.is_here else None
         values = self._values
         try:
             self._rate = _rate(values["QUEUE_HITS"], values["QUEUE_WINDOW"], 1.0, values["QUEUE_MODERATED"])
@@ -104,6 +133,7 @@ class RequestMonitor:
         self._bus: Bus = place.open_bus()
         self._reader: TopicReader | None = None
         self._machine, self._name = socket.gethostname(), os.urandom(6).hex()
+        self._roles = (KAFKA, REDIS, *([HOME] if job.is_here else []))
         self._launch = ""  # the one to which the policy was applied
         self._done: set[str] = set()  # the places of messages that were answered, and are not acknowledged yet
         self._waiting: dict[str, ReadMessage] = {}  # the one that is being answered, by its place
@@ -133,10 +163,13 @@ class RequestMonitor:
         """Sign off, and close all."""
         self._reopen()
         with suppress(WarcmillError):
-            for role in (KAFKA, REDIS):
+            for role in self._roles:
                 self._accounts.leave(role, self._machine, self._name)
         self._bus.close()
         self._accounts.close()
+        if self._copy:
+            self._copy.close()
+        self._job.close()
 
     def step(self) -> int:
         """Do what is due, and take some messages; return how many."""
@@ -228,7 +261,9 @@ class RequestMonitor:
         """Append to the feed, and empty the list."""
         if not fed:
             return
-        self._job.feed.append(fed)
+        if not self._job.is_here:
+            self._apply_policy()  # before the crawl has them
+        self._job.feed(fed)
         self._done.update(place for place, _ in fed)
         fed.clear()
         with suppress(NotReady, Unavailable):  # a launch looks there itself; the next one begins with that
@@ -273,7 +308,7 @@ class RequestMonitor:
                 try:
                     request = read_request(message.handler, document)
                     if isinstance(request, CrawlRequest):
-                        self._job.feed.append([(message.place, self._document(request))])
+                        self._job.feed([(message.place, self._document(request))])
                     elif not self._answered(request):
                         if time.time() - message.since < self._patience:
                             break
@@ -417,13 +452,17 @@ class RequestMonitor:
 
     def _tend(self) -> None:
         if self._is_due("life", min(30.0, self._values["HEARTBEAT_TIMEOUT"] / 3)):
-            for role in (KAFKA, REDIS):
+            for role in self._roles:
                 self._accounts.live(role, self._machine, self._name, self._values["HEARTBEAT_TIMEOUT"])
         if not self._is_due("cycle", CYCLE):
             return
         self._note_counts()
-        self._answer_aside()
+        if self._copy and isinstance(self._accounts, RedisAccounts):
+            self._accounts.keep_in(self._copy)
+        if self._is_due("home", WARN) and not self._accounts.lives(HOME):
+            self._incoming.warning(NO_HOME)
         with suppress(NotReady):
+            self._answer_aside()
             self._apply_policy()
             self._count_answers()
             self._expire()

@@ -17,6 +17,10 @@ from typing import Any, Final
 from warcmill.clients.bus import Bus
 from warcmill.clients.bus.opening import open_bus
 from warcmill.clients.bus.spool import DAYS
+from warcmill.cluster.accounts import Accounts
+from warcmill.cluster.accounts.file import FileAccounts
+from warcmill.cluster.accounts.over_redis import RedisAccounts
+from warcmill.crawl.frontier.link import RedisLink, RedisPlace
 from warcmill.errors import BadConfig
 from warcmill.scutils.settings_wrapper import SettingsError, SettingsWrapper, str2bool
 
@@ -63,7 +67,7 @@ class RequestsPlace:
     """The job that requests are fed to, the prefix of the topics, the bus, and the settings file, '' for none.
 
     `spool` is the folder of the bus `spool`, `days` are those for which it keeps messages. `given` are settings of the
-    command line.
+    command line. `redis` has the frontier of the job, if one does: then roles run on any machine.
     """
 
     job: str
@@ -73,11 +77,16 @@ class RequestsPlace:
     spool: Path
     days: int = DAYS
     given: Mapping[str, Any] = field(default_factory=dict)
+    redis: RedisPlace | None = None
 
     @property
     def accounts(self) -> Path:
-        """The file that the roles share, beside the spool."""
+        """The file that the roles of one machine share, beside the spool."""
         return self.spool.parent / ACCOUNTS
+
+    def open_accounts(self) -> Accounts:
+        """Open the accounts that the roles share."""
+        return RedisAccounts(RedisLink(self.redis, self.job)) if self.redis else FileAccounts(self.accounts)
 
     def open_bus(self) -> Bus:
         """Open the bus. BadConfig for a name that is none."""

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from warcmill.clients.bus.spool import Spool
-from warcmill.cluster.accounts import Accounts
+from warcmill.cluster.accounts.file import FileAccounts
 from warcmill.cluster.monitor import PATIENCE, RequestMonitor, RequestsJob, log_of
 from warcmill.cluster.plugins.runners import PluginHandlers
 from warcmill.cluster.settings import RequestsPlace
+from warcmill.crawl.control.calls import RunningJob
 
 STOP = {"uuid": "s", "appid": "app", "action": "stop", "spiderid": "link", "crawlid": "c1"}
 INFO = {"uuid": "i", "appid": "app", "action": "info", "spiderid": "link"}
@@ -29,7 +30,8 @@ class Here:
         self.folder, self.bus = folder, Spool(spool)
 
     def monitor(self, patience: float = PATIENCE) -> RequestMonitor:
-        job = RequestsJob(self.folder / "job", self.folder / "job" / "state" / "control")
+        crawl = RunningJob("ondemand", self.folder / "job" / "state" / "control")
+        job = RequestsJob(crawl, self.folder / "job")
         return RequestMonitor(self.place, job, log_of(self.place.values()), PluginHandlers(self.place), patience)
 
     def send(self, *messages: dict[str, Any]) -> None:
@@ -76,7 +78,7 @@ def test_questions_beyond_a_bound_are_refused_at_once(here: Here, monkeypatch: p
     assert [(one["uuid"], one["action"]) for one in here.told()] == [("b", "refused")]
     assert here.fed() == ["http://a.example/2"]
     monitor.close()
-    accounts = Accounts(here.place.accounts)
+    accounts = FileAccounts(here.place.accounts)
     assert len(accounts.claim_aside()) == 3, "a request waits behind its stop, however many do"
     assert accounts.claim_aside() == [], "one process has them"
     accounts.close()

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from warcmill.cluster import replies
-from warcmill.cluster.accounts import Accounts, CrawlKey
+from warcmill.cluster.accounts import CrawlKey
+from warcmill.cluster.accounts.file import FileAccounts
 from warcmill.cluster.replies import Backlog
 from warcmill.cluster.requests import CrawlAction, PolicyChange
 
@@ -67,7 +68,7 @@ def test_changes_of_the_policy(name: str) -> None:
 def test_statistics(name: str, tmp_path: Path) -> None:
     """Counts as the original had them give its answer, but for the names of processes."""
     reply = CASES[name]["reply"]
-    accounts = Accounts(tmp_path / "accounts.sqlite")
+    accounts = FileAccounts(tmp_path / "accounts.sqlite")
     made: dict[str, Any] = {}
     parts = {part: reply[part] for part in ("kafka-monitor", "redis-monitor", "crawler", "rest") if part in reply}
     for part, found in (parts or {reply["stats"]: reply}).items():

@@ -9,13 +9,12 @@ import socket
 import subprocess
 import sys
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from threading import Event
 from typing import Any, Final
 
 from warcmill.base import worker
 from warcmill.cluster import replies
-from warcmill.cluster.accounts import Accounts
 from warcmill.cluster.compat import REDIS
 from warcmill.cluster.handlers import HANDLERS as BUILT_IN
 from warcmill.cluster.handlers import MessageHandler
@@ -59,7 +58,7 @@ class _Child:
         self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=(theirs.fileno(),))  # noqa: S603
         theirs.close()
         self._socket = ours
-        place = {**asdict(self._place), "spool": str(self._place.spool)}
+        place = {**asdict(replace(self._place, redis=None)), "spool": str(self._place.spool)}
         try:
             worker.send(ours, {"place": place, "kind": self._kind, "names": self._names})
             found = self.receive(_START)
@@ -274,7 +273,7 @@ class PluginMonitors:
         names = [*([TOTAL] if total and handled else []), *([FAIL] if total and failed else [])]
         names += [name.rpartition(".")[2]] if plugins and handled else []
         if names:
-            accounts = Accounts(self._place.accounts)
+            accounts = self._place.open_accounts()
             try:
                 accounts.count(REDIS, names)
             finally:

@@ -94,6 +94,10 @@ class Controlled(Protocol):
         """Take the requests that the job's feed has besides."""
         ...
 
+    async def feed(self, targets: Sequence[tuple[str, dict[str, Json]]]) -> Json:
+        """Append requests to the job's feed, each with its place on the bus, and take them."""
+        ...
+
     async def tally(self, crawl: str, appid: str) -> Json:
         """Count what waits for requests, by crawl, owner and queue; '' for all."""
         ...
@@ -160,6 +164,13 @@ class Control:
                 await asyncio.sleep(EACH)
             await self._answer(line, writer)
 
+    async def reply(self, line: bytes) -> bytes:
+        """Return the line that answers one."""
+        try:
+            return await self._reply(messages.parse(line))
+        except BadInput as error:
+            return messages.refusal(error)
+
     async def _answer(self, line: bytes, writer: asyncio.StreamWriter) -> None:
         try:
             request = messages.parse(line)
@@ -186,7 +197,7 @@ class Control:
     async def _do(self, request: ControlRequest) -> Json:
         verb, fields, crawl = request.verb, request.fields, self._crawl
         match verb:
-            case "state":
+            case "state" | "watch":
                 return dict(await crawl.state())
             case "checkpoint":
                 return {"checkpoint": await crawl.checkpoint()}
@@ -198,7 +209,7 @@ class Control:
             case "list":
                 after, limit = messages.whole(fields, "after", 0), messages.whole(fields, "limit", 100)
                 return await crawl.list(messages.text(fields, "crawl"), after, limit)
-            case "learn" | "tally" | "purge":
+            case "learn" | "feed" | "tally" | "purge":
                 return await self._serve(verb, fields)
             case "rate":
                 return await crawl.rate(fields)
@@ -211,6 +222,8 @@ class Control:
     async def _serve(self, verb: str, fields: Mapping[str, Json]) -> Json:
         if verb == "learn":
             return await self._crawl.learn()
+        if verb == "feed":
+            return await self._crawl.feed(messages.targets(fields))
         act = self._crawl.tally if verb == "tally" else self._crawl.purge
         return await act(messages.text(fields, "crawl"), messages.text(fields, "appid"))
 

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -23,6 +23,8 @@ LINE = 1 << 19
 
 MOST = 1000
 """The most URIs in a line, in either direction."""
+
+_ROOM = LINE - 4096  # bytes for the members of a list
 
 _TARGET: dict[str, type | tuple[type, ...]] = {"crawl": str, "uri": str, "key": str, "site": str}
 FIELDS: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
@@ -43,6 +45,7 @@ FIELDS: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
     "load": {"uris": list, "visited": list},
     "dump": {"to": str},
     "learn": {},
+    "feed": {"targets": list},
     "purge": {"crawl": str, "appid": str},
     "tally": {"crawl": str, "appid": str},
     "watch": {"seconds": int},
@@ -126,6 +129,32 @@ def required(verb: str, fields: Mapping[str, Json]) -> Subject:
     if found is None:
         raise BadInput(verb, "name a URI (uri, or key) or a site: host, and port where it is not the usual one")
     return found
+
+
+def targets(fields: Mapping[str, Json]) -> list[tuple[str, dict[str, Json]]]:
+    """Return the place and the document of each request to feed; BadInput for what is none."""
+    found, pairs = [], fields.get("targets")
+    for pair in pairs if isinstance(pairs, list) else []:
+        match pair:
+            case [str(place), dict(document)] if place:
+                found.append((place, document))
+            case _:
+                raise BadInput("feed", "'targets' is a list of pairs: the place of a message, and its document")
+    return found
+
+
+def parts(members: Iterable[Json]) -> Iterator[list[Json]]:
+    """Yield some members of a list at a time, as a request has room for."""
+    some, size = list[Json](), 0
+    for member in members:
+        length = len(json.dumps(member)) + 2
+        if some and (len(some) >= MOST or size + length > _ROOM):
+            yield some
+            some, size = [], 0
+        some.append(member)
+        size += length
+    if some:
+        yield some
 
 
 def answer(result: Json) -> bytes:

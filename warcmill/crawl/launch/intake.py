@@ -5,7 +5,6 @@ A launch takes URIs by its control socket, so its journal has them, and nothing 
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from collections.abc import Iterator
@@ -16,13 +15,13 @@ from typing import Any
 from warcmill.crawl.books import uri_list
 from warcmill.crawl.books.uri_list import ListRead
 from warcmill.crawl.control import control, messages
+from warcmill.crawl.control.calls import RunningJob
 from warcmill.crawl.frontier import dump
 from warcmill.crawl.launch import folders
 from warcmill.crawl.launch.database import lines_of
 from warcmill.crawl.launch.folders import CONTROL, Places
 from warcmill.errors import NotReady
 
-ROOM = messages.LINE - 4096  # bytes of a request
 LONG = 600.0  # seconds
 
 
@@ -54,7 +53,7 @@ def current(places: Places, name: str, folder: Path) -> Iterator[Iterator[dict[s
             part.unlink(missing_ok=True)
 
 
-def load(places: Places, name: str, path: Path, is_dry: bool = False) -> tuple[ListRead, Counter[str]]:
+def load(job: RunningJob, path: Path, is_dry: bool = False) -> tuple[ListRead, Counter[str]]:
     """Load a list into the launch that runs; return what was read, and how many URIs were `new`, `seen`, `refused` and
     `visited`. Bad lines are left out; `is_dry`: nothing is loaded. BadInput when the file cannot be read whole: then
     nothing was loaded. NotReady when no launch runs."""
@@ -63,31 +62,16 @@ def load(places: Places, name: str, path: Path, is_dry: bool = False) -> tuple[L
     answers = Counter[str]()
     if is_dry:
         return first, answers
-    socket = places.state(name) / CONTROL
-    control.ask(socket, "state")
-    for some in _parts(iter(visited.values())):
-        answers += _loaded(control.ask(socket, "load", LONG, visited=some))
+    job.ask("state")
+    for some in messages.parts(iter(visited.values())):
+        answers += _loaded(job.ask("load", LONG, visited=some))
     waits = (line for line in uri_list.read(path, ListRead()) if "uri" in line)
     fresh = (line for line in waits if (line.get("crawl", ""), line.get("key", line["uri"])) not in visited)
-    for some in _parts(fresh):
-        found = _loaded(control.ask(socket, "load", LONG, uris=some))
+    for some in messages.parts(fresh):
+        found = _loaded(job.ask("load", LONG, uris=some))
         answers += found + Counter(seen=len(some) - found["new"] - found["refused"])
     return first, answers
 
 
 def _loaded(answer: Any) -> Counter[str]:
     return Counter(new=answer["new"], visited=answer["visited"], refused=len(answer["refused"]))
-
-
-def _parts(lines: Iterator[dict[str, Any]]) -> Iterator[list[Any]]:
-    """Yield some lines at a time, as a request has room for."""
-    some, size = list[Any](), 0
-    for line in lines:
-        length = len(json.dumps(line)) + 2
-        if some and (len(some) >= messages.MOST or size + length > ROOM):
-            yield some
-            some, size = [], 0
-        some.append(line)
-        size += length
-    if some:
-        yield some

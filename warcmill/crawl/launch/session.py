@@ -1,4 +1,4 @@
-"""A launch with everything around it: signals and the control socket reach it, and it ends with a checkpoint.
+"""A launch with everything around it: signals, the control socket and calls reach it, and a checkpoint ends it.
 
 Edits of a job's files while it is crawled hold from the next lease on: for what is asked at a lease, at an offer, and
 after a visit. The rest (workers, addresses, WARCs, seeds) was read when the launch began, and counts for the next.
@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from warcmill.crawl.control.calls import CallsOverRedis
 from warcmill.crawl.control.control import Control
 from warcmill.crawl.control.frontier import FrontierControl
 from warcmill.crawl.durable import failed
+from warcmill.crawl.frontier.link import RedisLink
 from warcmill.crawl.job import file
 from warcmill.crawl.job.job import End, Live
 from warcmill.crawl.launch.folder_watch import Watched
@@ -47,8 +49,12 @@ class Session(FrontierControl):
 
     async def run(self) -> End:
         """Crawl to the end, with a checkpoint when something is left; a second signal ends it at once."""
-        control = Control(self._running.places.state(self._running.job.name) / CONTROL, self)
+        places, name = self._running.places, self._running.job.name
+        control = Control(places.state(name) / CONTROL, self)
+        calls = CallsOverRedis(RedisLink(places.frontier, name), control.reply) if places.frontier else None
         await control.open()
+        if calls:
+            calls.open()
         loop = asyncio.get_running_loop()
         for one in SIGNALS:
             loop.add_signal_handler(one, self._signalled)
@@ -62,6 +68,8 @@ class Session(FrontierControl):
                 for task in beside:
                     task.cancel()
                 await control.close()
+                if calls:
+                    await calls.close()
                 if end is not End.EMPTY:
                     await self._running.checkpoint(workers_continue=False)
                 await self._running.close(end)
@@ -71,6 +79,8 @@ class Session(FrontierControl):
         finally:
             self._watched.close()
             await control.close()
+            if calls:
+                await calls.close()
         return end
 
     async def _take_checkpoints(self) -> None:
@@ -160,6 +170,12 @@ class Session(FrontierControl):
     async def learn(self) -> Json:
         """Take the requests that the job's feed has besides; return up to where it was read."""
         return {"fed": await self._serving().learn()}
+
+    async def feed(self, targets: Sequence[tuple[str, dict[str, Json]]]) -> Json:
+        """Append requests to the job's feed, and take them; return how many are new."""
+        fed = await self._serving().feed(targets)
+        await self.learn()
+        return {"new": fed}
 
     async def tally(self, crawl: str, appid: str) -> Json:
         """Count what waits for requests, by crawl, owner and queue."""

@@ -84,6 +84,11 @@ class Feeding:
                 self._fed = after
                 self._spider.wake()
 
+    async def feed(self, targets: Sequence[tuple[str, dict[str, Json]]]) -> int:
+        """Append requests of another machine to the feed, durable when this returns; return how many are new."""
+        async with self._one:
+            return await asyncio.to_thread(self._feed.append, targets)
+
     async def place(self) -> int:
         """Return up to where the feed was read."""
         return await self._books.frontier.run(lambda: self._register.number(FED))
