@@ -12,6 +12,7 @@ from starlette.requests import Request
 
 from commands.console import requests
 from commands.console.show import err
+from tasks.config import sections
 from tasks.config.requests import PORT, RestAddress, rest_address
 from tasks.step import open_line
 from warcmill.cluster.compat import REST
@@ -71,7 +72,7 @@ def _service(place: RequestsPlace, given: int | None) -> Callable[[Event | None]
 class _Judge:
     """Lets everyone of this machine ask; with tokens, an operator feed and a reader look."""
 
-    def __init__(self, address: RestAddress, tokens: WebAccess) -> None:
+    def __init__(self, address: RestAddress, tokens: WebAccess | None) -> None:
         self._address, self._tokens = address, tokens
 
     def __call__(self, request: Request, feeds: bool) -> bool:
@@ -80,18 +81,25 @@ class _Judge:
         kind, _, secret = request.headers.get("authorization", "").partition(" ")
         is_bearer = kind.lower() == "bearer"
         own = self._address.tokens.get(access.digest_of(secret.strip()), Role.NOBODY) if is_bearer else Role.NOBODY
-        role = own or self._tokens.user_of("", dict(request.headers.items()), {}).role
+        role = own
+        if not own and self._tokens:
+            role = self._tokens.user_of("", dict(request.headers.items()), {}).role
         return role >= (Role.OPERATOR if feeds else Role.READER)
 
 
 def _judge(address: RestAddress) -> _Judge:
-    """The judge of requests; BadConfig where others than this machine may ask, and there is no token."""
-    state = open_line().state.store
-    usable = address.tokens or any(not token.why and not token.is_over for token in access.tokens(state))
-    if not address.is_loopback and not usable:
+    """The judge of requests; BadConfig where others than this machine may ask, and there is no token.
+
+    Another machine than that of the archive has no state with tokens: its own are in token_file.
+    """
+    if address.is_loopback:
+        return _Judge(address, None)
+    state = open_line().state.store if sections.value("warcmill", "store") else None
+    usable = address.tokens or (state and any(not one.why and not one.is_over for one in access.tokens(state)))
+    if not usable:
         why = f"is {address.listen}, which other machines reach, and there are no tokens: 'warcmill serve token add"
         raise BadConfig("[requests] rest_listen", f"{why} NAME --role operator' makes one")
-    return _Judge(address, WebAccess(state, ""))
+    return _Judge(address, WebAccess(state, "") if state else None)
 
 
 class _SignsOfLife:

@@ -163,6 +163,7 @@ class RequestMonitor:
         """Sign off, and close all."""
         self._reopen()
         with suppress(WarcmillError):
+            self._keep()
             for role in self._roles:
                 self._accounts.leave(role, self._machine, self._name)
         self._bus.close()
@@ -457,8 +458,7 @@ class RequestMonitor:
         if not self._is_due("cycle", CYCLE):
             return
         self._note_counts()
-        if self._copy and isinstance(self._accounts, RedisAccounts):
-            self._accounts.keep_in(self._copy)
+        self._keep()
         if self._is_due("home", WARN) and not self._accounts.lives(HOME):
             self._incoming.warning(NO_HOME)
         with suppress(NotReady):
@@ -469,6 +469,11 @@ class RequestMonitor:
         if self._values["STATS_DUMP"] and time.time() - self._dumped >= self._values["STATS_DUMP"]:
             self._dumped = time.time()
             self._dump()
+
+    def _keep(self) -> None:
+        """Copy what must not be lost from Redis to the disk of the job's machine."""
+        if self._copy and isinstance(self._accounts, RedisAccounts):
+            self._accounts.keep_in(self._copy)
 
     def _is_due(self, what: str, seconds: float) -> bool:
         now = time.monotonic()
