@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import preloaded
+from documented import PAGES as DOCUMENTED
 from preloaded import Process
 from redis import Redis
 from requests_line import APP, HOSTS, JOB, RequestsLine, role
@@ -27,6 +29,8 @@ from warcmill.cluster.accounts import DomainPolicy, DomainRate
 from warcmill.cluster.accounts.over_redis import RedisAccounts
 from warcmill.crawl.frontier.link import RedisLink, read_place
 
+INI = re.compile(r"^```ini\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
 
 class Elsewhere:
     """Another machine."""
@@ -36,11 +40,15 @@ class Elsewhere:
         (folder / "state").mkdir(parents=True)
         (folder / "state" / "spool").symlink_to(self.line.folder / "state" / "spool")
         (folder / "settings.py").write_text((self.line.folder / "localsettings.py").read_text())
-        (folder / "luigi.cfg").write_text(
-            f"[warcmill]\nstate={folder / 'state'}\n\n"
-            f"[requests]\njob={JOB}\nbus=spool\nsettings=settings.py\n\n"
-            f"[engine.crawl]\nkind=warcmill\njobs={JOB}\nfrontier={shared.frontier}\n"
-        )
+        (keys,) = (one for one in INI.findall(DOCUMENTED["start/crawl-with-many-machines.md"]) if "roles-state" in one)
+        for printed, here in (
+            ("/srv/roles-state", str(folder / "state")),
+            ("bus=kafka://kafka.example:9092", "bus=spool\nsettings=settings.py"),
+            ("redis://redis.example:6379/0", shared.frontier),
+        ):
+            assert keys.count(printed) == 1
+            keys = keys.replace(printed, here)
+        (folder / "luigi.cfg").write_text(keys)
         self.env = {**os.environ, "LUIGI_CONFIG_PATH": str(folder / "luigi.cfg")}
 
     def warcmill(self, *words: str) -> tuple[int, str]:

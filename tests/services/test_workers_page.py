@@ -62,8 +62,8 @@ def followed(redis: RedisServer, tmp_path: Path) -> Iterator[Followed]:
 
 def test_the_page_is_followed_from_an_empty_folder(followed: Followed) -> None:
     commands = [one for one in PRINTED if one.page == PAGE]
-    # The second block is of requests: tests/services/test_requests_redis.py has its keys.
-    added, of_requests = re.findall(r"^```ini\n(.*?)^```$", PAGES[PAGE], re.DOTALL | re.MULTILINE)
+    # The others are of requests: tests/services/test_requests_redis.py and test_requests_elsewhere.py have their keys.
+    added, of_requests, _ = re.findall(r"^```ini\n(.*?)^```$", PAGES[PAGE], re.DOTALL | re.MULTILINE)
     assert of_requests.startswith("[warcmill]\nstate=")
     assert "[requests]\njob=ondemand\nbus=kafka://" in of_requests
     worker = None

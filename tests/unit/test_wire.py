@@ -316,6 +316,11 @@ NONE_OF_ITS_OWN = {
     "warcmill/cluster/monitor.py",
     "warcmill/cluster/plugins/names.py",
     "warcmill/cluster/plugins/runners.py",
+    # What roles of one version share, in a file or in Redis, and the lines of the control socket.
+    "warcmill/cluster/accounts/__init__.py",
+    "warcmill/cluster/accounts/file.py",
+    "warcmill/cluster/accounts/over_redis.py",
+    "warcmill/crawl/control/calls.py",
     # A file of the job's own folder, which this version alone reads.
     "warcmill/crawl/job/feed.py",
     "warcmill/crawl/books/books.py",
