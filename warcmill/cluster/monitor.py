@@ -495,11 +495,13 @@ class RequestMonitor:
 
     def _apply(self, domain: str) -> None:
         policy = self._accounts.policy()
-        if rate := policy.rates.get(domain):
+        rate = policy.rates.get(domain)
+        is_never = rate is not None and not rate.scale
+        if rate and not is_never:
             self._job.ask("rate", site=domain, **_rate(*rate, self._values["QUEUE_MODERATED"]))
         else:
             self._job.ask("rate", site=domain, none=True)
-        self._job.ask("suspend" if domain in policy.bans else "resume", site=domain)
+        self._job.ask("suspend" if is_never or domain in policy.bans else "resume", site=domain)
 
     def _count_answers(self) -> None:
         """Count the answers that the spiders got since the last look."""
@@ -575,7 +577,7 @@ def _check(request: object, document: Mapping[str, Any]) -> None:
     if isinstance(request, PolicyChange):
         canonical(f"http://{request.domain}/")
         if request.action == compat.DOMAIN_UPDATE:
-            _rate(request.hits, request.window, request.scale, True)
+            _rate(request.hits, request.window, request.scale or 1.0, True)  # of 0 nothing is fetched
 
 
 def _rate(hits: int, window: float, scale: float, moderated: bool) -> dict[str, Any]:

@@ -36,6 +36,7 @@ from warcmill.crawl.launch import job_log
 from warcmill.crawl.launch.folders import CONTROL, Places
 from warcmill.crawl.launch.worker import Worker
 from warcmill.crawl.logs.results import NOTICE, PAGE, PURGED
+from warcmill.crawl.uri import canonical
 from warcmill.errors import BadInput, NotReady, Unavailable, WarcmillError
 from warcmill.formats.text import charset
 from warcmill.formats.text.document import is_binary
@@ -53,6 +54,10 @@ SENT: Final = "Sent page to Kafka"
 _LOOK, _AGAIN = 0.25, 2.0  # seconds between two looks, and until what did not answer is tried again
 _MOST_BYTES: Final = 8 << 20
 _TEXT: Final = ("text/", "application/json", "application/javascript", "application/xml", "application/xhtml+xml")
+_MEDIA: Final = ("image/", "audio/", "video/", "font/")
+PLAIN: Final = "cp1252"
+"""The encoding of a body that is ASCII and declares none."""
+
 _LARGE: Final = ("body", "links", "response_headers", "request_headers")
 """The values that a message can be without, in the order in which they are left out."""
 
@@ -289,7 +294,8 @@ class ResultSender:
         if result["kind"] != PAGE:
             return message
         try:
-            answer = self._answer(message["url"], launch, result["warc"], result["offset"])
+            uri = canonical(message["url"])  # where it was asked for by another form of it
+            answer = self._answer(uri, launch, result["warc"], result["offset"])
         except (BadInput, NotReady) as error:
             _log.warning("%s: %s is sent without its body", error, message["url"])
             return {**message, **dict.fromkeys(("body", "encoding")), "links": _links(message["links"], {})}
@@ -301,7 +307,7 @@ class ResultSender:
         if not note:  # as Scrapy, which has undone it
             headers.pop("Content-Encoding", None)
         mime = answer.fields.first("content-type")
-        texts = html.texts(data, message["url"], mime) if message["links"] else {}
+        texts = html.texts(data, uri, mime) if message["links"] else {}
         body, encoding = _body(data, mime, encodes=self._encodes)
         links = _links(message["links"], texts)
         return {**message, "body": body, "encoding": encoding, "links": links, "response_headers": headers}
@@ -339,15 +345,29 @@ class ResultSender:
 
 
 def _body(data: bytes, mime: str, *, encodes: bool) -> tuple[str, str]:
-    """The body of a page as text, and its encoding, as Scrapy names it; what is no text is in base64."""
-    kind = mime.partition(";")[0].strip().lower()
-    if is_binary(data) or (kind and not kind.startswith(_TEXT) and not kind.endswith(("+xml", "+json"))):
+    """The body of a page as text, and its encoding, as Scrapy names it; what is no text is in base64. With `encodes`
+    all is: its bytes, of which `encoding` names the charset."""
+    if not _is_text(data, mime.partition(";")[0].strip().lower()):
         return base64.b64encode(data).decode("ascii"), BASE64
     name = charset.of_links(data, mime)
-    text = data.decode(name, "replace").removeprefix("\ufeff")
+    if name.startswith("utf-16-") and charset.label_of(mime.encode()).lower() == "utf-16":
+        name = "utf-16"  # its mark says which
     is_plain = data.isascii() and charset.of_links(data + b"\xff", mime) != name
-    encoding = "ascii" if is_plain else name
-    return (base64.b64encode(text.encode()).decode("ascii") if encodes else text), encoding
+    encoding = PLAIN if is_plain else name
+    return (base64.b64encode(data).decode("ascii") if encodes else data.decode(name, "replace")), encoding
+
+
+def _is_text(data: bytes, kind: str) -> bool:
+    """True for what is declared as text, and for what is text whatever it is declared as."""
+    try:
+        data.decode()
+        is_utf8 = True
+    except UnicodeDecodeError:
+        is_utf8 = False
+    if kind.startswith(_TEXT) or kind.endswith(("+xml", "+json")):
+        return is_utf8 or not is_binary(data)
+    may_be = is_utf8 or not kind
+    return not data or (may_be and not kind.startswith(_MEDIA) and not data.startswith(b"%PDF") and not is_binary(data))
 
 
 def _links(addresses: Sequence[str], texts: Mapping[str, str]) -> list[Json]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import quote, urlsplit
 
 from warcmill.crawl.books.books import CrawlResult
 from warcmill.crawl.extract.links import EMBED, LINK, REDIRECT, Link
@@ -25,6 +26,7 @@ _OF_CONNECTION: Final = frozenset(
     ["connection", "content-length", "host", "keep-alive", "proxy-connection", "te", "trailers", "transfer-encoding",
      "upgrade"]
 )  # fmt: skip
+_IN_FRAGMENT: Final = "%!#$&'()*+,/:;=?@[]~"
 _ANCHORS: Final = ("a/@href", "area/@href")
 
 
@@ -45,21 +47,31 @@ def is_page(uri: Uri) -> bool:
     return not uri.hops.rstrip(REDIRECT).endswith(EMBED)
 
 
-def of_page(requester: Requester, answer: Exchange, links: Sequence[Link]) -> CrawlResult:
-    """The result of a page. `links` are those that its crawl may follow. A redirect is one if nothing follows it."""
+def of_page(requester: Requester, answer: Exchange, links: Sequence[Link], asked: str = "") -> CrawlResult:
+    """The result of a page. `links` are those that its crawl may follow, `asked` is its address as it was asked for. A
+    redirect is one if nothing follows it."""
+    url = _as_asked(answer.uri, asked) if asked else answer.uri
     value: dict[str, Json] = {
         **requester.fields,
         "links": list(dict.fromkeys(link.uri for link in links)),
         "request_headers": _listed(_sent(answer.sent)),
         "response_headers": _listed(answer.fields.pairs),
-        "response_url": answer.uri,
+        "response_url": url.partition("#")[0],
         "status_code": answer.status,
         "status_msg": "OK",
         "timestamp": answer.started.replace(tzinfo=None).isoformat(timespec="microseconds"),
-        "url": answer.uri,
+        "url": url,
     }
     is_redirect = 300 <= answer.status < 400 and answer.fields.has("location")
     return CrawlResult(PAGE, value, unless_followed=is_redirect)
+
+
+def _as_asked(uri: str, asked: str) -> str:
+    """A URI as Scrapy shows it: without the slash that was not asked for, with the fragment that was."""
+    before, mark, fragment = asked.partition("#")
+    if not urlsplit(before).path:
+        uri = uri.replace("/?", "?", 1) if "?" in uri else uri.removesuffix("/")
+    return f"{uri}#{quote(fragment, safe=_IN_FRAGMENT)}" if mark else uri
 
 
 def _sent(head: bytes) -> Iterator[tuple[str, str]]:

@@ -7,6 +7,7 @@ extensions holds for links when a request has none. Expressions are RE2's, which
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -34,13 +35,14 @@ EXPIRY: Final = "expiry"
 """The policy that refuses the URIs of a request which has expired."""
 
 _LEVELS: Final = frozenset("LE")
+_PAIR: Final = re.compile(r"([^=]+)=([^;]+);?\s?")
 _SCOPE: Final = "scope"
 _PATTERNS: Final = 32 << 20  # bytes, for those of a list together
-# scrapy.linkextractors.IGNORED_EXTENSIONS, of 1.5.
+# scrapy.linkextractors.IGNORED_EXTENSIONS, of 1.5.0.
 _EXTENSIONS: Final = (
     "mng pct bmp gif jpg jpeg png pst psp tif tiff ai drw dxf eps ps svg mp3 wma ogg wav ra aac mid au aiff 3gp asf"
-    " asx avi mov mp4 mpg qt rm swf wmv m4a m4v flv webm xls xlsx ppt pptx pps doc docx odt ods odg odp css pdf exe"
-    " bin rss dmg iso apk zip rar 7z gz bz2 tar"
+    " asx avi mov mp4 mpg qt rm swf wmv m4a m4v xls xlsx ppt pptx pps doc docx odt ods odg odp css pdf exe bin rss"
+    " zip rar"
 )
 EXTENSIONS: Final = frozenset(_EXTENSIONS.split())
 
@@ -105,8 +107,8 @@ class RequestScope:
         if self.extensions is None and (ending := _extension(uri)) in EXTENSIONS:
             return f"the extension {ending} is denied"
         if self.domains:
-            host = urlsplit(uri).hostname or ""
-            if not any(host == one or host.endswith(f".{one}") for one in self.domains):
+            host, place = urlsplit(uri).hostname or "", urlsplit(uri).netloc
+            if not any(place == one or host == one or host.endswith(f".{one}") for one in self.domains):
                 return "of no domain that is allowed"
         return "allowed by no expression" if self._allowed and not self._allowed.Match(uri) else ""
 
@@ -141,8 +143,8 @@ class RequestTarget:
 
     @property
     def spider(self) -> str:
-        """Who visits its URIs; '' is this crawler."""
-        return "" if self.spiderid == LINK_SPIDER else self.spiderid
+        """Who visits its URIs; '' is this crawler, which one without a name is not."""
+        return "" if self.spiderid == LINK_SPIDER else self.spiderid or " "
 
     def judge(self, uri: Uri) -> Decision | None:
         """Return when it expired, and with it each of its URIs."""
@@ -176,9 +178,9 @@ def read_target(number: int, document: Mapping[str, Any]) -> RequestTarget:
             tuple(one.lower().strip(".") for one in document["allowed_domains"] or ()),
             tuple(document["allow_regex"] or ()),
             tuple(document["deny_regex"] or ()),
-            None if extensions is None else frozenset(one.lower().lstrip(".") for one in extensions),
+            None if extensions is None else frozenset(extensions),
         )
-        headers = (("User-Agent", document["useragent"]), ("Cookie", document["cookie"]))
+        headers = (("User-Agent", document["useragent"]), ("Cookie", _cookie(document["cookie"] or "")))
         return RequestTarget(
             number, document["url"], document["appid"], document["crawlid"], document["spiderid"], scope,
             int(document["priority"]), int(document["expires"]),
@@ -186,6 +188,11 @@ def read_target(number: int, document: Mapping[str, Any]) -> RequestTarget:
         )  # fmt: skip
     except (KeyError, TypeError, ValueError, AttributeError, BadConfig) as error:
         raise BadInput(f"target {number}", f"its document is none of a request: {error!r}") from error
+
+
+def _cookie(text: str) -> str:
+    """A cookie as Scrapy sends it: its pairs, the last of a name."""
+    return "; ".join(f"{name}={value}" for name, value in dict(_PAIR.findall(text)).items())
 
 
 def _extension(uri: str) -> str:

@@ -15,11 +15,13 @@ from typing import Final, NamedTuple
 
 from warcmill.base import clock
 from warcmill.crawl.books.books import BookEntry, Books, CrawlResult, Kept
+from warcmill.crawl.fetch.limits import CONNECT_FAILED, CONNECTION_LOST, NO_ADDRESS, TIMED_OUT
 from warcmill.crawl.frontier import Intake, Waited
 from warcmill.crawl.frontier.crew import Crew
 from warcmill.crawl.frontier.register import FED, Register
 from warcmill.crawl.job.feed import FedTarget, RequestFeed
 from warcmill.crawl.job.targets import RequestTargets
+from warcmill.crawl.logs.lines import NO_HOST, NO_ROBOTS
 from warcmill.crawl.logs.results import PURGED, Requester, notice
 from warcmill.crawl.policies.request import SOURCE, RequestTarget, level, number_of, read_target
 from warcmill.crawl.uri import Uri, make
@@ -29,6 +31,7 @@ from warcmill.errors import BadInput, Unavailable
 from warcmill.model import Json
 
 AT_ONCE: Final = 500
+_UNANSWERED: Final = frozenset([NO_ADDRESS, CONNECT_FAILED, CONNECTION_LOST, TIMED_OUT, NO_HOST, NO_ROBOTS])
 
 
 class AskedCrawl(NamedTuple):
@@ -39,7 +42,10 @@ class AskedCrawl(NamedTuple):
 
 
 class AnswerCounts:
-    """The answers that a process has got for requests: their number by spider, then by status."""
+    """The answers that a process has got for requests: their number by spider, then by status.
+
+    Each try of a page that no server answered counts as 504, as there.
+    """
 
     def __init__(self, targets: RequestTargets, books: Books) -> None:
         self.counts: dict[str, dict[str, int]] = {}
@@ -50,10 +56,13 @@ class AnswerCounts:
         """Count the answer of an entry that is durable."""
         self._before(entry, kept)
         line = entry.line
-        if line and line.status and line.status > 0 and not line.is_asked_again and not entry.uri.hops.endswith("P"):
+        if not line or not line.status or line.is_asked_again or entry.uri.hops.endswith("P"):
+            return
+        status, number = (504, entry.uri.tries) if line.status in _UNANSWERED else (line.status, 1)
+        if status > 0:
             target = self._targets.of(entry.uri.source)
             statuses = self.counts.setdefault(target.spiderid, {}) if target else {}
-            statuses[str(line.status)] = statuses.get(str(line.status), 0) + 1
+            statuses[str(status)] = statuses.get(str(status), 0) + number
 
 
 class Feeding:

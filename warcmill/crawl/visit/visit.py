@@ -15,7 +15,7 @@ from pathlib import Path
 from warcmill.base import clock
 from warcmill.crawl import uri as data_uri
 from warcmill.crawl.books.books import BookEntry, Books, CrawlResult
-from warcmill.crawl.extract.links import EMBED, Link
+from warcmill.crawl.extract.links import EMBED, REDIRECT, Link
 from warcmill.crawl.fetch import exchange, heartbeat
 from warcmill.crawl.fetch.addresses import Judge, Resolver, read_hosts
 from warcmill.crawl.fetch.answer import HeaderFields, mime_of
@@ -143,6 +143,8 @@ class Visit:
         cookies = "" if target else self._kit.books.jar(uri.crawl).header(uri.uri, clock.steady())
         is_conditional = wanted == "all" or (wanted == "embeds" and uri.hops.endswith(EMBED))
         is_named = uri.via.startswith("http:" if uri.uri.startswith("http:") else "http")  # RFC 9110, 10.1.3
+        if self._job.requester and uri.hops.endswith(REDIRECT):
+            is_named = False  # as Scrapy Cluster's crawler
         returned = (
             *((("Cookie", cookies),) if cookies else ()),
             *(before.conditions if before and is_conditional and not self._is_shared else ()),
@@ -188,7 +190,8 @@ class Visit:
     ) -> CrawlResult:
         """The page, for who asked for it."""
         anchors = [link for link in links if results.is_anchor(link)]
-        return results.of_page(requester, answer, self._kit.offers.accepted(self._uri, anchors, found))
+        asked = self._job.target.url if self._job.target and not self._uri.hops else ""
+        return results.of_page(requester, answer, self._kit.offers.accepted(self._uri, anchors, found), asked)
 
     async def _of_data(self) -> BookEntry:
         """Take the links of a `data:` URI: it needs no network, and has no record."""
