@@ -110,6 +110,23 @@ def test_a_pickle_that_would_run_something_is_left_out_and_named(old: Any, redis
     assert not Path("/tmp/never-made-by-warcmill").exists()
 
 
+def test_a_pickle_that_asks_for_more_than_it_has_is_left_out(old: Any, redis: RedisServer, line: Path) -> None:
+    """Of a few bytes it would be gigabytes: in the reader's memory, in a bytearray, or written out as JSON."""
+    doubled: list[Any] = []
+    for _ in range(45):
+        doubled = [doubled, doubled]
+    many = ["x" * 300_000] * 200_000
+    asking = {
+        b"]r\xff\xff\xff\x7f.": 1, b"\x80\x05\x96" + (1 << 36).to_bytes(8, "little") + b".": 2,
+        pickle.dumps({**FED, "attrs": {"a": doubled}}, 2): 3, pickle.dumps({**FED, "attrs": {"a": many}}, 2): 4,
+        pickle.dumps(FED, 2): 5,
+    }  # fmt: skip
+    old.zadd("link:queue", asking)
+    done = migrate(line, "--from", redis.url)
+    assert done.stdout.splitlines()[0] == "1 requests, 0 stopped crawls, 0 rates and bans are sent", done.stderr
+    assert "4 items are left out" in done.stdout
+
+
 @pytest.mark.parametrize(("url", "code"), [("nonsense", 3), ("redis://127.0.0.1:9/0", 4)])
 def test_a_redis_that_is_none_or_away_is_named(line: Path, url: str, code: int) -> None:
     done = migrate(line, "--from", url)

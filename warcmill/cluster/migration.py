@@ -17,7 +17,7 @@ import pickle
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import yaml
 
@@ -205,11 +205,27 @@ def _loaded(item: bytes) -> Any:
     try:
         if item.lstrip()[:1] == b"{":
             return json.loads(item)
-        return _ClosedPickle(io.BytesIO(item), encoding="utf-8", errors="replace").load()
+        found = _ClosedPickle(io.BytesIO(item), encoding="utf-8", errors="replace").load()
+        _check_size(found)
+        return found
     except BadInput:
         raise
     except Exception as error:  # noqa: BLE001 a broken pickle raises whatever it likes
         raise BadInput("item", f"an item cannot be read: {error!r}"[:200]) from None
+
+
+def _check_size(found: Any) -> None:
+    """BadInput for a value that is longer written out than an item may be: a pickle may name a part of it often."""
+    left, todo = _LONGEST, [found]
+    while todo:
+        one = todo.pop()
+        left -= len(one) if isinstance(one, str | bytes) else 1
+        if left < 0:
+            raise BadInput("item", f"a pickle that has more than {_LONGEST:,} bytes when it is written out")
+        if isinstance(one, Mapping):
+            todo += [*one.keys(), *one.values()]
+        elif isinstance(one, list | tuple | set | frozenset):
+            todo += one
 
 
 def _encoded(text: str, encoding: str) -> bytes:
@@ -229,8 +245,12 @@ _TYPES: Final[Mapping[tuple[str, str], Callable[..., Any]]] = {
 }
 
 
-class _ClosedPickle(pickle.Unpickler):
-    """A reader of pickles that makes values of the types above, and of no others."""
+class _ClosedPickle(pickle._Unpickler):  # noqa: SLF001 the other one takes as much memory as an item asks for
+    """A reader of pickles that makes values of the types above, and of no others. The one in Python, for its memory is
+    what an item has, and not what it asks for by a number: so a bytearray, which is made before it is read, is none."""
+
+    dispatch: ClassVar = {**pickle._Unpickler.dispatch}  # noqa: SLF001
+    del dispatch[pickle.BYTEARRAY8[0]]
 
     def find_class(self, module: str, name: str, /) -> Any:
         if (module, name) not in _TYPES:

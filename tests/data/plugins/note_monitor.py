@@ -16,7 +16,7 @@ class NoteMonitor(KafkaBaseMonitor):
 
     def check_precondition(self, key, value):
         """Leave what is for later."""
-        return value != "later"
+        return value != "later" and self.get_current_time() > 0
 
     def handle(self, key, value):
         """Process a valid key."""

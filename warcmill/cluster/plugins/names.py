@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import json
 import sys
+import time
 from collections.abc import Iterable, Mapping
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -67,6 +68,13 @@ class BaseMonitor:
 
     def close(self) -> None:
         """Close what `setup` has opened."""
+
+    def get_current_time(self) -> float:
+        """The seconds since 1970."""
+        return self._get_current_time()
+
+    def _get_current_time(self) -> float:
+        return time.time()
 
     def get_log_dict(
         self, action: str, appid: str, spiderid: str | None = None, uuid: str | None = None, crawlid: str | None = None
