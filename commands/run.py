@@ -55,9 +55,10 @@ SIGTERM or Ctrl-C: what is under way ends, and it leaves. A second one: at once,
 fetch what was under way. After a kill the same command continues where it was.
 
 exit codes: 0 ended by a signal, or the spider has ended, 1 the spider fetched nothing, or
-asked for what cannot wait, 2 usage, 3 configuration: the folder, the frontier or the spider
-does not fit, 4 a disk or Redis does not answer, 5 another process has this name or this
-folder, 130 the spider was stopped: the same command continues
+asked for what cannot wait; or the place of the sender in the results cannot be read, 2 usage,
+3 configuration: the folder, the frontier or the spider does not fit, 4 a disk, Redis or the
+bus does not answer, 5 another process has this name or this folder, 130 the spider was
+stopped: the same command continues
 """
 
 

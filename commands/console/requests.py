@@ -67,21 +67,31 @@ def place_of_worker(job: str) -> RequestsPlace | None:
 
 @contextmanager
 def sending(worker: Worker, place: RequestsPlace | None) -> Iterator[None]:
-    """Send the results of a worker while it works, and then those that are left."""
+    """Send the results of a worker while it works, and then those that are left. Raises at the end what has ended the
+    sender before: results that were not sent stay, for the same command."""
     if place is None:
         yield
         return
     ended, source = Event(), ResultSource.of_worker(worker)
     if source.places.output.is_dir():  # the worker refuses another
         make_folder(source.kept)
-    sender = ResultSender(place, source)
-    thread = Thread(target=sender.run, args=(ended, log_of(place.values())(CRAWLER)), kwargs={"to_end": True})
+    sender, log, faults = ResultSender(place, source), log_of(place.values())(CRAWLER), list[BaseException]()
+
+    def send() -> None:
+        try:
+            sender.run(ended, log, to_end=True)
+        except BaseException as error:  # noqa: BLE001 - the main thread raises it
+            faults.append(error)
+
+    thread = Thread(target=send)
     thread.start()
     try:
         yield
     finally:
         ended.set()
         thread.join()
+    if faults:
+        raise faults[0]
 
 
 def run(args: argparse.Namespace, rest: Callable[[RequestsPlace], Callable[[Event], None]] | None = None) -> int:

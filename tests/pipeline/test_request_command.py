@@ -151,6 +151,17 @@ def test_both_roles_in_one_process_answer_and_end_together(tmp_path: Path) -> No
             assert both.wait() == 0, line.log()
 
 
+def test_a_role_that_cannot_send_results_ends_by_that(tmp_path: Path) -> None:
+    with requests_line(tmp_path) as line:
+        line.start()
+        (tmp_path / "state" / "results-sent.json").write_text("{}")
+        with role(line) as process:
+            wait_for(lambda: process.poll() is not None, line.log)
+        assert process.returncode == 1, line.log()
+        assert "results-sent.json: it is no place in results" in line.log()
+        assert "no result is sent until that is corrected" in line.log()
+
+
 def ask(port: int, path: str, message: Any, **headers: str) -> tuple[int, Any]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=100)
     body = None if message is None else json.dumps(message)

@@ -134,8 +134,8 @@ class ResultSender:
 
     def run(self, ended: Event, log: LogObject, *, to_end: bool = False) -> None:
         """Send results until the end is asked for; `to_end`: and then those that are left. While bus, disk or crawl do
-        not answer it tries again. It names a line that is no result, and passes over it; after another fault it sends
-        no more, and logs that."""
+        not answer it tries again; Unavailable for what is left then. It names a line that is no result, and passes over
+        it. Another fault is logged and raised: nobody else would notice that no result is sent."""
         try:
             is_last = False
             while not is_last:
@@ -143,6 +143,8 @@ class ResultSender:
                 try:
                     sent = self.step()
                 except Unavailable as error:
+                    if is_last and to_end:
+                        raise
                     self._store = None
                     log.error(f"{error}; it is tried again")
                     ended.wait(_AGAIN)
@@ -153,7 +155,8 @@ class ResultSender:
                     if not sent:
                         ended.wait(_LOOK)
         except WarcmillError as error:
-            log.critical(f"{error}; no result is sent until this is mended")
+            log.critical(f"{error}; no result is sent until that is corrected")
+            raise
         finally:
             self.close()
 

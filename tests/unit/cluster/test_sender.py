@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import crawled
@@ -23,6 +24,7 @@ from warcmill.crawl.logs.results import Requester
 from warcmill.errors import Unavailable
 from warcmill.layout import RESULTS_LOG
 from warcmill.model import Launch
+from warcmill.scutils.log_factory import LogObject
 from warcmill.stores import sentinel
 from warcmill.stores.opening import open_folder
 
@@ -272,6 +274,17 @@ def test_while_the_bus_is_away_results_wait_in_their_log(tmp_path: Path, port: i
             one.step()
     one.close()
     assert send(tmp_path) == 4
+
+
+def test_a_worker_that_ends_while_the_bus_is_away_reports_that_results_are_left(tmp_path: Path, port: int) -> None:
+    crawled.crawl(tmp_path, asked(port))
+    ended, log = Event(), LogObject()
+    ended.set()
+    with pytest.raises(Unavailable):
+        sender(tmp_path, _Away(tmp_path / "state" / "spool")).run(ended, log, to_end=True)
+    sender(tmp_path, _Away(tmp_path / "state" / "spool")).run(ended, log)  # a role's are sent by the next role
+    sender(tmp_path).run(ended, log, to_end=True)
+    assert len(sent(tmp_path)) == 4
 
 
 def test_one_process_sends_and_another_goes_on_after_its_end(tmp_path: Path, port: int) -> None:
