@@ -20,6 +20,28 @@ DOMAIN_UPDATE: Final = "domain-update"
 BAN: Final = "blacklist-update"
 POLICY_ACTIONS: Final = (DOMAIN_UPDATE, "domain-remove", BAN, "blacklist-remove")
 
+PLUGIN_DEFAULTS: Final[Mapping[str, Any]] = {
+    "KAFKA_CONN_TIMEOUT": 5,
+    "KAFKA_CONSUMER_AUTO_COMMIT_ENABLE": True,
+    "KAFKA_CONSUMER_AUTO_OFFSET_RESET": "earliest",
+    "KAFKA_CONSUMER_COMMIT_INTERVAL_MS": 5000,
+    "KAFKA_CONSUMER_FETCH_MESSAGE_MAX_BYTES": 10 << 20,
+    "KAFKA_CONSUMER_TIMEOUT": 50,
+    "KAFKA_FEED_TIMEOUT": 10,
+    "KAFKA_HOSTS": ["localhost:9092"],
+    "KAFKA_PRODUCER_BATCH_LINGER_MS": 25,
+    "KAFKA_PRODUCER_BUFFER_BYTES": 4 << 20,
+    "REDIS_PASSWORD": None,
+    "REDIS_SOCKET_TIMEOUT": 10,
+    "SLEEP_TIME": 0.1,
+    "STATS_CYCLE": 5,
+    "STATS_TIMES": [f"SECONDS_{one}" for one in ("15_MINUTE", "1_HOUR", "6_HOUR", "12_HOUR", "1_DAY", "1_WEEK")],
+    "ZOOKEEPER_ASSIGN_PATH": "/scrapy-cluster/crawler/",
+    "ZOOKEEPER_HOSTS": "localhost:2181",
+    "ZOOKEEPER_ID": "all",
+}
+"""The settings that its monitors always have, and that have no effect here: a plugin may read them."""
+
 # Log lines that other programs look for.
 ADDED_CRAWL: Final = "Added crawl to Redis"
 ADDED_ACTION: Final = "Added action to Redis"

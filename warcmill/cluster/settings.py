@@ -20,6 +20,7 @@ from warcmill.clients.bus.spool import DAYS
 from warcmill.cluster.accounts import Accounts
 from warcmill.cluster.accounts.file import FileAccounts
 from warcmill.cluster.accounts.over_redis import RedisAccounts
+from warcmill.cluster.compat import PLUGIN_DEFAULTS
 from warcmill.crawl.frontier.link import RedisLink, RedisPlace
 from warcmill.errors import BadConfig
 from warcmill.scutils.settings_wrapper import SettingsError, SettingsWrapper, str2bool
@@ -58,6 +59,7 @@ DEFAULTS: Final[Mapping[str, bool | int | str]] = MappingProxyType({
 KAFKA_INCOMING_TOPIC follow from the prefix of luigi.cfg."""
 
 ACCOUNTS: Final = "requests.sqlite"
+KAFKA_BUS: Final = "kafka://"
 _LONGEST: Final = 120  # characters of an appid in the name of a topic
 _PREFIX, _INCOMING = "KAFKA_TOPIC_PREFIX", "KAFKA_INCOMING_TOPIC"
 
@@ -121,8 +123,9 @@ class RequestsPlace:
         return (Path(self.settings).parent if self.settings else Path()).absolute() / str(self.values()["PLUGIN_DIR"])
 
     def plugin_settings(self) -> dict[str, Any]:
-        """Return what a plugin gets: all of the settings file, and the settings of the roles."""
-        return {**self._of_file(), **self.values()}
+        """Return what a plugin gets: all of the settings file, the settings of the roles, and what it has there."""
+        kafka = {"KAFKA_HOSTS": self.bus.removeprefix(KAFKA_BUS).split(",")} if self.bus.startswith(KAFKA_BUS) else {}
+        return {**PLUGIN_DEFAULTS, **kafka, **self._of_file(), **self.values()}
 
     def _of_file(self) -> Mapping[str, Any]:
         if not self.settings:

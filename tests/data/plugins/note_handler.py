@@ -15,6 +15,8 @@ class NoteHandler(BaseHandler):
         """Setup your plugin here."""
         self.path = settings["NOTES"]
         assert LogFactory is not None
+        assert settings["REDIS_PASSWORD"] is None
+        assert settings["KAFKA_HOSTS"] == ["localhost:9092"]
 
     def handle(self, dict):
         """Process a valid API request."""
