@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import several_hosts
 from line import Line
-from scrapy_runs import HERE, HURRIED, items, line_for, pages, responses, run_spider, site
+from scrapy_runs import HERE, HURRIED, items, line_for, pages, responses, run_spider, site, start_spider
+from waiting import wait_for
 
 JOB = "spiders"
 SPIDER = """
@@ -19,6 +20,12 @@ class Odd:
     def process_item(self, item):
         if item["n"] == 2 and os.path.exists("{folder}/ends"):
             os._exit(1)
+        return item
+
+class Ending:
+    def process_item(self, item):
+        if item["n"] == 3:
+            raise SystemExit(4)
         return item
 
 class Small(scrapy.Spider):
@@ -108,3 +115,146 @@ def test_an_item_that_is_too_deep_to_be_a_result_is_named_and_its_page_is_kept(p
     assert results(line) == [0, 2, 3]
     (log,) = (line.folders["output"] / "logs" / JOB).glob("*/runtime-errors.log")
     assert "an item of it is no result: it is nested too deep" in log.read_text()
+
+
+def shelves(line: Line, port: int) -> None:
+    """Check that each shelf is kept once."""
+    assert pages(line, JOB) == {(shelf(port, number), 200): 1 for number in range(4)}
+
+
+def log(line: Line, name: str) -> str:
+    """A log of all launches."""
+    return "".join(one.read_text() for one in sorted((line.folders["output"] / "logs" / JOB).glob(f"*/{name}*")))
+
+
+ENDS = """
+import asyncio, scrapy
+
+class Small(scrapy.Spider):
+    name = "small"
+
+    async def start(self):
+        yield scrapy.Request(self.url)
+
+    def parse(self, response):
+        yield response.follow("/shelf/1", self.plain)
+        yield response.follow("/shelf/2", self.second)
+        yield response.follow("/shelf/3", self.third)
+        yield response.follow("/book/03", self.plain, errback=self.gone)
+        raise GeneratorExit
+
+    def plain(self, response):
+        raise GeneratorExit
+
+    def second(self, response):
+        yield {"n": 2}
+        raise KeyboardInterrupt
+
+    async def third(self, response):
+        task = asyncio.ensure_future(asyncio.sleep(60))
+        task.cancel()
+        await task
+        yield {"n": 3}
+
+    def gone(self, failure):
+        raise SystemExit(7)
+"""
+
+
+def test_a_callback_that_raises_what_is_no_error_is_an_error_of_its_page(port: int, tmp_path: Path) -> None:
+    """Scrapy waits for such a page for ever, and asyncio ends the process by some of them."""
+    line = line_for(tmp_path / "line", JOB)
+    (tmp_path / "spider.py").write_text(ENDS)
+    words_ = (str(tmp_path / "spider.py"), "-a", f"url={shelf(port, 0)}", "--job", JOB)
+    done = run_spider(line, *words_, folder=tmp_path / "ours")
+    assert done.returncode == 0, done.stdout + done.stderr
+    gone = {(f"http://{HERE}:{port}/book/03", 404): 1}
+    assert pages(line, JOB) == {(shelf(port, number), 200): 1 for number in range(4)} | gone
+    told = log(line, "runtime-errors.log")
+    for what in ("raised GeneratorExit", "raised KeyboardInterrupt", "raised CancelledError", "called sys.exit(7)"):
+        assert f"the code of spider small has {what}" in told, told
+    assert "a fault in the code of spider small" in log(line, "alerts.log")
+
+
+def test_a_pipeline_that_calls_sys_exit_loses_its_item_alone(port: int, tmp_path: Path) -> None:
+    line = line_for(tmp_path / "line", JOB, f"results_log = true\n{HURRIED}")
+    done = run_spider(line, *words(port, tmp_path, '"ITEM_PIPELINES": {Ending: 1}'), folder=tmp_path / "ours")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "called sys.exit(4)" in done.stderr
+    shelves(line, port)
+    assert results(line) == [0, 1, 2]
+
+
+def test_a_page_at_which_the_process_has_died_three_times_is_given_up_by_name(port: int, tmp_path: Path) -> None:
+    line = line_for(tmp_path / "line", JOB, f"results_log = true\n{HURRIED}")
+    run = words(port, tmp_path, '"ITEM_PIPELINES": {Odd: 1}')
+    (tmp_path / "ends").touch()
+    for number in range(3):
+        done = run_spider(line, *run, folder=tmp_path / str(number))
+        assert done.returncode == 1, done.stdout + done.stderr
+    done = run_spider(line, *run, folder=tmp_path / "last")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"1 got no answer, first {shelf(port, 2)}: it is given up: the process has died 3 times" in done.stderr
+    assert pages(line, JOB) == {(shelf(port, number), -5 if number == 2 else 200): 1 for number in range(4)}
+    assert results(line) == [0, 1, 3]
+    assert "has died 3 times while the code of spider small was at this page" in log(line, "runtime-errors.log")
+    assert f"a fault in the code of spider small at {shelf(port, 2)}" in log(line, "alerts.log")
+
+
+BLOCKS = """
+import os, time
+import scrapy
+from warcmill.spiders import guard
+
+guard.STANDS = 6.0
+
+def asks():
+    while not os.path.exists("{folder}/answer"):
+        time.sleep(0.05)
+
+class Small(scrapy.Spider):
+    name = "small"
+    custom_settings = {{"WARCMILL_CALLBACK_SECONDS": 5}}
+
+    async def start(self):
+        yield scrapy.Request(self.url)
+
+    def parse(self, response):
+        for n in range(1, 4):
+            yield response.follow(f"/shelf/{{n}}", self.second, cb_kwargs={{"n": n}})
+
+    def second(self, response, n):
+        if n == 2:
+            asks()
+        yield {{"n": n}}
+"""
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_callback_that_blocks_is_named_and_a_kill_loses_nothing(is_killed: bool, port: int, tmp_path: Path) -> None:
+    line, ours = line_for(tmp_path / "line", JOB), tmp_path / "ours"
+    (tmp_path / "spider.py").write_text(BLOCKS.format(folder=tmp_path))
+    run = (str(tmp_path / "spider.py"), "-a", f"url={shelf(port, 0)}", "--job", JOB)
+
+    def alerts() -> str:
+        return log(line, "alerts.log")
+
+    with start_spider(line, *run, folder=ours) as process:
+        wait_for(lambda: "has not let go" in alerts(), (ours / "printed").read_text)
+        (tmp_path / "answer").touch()
+        if is_killed:
+            process.kill()
+        else:
+            wait_for(lambda: process.poll() is not None, (ours / "printed").read_text)
+            assert process.returncode == 0, (ours / "printed").read_text()
+    if is_killed:
+        done = run_spider(line, *run, folder=tmp_path / "rest")
+        assert done.returncode == 0, done.stdout + done.stderr
+    (named,) = [one for one in alerts().splitlines() if "has not let go" in one]
+    assert "spider.py:" in named
+    assert f"at {shelf(port, 2)}" in named
+    assert f"kill -9 {process.pid}" in named or not is_killed
+    assert "Small.second" in named
+    assert is_killed or "has let go of the loop, after" in alerts()
+    shelves(line, port)
+    assert not log(line, "runtime-errors.log")  # what others had to wait is not their time

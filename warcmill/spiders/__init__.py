@@ -4,6 +4,7 @@
     loop        the `Spider` of a launch that leases for a spider of Scrapy, and Scrapy's crawler beside it
     bridge      what is between both: visits that Scrapy has in hand, requests that are to be offered
     visit       one visit: admitted and fetched by us, its callback run by Scrapy, kept with what that found
+    guard       the project's code while it runs: the page it is at, what it raises, what blocks the loop, what dies
     addon       what Scrapy is given: settings, scheduler, download handler, the outermost spider middleware
     items       an item as a line of results.jsonl, for the application that has asked for it
     requests    a request as it waits in the frontier, and back

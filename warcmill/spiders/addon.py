@@ -56,10 +56,6 @@ class LaunchAddon:
             settings.set(name, False, "addon")
 
 
-class CallbackExit(Exception):
-    """A callback wanted to end the process: its page is done with."""
-
-
 class FrontierScheduler(BaseScheduler):
     """Scrapy's scheduler: what waits, waits in the frontier."""
 
@@ -125,14 +121,16 @@ class LaunchMiddleware:
         """Take the requests of a callback."""
         bridge = self._bridge
         visit = bridge.visit_of(response.request)
-        try:
-            async for one in result:
-                if visit is None or not isinstance(one, Request):
-                    yield one
-                elif bridge.yielded(one, visit, response):
-                    await bridge.flush()
-        except SystemExit as error:  # it would end the launch, and again whenever the page is visited
-            raise CallbackExit(f"the callback has called sys.exit({error.code!r})") from error
+        uri, found = visit.uri if visit else None, aiter(result)
+        while True:
+            try:
+                one = await bridge.guard.run(uri, anext(found))
+            except StopAsyncIteration:
+                return
+            if visit is None or not isinstance(one, Request):
+                yield one
+            elif bridge.yielded(one, visit, response):
+                await bridge.flush()
 
     def _opened(self) -> None:
         """Hear of each request that the engine has done with."""
@@ -145,6 +143,23 @@ class LaunchMiddleware:
             bridge.left(request)
 
         slot.remove_request = removed  # no signal says that all of a page is done
+        self._guard(bridge.crawler.engine.scraper)
+
+    def _guard(self, scraper: Any) -> None:
+        """Have the code of the project guarded: callbacks, errbacks and pipelines."""
+        bridge, guard = self._bridge, self._bridge.guard
+        call, scrape, pipelines = scraper.call_spider_async, scraper.start_itemproc_async, scraper.itemproc
+        process = getattr(pipelines, "process_item_async", None)
+
+        async def called(result: Any, request: Request) -> Any:
+            return await guard.run(bridge.uri_of(request), call(result, request))
+
+        async def scraped(item: Any, *, response: Any) -> None:
+            await guard.run(bridge.uri_of(getattr(response, "request", None)), scrape(item, response=response))
+
+        scraper.call_spider_async, scraper.start_itemproc_async = called, scraped
+        if process:
+            pipelines.process_item_async = lambda item: guard.run(None, process(item))
 
     def _scraped(self, item: Any, response: Any) -> None:
         """Hear of an item that has passed the pipelines."""

@@ -23,6 +23,7 @@ from warcmill.crawl.policies.decision import Decision, Verdict
 from warcmill.crawl.uri import Uri, shown, without_credentials
 from warcmill.crawl.visit.visit import Kit
 from warcmill.errors import BadInput, WarcmillError
+from warcmill.spiders.guard import CodeGuard
 from warcmill.spiders.requests import APPID, CRAWLID, MARK, restored, waiting
 from warcmill.spiders.visit import Besides, SpiderVisit
 
@@ -36,8 +37,8 @@ _OWN_META = frozenset([MARK, "depth", "download_slot", "download_latency", "down
 class ScrapyBridge:
     """One crawler of Scrapy in one launch."""
 
-    def __init__(self, kit: Kit, crawler: Crawler) -> None:
-        self.kit, self.crawler = kit, crawler
+    def __init__(self, kit: Kit, crawler: Crawler, guard: CodeGuard) -> None:
+        self.kit, self.crawler, self.guard = kit, crawler, guard
         self.is_drained = False  # nothing waits for this spider
         self.refused = self.hung = 0
         self._ready: deque[SpiderVisit] = deque()  # admitted; Scrapy has not asked for them yet
@@ -139,6 +140,11 @@ class ScrapyBridge:
         if number not in self._visits:
             raise IgnoreRequest("its visit was given back")
         return self._visits[number]
+
+    def uri_of(self, request: Request | None) -> Uri | None:
+        """The URI of the visit that a request belongs to, or has belonged to."""
+        visit = self._visits.get(request.meta.get(MARK, -1)) if request is not None else None
+        return visit.uri if visit else None
 
     async def download(self, request: Request) -> Response:
         """Fetch for Scrapy's downloader."""

@@ -17,6 +17,7 @@ from scrapy.crawler import AsyncCrawlerRunner
 from scrapy.settings import Settings
 
 from warcmill.crawl.books.books import BookEntry, Kept
+from warcmill.crawl.fetch import heartbeat
 from warcmill.crawl.frontier import Lease
 from warcmill.crawl.job.job import End
 from warcmill.crawl.logs.statistics import Figures
@@ -27,6 +28,7 @@ from warcmill.crawl.visit.visit import Kit, Visit
 from warcmill.errors import BadConfig, WarcmillError
 from warcmill.spiders.addon import BRIDGES, OURS, LaunchAddon
 from warcmill.spiders.bridge import ScrapyBridge
+from warcmill.spiders.guard import CodeGuard
 from warcmill.spiders.visit import SpiderVisit
 
 log = logging.getLogger(__name__)
@@ -35,10 +37,10 @@ CLOSE_SECONDS = 30.0  # until pipelines and extensions have closed
 
 
 class ScrapyLoop(Spider):
-    """A `Spider` whose visits go to a spider of Scrapy."""
+    """A `Spider` whose visits go to a spider of Scrapy. `state`: the folder of what its job keeps for itself."""
 
     def __init__(
-        self, kit: Kit, figures: Figures, began: float, spider: type[ScrapySpider], settings: Settings,
+        self, kit: Kit, figures: Figures, began: float, state: Path, spider: type[ScrapySpider], settings: Settings,
         arguments: Mapping[str, str],
     ) -> None:  # fmt: skip
         super().__init__(kit, figures, began)
@@ -47,7 +49,8 @@ class ScrapyLoop(Spider):
         self._runner = AsyncCrawlerRunner(settings)
         self._crawler = self._runner.create_crawler(spider)
         self._arguments = dict(arguments)
-        self.bridge = BRIDGES[self._crawler] = ScrapyBridge(kit, self._crawler)
+        self._guard = CodeGuard(str(spider.name), state, kit.heard.alert)
+        self.bridge = BRIDGES[self._crawler] = ScrapyBridge(kit, self._crawler, self._guard)
         self._before, kit.books.hear = kit.books.hear, self._heard
         self._crawling: asyncio.Task[None] | None = None
         self._is_closing = False
@@ -56,12 +59,14 @@ class ScrapyLoop(Spider):
 
     async def run(self, seed_list: Path | None = None) -> End:
         """Crawl until Scrapy has closed the spider, or the launch is to end."""
+        self._guard.begin()
         self._crawling = asyncio.ensure_future(self._runner.crawl(self._crawler, **self._arguments))
         self._crawling.add_done_callback(self._closed)
         try:
             return await super().run(seed_list)
         finally:
             await self._close()
+            self._guard.end()
 
     async def settled(self) -> None:
         """Wait until no visit is under way. Those that Scrapy has not begun are given back at once."""
@@ -142,7 +147,7 @@ class ScrapyLoop(Spider):
         if crawling is None or crawling.done():
             return
         try:
-            async with asyncio.timeout(CLOSE_SECONDS):
+            async with heartbeat.timeout(CLOSE_SECONDS):
                 await self._crawler.stop_async()
                 await asyncio.wait([crawling])
         except TimeoutError:

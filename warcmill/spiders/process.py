@@ -23,7 +23,7 @@ from warcmill.crawl.job.text import render
 from warcmill.crawl.job.values import CONFIGURATION
 from warcmill.crawl.launch.folders import Places
 from warcmill.crawl.launch.launch import SpiderMaker
-from warcmill.crawl.launch.worker import Worker
+from warcmill.crawl.launch.worker import OWN, Worker, WorkerPlaces
 from warcmill.crawl.logs.statistics import Figures
 from warcmill.crawl.process import collect_garbage_less_often, crawl
 from warcmill.crawl.visit.visit import Kit
@@ -60,8 +60,9 @@ def run(
     raised."""
     loops: list[ScrapyLoop] = []
     end = _beside_reactor(
-        project, loops, lambda made: crawl(places, job, checkpoint, allow_private, follows, spider=made)
-    )
+        project, loops, places.state(job),
+        lambda made: crawl(places, job, checkpoint, allow_private, follows, spider=made),
+    )  # fmt: skip
     return SpiderEnd(end, sum(loop.bridge.refused for loop in loops))
 
 
@@ -78,12 +79,12 @@ def work(
         with beside(worker):
             await worker.run()
 
-    _beside_reactor(project, loops, whole)
+    _beside_reactor(project, loops, WorkerPlaces(output, output / OWN).state(job), whole)
     return sum(loop.bridge.refused for loop in loops)
 
 
 def _beside_reactor(
-    project: ScrapyProject, loops: list[ScrapyLoop], act: Callable[[SpiderMaker], Coroutine[Any, Any, T]]
+    project: ScrapyProject, loops: list[ScrapyLoop], state: Path, act: Callable[[SpiderMaker], Coroutine[Any, Any, T]]
 ) -> T:
     """Do something on the loop of Twisted's reactor, with the maker of loops that it is given."""
     collect_garbage_less_often()
@@ -93,7 +94,7 @@ def _beside_reactor(
     reactor: Any = importlib.import_module("twisted.internet.reactor")
 
     def made(kit: Kit, figures: Figures, began: float) -> ScrapyLoop:
-        loops.append(ScrapyLoop(kit, figures, began, *project))
+        loops.append(ScrapyLoop(kit, figures, began, state, *project))
         return loops[-1]
 
     async def whole() -> T:

@@ -40,6 +40,7 @@ from warcmill.crawl.visit import history
 from warcmill.crawl.visit.admission import Admitted, Later, NotAdmitted, Refusal
 from warcmill.crawl.visit.sharing import SharedAnswer
 from warcmill.crawl.visit.visit import Kit, Visit
+from warcmill.spiders.guard import DEATHS
 from warcmill.spiders.items import result_of
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 BESIDES = " besides"
+_AGAIN = ", so this visit kept nothing; unless its crawl was stopped it is visited again, and its items come again"
 _ERRORS: dict[int, type[Exception]] = {
     NO_ADDRESS: CannotResolveHostError,
     lines.NO_HOST: CannotResolveHostError,
@@ -76,20 +78,31 @@ class SpiderVisit(Visit):
         self._answer: Exchange | Failure | None = None
         self._opens, self._is_postponed = 0.0, False
         self._timer: asyncio.TimerHandle | None = None
+        self._until = 0.0  # by the heartbeat: time in which others keep the loop is not its own
         self._admitted: Admitted | Refusal | Failure | None = None
 
     @property
     def _is_shared(self) -> bool:
         return False
 
+    def _outlived(self) -> None:
+        if self.has_answer:
+            self._kit.heard.alert("WARNING", f"{self.uri.uri}: its lease had ended before its callback did{_AGAIN}")
+
     async def _result(self, shared: SharedAnswer) -> BookEntry:
         admitted = await self._kit.admission.admit(self._uri, self._job)
         if isinstance(admitted, Later) or (isinstance(admitted, Failure) and not self._is_given_up(admitted)):
             return self._not_admitted(admitted)
         self._admitted, self._shared = admitted, shared
+        guard = self._bridge.guard
+        if (deaths := guard.deaths(self.uri)) >= DEATHS:
+            guard.forget(self.uri)
+            why = f"it is given up: the process has died {deaths} times while {guard.code} was at this page"
+            return self._broken(why, guard.code)
         try:
             await self._bridge.scraped(self)
             await self._bridge.flush()
+            guard.forget(self.uri)
             entry = self._entry()
             return replace(entry, found=self.found, results=[*entry.results, *self.results])
         finally:
@@ -108,7 +121,8 @@ class SpiderVisit(Visit):
                 raise IgnoreRequest("it was given back")
             case Admitted(addresses, delay):
                 answer = await self._fetched(request, addresses, delay)
-        self._answer = answer
+        self._answer, self._until = answer, heartbeat.current().now() + self._bridge.patience
+        self._wait()
         if isinstance(answer, Exchange):
             self._shared.put(answer)  # it is closed when the books have kept it
         if isinstance(answer, Failure):
@@ -117,10 +131,15 @@ class SpiderVisit(Visit):
         if self._job.retries.asks_again(answer.status, self._uri.tries, answer.retry_after):
             self._is_postponed = True
             raise Postponed
-        made = response(request, answer, loss_is_error=self._bridge.loss_is_error)
-        bridge = self._bridge
-        self._timer = asyncio.get_running_loop().call_later(bridge.patience, bridge.give_up, self)
-        return made
+        return response(request, answer, loss_is_error=self._bridge.loss_is_error)
+
+    def _wait(self) -> None:
+        """Wait for callback and pipelines; not for ever."""
+        left = self._until - heartbeat.current().now()
+        if left > 0:
+            self._timer = asyncio.get_running_loop().call_later(left, self._wait)
+        else:
+            self._bridge.give_up(self)
 
     def scraped(self, item: object) -> None:
         """Take an item that has passed the pipelines: one of an application that asked for it is a result."""
@@ -177,7 +196,7 @@ class SpiderVisit(Visit):
         line = lines.of_answer(uri, answer, notes, self._thread)
         told: Sequence[CrawlResult] = ()
         if self.trace:
-            self._kit.heard.broke(line, self.trace)
+            self._kit.heard.broke(line, self.trace, self._bridge.guard.code)
             told = () if self.results else self._notice("its callback, or a pipeline, has failed")
         again = history.next_visit(self._job, uri, left)
         return BookEntry(uri, self._lease, records, line, left, opens=self._opens, again=again, results=told)

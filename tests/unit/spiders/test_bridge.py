@@ -42,7 +42,8 @@ def bridge(frontier: AwayFrontier) -> ScrapyBridge:
     kit: Any = SimpleNamespace(
         books=SimpleNamespace(frontier=frontier), job=SimpleNamespace(queue=lambda _: "windmills.example")
     )
-    return ScrapyBridge(kit, crawler)
+    guard: Any = SimpleNamespace()
+    return ScrapyBridge(kit, crawler, guard)
 
 
 async def _until_asked(made: ScrapyBridge) -> None:

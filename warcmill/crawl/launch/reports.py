@@ -240,10 +240,16 @@ class Reporter:
             self.first_failure = self.first_failure or f"{shown(line.uri)}: {why}"
         self._logs.nonfatal(line, why)
 
-    def broke(self, line: CrawlRecord, trace: str) -> None:
-        """A fault in Warcmill while a URI was visited."""
+    def broke(self, line: CrawlRecord, trace: str, where: str = "Warcmill") -> None:
+        """A fault while a URI was visited."""
+        if line.status == lines.FAULT:
+            self.first_failure = self.first_failure or f"{shown(line.uri)}: {trace.splitlines()[-1]}"
         self._logs.runtime(line, trace)
-        self._logs.alert("SEVERE", f"a fault in Warcmill at {line.uri}; runtime-errors.log has its traceback")
+        self.alert("SEVERE", f"a fault in {where} at {line.uri}; runtime-errors.log has its traceback")
+
+    def alert(self, level: str, text: str) -> None:
+        """Report what a person should look at."""
+        self._logs.alert(level, text)
 
     def policy_failed(self, name: str, uri: Uri, trace: str) -> None:
         """A policy of others failed; its first fault of a launch is logged whole, and all are counted."""

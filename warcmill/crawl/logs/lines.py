@@ -119,8 +119,12 @@ class FaultListener(Protocol):
         """A URI got no answer, or was refused (nonfatal-errors.log)."""
         ...
 
-    def broke(self, line: CrawlRecord, trace: str) -> None:
-        """A fault in Warcmill while a URI was visited (runtime-errors.log)."""
+    def broke(self, line: CrawlRecord, trace: str, where: str = "Warcmill") -> None:
+        """A fault, in code of this name, while a URI was visited (runtime-errors.log)."""
+        ...
+
+    def alert(self, level: str, text: str) -> None:
+        """A person should look at this (alerts.log). Any thread may call it."""
         ...
 
     def policy_failed(self, name: str, uri: Uri, trace: str) -> None:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -47,7 +48,7 @@ class Logs:
     """
 
     def __init__(self, folder: Path, now: Callable[[], float] = time.time, *, scope: bool = False) -> None:
-        self._folder, self._now = folder, now
+        self._folder, self._now, self._turn = folder, now, threading.RLock()
         self._names = (*OURS, SCOPE) if scope else OURS
         self._progress = ProgressStatistics()
         finish_rotation(folder)
@@ -56,7 +57,7 @@ class Logs:
             self._write(PROGRESS, progress.heading())
 
     def alert(self, level: str, text: str) -> None:
-        """Report what a person should look at; `level` is WARNING or SEVERE."""
+        """Report what a person should look at; `level` is WARNING or SEVERE. Any thread may."""
         self._write(ALERTS, f"{crawllog.moment(self._now())} {level} {_flat(text)}")
 
     def no_uri(self, via: str, text: str, why: str) -> None:
@@ -92,9 +93,10 @@ class Logs:
         for name in self._names:
             if (target := self._folder / f"{name}.{stage}").exists():
                 raise Conflict(str(target), "is there already; nothing was renamed. A stage's logs are rotated once")
-        self.close()
-        _rename(self._folder, self._names, stage)
-        self._open()
+        with self._turn:
+            self.close()
+            _rename(self._folder, self._names, stage)
+            self._open()
 
     def close(self) -> None:
         """Make the logs durable, and close them."""
@@ -110,7 +112,8 @@ class Logs:
 
     def _write(self, name: str, text: str) -> None:
         data = text.encode("utf-8", "backslashreplace")
-        self._files[name].append(data[:LONGEST] + (b" ...\n" if len(data) > LONGEST else b"\n"))
+        with self._turn:
+            self._files[name].append(data[:LONGEST] + (b" ...\n" if len(data) > LONGEST else b"\n"))
 
 
 def finish_rotation(folder: Path) -> None:

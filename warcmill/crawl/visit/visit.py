@@ -62,7 +62,9 @@ class Visit:
     async def _make(self, shared: SharedAnswer) -> None:
         self._moves.update(self._uri, Status.DOWNLOADING, tries=self._uri.tries + 1, download_started=clock.steady())
         try:
-            await self._kit.books.keep(await self._result(shared))
+            kept = await self._kit.books.keep(await self._result(shared))
+            if not kept.held:
+                self._outlived()
         except Exception as error:
             if isinstance(error, Unavailable):  # a disk, such as that of the scratch files: no fault of the page
                 self._kit.books.stop(error)
@@ -70,6 +72,9 @@ class Visit:
                 raise
             trace = describe(error) if isinstance(error, WarcmillError) else traceback.format_exc()
             await self._kit.books.keep(self._broken(trace))
+
+    def _outlived(self) -> None:
+        """Hear that the lease had ended before the visit did: nothing of it was kept."""
 
     async def _result(self, shared: SharedAnswer) -> BookEntry:
         """Take the steps in this order. Each returns a value, and may end the visit."""
@@ -268,13 +273,13 @@ class Visit:
         """The place of a request's URI that is tried again: behind others."""
         return {"priority": self._uri.priority + STEP} if self._job.target else {}
 
-    def _broken(self, trace: str) -> BookEntry:
-        """A fault in Warcmill ended it; the log has the traceback."""
+    def _broken(self, trace: str, where: str = "Warcmill") -> BookEntry:
+        """A fault, in code of this name, ended it; the log has the traceback."""
         if self._uri.status not in (Status.DOWNLOADING, Status.PARSING):
             self._uri.status = Status.DOWNLOADING  # the books have refused what it had become
         line = self._ended(lines.FAULT)
-        self._kit.heard.broke(line, trace)
-        told = self._notice("a fault of the crawler; runtime-errors.log of its launch has it")
+        self._kit.heard.broke(line, trace, where)
+        told = self._notice(f"a fault in {where}; runtime-errors.log of its launch has it")
         return BookEntry(self._uri, self._lease, (), line, self._lease.history, results=told)
 
     def _ended(self, status: int, annotations: tuple[str, ...] = ()) -> CrawlRecord:
