@@ -15,8 +15,9 @@ from tasks.config.engines import engine_of, is_here, running_job
 from tasks.config.requests import requests as requests_section
 from tasks.config.requests import requests_place
 from tasks.config.settings import settings
+from warcmill.cluster.answers import RequestsJob
 from warcmill.cluster.compat import CRAWLER, REDIS
-from warcmill.cluster.monitor import RequestMonitor, RequestsJob, log_of
+from warcmill.cluster.monitor import RequestMonitor, log_of
 from warcmill.cluster.plugins.runners import PluginHandlers, PluginMonitors
 from warcmill.cluster.sender import ResultSender, ResultSource
 from warcmill.cluster.settings import RequestsPlace

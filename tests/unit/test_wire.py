@@ -314,6 +314,7 @@ NONE_OF_ITS_OWN = {
     "warcmill/cluster/sender.py",
     "warcmill/cluster/rest.py",
     "warcmill/cluster/monitor.py",
+    "warcmill/cluster/answers.py",
     "warcmill/cluster/plugins/names.py",
     "warcmill/cluster/plugins/runners.py",
     # What roles of one version share, in a file or in Redis, and the lines of the control socket.

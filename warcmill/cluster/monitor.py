@@ -1,4 +1,4 @@
-"""The role that takes requests: it reads the bus, feeds the job, and answers. Writes to feed, accounts and bus.
+"""The role that takes requests: it reads the bus, feeds the job, has questions answered. Writes to feed and accounts.
 
 Kafka Monitor and Redis Monitor in one. A message is acknowledged once its target is in the feed, or its answer on the
 bus. After a death it is read again: its target is there already, an answer may come twice. Several may run.
@@ -14,33 +14,27 @@ import logging
 import os
 import socket
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
-from pathlib import Path
 from threading import Event
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 
 from warcmill.clients.bus import Bus, Message, TopicReader
-from warcmill.cluster import compat, replies
-from warcmill.cluster.accounts import AsideMessage, CrawlKey, DomainRate
+from warcmill.cluster import compat
+from warcmill.cluster.accounts import AsideMessage, CrawlKey
 from warcmill.cluster.accounts.file import FileAccounts
 from warcmill.cluster.accounts.over_redis import RedisAccounts
-from warcmill.cluster.compat import CRAWLER, KAFKA, REDIS, REST
+from warcmill.cluster.answers import JobAnswers, Question, RequestsJob, rate_fields
+from warcmill.cluster.compat import KAFKA, REDIS
 from warcmill.cluster.handlers import DroppedMessage, TakenMessage, sort_message
 from warcmill.cluster.plugins.runners import PluginHandlers
-from warcmill.cluster.replies import COUNTED_STATUSES, FAIL, TOTAL, Backlog, read_backlog
-from warcmill.cluster.requests import CrawlAction, CrawlRequest, PolicyChange, StatsRequest, read_request
+from warcmill.cluster.replies import FAIL, TOTAL
+from warcmill.cluster.requests import CrawlAction, CrawlRequest, PolicyChange, read_request
 from warcmill.cluster.settings import RequestsPlace, Topics
-from warcmill.crawl.control import messages
-from warcmill.crawl.control.calls import RunningJob
-from warcmill.crawl.control.control import SECONDS
-from warcmill.crawl.frontier import Rate
-from warcmill.crawl.job.feed import LONGEST, RequestFeed
-from warcmill.crawl.policies.request import LINK_SPIDER, crawl_name
+from warcmill.crawl.job.feed import LONGEST
 from warcmill.crawl.uri import canonical
-from warcmill.errors import BadConfig, BadInput, NotReady, Unavailable, WarcmillError
+from warcmill.errors import BadInput, NotReady, Unavailable, WarcmillError
 from warcmill.model import Json
 from warcmill.scutils.log_factory import LogObject
 
@@ -49,9 +43,6 @@ POLL: Final = 0.2  # seconds for which a message is waited for, before other wor
 PAUSE: Final = 1.0  # seconds until what failed is tried again
 CYCLE: Final = 1.0  # seconds between two looks at expiries and at the job
 WARN: Final = 30.0  # seconds between two complaints that the job does not run
-MOST_HITS: Final = 1000
-"""The most hits of a rate's window: more in a longer one are as many in a shorter one."""
-
 HOME: Final = "home"
 """The role of a process on the machine of the job, in the accounts."""
 
@@ -59,16 +50,12 @@ NO_HOME: Final = (
     "no 'warcmill run requests' runs on the job's own machine: pages that the job's process fetches are not sent, and"
     " rates, bans and stops are in Redis alone; start one there"
 )
-MONITORS: Final = ("InfoMonitor", "StopMonitor", "ExpireMonitor", "StatsMonitor", "ZookeeperMonitor")
-_OF_ROLES: Final = (KAFKA, REDIS, REST)
 _OVERHEAD: Final = 1024  # bytes of a line of the feed beside the document
 
 
 MOST_ASIDE: Final = 10_000  # questions that wait for the job
 PATIENCE: Final = 86_400.0
 """Seconds for which a question waits for the job; then it is refused."""
-
-Question = CrawlAction | StatsRequest | PolicyChange
 
 
 class ReadMessage(NamedTuple):
@@ -77,35 +64,6 @@ class ReadMessage(NamedTuple):
     request: CrawlRequest | Question
     handler: str
     document: Mapping[str, Any]
-
-
-class RequestsJob:
-    """The job, as a role reaches it: the crawl that runs, and the feed, which is in `folder`; None: on another machine,
-    and the crawl appends to it."""
-
-    def __init__(self, crawl: RunningJob, folder: Path | None) -> None:
-        self._crawl, self._feed = crawl, RequestFeed(folder) if folder else None
-
-    @property
-    def is_here(self) -> bool:
-        """True if its folder is on this machine."""
-        return self._feed is not None
-
-    def feed(self, targets: Sequence[tuple[str, dict[str, Json]]]) -> None:
-        """Append targets to the feed, durable when this returns. NotReady if that takes a crawl, and none runs."""
-        if self._feed:
-            self._feed.append(targets)
-            return
-        for some in messages.parts([place, document] for place, document in targets):
-            self.ask("feed", targets=some)
-
-    def ask(self, verb: str, **fields: Json) -> Mapping[str, Any]:
-        """Return what the launch answers. NotReady if none runs."""
-        return cast("Mapping[str, Any]", self._crawl.ask(verb, SECONDS, **fields))
-
-    def close(self) -> None:
-        """Close the connection to it."""
-        self._crawl.close()
 
 
 class RequestMonitor:
@@ -122,22 +80,16 @@ class RequestMonitor:
         self._patience = patience
         self._values, self._handlers = place.values(), handlers
         self._job, self._topics = job, Topics.of(self._values)
-        self._incoming, self._answers = log(KAFKA), log(REDIS)
+        self._incoming = log(KAFKA)
         self._accounts = place.open_accounts()
         self._copy = FileAccounts(place.accounts) if place.redis and job.is_here else None
-        values = self._values
-        try:
-            self._rate = _rate(values["QUEUE_HITS"], values["QUEUE_WINDOW"], 1.0, values["QUEUE_MODERATED"])
-        except BadInput as error:
-            raise BadConfig("QUEUE_HITS, QUEUE_WINDOW", error.why) from error
         self._bus: Bus = place.open_bus()
         self._reader: TopicReader | None = None
         self._machine, self._name = socket.gethostname(), os.urandom(6).hex()
+        self._answers = JobAnswers(self._values, job, self._accounts, self._bus, log(REDIS), self._machine)
         self._roles = (KAFKA, REDIS, *([HOME] if job.is_here else []))
-        self._launch = ""  # the one to which the policy was applied
         self._done: set[str] = set()  # the places of messages that were answered, and are not acknowledged yet
         self._waiting: dict[str, ReadMessage] = {}  # the one that is being answered, by its place
-        self._counts: Counter[tuple[str, str]] = Counter()
         self._next: dict[str, float] = {}
         self._dumped = time.time()
 
@@ -180,7 +132,7 @@ class RequestMonitor:
         messages = self._reader.read(MOST, POLL)
         if messages:
             self._take(messages)
-            self._note_counts()
+            self._answers.note_counts()
             self._reader.commit()
             self._done.clear()
         return len(messages)
@@ -218,16 +170,16 @@ class RequestMonitor:
         """The values of a message; None for one that nobody takes, after a notice to who sent it."""
         found = sort_message(message.value, self._handlers.all)
         if isinstance(found, DroppedMessage):
-            self._count(KAFKA, TOTAL, FAIL)
+            self._answers.count(KAFKA, TOTAL, FAIL)
             self._incoming.warning(found.line, extra=found.extra)
-            self._refuse(found.data, found.why)
+            self._answers.refuse(found.data, found.why)
             return None
-        self._count(KAFKA, TOTAL, found.handler.name)
+        self._answers.count(KAFKA, TOTAL, found.handler.name)
         if self._handlers.owns(found.handler):
             if why := self._handlers.handle(found.handler, found.document):
-                self._count(KAFKA, FAIL)
+                self._answers.count(KAFKA, FAIL)
                 self._incoming.error(why)
-                self._refuse(found.document, why)
+                self._answers.refuse(found.document, why)
             return None
         try:
             request = read_request(found.handler.name, found.document)
@@ -236,10 +188,10 @@ class RequestMonitor:
             if error.why == compat.NO_RATE:
                 self._incoming.error(error.why)
             else:
-                self._count(KAFKA, FAIL)
+                self._answers.count(KAFKA, FAIL)
                 line = {"parsed": True, "valid": False, "data": found.document, "why": error.why}
                 self._incoming.warning(compat.NO_SCHEMA, extra=line)
-            self._refuse(found.document, error.why)
+            self._answers.refuse(found.document, error.why)
             return None
         self._logged_as_taken(found)
         return ReadMessage(request, found.handler.name, found.document)
@@ -263,25 +215,22 @@ class RequestMonitor:
         if not fed:
             return
         if not self._job.is_here:
-            self._apply_policy()  # before the crawl has them
+            self._answers.apply_policy()  # before the crawl has them
         self._job.feed(fed)
         self._done.update(place for place, _ in fed)
         fed.clear()
         with suppress(NotReady, Unavailable):  # a launch looks there itself; the next one begins with that
-            self._apply_policy()
+            self._answers.apply_policy()
             self._job.ask("learn")
 
-    def _refuse(self, document: Json, why: str) -> None:
-        self._send(replies.refused(document, why, _now()))
-
-    # The work of the Redis Monitor: answers of the job.
+    # Questions, of which some wait for the job.
 
     def _answered(self, request: CrawlRequest | Question) -> bool:
         """Answer a question; False if it takes a job that does not run, or is none."""
         if isinstance(request, CrawlRequest):
             return False
         try:
-            self._answer(request)
+            self._answers.answer(request)
         except NotReady as error:
             if self._is_due("complaint", WARN):
                 self._incoming.warning(f"{error}; what was asked waits for it")
@@ -296,8 +245,8 @@ class RequestMonitor:
         message = AsideMessage(place, found.handler, json.dumps(found.document), time.time())
         if self._accounts.put_aside(message, key or CrawlKey("", "", ""), stops=stops, most=most):
             return {key} if stops and key else set()
-        self._count(REDIS, FAIL)
-        self._refuse(dict(found.document), f"{MOST_ASIDE:,} questions wait for the job, which does not run")
+        self._answers.count(REDIS, FAIL)
+        self._answers.refuse(dict(found.document), f"{MOST_ASIDE:,} questions wait for the job, which does not run")
         return set()
 
     def _answer_aside(self) -> None:
@@ -315,139 +264,12 @@ class RequestMonitor:
                             break
                         raise BadInput("request", f"the job did not run for {self._patience:,.0f} s; ask again")
                 except BadInput as error:  # one that this version does not take any more, too
-                    self._count(REDIS, FAIL)
-                    self._refuse(document, error.why)
+                    self._answers.count(REDIS, FAIL)
+                    self._answers.refuse(document, error.why)
                 self._accounts.end_aside(message.place)
         finally:
             if messages:  # else another process may have them
                 self._accounts.free_aside()
-
-    def _answer(self, request: Question) -> None:
-        """Answer. A question that the job refuses is refused. NotReady for one that takes a job that does not run."""
-        if isinstance(request, CrawlAction) or (isinstance(request, StatsRequest) and request.stats not in _OF_ROLES):
-            self._job.ask("learn")
-        try:
-            self._put(request)
-        except BadInput as error:
-            self._count(REDIS, FAIL)
-            self._answers.error(f"{error}", extra=_extra_of(request))
-            self._refuse(asdict(request), error.why)
-
-    def _put(self, request: Question) -> None:
-        match request:
-            case CrawlAction(action="info"):
-                self._count(REDIS, TOTAL, "InfoMonitor")
-                self._info(request)
-            case CrawlAction():
-                self._count(REDIS, TOTAL, "StopMonitor")
-                self._stop(request)
-            case StatsRequest():
-                self._count(REDIS, TOTAL, "StatsMonitor")
-                self._stats(request)
-            case PolicyChange():
-                self._count(REDIS, TOTAL, "ZookeeperMonitor")
-                self._change(request)
-
-    def _info(self, action: CrawlAction) -> None:
-        extra = _extra(action)
-        self._answers.info("Received info request", extra=extra)
-        crawl = "" if action.crawlid is None else crawl_name(action.spiderid, action.crawlid)
-        rows = [row for row in self._backlog(crawl, action.appid) if row.crawl.spiderid == action.spiderid]
-        keys = {row.crawl for row in rows}
-        if action.crawlid is not None:
-            keys.add(CrawlKey(action.spiderid, action.appid, action.crawlid))
-        self._send(replies.info(action, rows, self._accounts.expires(keys), _now()))
-        self._answers.info("Sent info to kafka", extra={**extra, "success": True})
-
-    def _stop(self, action: CrawlAction) -> None:
-        if action.crawlid is None:
-            self._answers.warning(compat.NO_CRAWLID)
-            self._refuse(asdict(action), compat.NO_CRAWLID)
-            return
-        self._answers.info("Received stop request", extra=_extra(action))
-        key = CrawlKey(action.spiderid, action.appid, action.crawlid)
-        self._accounts.stop(key)
-        reply = replies.stopped(key, self._purge(key), action.uuid, _now())
-        self._send(reply)
-        self._accounts.expire(key, 0)
-        self._answers.info("Sent stop ack to kafka", extra={**reply, "success": True})
-
-    def _expire(self) -> None:
-        """Answer for the crawls that have expired."""
-        for key in self._accounts.claim_expired():
-            self._count(REDIS, TOTAL, "ExpireMonitor")
-            self._answers.info("Expiring crawl found", extra={"action": "expire", **key._asdict()})
-            self._accounts.stop(key)
-            self._job.ask("learn")
-            reply = replies.expired(key, self._purge(key), _now())
-            self._send(reply)
-            self._accounts.expire(key, 0)
-            self._answers.info("Sent expired ack to kafka", extra={**reply, "success": True})
-
-    def _change(self, change: PolicyChange) -> None:
-        extra = {"action": change.action, "appid": change.appid, "uuid": change.uuid}
-        self._answers.info("Received zookeeper request", extra=extra)
-        domain = change.domain.lower().strip(".")
-        if change.action.startswith("domain"):
-            rate = DomainRate(change.hits, change.window, change.scale)
-            self._accounts.set_rate(domain, rate if change.action == compat.DOMAIN_UPDATE else None)
-        else:
-            self._accounts.ban(domain, banned=change.action == compat.BAN)
-        with suppress(NotReady):  # the next launch has the whole policy
-            self._apply(domain)
-        self._send(replies.policy(change, _now()))
-        self._answers.info("Sent zookeeper update to kafka", extra={**extra, "success": True})
-
-    def _stats(self, request: StatsRequest) -> None:
-        extra = {"action": "stats", "appid": request.appid, "uuid": request.uuid}
-        self._answers.info(f"Received {request.stats} stats request", extra=extra)
-        parts: Mapping[str, Callable[[], dict[str, Json]]] = {
-            KAFKA: lambda: self._plugins(KAFKA),
-            REDIS: lambda: self._plugins(REDIS),
-            CRAWLER: self._crawler,
-            "spider": lambda: {"spiders": self._crawler()["spiders"]},
-            "machine": lambda: {"machines": self._crawler()["machines"]},
-            "queue": lambda: {"queues": self._crawler()["queue"]},
-            REST: lambda: replies.alive(self._accounts.lives(REST)),
-        }
-        self._note_counts()
-        if request.stats not in _OF_ROLES:
-            self._count_answers()
-        found = parts[request.stats]() if request.stats in parts else {
-            part: parts[part]() for part in (KAFKA, REDIS, CRAWLER, REST)
-        }  # fmt: skip
-        reply = {
-            **found, "appid": request.appid, "server_time": _now(), "stats": request.stats, "uuid": request.uuid
-        }  # fmt: skip
-        self._send(reply)
-        self._answers.info("Sent stats to kafka", extra={**reply, "success": True})
-
-    def _plugins(self, role: str) -> dict[str, Json]:
-        return replies.plugins(self._accounts.sums(role), self._accounts.lives(role))
-
-    def _crawler(self) -> dict[str, Json]:
-        sums = self._accounts.sums(CRAWLER)
-        return {
-            "machines": replies.machines(sums, self._machine),
-            "queue": replies.queues(self._backlog()),
-            "spiders": replies.spiders(sums, self._running()),
-        }
-
-    def _running(self) -> dict[str, int]:
-        """The spiders that run."""
-        return {LINK_SPIDER: 1} if self._launch else {}
-
-    def _backlog(self, crawl: str = "", appid: str = "") -> list[Backlog]:
-        return read_backlog(self._job.ask("tally", crawl=crawl, appid=appid)["waiting"])
-
-    def _purge(self, key: CrawlKey) -> int:
-        """Let the job forget a crawl; return how many of its URIs waited."""
-        return int(self._job.ask("purge", crawl=crawl_name(key.spiderid, key.crawlid), appid=key.appid)["purged"])
-
-    def _send(self, reply: Mapping[str, Json]) -> None:
-        data = json.dumps(reply, sort_keys=True).encode("ascii")
-        for topic in self._topics.outbound(str(reply.get("appid", ""))):
-            self._bus.append(topic, [data])
 
     # What is due from time to time.
 
@@ -457,18 +279,18 @@ class RequestMonitor:
                 self._accounts.live(role, self._machine, self._name, self._values["HEARTBEAT_TIMEOUT"])
         if not self._is_due("cycle", CYCLE):
             return
-        self._note_counts()
+        self._answers.note_counts()
         self._keep()
         if self._is_due("home", WARN) and not self._accounts.lives(HOME):
             self._incoming.warning(NO_HOME)
         with suppress(NotReady):
             self._answer_aside()
-            self._apply_policy()
-            self._count_answers()
-            self._expire()
+            self._answers.apply_policy()
+            self._answers.count_answers()
+            self._answers.expire()
         if self._values["STATS_DUMP"] and time.time() - self._dumped >= self._values["STATS_DUMP"]:
             self._dumped = time.time()
-            self._dump()
+            self._answers.dump(self._incoming, [one.name for one in self._handlers.all])
 
     def _keep(self) -> None:
         """Copy what must not be lost from Redis to the disk of the job's machine."""
@@ -481,77 +303,6 @@ class RequestMonitor:
             return False
         self._next[what] = now + seconds
         return True
-
-    def _apply_policy(self) -> None:
-        """Give a launch that is new to this process the rates and the bans."""
-        launch = self._job.ask("state")["launch"]
-        if launch == self._launch:
-            return
-        self._job.ask("rate", **self._rate)
-        policy = self._accounts.policy()
-        for domain in sorted({*policy.rates, *policy.bans}):
-            self._apply(domain)
-        self._launch = launch
-
-    def _apply(self, domain: str) -> None:
-        policy = self._accounts.policy()
-        rate = policy.rates.get(domain)
-        is_never = rate is not None and not rate.scale
-        if rate and not is_never:
-            self._job.ask("rate", site=domain, **_rate(*rate, self._values["QUEUE_MODERATED"]))
-        else:
-            self._job.ask("rate", site=domain, none=True)
-        self._job.ask("suspend" if is_never or domain in policy.bans else "resume", site=domain)
-
-    def _count_answers(self) -> None:
-        """Count the answers that the spiders got since the last look."""
-        try:
-            state = self._job.ask("state")
-        except NotReady:
-            self._launch = ""
-            raise
-        counts = [
-            (process, spider, status, number)
-            for process, spiders in state.get("served", {}).items()
-            for spider, statuses in spiders.items()
-            for status, number in statuses.items()
-        ]
-        for process, spider, status, number in counts:
-            grown = self._accounts.grown(":".join((state["launch"], process, spider, status)), number)
-            if grown and int(status) in COUNTED_STATUSES and self._values["STATS_STATUS_CODES"]:
-                self._accounts.count(CRAWLER, [f"{spider}:{status}"], grown)
-
-    def _count(self, role: str, *names: str) -> None:
-        values = self._values
-        counted = [
-            name for name in names if values["STATS_TOTAL" if name in (TOTAL, FAIL) else "STATS_PLUGINS"]
-        ]  # fmt: skip
-        self._counts.update((role, name) for name in counted)
-
-    def _note_counts(self) -> None:
-        """Add what was counted to the accounts: once for many messages, as each time waits for the disk."""
-        for (role, name), number in self._counts.items():
-            self._accounts.count(role, [name], number)
-        self._counts.clear()
-
-    def _dump(self) -> None:
-        self._note_counts()
-        handlers = [handler.name for handler in self._handlers.all]
-        self._log_dump(self._incoming, "Kafka Monitor", replies.monitor_dump(self._accounts.sums(KAFKA), handlers))
-        self._log_dump(self._answers, "Redis Monitor", replies.monitor_dump(self._accounts.sums(REDIS), MONITORS))
-        if self._values["STATS_DUMP_CRAWL"]:
-            dump = replies.crawler_dump(self._accounts.sums(CRAWLER), self._running())
-            self._log_dump(self._answers, "Crawler", dump)
-        if self._values["STATS_DUMP_QUEUE"]:
-            with suppress(NotReady):
-                self._log_dump(self._answers, "Queue", replies.queues(self._backlog(), named=False))
-
-    @staticmethod
-    def _log_dump(log: LogObject, what: str, found: Mapping[str, Json]) -> None:
-        if log.json:
-            log.info(f"{what} Stats Dump", extra=found)
-        else:
-            log.info(f"{what} Stats Dump:\n{json.dumps(found, indent=4, sort_keys=True)}")
 
 
 def log_of(values: Mapping[str, Any]) -> Callable[[str], LogObject]:
@@ -577,14 +328,7 @@ def _check(request: object, document: Mapping[str, Any]) -> None:
     if isinstance(request, PolicyChange):
         canonical(f"http://{request.domain}/")
         if request.action == compat.DOMAIN_UPDATE:
-            _rate(request.hits, request.window, request.scale or 1.0, True)  # of 0 nothing is fetched
-
-
-def _rate(hits: int, window: float, scale: float, moderated: bool) -> dict[str, Any]:
-    """The fields of a rate; one of many hits has fewer in a shorter window. BadInput for one out of its range."""
-    less = max(1.0, hits / MOST_HITS)
-    rate = Rate(int(hits / less), window / less, scale, moderated)  # it judges them
-    return {"hits": rate.hits, "window": rate.window, "scale": rate.scale, "moderated": rate.moderated}
+            rate_fields(request.hits, request.window, request.scale or 1.0, True)  # of 0 nothing is fetched
 
 
 def _key_of(request: CrawlRequest | Question) -> CrawlKey | None:
@@ -592,17 +336,3 @@ def _key_of(request: CrawlRequest | Question) -> CrawlKey | None:
     if isinstance(request, CrawlRequest | CrawlAction) and request.crawlid is not None:
         return CrawlKey(request.spiderid, request.appid, request.crawlid)
     return None
-
-
-def _extra_of(request: Question) -> dict[str, Json]:
-    return {"appid": request.appid, "uuid": request.uuid}
-
-
-def _extra(action: CrawlAction) -> dict[str, Json]:
-    crawlid: Iterable[tuple[str, Json]] = [] if action.crawlid is None else [("crawlid", action.crawlid)]
-    names: dict[str, Json] = {"action": action.action, "appid": action.appid, "spiderid": action.spiderid}
-    return {**names, "uuid": action.uuid, **dict(crawlid)}
-
-
-def _now() -> int:
-    return int(time.time())

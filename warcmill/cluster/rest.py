@@ -241,6 +241,9 @@ class RestService:
         while not self._ended.is_set():
             try:
                 self._alive(self._id)
+            except Unavailable as error:  # whose Redis is away still answers
+                self._log.warning(f"{error}; no sign of life is given")
+            try:
                 if reader is None:
                     reader = self._bus.reader(self._topics.outbound("")[0], GROUP, from_end=True)
                 messages = reader.read(100, _READ)

@@ -10,7 +10,8 @@ import pytest
 
 from warcmill.clients.bus.spool import Spool
 from warcmill.cluster.accounts.file import FileAccounts
-from warcmill.cluster.monitor import PATIENCE, RequestMonitor, RequestsJob, log_of
+from warcmill.cluster.answers import RequestsJob
+from warcmill.cluster.monitor import PATIENCE, RequestMonitor, log_of
 from warcmill.cluster.plugins.runners import PluginHandlers
 from warcmill.cluster.settings import RequestsPlace
 from warcmill.crawl.control.calls import RunningJob
