@@ -5,11 +5,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
+from commands.main import main
 from warcmill.cluster import compat
 from warcmill.cluster.handlers import HANDLERS
 from warcmill.cluster.settings import DEFAULTS
@@ -25,6 +29,13 @@ HEADINGS = {
     "topic page": "Pages of its documentation",
 }  # fmt: skip
 ROW = re.compile(r"\| `([^|]+)` \| (kept|mapped|declined) \| ([^|]+) \|")
+COMMANDS = json.loads((ROOT / "tests" / "data" / "requests" / "commands.json").read_text("utf-8"))
+VERBS = {
+    "kafka_monitor.py feed": ("request", "feed"), "kafka_monitor.py run": ("run", "requests"),
+    "kafkadump.py dump": ("request", "dump"), "kafkadump.py list": ("request", "list"),
+}  # fmt: skip
+OPTIONS = {"-s": "-s", "-ll": "--log-level", "-t": "-t", "-p": "-p", "json": "JSON"}
+BY_SETTING = {"-lf": "LOG_STDOUT", "-lj": "LOG_JSON"}
 OF_SPIDERS = re.compile(r"SC_LOG")
 """Settings that a RedisSpider reads from those of its project."""
 
@@ -71,3 +82,19 @@ def test_kept_log_lines_are_in_the_code() -> None:
     )
     parts = [part.removesuffix(" Stats Dump") for name in kept("log line") for part in name.split(" ... ")]
     assert [part for part in parts if part not in code] == []
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_each_option_of_its_commands_is_ours_or_named_on_the_page(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`tests/data/requests/commands.json` has the options that the help of the original prints."""
+    with pytest.raises(SystemExit) as ended:
+        main([*VERBS[command], "--help"])
+    shown = capsys.readouterr().out
+    part = PAGE.partition("\n### Commands\n")[2].partition("\n### ")[0]
+    row = "".join(line for line in part.splitlines() if line.startswith("| `" + command.partition(" ")[0]))
+    left = [option for option in COMMANDS[command] if option not in OPTIONS]
+    assert ended.value.code == 0
+    assert [one for one in COMMANDS[command] if OPTIONS.get(one, "") not in shown] == []
+    assert [one for one in left if f"`{one}`" not in row or BY_SETTING.get(one, "LOG_JSON") not in DEFAULTS] == []
