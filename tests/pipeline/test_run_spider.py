@@ -298,6 +298,26 @@ def test_without_a_job_s_files_they_are_written_and_are_left_as_they_are(port: i
     assert (done.returncode, configuration.read_text()) == (0, HURRIED), done.stderr
 
 
+HEARING = """
+def parse(self, response):
+    for page in ("/closed/article/1", "http://127.0.0.1:1/"):
+        yield response.follow(page, errback=self.heard)
+
+def heard(self, failure):
+    yield {"page": failure.request.url.rpartition(":")[2].partition("/")[2], "error": type(failure.value).__name__}
+"""
+
+
+def test_a_page_that_is_closed_is_ignored_and_a_site_that_does_not_answer_has_failed(port: int, tmp_path: Path) -> None:
+    line = line_for(tmp_path / "line", JOB, HURRIED.replace("[retries]", "[retries]\ntimes = 1"))
+    words = (str(written(tmp_path, HEARING)), "-a", f"url={url(port, '/section/0')}", "--job", JOB)
+    done = run_spider(line, *words, folder=tmp_path / "ours")
+    assert done.returncode == 0, done.stderr
+    assert items(tmp_path / "ours") == [
+        '{"error": "DownloadFailedError", "page": ""}', '{"error": "IgnoreRequest", "page": "closed/article/1"}',
+    ]  # fmt: skip
+
+
 COUNTING = """
 def parse(self, response):
     stats = self.crawler.stats

@@ -113,10 +113,8 @@ class SpiderVisit(Visit):
     async def download(self, request: Request) -> Response:
         """Fetch the request of this visit; called by Scrapy's downloader, at most once."""
         match self._admitted:
-            case Refusal(_, against):
-                raise IgnoreRequest(f"{against.policy}: {against.why}")
-            case Failure() as failure:
-                raise _error(failure)
+            case Refusal() | Failure() as refused:
+                raise _refused(refused)
             case None:
                 raise IgnoreRequest("it was given back")
             case Admitted(addresses, delay):
@@ -274,7 +272,8 @@ def response(request: Request, answer: Exchange, *, loss_is_error: bool) -> Resp
 
 def _refused(admitted: NotAdmitted) -> Exception:
     if isinstance(admitted, Refusal):
-        return IgnoreRequest(f"{admitted.against.policy}: {admitted.against.why}")
+        why = f"{admitted.against.policy}: {admitted.against.why}"
+        return DownloadFailedError(why) if admitted.status == lines.NO_ROBOTS else IgnoreRequest(why)
     return _error(admitted) if isinstance(admitted, Failure) else IgnoreRequest("it is not its turn")
 
 
