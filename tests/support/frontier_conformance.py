@@ -489,6 +489,21 @@ def test_a_purged_crawl_is_forgotten_and_the_others_are_not(there: Place) -> Non
     assert len(drain(frontier)) == 102
 
 
+def test_a_purge_that_has_begun_ends_the_leases_and_its_rest_goes_later(there: Place) -> None:
+    frontier = there.open()
+    run(frontier.set_rate(ALL, FREE))
+    offer(frontier, *(f"h{n % 5}/{n}" for n in range(100)), crawl="x")
+    leases = lease(frontier, 20)
+    assert run(frontier.begin_purge("x")) == 100
+    assert finish(frontier, leases) == [False] * 20
+    assert not run(frontier.list("x")).uris
+    assert not run(frontier.tally("x"))
+    assert offer(frontier, "h0/0", crawl="x") == [Intake.NEW]
+    run(frontier.purge_rest())
+    frontier = there.open()
+    assert drain(frontier) == ["h0/0"]
+
+
 def test_nothing_of_a_crawl_is_leased_while_it_is_purged(there: Place) -> None:
     frontier = there.open()
     offer(frontier, *(f"h{number}/" for number in range(5_000)), crawl="x")

@@ -302,8 +302,13 @@ class Frontier(Protocol):
         """Forget a crawl, its seen-set too, and return how many of its URIs waited."""
         ...
 
+    async def begin_purge(self, crawl: str) -> int:
+        """Begin a purge: nothing of the crawl is leased, listed or counted any more. `purge_rest` deletes it, which
+        may take a minute for a million URIs."""
+        ...
+
     async def purge_rest(self) -> int:
-        """Delete what an interrupted purge has left; return how many URIs waited."""
+        """Delete what a purge that was begun, or interrupted, has left; return how many URIs waited."""
         ...
 
     async def change(self, act: Callable[[Change], T]) -> T:

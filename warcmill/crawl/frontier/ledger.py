@@ -160,8 +160,10 @@ class Ledger:
             pass
 
     def begin_purge(self, crawl: str) -> int:
-        """Give up a crawl's name: what is offered under it from now on is a new crawl. Return how many URIs waited."""
+        """Give up a crawl's name: what is offered under it from now on is a new crawl. Its leases end. Return how many
+        URIs waited."""
         row = self.db.execute("SELECT waiting + suspended FROM crawls WHERE name = ?", (crawl,)).fetchone()
+        self._drop(self.table.rows([held.lease.id for held in self.leases if held.lease.uri.crawl == crawl]))
         self._is_purging = True
         self.db.execute("UPDATE crawls SET name = NULL WHERE name = ?", (crawl,))
         self.table.crawls.forget()

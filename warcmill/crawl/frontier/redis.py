@@ -197,6 +197,9 @@ class RedisFrontier:
         await self.purge_rest()
         return waited
 
+    async def begin_purge(self, crawl: str) -> int:
+        return await self.purge(crawl)  # else what is leased could still be finished
+
     async def purge_rest(self) -> int:
         total, last = 0, 0
         while not last:

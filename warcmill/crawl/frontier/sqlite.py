@@ -121,13 +121,16 @@ class SqliteFrontier:
         return await self._within(act)
 
     async def purge(self, crawl: str) -> int:
+        waited = await self.begin_purge(crawl)
+        await self.purge_rest()
+        return waited
+
+    async def begin_purge(self, crawl: str) -> int:
         def begin() -> int:
             self._note([journal.purged(crawl)])
             return self.ledger.begin_purge(crawl)
 
-        waited = await self._within(begin)
-        await self.purge_rest()
-        return waited
+        return await self._within(begin)
 
     async def purge_rest(self) -> int:
         total, last = 0, False  # in steps, between which others get their turn

@@ -61,6 +61,7 @@ class Session(FrontierControl):
         beside = [asyncio.create_task(self._take_checkpoints()), asyncio.create_task(self._watch_roots())]
         if self._feeding:
             beside.append(asyncio.create_task(self._take_requests(self._feeding)))
+            beside.append(asyncio.create_task(self._tidy(self._feeding)))
         try:
             end = await self._running.crawl()
             self._stopping = True
@@ -143,6 +144,15 @@ class Session(FrontierControl):
                 self._running.spider.fail(error)
                 return
             await asyncio.sleep(ROOT_SECONDS)
+
+    async def _tidy(self, feeding: Feeding) -> None:
+        """Delete what purges leave; an error of the disk ends the crawl."""
+        while not self._stopping:
+            try:
+                await feeding.tidy()
+            except WarcmillError as error:
+                self._running.spider.fail(error)
+                return
 
     def _signalled(self) -> None:
         if self._stopping:

@@ -31,6 +31,7 @@ from warcmill.errors import BadInput, Unavailable
 from warcmill.model import Json
 
 AT_ONCE: Final = 500
+TOLD_AT_ONCE: Final = 10_000  # lines of results: each time waits for the disk
 _UNANSWERED: Final = frozenset([NO_ADDRESS, CONNECT_FAILED, CONNECTION_LOST, TIMED_OUT, NO_HOST, NO_ROBOTS])
 
 
@@ -74,7 +75,7 @@ class Feeding:
     ) -> None:  # fmt: skip
         self._feed, self._targets, self._books, self._register = feed, targets, books, register
         self._kit, self._spider, self._crew = kit, spider, crew
-        self._one = asyncio.Lock()
+        self._one, self._has_purged = asyncio.Lock(), asyncio.Event()
         self._fed: int | None = None
 
     async def learn(self) -> int:
@@ -131,17 +132,22 @@ class Feeding:
         Requests among them, which get no page now, are in results.jsonl before that.
         """
         async with self._one:  # nothing is learned meanwhile
-            frontier, after = self._books.frontier, 0
+            frontier, after, told = self._books.frontier, 0, list[CrawlResult]()
             while self._kit.job.results_log:
                 page = await frontier.list(asked.crawl, after=after, limit=AT_ONCE)
-                if told := [*self._purged(page.uris, asked)]:
+                told += self._purged(page.uris, asked)
+                after = page.next
+                if told and (len(told) >= TOLD_AT_ONCE or not after):
                     await self._books.tell(told)
-                if not (after := page.next):
+                    told = []
+                if not after:
                     break
             rows = await frontier.tally(asked.crawl)
             if len(await asyncio.to_thread(self._of, rows, asked)) == len(rows):
                 self._kit.offers.forget(asked.crawl)
-                return await frontier.purge(asked.crawl)
+                waited = await frontier.begin_purge(asked.crawl)
+                self._has_purged.set()
+                return waited
             removed, after = 0, 0
             while True:
                 page = await frontier.list(asked.crawl, after=after, limit=AT_ONCE)
@@ -149,6 +155,12 @@ class Feeding:
                 removed += await frontier.remove(asked.crawl, keys) if keys else 0
                 if not (after := page.next):
                     return removed
+
+    async def tidy(self) -> None:
+        """Wait for a purge, and delete what it has left: beside the crawl, as others are answered meanwhile."""
+        await self._has_purged.wait()
+        self._has_purged.clear()
+        await self._books.frontier.purge_rest()
 
     def _purged(self, uris: Iterable[Uri], asked: AskedCrawl) -> Iterator[CrawlResult]:
         """The lines of requests that are given up."""
