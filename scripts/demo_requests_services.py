@@ -1,5 +1,5 @@
 """Ask for pages by a real Kafka, with the frontier in a real Redis: two workers and two projects of Scrapy crawl, one
-project hands over to the other, and the role and a worker are killed.
+project hands over to the other, and the role and a worker are killed. The role runs on another machine, too.
 
 Run by `scripts/demo --requests --services`. At the end Kafka's own consumer reads the topic, and warcio the WARCs: each
 page that was asked for has to be in both.
@@ -35,6 +35,7 @@ from warcmill.clients.bus.kafka import KafkaBus
 
 JOB, TOPIC = "ondemand", "demo.crawled_firehose"
 ROLE, WORKERS, PROJECTS = "requests", ("w1", "w2"), ("catalogue", "reader")
+OTHER = "other-machine"  # where the role runs too
 SITES = [f"127.0.2.{number}" for number in range(1, 5)]
 LIBRARY, READING_ROOM = "127.0.2.11", "127.0.2.12"
 PAGES, SHELVES, BOOKS = 25, 4, 8  # of each site; of the library; of each shelf
@@ -121,10 +122,13 @@ class Running:
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
     def begin(self, name: str, *words: str) -> None:
-        """Begin one."""
-        print(f"$ warcmill {' '.join(words)} &", flush=True)
+        """Begin one, with a luigi.cfg of its own if it has one."""
+        own = self._folder / name / "luigi.cfg"
+        env = {"LUIGI_CONFIG_PATH": str(own)} if own.exists() else {}
+        print(f"$ {f'LUIGI_CONFIG_PATH={own} ' if env else ''}warcmill {' '.join(words)} &", flush=True)
         with (self._folder / f"{name}.log").open("ab") as log:
-            self._processes[name] = subprocess.Popen([BIN / "warcmill", *words], stdout=log, stderr=log)
+            command = [BIN / "warcmill", *words]
+            self._processes[name] = subprocess.Popen(command, stdout=log, stderr=log, env=os.environ | env)
 
     def kill(self, name: str) -> None:
         """Kill one, as a machine that fails does."""
@@ -202,6 +206,15 @@ def _configure(folder: Path, broker: KafkaServer, redis: RedisServer) -> None:
     crawl = archive / "jobs" / JOB / "crawl.toml"
     crawl.write_text(crawl.read_text().replace("\n[retries]", ON_LOOPBACK))
     (archive / "localsettings.py").write_text(SETTINGS)
+    other = folder / OTHER
+    (other / "state").mkdir(parents=True)
+    (other / "localsettings.py").write_text(SETTINGS)
+    (other / "luigi.cfg").write_text(
+        f"[warcmill]\nstate={other / 'state'}\n\n"
+        f"[requests]\njob={JOB}\nbus={broker.url}\nsettings=localsettings.py\n\n"
+        f"[engine.crawl]\nkind=warcmill\njobs={JOB}\nfrontier={_frontier(redis)}\n"
+    )
+    print(f"{other}/luigi.cfg is that of another machine, which has no folder of the job: the role runs there, too")
 
 
 def _frontier(redis: RedisServer) -> str:
@@ -229,7 +242,7 @@ def _ask(broker: KafkaServer, redis: RedisServer, sites: OwnSites, running: Runn
             if name in PROJECTS:
                 running.begin(name, "run", "spider", f"{SPIDERS / name}", "--job", JOB, *words)
             else:
-                running.begin(name, "run", *([name] if name == ROLE else ["worker", JOB, *words]))
+                running.begin(name, "run", *([ROLE] if name in (ROLE, OTHER) else ["worker", JOB, *words]))
 
     run("warcmill", "pulse", "start", JOB)
     asked: list[Message] = [{"url": sites.url(host, "/"), "maxdepth": 10} for host in SITES]
@@ -237,7 +250,7 @@ def _ask(broker: KafkaServer, redis: RedisServer, sites: OwnSites, running: Runn
     for number, message in enumerate(asked, 1):
         fed = {**message, "appid": "museum", "crawlid": f"c{number}"}
         run("warcmill", "request", "feed", json.dumps(fed), shown="ERROR")
-    begin(ROLE, *WORKERS, *PROJECTS)
+    begin(ROLE, OTHER, *WORKERS, *PROJECTS)
     _wait(lambda: len(sites.asked) > BEFORE_KILL, f"{BEFORE_KILL} requests", running)
     for name in (ROLE, WORKERS[0]):
         running.kill(name)
@@ -255,7 +268,7 @@ def _ask(broker: KafkaServer, redis: RedisServer, sites: OwnSites, running: Runn
         print(f"the project 'catalogue' sent {by['catalogue']} pages; 'reader' sent {by['reader']}, handed over by it")
         _wait(lambda: len(_working()) == len(WORKERS + PROJECTS), "the worker that was killed", running)
         _end_crawl()
-        for name in (*WORKERS, *PROJECTS, ROLE):
+        for name in (*WORKERS, *PROJECTS, OTHER, ROLE):
             running.end(name)
         while more := reader.read(1000, 5):
             found.extend(json.loads(message.value) for message in more)
