@@ -264,6 +264,29 @@ def test_a_callback_that_hangs_is_given_up_and_the_launch_ends(port: int, tmp_pa
     assert "has not ended in 5 s" in log.read_text()
 
 
+HANGING_LATER = """
+def parse(self, response):
+    yield response.follow("/closed/1", self.parse, errback=self.never)
+
+async def never(self, failure):
+    self.logger.info("the errback hangs")
+    await asyncio.sleep(3600)
+"""
+
+
+def test_an_errback_that_hangs_is_given_up_too(port: int, tmp_path: Path) -> None:
+    line, file = line_for(tmp_path / "line", JOB), written(tmp_path, HANGING_LATER)
+    file.write_text(file.read_text().replace("{'FEEDS'", "{'WARCMILL_CALLBACK_SECONDS': 5, 'FEEDS'"))
+    words = (str(file), "-a", f"url={url(port, '/shelf/0')}", "--job", JOB)
+    with start_spider(line, *words, folder=tmp_path / "ours") as process:
+        wait_for(lambda: process.poll() is not None, (tmp_path / "ours" / "printed").read_text)
+    printed = (tmp_path / "ours" / "printed").read_text()
+    assert process.returncode == 0, printed
+    assert "the errback hangs" in printed
+    assert f"{url(port, '/closed/1')}: its callback, or a pipeline, has not ended in 5 s" in printed
+    assert set(pages(line, JOB)) == {(url(port, "/shelf/0"), 200), (url(port, "/closed/1"), -9998)}
+
+
 MANY = 50_000
 CROWD = f"""
 def parse(self, response):

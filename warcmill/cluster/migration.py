@@ -89,7 +89,7 @@ def policy_messages(text: bytes, where: str, known: DomainPolicy | None = None) 
 def queued_messages(client: Any, counts: MigratedMessages) -> Iterator[dict[str, Any]]:
     """Yield the messages of what a Redis has: crawls that were stopped, then requests, those of the highest priority in
     each queue first."""
-    for key in sorted(client.scan_iter(match="*:blacklist", count=MOST)):
+    for key in sorted({*client.scan_iter(match="*:blacklist", count=MOST)}):  # a scan may yield a key twice
         spider = _text(key).rpartition(":")[0]
         for member in sorted(client.smembers(key)):
             appid, bars, crawlid = _text(member).partition("||")
@@ -98,7 +98,7 @@ def queued_messages(client: Any, counts: MigratedMessages) -> Iterator[dict[str,
                 continue
             counts.stopped += 1
             yield {"action": "stop", "appid": appid, "crawlid": crawlid, "spiderid": spider, "uuid": uuid.uuid4().hex}
-    for key in sorted(client.scan_iter(match="*:queue", count=MOST)):
+    for key in sorted({*client.scan_iter(match="*:queue", count=MOST)}):
         at = 0
         while items := client.zrange(key, at, at + MOST - 1):
             at += len(items)

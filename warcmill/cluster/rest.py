@@ -139,9 +139,10 @@ class RestService:
         if not self._allowed(request, False):
             return _failure(403, REFUSED)
         self._log.info("'index' endpoint called", extra={"content": None})
-        reached = self._reaches_bus + self._reaches_answers
+        reaches_bus = self._reaches_bus and self._reading.is_alive()
+        reached = reaches_bus + self._reaches_answers
         return _answer(200, {
-            "kafka_connected": self._reaches_bus,
+            "kafka_connected": reaches_bus,
             "my_id": self._id,
             "node_health": ("RED", "YELLOW", "GREEN")[reached],
             "redis_connected": self._reaches_answers,

@@ -111,16 +111,23 @@ class SpiderVisit(Visit):
             self._bridge.forget(self)
 
     async def download(self, request: Request) -> Response:
-        """Fetch the request of this visit; called by Scrapy's downloader, at most once."""
+        """Fetch the request of this visit; called by Scrapy's downloader, at most once. From its end on, Scrapy has the
+        patience of the bridge for what it does with that."""
+        try:
+            return await self._downloaded(request)
+        finally:
+            self._until = heartbeat.current().now() + self._bridge.patience
+            self._wait()
+
+    async def _downloaded(self, request: Request) -> Response:
         match self._admitted:
             case Refusal() | Failure() as refused:
                 raise _refused(refused)
             case None:
                 raise IgnoreRequest("it was given back")
-            case Admitted(addresses, delay):
-                answer = await self._fetched(request, addresses, delay)
-        self._answer, self._until = answer, heartbeat.current().now() + self._bridge.patience
-        self._wait()
+            case Admitted() as admitted:
+                answer = await self._fetched(request, admitted)
+        self._answer = answer
         if isinstance(answer, Exchange):
             self._shared.put(answer)  # it is closed when the books have kept it
         if isinstance(answer, Failure):
@@ -159,14 +166,12 @@ class SpiderVisit(Visit):
             return ()
         return self.errback(failure) if self.errback else failure
 
-    async def _fetched(self, request: Request, addresses: tuple[str, ...], delay: float) -> Exchange | Failure:
-        beats = heartbeat.current()
+    async def _fetched(self, request: Request, admitted: Admitted) -> Exchange | Failure:
+        uri, beats = self._uri, heartbeat.current()
         began = beats.now()
-        answer = await self._kit.fetcher.fetch(asked(request, self._uri.uri), addresses, self._job.limits)
-        address = answer.address if isinstance(answer, Exchange) else addresses[0]
-        self._opens = self._kit.manners.after(
-            self._job.politeness, self._uri.queue, address, answer, beats.now() - began, delay
-        )
+        answer = await self._kit.fetcher.fetch(asked(request, uri.uri), admitted.addresses, self._job.limits)
+        took = beats.now() - began
+        self._opens = await self._kit.admission.rest(self._job.politeness, uri.queue, admitted, answer, took)
         return answer
 
     def _is_given_up(self, failure: Failure) -> bool:
@@ -218,9 +223,9 @@ class Besides(NamedTuple):
             raise _refused(admitted)
         began = heartbeat.current().now()
         answer = await kit.fetcher.fetch(asked(request, uri.uri), admitted.addresses, job.limits)
-        address = answer.address if isinstance(answer, Exchange) else admitted.addresses[0]
         took = heartbeat.current().now() - began
-        kit.manners.after(job.politeness, uri.queue, address, answer, took, admitted.delay)
+        if opens := await kit.admission.rest(job.politeness, uri.queue, admitted, answer, took):
+            kit.manners.rest(uri.queue, opens)
         moves = kit.books.frontier.transitions
         if isinstance(answer, Failure):
             lines.visited(moves, uri, answer.status, failed=True)

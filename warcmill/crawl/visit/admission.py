@@ -118,7 +118,7 @@ class Admission:
                 and site.is_new
                 and (opens := manners.after(job.politeness, uri.queue, address, None, 0.0, delay))
             ):
-                await self.rest(job, address, opens)
+                await self._rest(job.politeness, address, opens)
                 return Later(opens)
         opens = max(manners.turn(job.politeness, address), manners.rests(uri.queue)) if in_turn else 0.0
         if opens or (in_turn and (opens := await self._turn(job, address))):
@@ -126,9 +126,18 @@ class Admission:
         manners.begin(job.politeness, address)
         return Admitted(addresses, delay)
 
-    async def rest(self, job: Job, address: str, until: float) -> None:
-        """Let an address rest until a time, for all processes of the crawl."""
-        if address and self._manners.shares(job.politeness, address) and (span := until - clock.steady()) > 0:
+    async def rest(
+        self, settings: Politeness, queue: str, admitted: Admitted, answer: Exchange | Failure, took: float
+    ) -> float:
+        """Let an address rest that was asked, for all processes of the crawl; return until when its queue does, 0: not
+        at all."""
+        address = answer.address if isinstance(answer, Exchange) else admitted.addresses[0]
+        until = self._manners.after(settings, queue, address, answer, took, admitted.delay)
+        await self._rest(settings, address, until)
+        return until
+
+    async def _rest(self, settings: Politeness, address: str, until: float) -> None:
+        if address and self._manners.shares(settings, address) and (span := until - clock.steady()) > 0:
             await self._books.frontier.turn(f"address {address}", span, waits=False)
 
     async def _turn(self, job: Job, address: str) -> float:

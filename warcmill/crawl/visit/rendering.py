@@ -184,7 +184,7 @@ class Rendering:
             await asking.settled()
         if isinstance(result, RenderedPage):
             result = result._replace(notes=(*result.notes, *asking.notes))
-        return Render(result, asking.rest(), tuple(asking.missed.values()))
+        return Render(result, await asking.rest(), tuple(asking.missed.values()))
 
     def host(self, queue: str) -> asyncio.Semaphore:
         """The turn of a request at its host."""
@@ -257,11 +257,12 @@ class _PageAsking:
         for task in self._tasks:
             task.cancel()
 
-    def rest(self) -> float:
+    async def rest(self) -> float:
         """Let the hosts rest that were asked, as their politeness says; return until when that of the page does."""
         opens = 0.0
         for queue, (answer, delay, politeness) in self._asked.items():
-            until = self._kit.manners.after(politeness, queue, answer.address, answer, answer.took_ms / 1000, delay)
+            admitted, took = Admitted((answer.address,), delay), answer.took_ms / 1000
+            until = await self._kit.admission.rest(politeness, queue, admitted, answer, took)
             if queue == self._page.uri.queue:
                 opens = until
             elif until:

@@ -122,11 +122,8 @@ class Visit:
         request = request_of(uri.uri, self._options(), self._headers(before))
         began = beats.now()
         answer = await kit.fetcher.fetch(request, admitted.addresses, self._job.limits)
-        address = answer.address if isinstance(answer, Exchange) else admitted.addresses[0]
         took = beats.now() - began
-        opens = kit.manners.after(self._job.politeness, uri.queue, address, answer, took, admitted.delay)
-        await kit.admission.rest(self._job, address, opens)
-        return answer, opens
+        return answer, await kit.admission.rest(self._job.politeness, uri.queue, admitted, answer, took)
 
     def _options(self) -> FetchOptions:
         return exchange.read(self._uri.payload, self._uri.uri)
