@@ -10,6 +10,7 @@ request, and its owner gets the sum of all.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -17,7 +18,9 @@ from urllib.parse import quote, urlsplit
 
 from warcmill.crawl.books.books import CrawlResult
 from warcmill.crawl.extract.links import EMBED, LINK, REDIRECT, Link
+from warcmill.crawl.fetch import exchange
 from warcmill.crawl.fetch.exchange import Exchange
+from warcmill.crawl.fetch.limits import FetchLimits
 from warcmill.crawl.uri import Uri
 from warcmill.model import Json
 
@@ -27,6 +30,13 @@ _OF_CONNECTION: Final = frozenset(
      "upgrade"]
 )  # fmt: skip
 _IN_FRAGMENT: Final = "%!#$&'()*+,/:;=?@[]~"
+_REFRESHES: Final = ("meta/@content", "refresh:")
+_REFRESH: Final = re.compile(
+    rb"""<meta[^>]*?http-equiv[^>]*?refresh[^>]*?content\s*=\s*["']?\s*(\d*\.?\d+)""", re.IGNORECASE
+)
+_SECONDS: Final = re.compile(rb"\s*(\d*\.?\d+)")
+_OF_HEAD: Final = 4096  # bytes in which a refresh is looked for
+_SOON: Final = 100.0  # seconds, as in Scrapy
 _ANCHORS: Final = ("a/@href", "area/@href")
 
 
@@ -47,9 +57,29 @@ def is_page(uri: Uri) -> bool:
     return not uri.hops.rstrip(REDIRECT).endswith(EMBED)
 
 
-def of_page(requester: Requester, answer: Exchange, links: Sequence[Link], asked: str = "") -> CrawlResult:
+def after_refresh(answer: Exchange, links: Sequence[Link], limits: FetchLimits) -> Sequence[Link]:
+    """The links of a page that its request follows: one that refreshes itself soon is a redirect, and leads to that
+    link alone. A later refresh leads nowhere."""
+    found = [link for link in links if link.hop == REDIRECT and link.context in _REFRESHES]
+    if not found:
+        return links
+    head = exchange.document(answer, limits)[0][:_OF_HEAD]
+    seconds = _SECONDS.match(answer.fields.first("refresh").encode()) or _REFRESH.search(head)
+    if seconds and float(seconds[1]) < _SOON:
+        return found[:1]
+    return [link for link in links if link not in found]
+
+
+def is_refreshed(links: Sequence[Link]) -> bool:
+    """True for the links of a page that leads to another one after some seconds."""
+    return len(links) == 1 and links[0].hop == REDIRECT and links[0].context in _REFRESHES
+
+
+def of_page(
+    requester: Requester, answer: Exchange, links: Sequence[Link], asked: str = "", *, refreshed: bool = False
+) -> CrawlResult:
     """The result of a page. `links` are those that its crawl may follow, `asked` is its address as it was asked for. A
-    redirect is one if nothing follows it."""
+    redirect is one if nothing follows it, and so is a page that was `refreshed`."""
     url = _as_asked(answer.uri, asked) if asked else answer.uri
     value: dict[str, Json] = {
         **requester.fields,
@@ -62,7 +92,7 @@ def of_page(requester: Requester, answer: Exchange, links: Sequence[Link], asked
         "timestamp": answer.started.replace(tzinfo=None).isoformat(timespec="microseconds"),
         "url": url,
     }
-    is_redirect = 300 <= answer.status < 400 and answer.fields.has("location")
+    is_redirect = refreshed or (300 <= answer.status < 400 and answer.fields.has("location"))
     return CrawlResult(PAGE, value, unless_followed=is_redirect)
 
 

@@ -99,6 +99,8 @@ class Visit:
         rendered = await self._render(answer, shared, admitted)
         links, notes = await self._extract(answer, rendered)
         followed = kit.offers.followed(uri, links, answer.fields) if self._job.nofollow else links
+        if requester and not answer.fields.has("location"):
+            followed = results.after_refresh(answer, followed, self._job.limits)
         followed = [] if is_late else followed  # who asked has no page of them
         found = [*await kit.offers.of_many(uri, followed, kit.books.frontier), *rendered.missed]
         records, left = history.records(answer, compared, (*lines.metadata(uri, links), *rendered.metadata))
@@ -193,7 +195,8 @@ class Visit:
         """The page, for who asked for it."""
         anchors = [link for link in links if results.is_anchor(link)]
         asked = self._job.target.url if self._job.target and not self._uri.hops else ""
-        return results.of_page(requester, answer, self._kit.offers.accepted(self._uri, anchors, found), asked)
+        accepted = self._kit.offers.accepted(self._uri, anchors, found)
+        return results.of_page(requester, answer, accepted, asked, refreshed=results.is_refreshed(links))
 
     async def _of_data(self) -> BookEntry:
         """Take the links of a `data:` URI: it needs no network, and has no record."""
