@@ -7,6 +7,7 @@ after a visit. The rest (workers, addresses, WARCs, seeds) was read when the lau
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -26,10 +27,11 @@ from warcmill.crawl.launch.job_log import Word
 from warcmill.crawl.launch.launch import Running, at_once
 from warcmill.crawl.launch.leader import files_of
 from warcmill.crawl.visit.feeding import AskedCrawl, Feeding
-from warcmill.errors import Conflict, NotReady, WarcmillError
+from warcmill.errors import Conflict, NotReady, Unavailable, WarcmillError, describe
 from warcmill.formats.seeds import SEED_LIST
 from warcmill.model import Json
 
+log = logging.getLogger(__name__)
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 ROOT_SECONDS = 1.0  # between two looks at the roots
 
@@ -62,6 +64,8 @@ class Session(FrontierControl):
         if self._feeding:
             beside.append(asyncio.create_task(self._take_requests(self._feeding)))
             beside.append(asyncio.create_task(self._tidy(self._feeding)))
+        for task in beside:
+            task.add_done_callback(self._ended_beside)
         try:
             end = await self._running.crawl()
             self._stopping = True
@@ -83,6 +87,15 @@ class Session(FrontierControl):
             if calls:
                 await calls.close()
         return end
+
+    def _ended_beside(self, task: asyncio.Task[None]) -> None:
+        """End the crawl by an error of a task beside it, even of a bug: without that task it would only seem whole."""
+        if task.cancelled() or (error := task.exception()) is None:
+            return
+        if not isinstance(error, WarcmillError):
+            log.error("a task beside launch %s has met a bug", self._running.launch.id, exc_info=error)
+            error = Unavailable(f"launch {self._running.launch.id}", describe(error))
+        self._running.spider.fail(error)
 
     async def _take_checkpoints(self) -> None:
         """Take one every some hours; one that fails is tried again at the next time."""
@@ -136,23 +149,15 @@ class Session(FrontierControl):
             self._running.logs.alert("SEVERE", unfit(error))
 
     async def _take_requests(self, feeding: Feeding) -> None:
-        """Take what no role has reported, as one may have died; an error of the disk or the books ends the crawl."""
+        """Take what no role has reported, as one may have died."""
         while not self._stopping:
-            try:
-                await feeding.learn()
-            except WarcmillError as error:
-                self._running.spider.fail(error)
-                return
+            await feeding.learn()
             await asyncio.sleep(ROOT_SECONDS)
 
     async def _tidy(self, feeding: Feeding) -> None:
-        """Delete what purges leave; an error of the disk ends the crawl."""
+        """Delete what purges leave."""
         while not self._stopping:
-            try:
-                await feeding.tidy()
-            except WarcmillError as error:
-                self._running.spider.fail(error)
-                return
+            await feeding.tidy()
 
     def _signalled(self) -> None:
         if self._stopping:

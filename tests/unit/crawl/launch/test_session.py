@@ -132,6 +132,17 @@ def test_a_crawl_that_is_paused_or_waits_for_a_disk_ends_when_all_is_deleted(
         run(tmp_path, act)
 
 
+def test_a_bug_of_a_task_beside_the_crawl_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "ROOT_SECONDS", 0.01)
+
+    async def act(crawl: Session, folder: Path) -> None:
+        await done(crawl, 5)
+        monkeypatch.setattr(crawl._edits, "take", lambda: 1 / 0)
+
+    with pytest.raises(Unavailable, match="launch 20261121081844 is unavailable: unexpected ZeroDivisionError"):
+        run(tmp_path, act, pages=5_000)
+
+
 def test_it_pauses_goes_on_takes_a_checkpoint_and_stops_by_its_socket(tmp_path: Path) -> None:
     async def act(crawl: Session, folder: Path) -> None:
         async def ask(verb: str) -> object:
