@@ -35,7 +35,7 @@ from warcmill.crawl.fetch.limits import FetchLimits
 from warcmill.crawl.launch import job_log
 from warcmill.crawl.launch.folders import CONTROL, Places
 from warcmill.crawl.launch.worker import Worker
-from warcmill.crawl.logs.results import NOTICE, PAGE, PURGED
+from warcmill.crawl.logs.results import ITEM, NOTICE, PAGE, PURGED
 from warcmill.crawl.uri import canonical
 from warcmill.errors import BadInput, NotReady, Unavailable, WarcmillError
 from warcmill.formats.text import charset
@@ -51,6 +51,7 @@ DAMAGED: Final = "results-damaged.jsonl"
 BASE64: Final = "base64"
 MOST: Final = 100  # results that are sent together
 SENT: Final = "Sent page to Kafka"
+_LOGGED: Final = ("appid", "attrs", "crawlid", "encoding", "response_url", "timestamp", "url")
 _LOOK, _AGAIN = 0.25, 2.0  # seconds between two looks, and until what did not answer is tried again
 _MOST_BYTES: Final = 8 << 20
 _TEXT: Final = ("text/", "application/json", "application/javascript", "application/xml", "application/xhtml+xml")
@@ -131,6 +132,7 @@ class ResultSender:
         self._path = source.kept / PLACE
         self._lock: int | None = None
         self._spot: _Spot | None = None
+        self._pages: list[dict[str, Json]] = []  # of the last step, as its log line has them
 
     def run(self, ended: Event, log: LogObject, *, to_end: bool = False) -> None:
         """Send results until the end is asked for; `to_end`: and then those that are left. While bus, disk or crawl do
@@ -149,8 +151,9 @@ class ResultSender:
                     log.error(f"{error}; it is tried again")
                     ended.wait(_AGAIN)
                 else:
-                    for _ in range(sent):
-                        log.info(SENT)
+                    for fields in self._pages:
+                        log.info(SENT, extra=fields)
+                    self._pages = []
                     is_last = is_last and not (to_end and sent)
                     if not sent:
                         ended.wait(_LOOK)
@@ -233,6 +236,7 @@ class ResultSender:
         """Send results from an offset on, up to `end`; return their ids, and the offset behind them."""
         launch = Launch.parse(self._job, file.launch)
         sent: list[str] = []
+        pages: list[dict[str, Json]] = []
         by_topic: dict[str, list[tuple[int, dict[str, Json]]]] = {}
         damaged: list[tuple[int, str]] = []  # offsets, and what is wrong there
         size = 0
@@ -247,6 +251,9 @@ class ResultSender:
                 size += len(body) if isinstance(body, str) else 0
                 for topic in self._topics_of(result["kind"], str(message.get("appid", ""))):
                     by_topic.setdefault(topic, []).append((offset, message))
+                if result["kind"] in (PAGE, ITEM):
+                    fields: dict[str, Json] = {name: message[name] for name in _LOGGED if name in message}
+                    pages.append({**fields, "action": "ack", "success": True})
             sent.append(_id_of(line))
             offset = after
             if len(sent) >= MOST or size > _MOST_BYTES:
@@ -255,6 +262,7 @@ class ResultSender:
             damaged += self._append(topic, messages)
         if damaged:
             self._name(file.path, damaged)
+        self._pages = pages
         return sent, offset
 
     def _name(self, path: Path, damaged: Sequence[tuple[int, str]]) -> None:

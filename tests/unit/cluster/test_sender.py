@@ -17,7 +17,7 @@ from several_hosts import Page, page, serve
 from warcmill import layout
 from warcmill.clients.bus import TooLong
 from warcmill.clients.bus.spool import Spool
-from warcmill.cluster.sender import PLACE, ResultSender, ResultSource, damaged_lines
+from warcmill.cluster.sender import PLACE, SENT, ResultSender, ResultSource, damaged_lines
 from warcmill.cluster.settings import RequestsPlace
 from warcmill.crawl.job.job import Job, Sheets
 from warcmill.crawl.logs.results import Requester
@@ -285,6 +285,24 @@ def test_a_worker_that_ends_while_the_bus_is_away_reports_that_results_are_left(
     sender(tmp_path, _Away(tmp_path / "state" / "spool")).run(ended, log)  # a role's are sent by the next role
     sender(tmp_path).run(ended, log, to_end=True)
     assert len(sent(tmp_path)) == 4
+
+
+def test_a_line_of_the_log_names_each_page_that_was_sent_and_no_notice(
+    tmp_path: Path, port: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    crawled.crawl(tmp_path, asked(port))
+    log = tmp_path / "output/logs/news" / crawled.LAUNCH.id / RESULTS_LOG
+    lines = log.read_bytes().splitlines(keepends=True)
+    log.write_bytes(lines[0].replace(b'"kind": "page"', b'"kind": "notice"') + b"".join(lines[1:]))
+    ended = Event()
+    ended.set()
+    sender(tmp_path).run(ended, LogObject(json=True, name="of-pages"), to_end=True)
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    pages = sent(tmp_path)
+    assert [one["url"] for one in found if one["message"] == SENT] == [one["url"] for one in pages]
+    assert {(one["appid"], one["crawlid"], one["action"], one["success"]) for one in found} == {
+        (pages[0]["appid"], pages[0]["crawlid"], "ack", True)
+    }
 
 
 def test_one_process_sends_and_another_goes_on_after_its_end(tmp_path: Path, port: int) -> None:
