@@ -123,6 +123,34 @@ def test_old_files_stay_for_a_group_that_has_read_and_never_committed(tmp_path: 
     assert (values(again), values(again)) == ([b"a"], [b"b"])
 
 
+def test_writers_whose_clocks_differ_lose_nothing_over_many_midnights(tmp_path: Path) -> None:
+    """One is eight hours behind. A reader keeps up; another begins days later, when old files should be gone."""
+    hour = 0
+
+    def spool(behind: int) -> Spool:
+        return Spool(tmp_path, 1, lambda: DAY + timedelta((hour - behind) // 24))
+
+    writers = {b"a": spool(0), b"b": spool(8)}
+    prompt, slow = (spool(0).reader(TOPIC, group) for group in ("prompt", "slow"))
+    sent: list[bytes] = []
+    found: dict[str, list[bytes]] = {"prompt": [], "slow": []}
+    for hour in range(24 * 6):
+        for name, writer in writers.items():
+            sent.append(b"%s%d" % (name, hour))
+            writer.append(TOPIC, sent[-1:])
+        found["prompt"] += [*values(prompt), *values(prompt)]
+        prompt.commit()
+        if hour >= 100:
+            found["slow"] += values(slow, 20)
+            slow.commit()
+    while some := values(slow):
+        found["slow"] += some
+    assert found == {"prompt": sent, "slow": sent}
+    names = sorted(path.name for path in (tmp_path / TOPIC).glob("*.jsonl"))
+    assert names[0] > f"{DAY}.jsonl"
+    assert len(names) < 6, names
+
+
 def test_the_names_of_folders_that_another_process_made_just_now_are_synced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,22 @@ def test_a_line_that_a_kill_left_is_cut_off_and_never_read(tmp_path: Path) -> No
         assert len(numbers(RequestFeed(tmp_path))) == 1
     assert RequestFeed(tmp_path).append(targets("b")) == 1
     assert numbers(feed) == [(0, "a"), (len(whole), "b")]
+
+
+def test_a_disk_without_room_is_named_and_then_each_target_has_its_line_once(tmp_path: Path) -> None:
+    """A limit of the size of files takes what it has room for, as a full disk does: a line, and a part of the next."""
+    feed, (soft, hard) = RequestFeed(tmp_path), resource.getrlimit(resource.RLIMIT_FSIZE)
+    feed.append(targets("a"))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (feed.size * 5 // 2, hard))
+    try:
+        for _ in range(2):
+            with pytest.raises(Unavailable, match=f"{NAME} is unavailable: File too large"):
+                feed.append(targets("b", "c", "d"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert [place for _, place in numbers(feed)] == ["a", "b"]
+    assert feed.append(targets("b", "c", "d")) == 2
+    assert [place for _, place in numbers(feed)] == ["a", "b", "c", "d"]
 
 
 def test_a_damaged_line_is_an_empty_document_and_the_next_ones_are_read(tmp_path: Path) -> None:
