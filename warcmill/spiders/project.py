@@ -24,7 +24,8 @@ from warcmill.errors import BadConfig
 from warcmill.spiders.names import leave_out_parts, resolve
 
 _CFG, _MODULE = "scrapy.cfg", "SCRAPY_SETTINGS_MODULE"
-_SAID = "cmdline"  # their priority of what a command sets: above the project and the spider
+_COMMAND = "cmdline"  # their priority of what a command sets: above the project and the spider
+_THEIR_FAULTS = (Exception, SystemExit)  # while their code is imported: an exit there is no end of a spider
 _THEIRS = "crawling.spiders"  # Scrapy Cluster's package, whose spiders import each other from it
 
 
@@ -57,11 +58,11 @@ def find(meant: str, words: CommandLine = CommandLine()) -> ScrapyProject:  # no
         raise BadConfig("spider", f"{path} is neither a file nor a folder of a Scrapy project")
     if found.name == LINK_SPIDER:
         raise BadConfig("spider", f"{found.name!r} is our own crawler, which needs no spider; give this another name")
-    settings.setdict(_named("-s", words.settings), _SAID)
+    settings.setdict(_named("-s", words.settings), _COMMAND)
     try:
         if words.append or words.overwrite:
             feeds = feed_process_params_from_cli(settings, list(words.append), overwrite_output=list(words.overwrite))
-            settings.set("FEEDS", feeds, _SAID)
+            settings.set("FEEDS", feeds, _COMMAND)
     except UsageError as error:
         raise BadConfig("-o", str(error)) from error
     return ScrapyProject(found, settings, _named("-a", words.arguments))
@@ -90,7 +91,7 @@ def _imported(path: Path) -> ModuleType:
     sys.modules[path.stem] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except _THEIR_FAULTS as error:
         raise BadConfig("spider", f"{path} cannot be imported: {type(error).__name__}: {error}") from error
     return module
 
@@ -104,8 +105,8 @@ def _of_project(folder: Path, name: str) -> tuple[type[Spider], Settings]:
     try:
         loader = SpiderLoader.from_settings(settings)
         found = [loader.load(one) for one in loader.list()]
-    except Exception as error:
-        raise BadConfig("spider", f"the spiders of {folder} cannot be imported: {error}") from error
+    except _THEIR_FAULTS as error:
+        raise BadConfig("spider", f"the spiders of {folder} cannot be imported: {error!r}") from error
     return _one(found, name, str(folder)), settings
 
 
@@ -117,8 +118,8 @@ def _settings(folder: Path) -> Settings:
         settings = get_project_settings()
         leave_out_parts(settings)
         return settings
-    except Exception as error:
-        raise BadConfig("spider", f"the settings of {folder} cannot be read: {error}") from error
+    except _THEIR_FAULTS as error:
+        raise BadConfig("spider", f"the settings of {folder} cannot be read: {error!r}") from error
     finally:
         os.chdir(before)
 

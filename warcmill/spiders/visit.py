@@ -59,7 +59,7 @@ _OURS = frozenset([b"Connection", b"Content-Length", b"Transfer-Encoding", b"Pro
 
 
 class Postponed(Exception):
-    """The request is made again later."""
+    """The request is retried later."""
 
 
 class SpiderVisit(Visit):

@@ -163,7 +163,7 @@ class Rendering:
     async def render(self, page: FetchedPage, options: RenderOptions) -> Render:
         """Open a page, and keep all that it asks for. Raises only what the books raise.
 
-        A visit that is cancelled meanwhile goes on without it: what was fetched is not fetched again.
+        A visit that is cancelled meanwhile continues without it: what was fetched is not fetched again.
         """
         settings = page.job.render
         wishes = Wishes(
@@ -306,7 +306,7 @@ class _PageAsking:
         return _answer(shared, await shared.read())
 
     def _begin(self, uri: Uri, request: PageRequest, shared: SharedAnswer, end: Callable[[], None]) -> None:
-        """Ask for something in a task of its own: it goes on when the browser does not wait for it any more."""
+        """Ask for something in a task of its own: it continues when the browser does not wait for it any more."""
         task = asyncio.create_task(self._ask(uri, request, shared, end))
         self._tasks.add(task)
         task.add_done_callback(self._done)
