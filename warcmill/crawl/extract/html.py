@@ -103,13 +103,14 @@ def texts(data: bytes, uri: str, content_type: str = "") -> dict[str, str]:
     take long has none."""
     if too_much(data):
         return {}
-    found = LinkCollector(uri)
-    base, elements = _from_tree(data, charset.of_links(data, content_type))
+    name = charset.of_links(data, content_type)
+    found = LinkCollector(uri, charset.of_queries(name))
+    base, elements = _from_tree(data, name)
     if base:
         found.rebase(base)
     by_address: dict[str, str] = {}
     for tag, attributes, node in elements:
-        if tag in ("a", "area") and (href := attributes.get("href")):
+        if tag in ("a", "area") and (href := attributes.get("href")) is not None:
             by_address.setdefault(found.join(href), node.text())
     return by_address
 

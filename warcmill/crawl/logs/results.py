@@ -30,11 +30,12 @@ _OF_CONNECTION: Final = frozenset(
      "upgrade"]
 )  # fmt: skip
 _IN_FRAGMENT: Final = "%!#$&'()*+,/:;=?@[]~"
-_REFRESHES: Final = ("meta/@content", "refresh:")
+_META: Final = "meta/@content"
+_REFRESHES: Final = (_META, "refresh:")
+_UNSHOWN: Final = re.compile(rb"<!--.*?-->|<(script|noscript)\b.*?</\1\s*>", re.DOTALL | re.IGNORECASE)
 _REFRESH: Final = re.compile(
     rb"""<meta[^>]*?http-equiv[^>]*?refresh[^>]*?content\s*=\s*["']?\s*(\d*\.?\d+)""", re.IGNORECASE
 )
-_SECONDS: Final = re.compile(rb"\s*(\d*\.?\d+)")
 _OF_HEAD: Final = 4096  # bytes in which a refresh is looked for
 _SOON: Final = 100.0  # seconds, as in Scrapy
 _ANCHORS: Final = ("a/@href", "area/@href")
@@ -58,21 +59,21 @@ def is_page(uri: Uri) -> bool:
 
 
 def after_refresh(answer: Exchange, links: Sequence[Link], limits: FetchLimits) -> Sequence[Link]:
-    """The links of a page that its request follows: one that refreshes itself soon is a redirect, and leads to that
-    link alone. A later refresh leads nowhere."""
+    """The links of a page that its request follows. One whose `meta` soon refreshes it is a redirect, and leads to that
+    link alone; another refresh leads nowhere, as in Scrapy."""
     found = [link for link in links if link.hop == REDIRECT and link.context in _REFRESHES]
     if not found:
         return links
-    head = exchange.document(answer, limits)[0][:_OF_HEAD]
-    seconds = _SECONDS.match(answer.fields.first("refresh").encode()) or _REFRESH.search(head)
+    head = _UNSHOWN.sub(b"", exchange.document(answer, limits)[0][:_OF_HEAD])
+    seconds = _REFRESH.search(head)
     if seconds and float(seconds[1]) < _SOON:
-        return found[:1]
+        return [link for link in found if link.context == _META][:1]
     return [link for link in links if link not in found]
 
 
 def is_refreshed(links: Sequence[Link]) -> bool:
     """True for the links of a page that leads to another one after some seconds."""
-    return len(links) == 1 and links[0].hop == REDIRECT and links[0].context in _REFRESHES
+    return len(links) == 1 and links[0].hop == REDIRECT and links[0].context == _META
 
 
 def of_page(

@@ -246,3 +246,12 @@ def test_ordinary_pages_are_read_as_trees() -> None:
 def test_a_page_of_a_million_links_is_read_up_to_the_limit() -> None:
     page = b"".join(b"<a href=/%d>" % number for number in range(60_000))
     assert len(html.links(page, URI)) == 50_000
+
+
+def test_each_link_has_its_text_by_the_address_that_it_has_among_the_links() -> None:
+    page = '<a href="/é?q=é">one</a><a href="">here</a><a href="#top">top</a>'.encode("latin-1")
+    kind = "text/html; charset=iso-8859-1"
+    texts = html.texts(page, URI, kind)
+    assert {link.uri: texts[link.uri] for link in html.links(page, URI, kind)} == {
+        "http://news.example/%C3%A9?q=%E9": "one", URI: "here",
+    }  # fmt: skip

@@ -101,14 +101,16 @@ def test_a_page_that_soon_refreshes_to_another_is_a_redirect_and_a_later_refresh
         return Page(f'<meta http-equiv="refresh" content="{content}"><a href="/1">one</a>'.encode())
 
     web = {
-        ("a.example", "/"): page(["/soon", "/late", "/itself"]), ("a.example", "/soon"): refreshed("5; url=/new"),
+        ("a.example", "/"): page(["/soon", "/late", "/itself", "/hidden"]),
+        ("a.example", "/soon"): refreshed("5; url=/new"),
         ("a.example", "/late"): refreshed("100; url=/far"), ("a.example", "/itself"): refreshed("0; url=/itself"),
+        ("a.example", "/hidden"): Page(b"<noscript>" + refreshed("0; url=/far").body + b"</noscript>"),
         ("a.example", "/new"): page([]), ("a.example", "/1"): page([]),
     }  # fmt: skip
     with serve(web) as port:
         crawled.crawl(tmp_path, asked(port, Requester(FIELDS)))
     found = results(tmp_path)
-    assert set(found) == {"", "late", "itself", "new", "1"}
+    assert set(found) == {"", "late", "itself", "hidden", "new", "1"}
     base = f"http://a.example:{port}"
     assert {path: one["value"]["links"] for path, one in found.items() if path in {"late", "itself"}} == {
         "late": [f"{base}/1"], "itself": [],
