@@ -356,11 +356,13 @@ def test_options_are_those_of_scrapy_and_a_spider_reads_the_counts_of_its_schedu
     line = line_for(tmp_path / "line", JOB)
     words = ("-a", f"url={url(port, '/shelf/0')}", "--job", JOB, "-s", "HTTPCACHE_ENABLED=False", "-s", "MOST=3")
     file = written(tmp_path, COUNTING)
-    file.write_text(file.read_text().replace("'FEEDS': {'items", "'HTTPCACHE_ENABLED': True, 'FEEDS': {'not"))
+    odd = "'HTTPCACHE_ENABLED': True, 'DOWNLOAD_HANDLERS': {'http': 'browser.Handler'}, 'FEEDS': {'not"
+    file.write_text(file.read_text().replace("'FEEDS': {'items", odd))
     done = run_spider(line, str(file), *words, "-O", "items.jsonl", folder=tmp_path / "ours")
     assert done.returncode == 0, done.stderr
     assert items(tmp_path / "ours") == ['{"enqueued": 1, "filtered": null}']
     assert {path for path, _ in pages(line, JOB)} == {url(port, path) for path in ("/shelf/0", "/shelf/1", "/book/11")}
+    assert "DOWNLOAD_HANDLERS for http: not used" in done.stderr
     for number in ("'scheduler/enqueued': 3", "'scheduler/dequeued': 3", "'dupefilter/filtered': 1"):
         assert number in done.stderr
 

@@ -5,6 +5,7 @@ Scrapy makes each of them by itself, of the crawler; `BRIDGES` has the bridge of
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -19,6 +20,7 @@ from scrapy.settings import BaseSettings
 from warcmill.errors import BadConfig
 from warcmill.spiders.bridge import ScrapyBridge
 
+log = logging.getLogger(__name__)
 BRIDGES: WeakKeyDictionary[Crawler, ScrapyBridge] = WeakKeyDictionary()
 OURS = 1_000
 """The priority of our settings: above those of the project, the spider and the command line."""
@@ -46,7 +48,10 @@ class LaunchAddon:
             settings.set(name, False, OURS)
         settings.set("TWISTED_REACTOR", REACTOR, OURS)
         settings.set("SCHEDULER", FrontierScheduler, OURS)
-        handlers = {**settings.getdict(_HANDLERS), "http": LaunchHandler, "https": LaunchHandler}
+        theirs = settings.getdict(_HANDLERS)
+        if unused := [scheme for scheme in ("http", "https") if theirs.get(scheme)]:
+            log.warning("%s for %s: not used, as the launch fetches each page itself", _HANDLERS, ", ".join(unused))
+        handlers = {**theirs, "http": LaunchHandler, "https": LaunchHandler}
         settings.set(_HANDLERS, handlers, OURS)
         others = settings.get_component_priority_dict_with_base(_MIDDLEWARES)
         outermost = min((place for place in others.values() if place is not None), default=0) - 1
