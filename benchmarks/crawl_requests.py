@@ -14,10 +14,13 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from statistics import median
 
 from redis import Redis
 
@@ -34,7 +37,8 @@ from warcmill.crawl.control import control
 from warcmill.crawl.launch.folders import CONTROL
 from warcmill.errors import NotReady
 
-PAGES, ROUNDS, PATIENCE = 3_000, 3, 600.0
+PAGES, ROUNDS, ASKED, PATIENCE = 3_000, 3, 20, 600.0
+THEIRS = 8.4  # seconds from a message to its request in Scrapy Cluster, as measured by hand
 JOB, INCOMING, CRAWLED = "ondemand", "demo.incoming", "demo.crawled_firehose"
 SETTINGS = "QUEUE_HITS = 1000\nQUEUE_WINDOW = 1\nQUEUE_MODERATED = False\nLOG_STDOUT = True\n"
 POLITE = """
@@ -60,6 +64,7 @@ def rows() -> Iterator[tuple[str, ...]]:
         try:
             kafka = kafka_server.up(folder, pins.free(pins.KAFKA))
             rounds = [(ours(url, PAGES), asked(url), asked(url, kafka, redis)) for _ in range(ROUNDS)]
+            waited = first_bytes(), first_bytes(kafka, redis)
         finally:
             kafka_server.down(folder)
             redis.stop()
@@ -67,6 +72,9 @@ def rows() -> Iterator[tuple[str, ...]]:
     what, beside = f"crawl of {PAGES:,} pages by a request", f"{alone:.0f} a CPU s without one"
     yield f"{what}, in files", f"{files:.0f} a CPU s", beside, f"{alone / files:.2f} x its CPU", "-"
     yield f"{what}, by Redis and Kafka", f"{servers:.0f} a CPU s", beside, f"{alone / servers:.2f} x its CPU", "-"
+    for where, seconds in zip(("in files", "by Redis and Kafka"), waited, strict=True):
+        what, theirs = f"from a message to its request, idle, {where}", f"{THEIRS} s Scrapy Cluster"
+        yield what, f"{seconds:.2f} s", theirs, f"{seconds / THEIRS:.2f} x", "< 1 s"
 
 
 def asked(url: str, kafka: KafkaServer | None = None, redis: RedisServer | None = None, pages: int = PAGES) -> float:
@@ -74,20 +82,11 @@ def asked(url: str, kafka: KafkaServer | None = None, redis: RedisServer | None 
     files."""
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         folder = Path(name)
-        _make(folder, kafka)
-        if redis:
-            Redis(port=redis.port).flushall()
-        bus = open_bus(kafka.url if kafka else "spool", folder / "state" / "spool")
+        bus = _made(folder, kafka, redis)
         stack.callback(bus.close)
         servers = [_pid(server) for server in (kafka, redis) if server]
         before = _cpu(servers)
-        frontier = ("--frontier", redis.url, "") if redis else ()
-        words = (*frontier, folder / "output", folder / "jobs", "kind-first", JOB, "", "")
-        crawler = _started(folder, "warcmill.crawl.process", *words)
-        stack.callback(_ended, crawler)
-        _wait_for_launch(folder)
-        role = _started(folder, "commands.main", "run", "requests")
-        stack.callback(_ended, role)
+        crawler, role = _begun(folder, redis, stack)
         request = {"url": url, "appid": "bench", "crawlid": os.urandom(4).hex(), "maxdepth": 100}
         bus.append(INCOMING, [json.dumps(request).encode()])
         _wait_for_pages(bus, request["crawlid"], pages)
@@ -97,15 +96,68 @@ def asked(url: str, kafka: KafkaServer | None = None, redis: RedisServer | None 
         return pages / (_cpu(servers) - before)
 
 
-def _make(folder: Path, kafka: KafkaServer | None) -> None:
-    """Make a line that serves requests, as `warcmill init` does, and without politeness."""
+def first_bytes(kafka: KafkaServer | None = None, redis: RedisServer | None = None) -> float:
+    """Ask for a page now and then; the median of the seconds until its site is asked."""
+    asked_at: dict[str, float] = {}
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked_at[self.path] = time.monotonic()
+            self.send_error(404)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as the base class has it
+            """Nothing: `asked_at` has it."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server, tempfile.TemporaryDirectory() as name:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        found, url = list[float](), f"http://127.0.0.1:{server.server_address[1]}"
+        with ExitStack() as stack:
+            stack.callback(server.shutdown)
+            bus = _made(Path(name), kafka, redis)
+            stack.callback(bus.close)
+            _begun(Path(name), redis, stack)
+            for number in range(ASKED + 1):
+                path, fed = f"/{number}", time.monotonic()
+                request = {"url": f"{url}{path}", "appid": "bench", "crawlid": f"c{number}", "maxdepth": 0}
+                bus.append(INCOMING, [json.dumps(request).encode()])
+                while path not in asked_at:
+                    assert time.monotonic() < fed + PATIENCE, (Path(name) / "log").read_text()
+                    time.sleep(0.005)
+                found.append(asked_at[path] - fed)
+                time.sleep(1.0)
+    return median(found[1:])  # at the first the roles may still begin
+
+
+def _begun(
+    folder: Path, redis: RedisServer | None, stack: ExitStack
+) -> tuple[subprocess.Popen[bytes], subprocess.Popen[bytes]]:
+    """Start the crawler and the role that takes requests; the stack ends them."""
+    if redis:
+        Redis(port=redis.port).flushall()
+    frontier = ("--frontier", redis.url, "") if redis else ()
+    words = (*frontier, folder / "output", folder / "jobs", "kind-first", JOB, "", "")
+    crawler = _started(folder, "warcmill.crawl.process", *words)
+    stack.callback(_ended, crawler)
+    _wait_for_launch(folder)
+    role = _started(folder, "commands.main", "run", "requests")
+    stack.callback(_ended, role)
+    return crawler, role
+
+
+def _made(folder: Path, kafka: KafkaServer | None, redis: RedisServer | None) -> Bus:
+    """Make a line that serves requests, as `warcmill init` does, and without politeness; return its bus."""
     words = [sys.executable, "-m", "commands.main", "init", str(folder), "--requests"]
     subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
     crawl, config = folder / "jobs" / JOB / "crawl.toml", folder / "luigi.cfg"
     crawl.write_text(crawl.read_text().replace("\n[retries]", POLITE))
     (folder / "localsettings.py").write_text(SETTINGS)
+    text = config.read_text()
     if kafka:
-        config.write_text(config.read_text().replace("bus=spool", f"bus={kafka.url}"))
+        text = text.replace("bus=spool", f"bus={kafka.url}")
+    if redis:
+        text = text.replace("kind=warcmill\n", f"kind=warcmill\nfrontier={redis.url}\n")
+    config.write_text(text)
+    return open_bus(kafka.url if kafka else "spool", folder / "state" / "spool")
 
 
 def _started(folder: Path, module: str, *words: object) -> subprocess.Popen[bytes]:
