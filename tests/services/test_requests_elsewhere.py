@@ -7,6 +7,7 @@ that of the line, as if both had it mounted: Kafka has tests of its own.
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import re
 import signal
@@ -131,6 +132,27 @@ def test_what_is_asked_elsewhere_while_the_job_is_down_waits_for_it(tmp_path: Pa
         line.feed(line.crawl("/2", "c2"), line.crawl("/3", "c3"))
         line.restart()
         wait_for(lambda: {*line.paths()} == {"/1", "/2", "/3"}, there.log)
+        line.warcmill("pulse", "stop", JOB)
+
+
+def test_a_crawl_that_is_killed_while_it_is_fed_from_elsewhere_has_each_request_once(
+    tmp_path: Path, redis: RedisServer
+) -> None:
+    with elsewhere(redis, tmp_path) as (line, there):
+        line.start()
+        with there.role("requests"), role(line):
+            for number in range(600):
+                line.feed(line.crawl(f"/{number % 40}", f"c{number}"))
+                if number == 300:
+                    wait_for(lambda: len(line.paths()) > 100, there.log)
+                    line.kill_crawler()
+            line.restart()
+            wait_for(lambda: pages_of(line) == crawlids(range(600)), there.log)
+            ids = {one["id"] for one in line.told(PAGES)}
+            assert len(ids) == 600, "each was fetched once, or its page once more with the same id"
+        feed = (line.folder / "jobs" / JOB / "requests.jsonl").read_text().splitlines()
+        places = [json.loads(one)["place"] for one in feed]
+        assert len(places) == len({*places}) == 600
         line.warcmill("pulse", "stop", JOB)
 
 
