@@ -107,6 +107,17 @@ def test_a_file_that_a_pipeline_asks_for_is_in_its_folder_and_in_a_warc(port: in
     assert asked <= set(responses(line, JOB))
 
 
+def test_a_file_that_robots_txt_closes_to_a_pipeline_has_a_line(port: int, tmp_path: Path) -> None:
+    line = line_for(tmp_path / "line", JOB)
+    asks = f'"file_urls": ["http://{HERE}:{port}/closed/{{n}}".format(n=n)]'
+    done = run_spider(line, *words(port, tmp_path, FILES, asks), folder=tmp_path / "ours")
+    assert done.returncode == 0, done.stdout + done.stderr
+    closed = {(f"http://{HERE}:{port}/closed/{number}", -9998): 1 for number in (1, 2, 3)}
+    assert pages(line, JOB) == {(shelf(port, number), 200): 1 for number in range(4)} | closed
+    (log,) = (line.folders["output"] / "logs" / JOB).glob("*/nonfatal-errors.log")
+    assert "robots.txt says" in log.read_text()
+
+
 def test_an_item_that_is_too_deep_to_be_a_result_is_named_and_its_page_is_kept(port: int, tmp_path: Path) -> None:
     line = line_for(tmp_path / "line", JOB, f"results_log = true\n{HURRIED}")
     done = run_spider(line, *words(port, tmp_path, more=DEEP), folder=tmp_path / "ours")

@@ -220,18 +220,17 @@ class Besides(NamedTuple):
         while isinstance(admitted := await kit.admission.admit(uri, job), Later):
             await asyncio.sleep(max(0.01, min(60.0, max(admitted.opens, admitted.again) - clock.steady())))
         if not isinstance(admitted, Admitted):
+            await self._give_up(uri, admitted)
             raise _refused(admitted)
         began = heartbeat.current().now()
         answer = await kit.fetcher.fetch(asked(request, uri.uri), admitted.addresses, job.limits)
         took = heartbeat.current().now() - began
         if opens := await kit.admission.rest(job.politeness, uri.queue, admitted, answer, took):
             kit.manners.rest(uri.queue, opens)
-        moves = kit.books.frontier.transitions
         if isinstance(answer, Failure):
-            lines.visited(moves, uri, answer.status, failed=True)
-            await kit.books.keep(BookEntry(uri, None, (), lines.of_failure(uri, answer.status)))
+            await self._give_up(uri, answer)
             raise _error(answer)
-        lines.visited(moves, uri, answer.status, failed=False, digest=answer.payload_sha1)
+        lines.visited(kit.books.frontier.transitions, uri, answer.status, failed=False, digest=answer.payload_sha1)
         try:
             compared = history.compare(answer, None)
             records, left = history.records(answer, compared, lines.metadata(uri, ()))
@@ -240,6 +239,17 @@ class Besides(NamedTuple):
             return response(request, answer, loss_is_error=self.loss_is_error)
         finally:
             answer.close()
+
+    async def _give_up(self, uri: Uri, answer: Refusal | Failure) -> None:
+        """Log a request that gets no answer."""
+        kit, notes = self.kit, tuple[str, ...]()
+        if isinstance(answer, Refusal):
+            kit.offers.refused.add(uri.uri, answer.against)
+            notes = lines.words(answer.against) if answer.status in lines.NAMED else ()
+        lines.visited(kit.books.frontier.transitions, uri, answer.status, failed=True)
+        line = lines.of_failure(uri, answer.status, annotations=notes)
+        kit.heard.failed(line, answer.against.why if isinstance(answer, Refusal) else answer.why)
+        await kit.books.keep(BookEntry(uri, None, (), line))
 
 
 def asked(request: Request, uri: str) -> FetchRequest:
