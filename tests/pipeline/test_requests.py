@@ -7,6 +7,7 @@ import json
 import shutil
 import signal
 import time
+from itertools import count
 from pathlib import Path
 
 from requests_line import APP, HOSTS, JOB, RequestsLine, requests_line, role, served
@@ -192,6 +193,25 @@ def test_what_is_tried_in_vain_ends_in_a_notice_and_504_in_a_page(tmp_path: Path
         assert sorted((one["kind"], one["value"].get("status_code")) for one in results) == [
             ("notice", None), ("page", 504)
         ]  # fmt: skip
+        asked = count()
+
+        def counted() -> int:
+            spiders = line.ask(uuid=f"s{next(asked)}", stats="spider")["spiders"]
+            return int(spiders["link"].get("504", {}).get("lifetime", 0))
+
+        wait_for(lambda: counted() == 5, line.log)  # the page, and four tries without an answer
+
+
+def test_of_a_domain_whose_rate_has_the_scale_0_nothing_is_fetched(tmp_path: Path) -> None:
+    web = {(host, path): page([]) for host in HOSTS for path in ("/1", "/2")}
+    with requests_line(tmp_path, web) as line, served(line):
+        changed = line.ask(uuid="r", action="domain-update", domain=HOSTS[1], hits=10, window=60, scale=0)
+        assert changed["action"] == "domain-update"
+        line.feed(*({"url": line.url("/1", host), "appid": APP, "crawlid": "c"} for host in HOSTS[1::-1]))
+        has(line, "/1")
+        assert line.ask(uuid="i", action="info", spiderid="link", crawlid="c")["total_pending"] == 1
+        line.ask(uuid="r2", action="domain-update", domain=HOSTS[1], hits=1000, window=1, scale=1)
+        wait_for(lambda: len(line.lines()) == 2, line.log)
 
 
 def test_statistics(tmp_path: Path) -> None:
