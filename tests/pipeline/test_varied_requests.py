@@ -1,7 +1,8 @@
 """More requests, as the running Scrapy Cluster serves them: charsets, statuses, scopes, addresses, headers.
 
 `tests/data/requests/varied.json` has the pages of a site, the requests by crawlid, and what the original delivered for
-them: of a page of one request all, of others the address and the links. An absent value is the usual one.
+them: of a page of one request all, of others the address and the links. An absent value is the usual one. `asked.json`
+has actions and changes of the policy in their order, and what the original answered.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from requests_line import RequestsLine, requests_line, served
 from several_hosts import Page
 from waiting import wait_for
 
-VARIED = (Path(__file__).parents[1] / "data" / "requests" / "varied.json").read_text("utf-8")
+DATA = Path(__file__).parents[1] / "data" / "requests"
+VARIED = (DATA / "varied.json").read_text("utf-8")
+ASKED = json.loads((DATA / "asked.json").read_text("utf-8"))
 HOSTS = ("127.0.0.1", "localhost")
 USUAL: dict[str, Any] = {"attrs": None, "links": [], "status_code": 200}
 OWN_HEADERS = ("Accept", "Accept-Encoding", "Accept-Language")
@@ -57,3 +60,17 @@ def test_varied_requests_bring_what_the_original_brings(tmp_path: Path) -> None:
         assert set(found) == set(recorded)
         for name, wanted in recorded.items():
             assert shown(found[name], wanted) == wanted, name
+
+
+def test_actions_in_a_row_are_answered_as_the_original_answers_them(tmp_path: Path) -> None:
+    """Before any crawl, of nobody, with several applications, after a stop, after expiry; changes made twice."""
+    with requests_line(tmp_path, {}) as line, served(line):
+        told = list[dict[str, Any]]()
+        for step in ASKED:
+            line.feed(*step["asked"])
+            wait_for(lambda: len(line.told()) >= len(told) + len(step["told"]), line.log)  # noqa: B023 called at once
+            new = sorted(line.told()[len(told) :], key=lambda one: str(one.get("uuid")))
+            told += new
+            assert all(isinstance(one.pop("server_time"), int) for one in new)
+            assert new == step["told"], step["asked"]
+        assert len(line.told()) == len(told)
