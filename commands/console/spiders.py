@@ -114,7 +114,7 @@ def _reported(engine: WarcmillEngine, job: str, end: End, refused: int) -> int:
     launch = engine.look(job).launch_id
     result = reports.read(engine.places.job(job) / launch)
     out(f"{job}: launch {launch}: {answers(result, each=True)}", f"next: warcmill scan {clock.stamp_text(launch)[:10]}")
-    if result.get("failed") and result.get("documents"):
+    if result.get("failed_first") and result.get("documents"):  # else they are of an earlier launch
         err(f"{job}: {result['failed']} got no answer, first {result['failed_first']}")
     if refused:
         err(f"{job}: {refused} requests could not wait, so they were not made; uri-errors.log names each")

@@ -434,8 +434,9 @@ CLUSTER = {
     "scrapy.cfg": "[settings]\ndefault = crawling.settings\n",
     "crawling/__init__.py": "",
     "crawling/spiders/__init__.py": "",
+    "crawling/items.py": "from scrapy import Field, Item\n\nclass RawResponseItem(Item):\n    status = cookie = Field()\n",
     "crawling/redis_stats_middleware.py": "import nothing_of_this_name\n",
-    "crawling/pipelines.py": "class Own:\n    def process_item(self, item):\n        return {**item, 'own': True}\n",
+    "crawling/pipelines.py": "class Own:\n    def process_item(self, item):\n        return {**dict(item), 'own': True}\n",
     "crawling/settings.py": """
 SPIDER_MODULES = ["crawling.spiders"]
 SCHEDULER = "crawling.distributed_scheduler.DistributedScheduler"
@@ -450,6 +451,7 @@ FEEDS = {"items.jsonl": {"format": "jsonlines"}}
     "crawling/spiders/gone.py": """
 from __future__ import absolute_import
 from scrapy import Request, signals
+from crawling.items import RawResponseItem
 from .redis_spider import RedisSpider
 
 class Gone(RedisSpider):
@@ -459,7 +461,8 @@ class Gone(RedisSpider):
         yield Request(self.url, cookies={"a": "1"})
 
     def parse(self, response):
-        yield {"status": response.status, "cookie": response.request.headers.get("Cookie", b"").decode()}
+        cookie = response.request.headers.get("Cookie", b"").decode()
+        yield RawResponseItem(status=response.status, cookie=cookie)
         if response.status == 200:
             yield response.follow("/book/03")
         else:

@@ -167,9 +167,9 @@ def resolve(settings: Settings) -> None:
     modules: dict[str, dict[str, Any]] = {
         "redis_spider": spiders, "crawling.spiders.redis_spider": spiders,
         "lxmlhtml": links, "crawling.spiders.lxmlhtml": links,
-        "crawling.items": {"RawResponseItem": RawResponseItem},
         "scrapy.conf": {"settings": settings},
     }  # fmt: skip
     sys.meta_path[:] = [one for one in sys.meta_path if not isinstance(one, OldNames)]
     sys.meta_path.insert(0, OldNames(modules))
     sys.meta_path.append(OldNames({name: {} for name in _PACKAGES}, is_package=True))
+    sys.meta_path.append(OldNames({"crawling.items": {"RawResponseItem": RawResponseItem}}))  # a project has its own
