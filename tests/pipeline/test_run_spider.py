@@ -434,9 +434,18 @@ CLUSTER = {
     "scrapy.cfg": "[settings]\ndefault = crawling.settings\n",
     "crawling/__init__.py": "",
     "crawling/spiders/__init__.py": "",
-    "crawling/items.py": "from scrapy import Field, Item\n\nclass RawResponseItem(Item):\n    status = cookie = Field()\n",
+    "crawling/items.py": """
+from scrapy import Field, Item
+
+class RawResponseItem(Item):
+    status = cookie = Field()
+""",
     "crawling/redis_stats_middleware.py": "import nothing_of_this_name\n",
-    "crawling/pipelines.py": "class Own:\n    def process_item(self, item):\n        return {**dict(item), 'own': True}\n",
+    "crawling/pipelines.py": """
+class Own:
+    def process_item(self, item):
+        return {**dict(item), "own": True}
+""",
     "crawling/settings.py": """
 SPIDER_MODULES = ["crawling.spiders"]
 SCHEDULER = "crawling.distributed_scheduler.DistributedScheduler"

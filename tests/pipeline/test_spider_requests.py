@@ -37,6 +37,7 @@ class Wanderer(RedisSpider):
             yield scrapy.Request(links[step].url, callback=self.parse, meta={"step": step + 1})
         else:
             yield scrapy.Request(links[5].url, meta={"spiderid": "link"})
+            yield scrapy.Request(links[6].url, meta={"spiderid": "absent"})
         yield item
 """
 
@@ -65,6 +66,14 @@ def test_an_idle_spider_is_woken_by_a_request_and_hands_over_to_our_crawler(tmp_
                 line.feed(line.crawl("/7", "broken", spiderid="wanderer"))
                 wait_for(lambda: len(results()) >= 6, told)
                 found = results()
+                whole = line.ask(uuid="i1", action="info", spiderid="absent")
+                assert whole["crawlids"]["walk"]["total"] == whole["total_pending"] == 1
+                assert line.ask(uuid="i2", action="info", spiderid="absent", crawlid="walk")["total_pending"] == 1
+                assert line.ask(uuid="i3", action="info", spiderid="wanderer")["total_pending"] == 0
+                machines = line.ask(uuid="i4", stats="crawler")["spiders"]
+                assert {name: machines[name]["200"]["lifetime"] for name in ("link", "wanderer")} == {
+                    "link": 2, "wanderer": 4
+                }  # fmt: skip
             process.send_signal(signal.SIGTERM)
             assert process.wait() == 130, told()
         finally:

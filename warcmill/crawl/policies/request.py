@@ -158,6 +158,12 @@ def crawl_name(spiderid: str, crawlid: str) -> str:
     return f"{spiderid.replace('%', '%25').replace('/', '%2F')}/{crawlid}"
 
 
+def names_of(crawl: str) -> tuple[str, str]:
+    """Return the spider and the crawlid that the name of a crawl has."""
+    spiderid, _, crawlid = crawl.partition("/")
+    return spiderid.replace("%2F", "/").replace("%25", "%"), crawlid
+
+
 def level(hops: str) -> int:
     """Return the level of a URI that was found by these hops."""
     return sum(hop in _LEVELS for hop in hops)

@@ -23,7 +23,7 @@ from warcmill.crawl.job.feed import FedTarget, RequestFeed
 from warcmill.crawl.job.targets import RequestTargets
 from warcmill.crawl.logs.lines import NO_HOST, NO_ROBOTS
 from warcmill.crawl.logs.results import PURGED, Requester, notice
-from warcmill.crawl.policies.request import SOURCE, RequestTarget, level, number_of, read_target
+from warcmill.crawl.policies.request import LINK_SPIDER, SOURCE, RequestTarget, level, names_of, number_of, read_target
 from warcmill.crawl.uri import Uri, make
 from warcmill.crawl.visit.spider import Spider
 from warcmill.crawl.visit.visit import Kit
@@ -62,7 +62,7 @@ class AnswerCounts:
         status, number = (504, entry.uri.tries) if line.status in _UNANSWERED else (line.status, 1)
         if status > 0:
             target = self._targets.of(entry.uri.source)
-            statuses = self.counts.setdefault(target.spiderid, {}) if target else {}
+            statuses = self.counts.setdefault(entry.uri.spider or LINK_SPIDER, {}) if target else {}
             statuses[str(status)] = statuses.get(str(status), 0) + number
 
 
@@ -212,14 +212,15 @@ class Feeding:
         ]  # fmt: skip
 
     def _of(self, rows: Sequence[Waited], asked: AskedCrawl) -> list[tuple[Waited, tuple[str, str, str]]]:
-        """The rows of an owner, each with its spiderid, crawlid and appid. They may be many: the feed is read once."""
+        """The rows of an owner, each with its spiderid, crawlid and appid. They may be many: the feed is read once. The
+        spider is that which they wait for: another one may have found them."""
         by_number = [(row, number) for row in rows if (number := number_of(row.source)) is not None]
-        crawls: dict[int, tuple[str, str, str]] = {}
+        appids: dict[int, str] = {}
         for number, _, document in self._feed.each({number for _, number in by_number}):
-            spiderid, crawlid, appid = (str(document.get(name, "")) for name in ("spiderid", "crawlid", "appid"))
+            appid = str(document.get("appid", ""))
             if asked.appid in ("", appid):
-                crawls[number] = spiderid, crawlid, appid
-        return [(row, crawls[number]) for row, number in by_number if number in crawls]
+                appids[number] = appid
+        return [(row, (*names_of(row.crawl), appids[number])) for row, number in by_number if number in appids]
 
 
 def _refusal(one: FedTarget, why: str) -> CrawlResult:
