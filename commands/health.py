@@ -32,7 +32,8 @@ examples:
   warcmill health --prometheus /var/lib/prometheus/node-exporter/warcmill.prom
 
 Asks every engine, root and server that luigi.cfg names, all at once, and waits at most
-{BOUND:.0f} seconds; one that is still silent is named as hanging. Prints what answers, the
+{BOUND:.0f} seconds; one that is still silent is named as hanging. A server is also the Redis of
+a frontier, a bus of requests, and whoever takes these. Prints what answers, the
 running crawls, the room of each disk, when each scan and the backup last ended, how many
 launches are in which state, and what waits at each step, by the summaries of all days.
 Writes the same as status/now.json into the state root, as scans do when they end. Changes

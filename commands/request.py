@@ -19,6 +19,7 @@ from commands.console.show import err, out
 from tasks.config.engines import running_job
 from warcmill.base import disk
 from warcmill.clients.bus import Bus, TopicReader
+from warcmill.cluster.accounts import HOME, NO_HOME
 from warcmill.cluster.compat import KAFKA, REDIS, REST
 from warcmill.cluster.migration import (
     MigratedMessages,
@@ -27,7 +28,7 @@ from warcmill.cluster.migration import (
     queued_messages,
     read_zookeeper,
 )
-from warcmill.cluster.monitor import HOME, NO_HOME, log_of
+from warcmill.cluster.monitor import log_of
 from warcmill.cluster.sender import DAMAGED, damaged_lines
 from warcmill.cluster.settings import RequestsPlace, Topics
 from warcmill.errors import BadInput, NotReady, Unavailable, WarcmillError

@@ -12,6 +12,7 @@ from pathlib import Path
 from luigi.date_interval import DateInterval
 
 from tasks.config import chains, engines, roots, sections
+from tasks.config.requests import requests_place
 from tasks.config.sections import jobs_of, value
 from tasks.config.settings import Settings, settings
 from warcmill import chain
@@ -21,7 +22,10 @@ from warcmill.audit.documents.health import Asker, DiskSpace, Document, HealthQu
 from warcmill.clients.cdx_server import CdxServer
 from warcmill.clients.cdx_server import shown as shown_url
 from warcmill.clients.solr import Solr
-from warcmill.errors import Unavailable, WarcmillError
+from warcmill.cluster.accounts import HOME, NO_HOME
+from warcmill.cluster.compat import KAFKA
+from warcmill.crawl.frontier.link import examined
+from warcmill.errors import NotReady, Unavailable, WarcmillError
 from warcmill.model import Root
 from warcmill.stores.opening import is_remote, open_other, open_store
 
@@ -126,6 +130,12 @@ def _servers() -> Iterator[HealthQuestion]:
         yield HealthQuestion("server", "clamd", _clamd, "start it, or correct [viruses] clamd; no stage is scanned")
     if value("index", "cdx_server"):
         yield HealthQuestion("server", "cdx server", _cdx_server, "start it, or correct [index] cdx_server")
+    for section in engines.driven():
+        if value(section, "frontier"):
+            yield HealthQuestion("server", f"redis [{section}]", _redis(section), f"start it, or correct [{section}]")
+    if value("requests", "job"):
+        yield HealthQuestion("server", "bus", _bus, "start Kafka, or correct [requests] bus")
+        yield HealthQuestion("server", "requests", _requests, "start: warcmill run requests")
 
 
 def _solr() -> HealthReply:
@@ -145,6 +155,33 @@ def _cdx_server() -> HealthReply:
     with closing(CdxServer(url, health.BOUND)) as server:
         server.collections()
     return HealthReply(shown_url(url))
+
+
+def _redis(section: str) -> Callable[[], HealthReply]:
+    def ask() -> HealthReply:
+        place = engines.frontier_of(section)
+        assert place, "it is set"
+        return HealthReply(examined(place))
+
+    return ask
+
+
+def _bus() -> HealthReply:
+    place = requests_place()
+    with closing(place.open_bus()) as bus:
+        return HealthReply(f"{place.bus}, with {len(bus.topics())} topics")
+
+
+def _requests() -> HealthReply:
+    """The roles that take requests; NotReady where none does, or none on the job's own machine."""
+    place = requests_place()
+    with closing(place.open_accounts()) as accounts:
+        alive = sum(map(len, accounts.lives(KAFKA).values()))
+        if not alive:
+            raise NotReady(f"requests for {place.job}", "nobody takes them")
+        if not accounts.lives(HOME):
+            raise NotReady(f"requests for {place.job}", NO_HOME)
+    return HealthReply(f"{alive} take them for {place.job}")
 
 
 def _connected(address: tuple[str, int]) -> HealthReply:

@@ -10,6 +10,7 @@ import time
 from itertools import count
 from pathlib import Path
 
+import preloaded
 from requests_line import APP, HOSTS, JOB, RequestsLine, requests_line, role, served
 from several_hosts import Page, page
 from waiting import wait_for
@@ -35,6 +36,17 @@ def test_a_url_on_the_bus_is_a_page_in_a_warc(tmp_path: Path) -> None:
         line.warcmill("pulse", "stop", JOB)
         line.warcmill("init", str(tmp_path), "--requests")  # it changes nothing
     assert "requests" in line.warcmill("run", "requests", "--help")
+
+
+def test_health_names_that_nobody_takes_requests(tmp_path: Path) -> None:
+    with requests_line(tmp_path) as line:
+        before = preloaded.run("commands.main", "health", env=line.env)
+        assert before.returncode == 1
+        assert "nobody takes them\n  -> start: warcmill run requests" in before.stdout
+        assert "server bus: spool" in before.stdout
+        with role(line):
+            wait_for(lambda: preloaded.run("commands.main", "health", env=line.env).returncode == 0, line.log)
+            assert "server requests: 1 take them for ondemand" in line.warcmill("health")
 
 
 def test_each_request_is_fetched_once_and_links_once_a_crawl(tmp_path: Path) -> None:

@@ -101,6 +101,10 @@ def test_a_role_elsewhere_feeds_and_answers_and_the_next_one_continues_after_a_k
             wait_for(lambda: len(line.paths()) == 10, there.log)
             wait_for(lambda: "no 'warcmill run requests' runs on the job's own machine" in there.log(), there.log)
             assert there.warcmill("request", "test")[0] == 1
+            health = preloaded.run("commands.main", "health", env=line.env)
+            assert health.returncode == 1
+            assert "no 'warcmill run requests' runs on the job's own machine" in health.stdout
+            assert "✔ server redis [engine.requests]" in health.stdout
             assert line.told(PAGES) == []
             killed.send_signal(signal.SIGKILL)
             killed.wait()

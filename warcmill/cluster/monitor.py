@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 
 from warcmill.clients.bus import Bus, Message, TopicReader
 from warcmill.cluster import compat
-from warcmill.cluster.accounts import AsideMessage, CrawlKey
+from warcmill.cluster.accounts import HOME, NO_HOME, AsideMessage, CrawlKey
 from warcmill.cluster.accounts.file import FileAccounts
 from warcmill.cluster.accounts.over_redis import RedisAccounts
 from warcmill.cluster.answers import JobAnswers, Question, RequestsJob, rate_fields
@@ -43,13 +43,6 @@ POLL: Final = 0.2  # seconds for which a message is waited for, before other wor
 PAUSE: Final = 1.0  # seconds until what failed is tried again
 CYCLE: Final = 1.0  # seconds between two looks at expiries and at the job
 WARN: Final = 30.0  # seconds between two complaints that the job does not run
-HOME: Final = "home"
-"""The role of a process on the machine of the job, in the accounts."""
-
-NO_HOME: Final = (
-    "no 'warcmill run requests' runs on the job's own machine: pages that the job's process fetches are not sent, and"
-    " rates, bans and stops are in Redis alone; start one there"
-)
 _OVERHEAD: Final = 1024  # bytes of a line of the feed beside the document
 
 

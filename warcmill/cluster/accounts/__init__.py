@@ -18,6 +18,14 @@ LIFETIME: Final = "lifetime"
 CLAIM: Final = 60.0
 """Seconds after which another process may take up what one has claimed."""
 
+HOME: Final = "home"
+"""The role whose signs of life a process on the machine of the job gives besides."""
+
+NO_HOME: Final = (
+    "no 'warcmill run requests' runs on the job's own machine: pages that the job's process fetches are not sent, and"
+    " rates, bans and stops are in Redis alone; start one there"
+)
+
 Sums = Mapping[str, Mapping[str, int]]
 """Counts by name, then by window; a window without any is left out."""
 
