@@ -35,6 +35,7 @@ MOST_HITS: Final = 1000
 """The most hits of a rate's window: more in a longer one are as many in a shorter one."""
 
 _MONITORS: Final = ("InfoMonitor", "StopMonitor", "ExpireMonitor", "StatsMonitor", "ZookeeperMonitor")
+_PURGE_SECONDS: Final = 240.0  # a million URIs take 43 s; a reader of Kafka that is silent for 300 s is given up
 _OF_ROLES: Final = (KAFKA, REDIS, REST)
 
 Question = CrawlAction | StatsRequest | PolicyChange
@@ -62,7 +63,8 @@ class RequestsJob:
 
     def ask(self, verb: str, **fields: Json) -> Mapping[str, Any]:
         """Return what the launch answers. NotReady if none runs."""
-        return cast("Mapping[str, Any]", self._crawl.ask(verb, SECONDS, **fields))
+        seconds = _PURGE_SECONDS if verb == "purge" else SECONDS
+        return cast("Mapping[str, Any]", self._crawl.ask(verb, seconds, **fields))
 
     def close(self) -> None:
         """Close the connection to it."""

@@ -212,7 +212,7 @@ class RequestMonitor:
         self._job.feed(fed)
         self._done.update(place for place, _ in fed)
         fed.clear()
-        with suppress(NotReady, Unavailable):  # a launch looks there itself; the next one begins with that
+        with suppress(WarcmillError):  # a launch looks there itself; the next one begins with that
             self._answers.apply_policy()
             self._job.ask("learn")
 

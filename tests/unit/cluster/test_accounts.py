@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -58,3 +59,20 @@ def test_a_file_that_is_none_is_named(tmp_path: Path) -> None:
     (tmp_path / "accounts").write_bytes(b"x" * 5000)
     with pytest.raises(Unavailable, match="accounts"):
         FileAccounts(tmp_path / "accounts")
+
+
+def test_a_file_that_somebody_reads_for_too_long_is_used_again_afterwards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("warcmill.cluster.accounts.file._PATIENCE", 0.2)
+    accounts = FileAccounts(tmp_path / "accounts")
+    accounts.stop(KEY)
+    reader = sqlite3.connect(tmp_path / "accounts", isolation_level=None)
+    reader.execute("BEGIN")
+    reader.execute("SELECT * FROM stops").fetchall()
+    with pytest.raises(Unavailable, match="locked"):
+        accounts.stop(KEY._replace(crawlid="other"))
+    reader.close()
+    accounts.stop(KEY._replace(crawlid="third"))
+    assert [accounts.is_stopped(KEY._replace(crawlid=one)) for one in ("c", "other", "third")] == [True, False, True]
+    accounts.close()

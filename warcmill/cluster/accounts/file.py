@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -10,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from warcmill.base import disk
 from warcmill.cluster.accounts import (
     CLAIM,
     LIFETIME,
@@ -229,17 +232,19 @@ class FileAccounts:
     @contextmanager
     def _whole(self) -> Iterator[sqlite3.Connection]:
         with self._named():
-            self._db.execute("BEGIN IMMEDIATE")
             try:
+                self._db.execute("BEGIN IMMEDIATE")
                 yield self._db
-            except BaseException:
-                self._db.execute("ROLLBACK")
-                raise
-            self._db.execute("COMMIT")
+                self._db.execute("COMMIT")
+            finally:
+                if self._db.in_transaction:  # COMMIT may have failed; a full disk has ended it already
+                    self._db.execute("ROLLBACK")
 
     @contextmanager
     def _named(self) -> Iterator[None]:
         try:
             yield
         except (sqlite3.Error, OSError) as error:
-            raise Unavailable(str(self._path), f"the accounts of requests cannot be used: {error}") from error
+            full = disk.full([self._path.parent])  # SQLite names it at some calls only
+            why = f"{os.strerror(errno.ENOSPC)}; make room" if full else str(error)
+            raise Unavailable(str(self._path), f"the accounts of requests cannot be used: {why}") from error

@@ -39,9 +39,10 @@ class CallsOverRedis:
         self._busy: set[asyncio.Task[None]] = set()
         self._listens: asyncio.Task[None] | None = None
 
-    def open(self) -> None:
-        """Begin to listen."""
+    def open(self) -> asyncio.Task[None]:
+        """Begin to listen; return the task that does, which ends by a bug only."""
         self._listens = asyncio.create_task(self._listen())
+        return self._listens
 
     async def _listen(self) -> None:
         """Answer calls. A Redis that is away is asked again."""

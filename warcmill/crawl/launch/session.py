@@ -55,8 +55,6 @@ class Session(FrontierControl):
         control = Control(places.state(name) / CONTROL, self)
         calls = CallsOverRedis(RedisLink(places.frontier, name), control.reply) if places.frontier else None
         await control.open()
-        if calls:
-            calls.open()
         loop = asyncio.get_running_loop()
         for one in SIGNALS:
             loop.add_signal_handler(one, self._signalled)
@@ -64,6 +62,8 @@ class Session(FrontierControl):
         if self._feeding:
             beside.append(asyncio.create_task(self._take_requests(self._feeding)))
             beside.append(asyncio.create_task(self._tidy(self._feeding)))
+        if calls:
+            beside.append(calls.open())
         for task in beside:
             task.add_done_callback(self._ended_beside)
         try:
