@@ -24,9 +24,18 @@ from warcmill.cluster.requests import (
 from warcmill.errors import BadConfig, BadInput
 
 CASES: dict[str, Any] = json.loads((Path(__file__).parents[2] / "data" / "requests" / "cases.json").read_text("utf-8"))
+TYPES: dict[str, Any] = json.loads((Path(__file__).parents[2] / "data" / "requests" / "types.json").read_text("utf-8"))
 CRAWL = {"url": "http://a.example/", "appid": "testapp", "crawlid": "abc123"}
 # Of a version that was never released.
 NOT_OURS = {"domain_max_pages"}
+FITTING: dict[str, dict[str, Any]] = {
+    "ScraperHandler": CRAWL,
+    "ActionHandler": {"action": "info", "appid": "testapp", "crawlid": "c", "spiderid": "link", "uuid": "u"},
+    "StatsHandler": {"appid": "testapp", "stats": "rest", "uuid": "u"},
+    "ZookeeperHandler": {
+        "action": "domain-update", "appid": "testapp", "domain": "a.example", "hits": 1, "uuid": "u", "window": 1
+    },
+}  # fmt: skip
 VALUES = {
     "ScraperHandler": CrawlRequest,
     "ActionHandler": CrawlAction,
@@ -45,6 +54,18 @@ def crawl(**more: Any) -> CrawlRequest:
     made = read_request(taken.handler.name, taken.document)
     assert isinstance(made, CrawlRequest)
     return made
+
+
+@pytest.mark.parametrize(("handler", "field"), [(name, field) for name, of in TYPES["taken"].items() for field in of])
+def test_each_field_takes_the_values_that_the_original_takes(handler: str, field: str) -> None:
+    """`types.json` has values of many types and lengths, and for each field a 1 for those with which the running
+    original took the message."""
+    document, values = FITTING[handler], TYPES["values"]
+    found = [sort_message(encoded({**document, field: value})) for value in values]
+    taken = [isinstance(one, TakenMessage) and one.handler.name == handler for one in found]
+    recorded = [one == "1" for one in TYPES["taken"][handler][field]]
+    deeper = [field == "maxdepth" and value in (4, 100) for value in values]  # theirs ends at 3
+    assert taken == [one or other for one, other in zip(recorded, deeper, strict=True)]
 
 
 @pytest.mark.parametrize("name", sorted(CASES.keys() - {"bad-maxdepth-4", "zk-update-without-hits"}))

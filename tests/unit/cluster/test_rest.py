@@ -90,6 +90,15 @@ def test_its_answers_are_those_of_the_original(
     assert ask(method, path, body, headers) == (status, envelope)
 
 
+def test_more_of_its_answers_are_those_of_the_original(ask: Ask) -> None:
+    """Paths, content types, what is no JSON, what is no poll: `rest.json` has them as the running original answered."""
+    cases = json.loads((Path(__file__).parents[2] / "data" / "requests" / "rest.json").read_text("utf-8"))
+    for case in cases:
+        method, path, body, headers = case["ask"]
+        answer = ask(method, path, None if body is None else body.encode(), headers)
+        assert answer == (case["status"], case["answer"]), case["ask"]
+
+
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_its_index_has_the_keys_of_the_original(ask: Ask, method: str) -> None:
     status, found = ask(method, "/")

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from warcmill.crawl.books.books import CrawlResult
 from warcmill.crawl.extract.links import EMBED, LINK, REDIRECT, Link
@@ -81,7 +81,7 @@ def of_page(
 ) -> CrawlResult:
     """The result of a page. `links` are those that its crawl may follow, `asked` is its address as it was asked for. A
     redirect is one if nothing follows it, and so is a page that was `refreshed`."""
-    url = _as_asked(answer.uri, asked) if asked else answer.uri
+    url = as_asked(answer.uri, asked) if asked else answer.uri
     value: dict[str, Json] = {
         **requester.fields,
         "links": list(dict.fromkeys(link.uri for link in links)),
@@ -97,10 +97,11 @@ def of_page(
     return CrawlResult(PAGE, value, unless_followed=is_redirect)
 
 
-def _as_asked(uri: str, asked: str) -> str:
+def as_asked(uri: str, asked: str) -> str:
     """A URI as Scrapy shows it: without the slash that was not asked for, with the fragment that was."""
     before, mark, fragment = asked.partition("#")
-    if not urlsplit(before).path:
+    host = before.partition("://")[2].partition("?")[0]
+    if host and "/" not in host and "\\" not in host:
         uri = uri.replace("/?", "?", 1) if "?" in uri else uri.removesuffix("/")
     return f"{uri}#{quote(fragment, safe=_IN_FRAGMENT)}" if mark else uri
 

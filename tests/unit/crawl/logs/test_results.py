@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import crawled
+import pytest
 from several_hosts import Page, page, serve
 from warcio.archiveiterator import ArchiveIterator
 
 from warcmill.crawl.job.job import Job, Sheets
 from warcmill.crawl.launch.launch import Running
-from warcmill.crawl.logs.results import Requester
+from warcmill.crawl.logs.results import Requester, as_asked
 from warcmill.layout import RESULTS_LOG
 
 FIELDS = {"appid": "testapp", "attrs": {"k": [1]}, "crawlid": "c1"}
@@ -115,3 +116,19 @@ def test_a_page_that_soon_refreshes_to_another_is_a_redirect_and_a_later_refresh
     assert {path: one["value"]["links"] for path, one in found.items() if path in {"late", "itself"}} == {
         "late": [f"{base}/1"], "itself": [],
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("asked", "uri", "shown"),
+    [
+        ("http://a.example", "http://a.example/", "http://a.example"),
+        ("http://a.example/", "http://a.example/", "http://a.example/"),
+        ("http://a.example?q=/", "http://a.example/?q=/", "http://a.example?q=/"),
+        ("HTTP://A.example#top", "http://a.example/", "http://a.example#top"),
+        ("http://a.example/x#é /", "http://a.example/x", "http://a.example/x#%C3%A9%20/"),
+        ("http://a.example\\x\\", "http://a.example/x/", "http://a.example/x/"),
+        ("http:a.example/", "http://a.example/", "http://a.example/"),
+    ],
+)
+def test_an_address_is_shown_as_it_was_asked_for(asked: str, uri: str, shown: str) -> None:
+    assert as_asked(uri, asked) == shown
