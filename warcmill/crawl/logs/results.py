@@ -32,10 +32,9 @@ _OF_CONNECTION: Final = frozenset(
 _IN_FRAGMENT: Final = "%!#$&'()*+,/:;=?@[]~"
 _META: Final = "meta/@content"
 _REFRESHES: Final = (_META, "refresh:")
-_UNSHOWN: Final = re.compile(rb"<!--.*?-->|<(script|noscript)\b.*?</\1\s*>", re.DOTALL | re.IGNORECASE)
-_REFRESH: Final = re.compile(
-    rb"""<meta[^>]*?http-equiv[^>]*?refresh[^>]*?content\s*=\s*["']?\s*(\d*\.?\d+)""", re.IGNORECASE
-)
+_UNSHOWN: Final = re.compile(rb"<!--.*?(?:-->|\Z)|<(script|noscript)\b.*?(?:</\1\s*>|\Z)", re.DOTALL | re.IGNORECASE)
+_TAG: Final = re.compile(rb"<meta[^<>]*", re.IGNORECASE)
+_SECONDS: Final = re.compile(rb"""content\s*+=\s*+["']?\s*+(\d*\.?\d+)""", re.IGNORECASE)
 _OF_HEAD: Final = 4096  # bytes in which a refresh is looked for
 _SOON: Final = 100.0  # seconds, as in Scrapy
 _ANCHORS: Final = ("a/@href", "area/@href")
@@ -65,10 +64,19 @@ def after_refresh(answer: Exchange, links: Sequence[Link], limits: FetchLimits) 
     if not found:
         return links
     head = _UNSHOWN.sub(b"", exchange.document(answer, limits)[0][:_OF_HEAD])
-    seconds = _REFRESH.search(head)
-    if seconds and float(seconds[1]) < _SOON:
+    seconds = next(_seconds(head), None)
+    if seconds is not None and seconds < _SOON:
         return [link for link in found if link.context == _META][:1]
     return [link for link in links if link not in found]
+
+
+def _seconds(head: bytes) -> Iterator[float]:
+    """The seconds of each `meta` that refreshes a page. Of a few plain parts, as a page may be hostile."""
+    for tag in _TAG.findall(head):
+        _, _, after = tag.lower().partition(b"http-equiv")
+        _, _, after = after.partition(b"refresh")
+        if seconds := _SECONDS.search(after):
+            yield float(seconds[1])
 
 
 def is_refreshed(links: Sequence[Link]) -> bool:
