@@ -34,7 +34,7 @@ _META: Final = "meta/@content"
 _REFRESHES: Final = (_META, "refresh:")
 _UNSHOWN: Final = re.compile(rb"<!--.*?(?:-->|\Z)|<(script|noscript)\b.*?(?:</\1\s*>|\Z)", re.DOTALL | re.IGNORECASE)
 _TAG: Final = re.compile(rb"<meta[^<>]*", re.IGNORECASE)
-_SECONDS: Final = re.compile(rb"""content\s*+=\s*+["']?\s*+(\d*\.?\d+)""", re.IGNORECASE)
+_SECONDS: Final = re.compile(rb"""content\s*+=\s*+["']?\s*+(\d++(?:\.\d++)?|\.\d++)""", re.IGNORECASE)
 _OF_HEAD: Final = 4096  # bytes in which a refresh is looked for
 _SOON: Final = 100.0  # seconds, as in Scrapy
 _ANCHORS: Final = ("a/@href", "area/@href")
