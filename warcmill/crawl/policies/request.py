@@ -7,7 +7,6 @@ extensions holds for links when a request has none. Expressions are RE2's, which
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -35,7 +34,6 @@ EXPIRY: Final = "expiry"
 """The policy that refuses the URIs of a request which has expired."""
 
 _LEVELS: Final = frozenset("LE")
-_PAIR: Final = re.compile(r"([^=]+)=([^;]+);?\s?")
 _SCOPE: Final = "scope"
 _PATTERNS: Final = 32 << 20  # bytes, for those of a list together
 # scrapy.linkextractors.IGNORED_EXTENSIONS, of 1.5.0.
@@ -197,8 +195,14 @@ def read_target(number: int, document: Mapping[str, Any]) -> RequestTarget:
 
 
 def _cookie(text: str) -> str:
-    """A cookie as Scrapy sends it: its pairs, the last of a name."""
-    return "; ".join(f"{name}={value}" for name, value in dict(_PAIR.findall(text)).items())
+    """A cookie as Scrapy sends it: its pairs, the last of a name. Neither name nor value is empty."""
+    pairs, rest = dict[str, str](), text
+    while "=" in rest:
+        name, _, rest = rest.partition("=")
+        if name and rest and not rest.startswith(";"):
+            pairs[name], _, rest = rest.partition(";")
+            rest = rest[rest[:1].isspace() :]
+    return "; ".join(f"{name}={value}" for name, value in pairs.items())
 
 
 def _extension(uri: str) -> str:
