@@ -19,6 +19,8 @@ from warcmill.formats.pypi.zip_directory import TooEarly, ZipDirectory, ZipMembe
 
 names = st.text(st.characters(blacklist_categories=("Cs",), blacklist_characters="\0"), min_size=1, max_size=30)
 members = st.dictionaries(names, st.binary(max_size=2_000), max_size=8)
+comments = st.binary(max_size=100).filter(lambda one: b"PK\5\6" not in one)
+"""zipfile reads no archive whose comment has the signature of the end record (APPNOTE.TXT, 4.3.16)."""
 
 
 def zipped(some: dict[str, bytes], before: bytes = b"", comment: bytes = b"") -> bytes:
@@ -38,7 +40,7 @@ def contents(directory: ZipDirectory) -> dict[str, bytes]:
     return {member.name: b"".join(directory.read(member)) for member in directory}
 
 
-@given(members, st.sampled_from([b"", b"#!/usr/bin/python\n"]), st.binary(max_size=100))
+@given(members, st.sampled_from([b"", b"#!/usr/bin/python\n"]), comments)
 def test_members_are_those_that_zipfile_finds(some: dict[str, bytes], before: bytes, comment: bytes) -> None:
     data = zipped(some, before, comment)
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
