@@ -74,7 +74,7 @@ def rows() -> Iterator[tuple[str, ...]]:
     yield f"{what}, by Redis and Kafka", f"{servers:.0f} a CPU s", beside, f"{alone / servers:.2f} x its CPU", "-"
     for where, seconds in zip(("in files", "by Redis and Kafka"), waited, strict=True):
         what, theirs = f"from a message to its request, idle, {where}", f"{THEIRS} s Scrapy Cluster"
-        yield what, f"{seconds:.2f} s", theirs, f"{seconds / THEIRS:.2f} x", "< 1 s"
+        yield what, f"{seconds:.2f} s", theirs, f"{seconds / THEIRS:.3f} x", "< 1 s"
 
 
 def asked(url: str, kafka: KafkaServer | None = None, redis: RedisServer | None = None, pages: int = PAGES) -> float:

@@ -175,6 +175,8 @@ def _bus() -> HealthReply:
 def _requests() -> HealthReply:
     """The roles that take requests; NotReady where none does, or none on the job's own machine."""
     place = requests_place()
+    if not place.redis and not place.accounts.exists():  # opening would make it
+        raise NotReady(f"requests for {place.job}", "nobody takes them")
     with closing(place.open_accounts()) as accounts:
         alive = sum(map(len, accounts.lives(KAFKA).values()))
         if not alive:

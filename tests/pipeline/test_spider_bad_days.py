@@ -212,6 +212,19 @@ def test_a_page_at_which_the_process_has_died_three_times_is_given_up_by_name(po
     assert f"a fault in the code of spider small at {shelf(port, 2)}" in log(line, "alerts.log")
 
 
+def test_items_of_pages_that_are_kept_are_in_the_feed_though_the_process_died(port: int, tmp_path: Path) -> None:
+    """Scrapy writes a feed out at its end only, and what is kept is not visited again."""
+    line, ours = line_for(tmp_path / "line", JOB), tmp_path / "ours"
+    run = words(port, tmp_path, '"ITEM_PIPELINES": {Odd: 1}')
+    (tmp_path / "ends").touch()
+    assert run_spider(line, *run, folder=ours).returncode == 1
+    (tmp_path / "ends").unlink()
+    done = run_spider(line, *run, folder=ours)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {json.loads(one)["n"] for one in items(ours)} == {0, 1, 2, 3}
+    shelves(line, port)
+
+
 BLOCKS = """
 import os, time
 import scrapy

@@ -6,7 +6,6 @@ import asyncio
 import itertools
 import json
 import threading
-import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -96,11 +95,18 @@ def test_many_ask_at_once_and_each_has_its_answer(place: RedisPlace) -> None:
 
 def test_a_long_answer_keeps_no_other_waiting_and_is_given_though_the_crawl_ends(place: RedisPlace) -> None:
     taken: list[Any] = []
+    begun = threading.Event()
+
+    async def reply(line: bytes) -> bytes:
+        if b"checkpoint" in line:
+            begun.set()
+        return await echo(line)
+
     with asking(place) as job:
-        with crawl(place, echo):
+        with crawl(place, reply):
             slow = threading.Thread(target=lambda: taken.append(job.ask("checkpoint")))
             slow.start()
-            time.sleep(0.3)
+            assert begun.wait(60)
             with asking(place) as other:
                 assert other.ask("state") == {"verb": "state"}
             assert not taken

@@ -10,6 +10,7 @@ import itertools
 import json
 import os
 import re
+import shutil
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -136,6 +137,23 @@ def test_what_is_asked_elsewhere_while_the_job_is_down_waits_for_it(tmp_path: Pa
         line.feed(line.crawl("/2", "c2"), line.crawl("/3", "c3"))
         line.restart()
         wait_for(lambda: {*line.paths()} == {"/1", "/2", "/3"}, there.log)
+        line.warcmill("pulse", "stop", JOB)
+
+
+def test_a_copy_of_the_job_on_another_machine_is_not_fed(tmp_path: Path, redis: RedisServer) -> None:
+    with elsewhere(redis, tmp_path) as (line, there):
+        copy = tmp_path / "copy"
+        shutil.copytree(line.folder, copy)
+        config, spool = copy / "luigi.cfg", copy / "state" / "spool"
+        config.write_text(config.read_text().replace(str(line.folder), str(copy)))
+        shutil.rmtree(spool, ignore_errors=True)
+        spool.symlink_to(line.folder / "state" / "spool")
+        line.start()
+        there.env = {**line.env, "LUIGI_CONFIG_PATH": str(config)}
+        with there.role("requests"):
+            line.feed(line.crawl("/1", "c1"))
+            wait_for(lambda: line.paths() == ["/1"], there.log)
+        assert not (copy / "jobs" / JOB / "requests.jsonl").exists()
         line.warcmill("pulse", "stop", JOB)
 
 

@@ -50,12 +50,12 @@ class RequestsJob:
 
     @property
     def is_here(self) -> bool:
-        """True if its folder is on this machine."""
-        return self._feed is not None
+        """True if its folder is on this machine. A crawl that answers from elsewhere does not read a copy of it."""
+        return self._feed is not None and not self._crawl.is_elsewhere
 
     def feed(self, targets: Sequence[tuple[str, dict[str, Json]]]) -> None:
         """Append targets to the feed, durable when this returns. NotReady if that takes a crawl, and none runs."""
-        if self._feed:
+        if self._feed and self.is_here:
             self._feed.append(targets)
             return
         for some in messages.parts([place, document] for place, document in targets):

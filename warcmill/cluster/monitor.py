@@ -80,7 +80,6 @@ class RequestMonitor:
         self._reader: TopicReader | None = None
         self._machine, self._name = socket.gethostname(), os.urandom(6).hex()
         self._answers = JobAnswers(self._values, job, self._accounts, self._bus, log(REDIS), self._machine)
-        self._roles = (KAFKA, REDIS, *([HOME] if job.is_here else []))
         self._done: set[str] = set()  # the places of messages that were answered, and are not acknowledged yet
         self._waiting: dict[str, ReadMessage] = {}  # the one that is being answered, by its place
         self._next: dict[str, float] = {}
@@ -109,7 +108,7 @@ class RequestMonitor:
         self._reopen()
         with suppress(WarcmillError):
             self._keep()
-            for role in self._roles:
+            for role in (KAFKA, REDIS, HOME):
                 self._accounts.leave(role, self._machine, self._name)
         self._bus.close()
         self._accounts.close()
@@ -268,7 +267,7 @@ class RequestMonitor:
 
     def _tend(self) -> None:
         if self._is_due("life", min(30.0, self._values["HEARTBEAT_TIMEOUT"] / 3)):
-            for role in self._roles:
+            for role in (KAFKA, REDIS, *([HOME] if self._job.is_here else [])):
                 self._accounts.live(role, self._machine, self._name, self._values["HEARTBEAT_TIMEOUT"])
         if not self._is_due("cycle", CYCLE):
             return
@@ -287,7 +286,7 @@ class RequestMonitor:
 
     def _keep(self) -> None:
         """Copy what must not be lost from Redis to the disk of the job's machine."""
-        if self._copy and isinstance(self._accounts, RedisAccounts):
+        if self._copy and self._job.is_here and isinstance(self._accounts, RedisAccounts):
             self._accounts.keep_in(self._copy)
 
     def _is_due(self, what: str, seconds: float) -> bool:

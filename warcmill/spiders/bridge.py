@@ -9,14 +9,17 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
+from scrapy.extensions.feedexport import FeedExporter
 from scrapy.http import Response
 from twisted.python.failure import Failure
 
+from warcmill.crawl.durable import failed
 from warcmill.crawl.extract.links import LINK, REDIRECT
 from warcmill.crawl.frontier import Intake, Offered
 from warcmill.crawl.policies.decision import Decision, Verdict
@@ -203,6 +206,17 @@ class ScrapyBridge:
                 for uri, answer in zip(some, answers, strict=True):
                     if answer.answer is Intake.REFUSED:
                         self._refuse(uri.uri, uri.via, answer.why)
+
+    def flush_feeds(self) -> None:
+        """Hand the items in Scrapy's feeds to the system, so that a kill loses none of a page that is kept: Scrapy does
+        so only at its end. Unavailable when the disk does not take them."""
+        feeds: Any = self.crawler.get_extension(FeedExporter)
+        for slot in feeds.slots if feeds else ():
+            if slot.file is not None and not slot.file.closed:
+                try:
+                    slot.file.flush()
+                except OSError as error:
+                    raise failed(Path(slot.uri), error) from error
 
     def counted(self, answers: Sequence[Offered]) -> None:
         """Count what the frontier has taken as Scrapy's scheduler does: spiders and extensions read its figures."""

@@ -46,7 +46,10 @@ class CommandLine(NamedTuple):
     overwrite: Sequence[str] = ()
 
 
-def find(meant: str, words: CommandLine = CommandLine()) -> ScrapyProject:  # noqa: B008 a constant
+_NO_WORDS = CommandLine()
+
+
+def find(meant: str, words: CommandLine = _NO_WORDS) -> ScrapyProject:
     """Find a spider: in a file of Python, or by name in the folder of a project. BadConfig with what is wrong."""
     path, colon, name = meant.rpartition(":") if not Path(meant).exists() and ":" in meant else (meant, "", "")
     place = Path(path).absolute()

@@ -102,6 +102,7 @@ class SpiderVisit(Visit):
         try:
             await self._bridge.scraped(self)
             await self._bridge.flush()
+            self._bridge.flush_feeds()
             guard.forget(self.uri)
             entry = self._entry()
             return replace(entry, found=self.found, results=[*entry.results, *self.results])

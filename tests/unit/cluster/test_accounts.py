@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -29,7 +29,7 @@ class OfFile:
 
 
 @pytest.fixture
-def place(tmp_path: Path):  # type: ignore[no-untyped-def]  # a generator of a Place
+def place(tmp_path: Path) -> Iterator[OfFile]:
     found = OfFile(tmp_path / "accounts")
     yield found
     for one in found.opened:

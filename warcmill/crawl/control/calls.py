@@ -94,13 +94,16 @@ class RunningJob:
     def __init__(self, name: str, socket: Path | None, place: RedisPlace | None = None) -> None:
         self._name, self._socket, self._place = name, socket, place
         self._link: RedisLink | None = None
+        self.is_elsewhere = False  # the last answer came over Redis
 
     def ask(self, verb: str, seconds: float = SECONDS, **fields: Json) -> Json:
         """Return what the crawl answers, or raise its refusal. NotReady when none runs; Unavailable when it does not
         answer within `seconds`, and what became of the request is not known."""
         try:
             if self._socket:
-                return control.ask(self._socket, verb, seconds, **fields)
+                found = control.ask(self._socket, verb, seconds, **fields)
+                self.is_elsewhere = False
+                return found
         except NotReady:
             if not self._place:
                 raise
@@ -144,6 +147,7 @@ class RunningJob:
             is_over = time.monotonic() >= deadline
             found = self._link.call("calls", "answered", name, int(is_over))
             if isinstance(found, bytes):
+                self.is_elsewhere = True
                 return found
             if found == 0 and not is_over:
                 raise absent

@@ -72,9 +72,9 @@ class Session(FrontierControl):
             async with self._busy:  # a checkpoint that is being taken comes to its end
                 for task in beside:
                     task.cancel()
-                await control.close()
-                if calls:
+                if calls:  # before the socket: who asks here is never answered as if from elsewhere
                     await calls.close()
+                await control.close()
                 if end is not End.EMPTY:
                     await self._running.checkpoint(workers_continue=False)
                 await self._running.close(end)
@@ -83,9 +83,9 @@ class Session(FrontierControl):
             raise
         finally:
             self._watched.close()
-            await control.close()
             if calls:
                 await calls.close()
+            await control.close()
         return end
 
     def _ended_beside(self, task: asyncio.Task[None]) -> None:

@@ -60,14 +60,18 @@ def is_page(uri: Uri) -> bool:
 def after_refresh(answer: Exchange, links: Sequence[Link], limits: FetchLimits) -> Sequence[Link]:
     """The links of a page that its request follows. One whose `meta` soon refreshes it is a redirect, and leads to that
     link alone; another refresh leads nowhere, as in Scrapy."""
-    found = [link for link in links if link.hop == REDIRECT and link.context in _REFRESHES]
+    found = [link for link in links if _refreshes(link)]
     if not found:
         return links
     head = _UNSHOWN.sub(b"", exchange.document(answer, limits)[0][:_OF_HEAD])
     seconds = next(_seconds(head), None)
     if seconds is not None and seconds < _SOON:
         return [link for link in found if link.context == _META][:1]
-    return [link for link in links if link not in found]
+    return [link for link in links if not _refreshes(link)]
+
+
+def _refreshes(link: Link) -> bool:
+    return link.hop == REDIRECT and link.context in _REFRESHES
 
 
 def _seconds(head: bytes) -> Iterator[float]:

@@ -109,12 +109,11 @@ class Visit:
         line = lines.of_answer(uri, answer, notes, self._thread)
         if rendered.failure:
             kit.heard.failed(line, f"not rendered: {rendered.failure}")
-        cookies = self._cookies(answer)
         again = history.next_visit(self._job, uri, left)
         asked = requester if requester and results.is_page(uri) and not is_late else None
         brought = [self._result_for(asked, answer, followed, found)] if asked else self._notice(LATE) if is_late else []
         return BookEntry(
-            uri, self._lease, records, line, left, found, max(opens, rendered.opens), again, cookies,
+            uri, self._lease, records, line, left, found, max(opens, rendered.opens), again, self._cookies(answer),
             may_recall=self._is_shared and not compared.word, rendered=rendered.page, results=brought,
         )  # fmt: skip
 
