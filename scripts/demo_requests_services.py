@@ -19,11 +19,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 from demo import BIN, HERE, SCANNED, run
+from loopback_site import LoopbackServer
 from warcio.archiveiterator import ArchiveIterator
 
 from servers import kafka as kafka_server
@@ -105,9 +106,8 @@ class OwnSites:
 
         with ExitStack() as stack:
             for host in (*SITES, LIBRARY, READING_ROOM):
-                server = ThreadingHTTPServer((host, self.port), Handler)
+                server = LoopbackServer((host, self.port), Handler)
                 self.port = server.server_address[1]
-                server.daemon_threads = True
                 stack.callback(server.server_close)
                 threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True).start()
                 stack.callback(server.shutdown)

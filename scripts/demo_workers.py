@@ -17,11 +17,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from itertools import pairwise
 from pathlib import Path
 
 from demo import run
+from loopback_site import LoopbackServer
 
 from servers import pins
 from servers import redis as redis_server
@@ -100,9 +101,8 @@ class TwentyHosts:
 
         with ExitStack() as stack:
             for host in HOSTS:
-                server = ThreadingHTTPServer((host, port), Handler)
+                server = LoopbackServer((host, port), Handler)
                 port = server.server_address[1]
-                server.daemon_threads = True
                 stack.callback(server.server_close)
                 threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True).start()
                 stack.callback(server.shutdown)

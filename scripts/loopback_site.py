@@ -4,16 +4,28 @@ shows; and a small museum."""
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 PAGES = 400
 SLOWLY = 0.05  # seconds that a page takes while the site is slow
+
+
+class LoopbackServer(ThreadingHTTPServer):
+    """A server that prints nothing when a crawler hangs up, as one that is killed does."""
+
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Print the error, but of a connection that has ended."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -57,7 +69,7 @@ def site() -> Iterator[int]:
 @contextmanager
 def slow_site(hurry: threading.Event, port: int = 0) -> Iterator[int]:
     """Serve the site, slowly until `hurry` is set, on this port or a free one; yields it."""
-    with _serving(ThreadingHTTPServer(("127.0.0.1", port), type("_Paced", (_Handler,), {"hurry": hurry}))) as served:
+    with _serving(LoopbackServer(("127.0.0.1", port), type("_Paced", (_Handler,), {"hurry": hurry}))) as served:
         yield served
 
 
@@ -101,7 +113,7 @@ class _ByScript(_Handler):
 @contextmanager
 def by_script(port: int = 0) -> Iterator[int]:
     """Serve a site that shows nothing without a script; yields the port."""
-    with _serving(ThreadingHTTPServer(("127.0.0.1", port), _ByScript)) as served:
+    with _serving(LoopbackServer(("127.0.0.1", port), _ByScript)) as served:
         yield served
 
 
@@ -116,5 +128,5 @@ class _Files(SimpleHTTPRequestHandler):
 def windmills(port: int = 0) -> Iterator[int]:
     """Serve the museum's site in scripts/windmills, for a page and its pictures; yields the port."""
     handler = partial(_Files, directory=str(Path(__file__).with_name("windmills")))
-    with _serving(ThreadingHTTPServer(("127.0.0.1", port), handler)) as served:
+    with _serving(LoopbackServer(("127.0.0.1", port), handler)) as served:
         yield served
