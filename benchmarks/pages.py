@@ -18,20 +18,20 @@ from starlette.applications import Starlette
 from benchmarks import status
 from tests.support.web_client import ask
 from warcmill.audit import day_summary
-from warcmill.audit.documents import days, explanation
-from warcmill.audit.documents.line import AuditedLine
+from warcmill.audit.answers import days, explanation
+from warcmill.audit.answers.line import AuditedLine
 from warcmill.base import clock
 from warcmill.launches.roots import EngineSection, RootMap
 from warcmill.layout import OutputLayout
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Json, Launch
+from warcmill.replay.pywb import NoReplay
 from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore
 from warcmill.stores.opening import open_folder
 from warcmill.web.access import WebAccess
 from warcmill.web.app import application
 from warcmill.web.archive import Archive
-from warcmill.web.replay import NoReplay
 from warcmill.web.served import Served
 
 Row = tuple[str, str, str, str, str]

@@ -16,7 +16,7 @@ from pathlib import Path
 from starlette.applications import Starlette
 
 from tests.support.web_client import WebAnswer, ask
-from warcmill.audit.documents.line import AuditedLine
+from warcmill.audit.answers.line import AuditedLine
 from warcmill.launches.roots import EngineSection, RootMap
 from warcmill.layout import OutputLayout
 from warcmill.markers.state import MarkerStore

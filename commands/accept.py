@@ -19,7 +19,7 @@ from tasks.config import engines
 from tasks.step import OpenRoots, open_line
 from warcmill import layout
 from warcmill.audit import accepted_seeds, due_crawls, gaps, survey
-from warcmill.audit.documents import dues
+from warcmill.audit.answers import dues
 from warcmill.audit.findings import OF_SEEDS, looked_up, lost_seeds
 from warcmill.audit.remedies import accept as command
 from warcmill.audit.survey import Survey

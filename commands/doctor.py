@@ -35,8 +35,8 @@ from tasks.config.folders import config_file
 from tasks.config.settings import Settings, check_hardened, notice_channels, settings
 from tasks.step import OpenRoots, open_line
 from warcmill.audit import health
-from warcmill.audit.documents import dues
-from warcmill.audit.documents.dues import Dues
+from warcmill.audit.answers import dues
+from warcmill.audit.answers.dues import Dues
 from warcmill.audit.due_crawls import NOT_LAUNCHED, JobGap
 from warcmill.audit.health import (
     Check,

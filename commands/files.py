@@ -15,9 +15,9 @@ from commands.status import STYLES
 from tasks.audited import audited
 from tasks.step import open_line
 from warcmill import chain
-from warcmill.audit.documents import files
-from warcmill.audit.documents.files import LaunchFiles
-from warcmill.audit.documents.line import AuditedLine, each_once
+from warcmill.audit.answers import files
+from warcmill.audit.answers.files import LaunchFiles
+from warcmill.audit.answers.line import AuditedLine, each_once
 from warcmill.audit.inventory import MARKS, NEVER, FileState, steps
 from warcmill.base.escapes import printable
 from warcmill.launches.discovery import Discovery
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
     results = [files.read(known, launch, args.lacking) for launch in asked.launches]
     away = each_once((*asked.unreachable, *known.away()))
     if args.json:
-        print(as_json(files.document(results, away)))
+        print(as_json(files.answer(results, away)))
     else:
         if isinstance(args.scope, Interval):
             lines(console(), heading(args.scope, len(results)))

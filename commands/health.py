@@ -17,8 +17,8 @@ from commands.console.show import as_json, console, counted, lines, styled
 from commands.status import STYLES
 from tasks import health as line_health
 from tasks.config.settings import settings
-from warcmill.audit.documents import metrics
-from warcmill.audit.documents.health import BOUND, Asker
+from warcmill.audit.answers import metrics
+from warcmill.audit.answers.health import BOUND, Asker
 from warcmill.audit.health import GIB
 from warcmill.audit.progress_grid import Mark
 from warcmill.crawl import durable

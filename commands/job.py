@@ -244,7 +244,7 @@ def _listed(args: argparse.Namespace, answer: Any) -> Iterator[str]:
 
 
 def _members(answer: Any) -> list[tuple[str, str]]:
-    """The members of a document as text, without those that are empty."""
+    """The members of an answer as text, without those that are empty."""
     shown = ((name, _text(value)) for name, value in sorted(answer.items()))
     return [(name, text) for name, text in shown if text]
 

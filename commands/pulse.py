@@ -232,7 +232,7 @@ def print_status(job: str | None, json: bool) -> int:
     """Ask each engine and print; return the code of the first error, if any."""
     statuses = list(_ask(job))
     if json:
-        print(as_json(reported_jobs.document(statuses)))
+        print(as_json(reported_jobs.answer(statuses)))
     else:
         _show(statuses, alone=bool(job))
     errors = [status.error for status in statuses if status.error]

@@ -17,9 +17,9 @@ from commands.console.show import as_json, console, heading, lines, report_away,
 from tasks.audited import audited
 from tasks.step import open_line
 from warcmill.audit import findings, remedies
-from warcmill.audit.documents import comparison
-from warcmill.audit.documents.comparison import ReconciledDays
-from warcmill.audit.documents.dues import Dues
+from warcmill.audit.answers import comparison
+from warcmill.audit.answers.comparison import ReconciledDays
+from warcmill.audit.answers.dues import Dues
 from warcmill.audit.gaps import Gap
 from warcmill.audit.reconciliation import LaunchReport, StageRow, heads, total
 from warcmill.base.escapes import printable

@@ -24,7 +24,7 @@ from tasks.config.settings import check_hardened, settings
 from tasks.scans import scans
 from tasks.step import OpenRoots, open_line
 from warcmill.audit import due_crawls, findings, omissions, survey
-from warcmill.audit.documents import comparison
+from warcmill.audit.answers import comparison
 from warcmill.audit.due_crawls import JobGap
 from warcmill.audit.gaps import in_order
 from warcmill.audit.health import Level

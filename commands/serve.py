@@ -23,22 +23,24 @@ from tasks.config.serve import Serving, index_of, program_of, replay_folder, ser
 from tasks.config.settings import Settings, settings
 from tasks.health import look
 from tasks.step import OpenRoots, open_line
-from warcmill.audit.documents.health import Asker, Refresher
+from warcmill.audit.answers.health import Asker, Refresher
 from warcmill.errors import BadConfig, WarcmillError
 from warcmill.formats.pypi.data_sets import DISTRIBUTIONS
 from warcmill.markers import locks
 from warcmill.model import Json
 from warcmill.pypi.data_sets import PublishedHistory, open_history
+from warcmill.replay import pywb
+from warcmill.replay.pywb import LOOPBACK, NAME, OFF, NoReplay, Pywb, ReplaySources
 from warcmill.stores import Store
 from warcmill.stores.opening import check_place, is_remote, open_folder
 from warcmill.versions.index_inputs import WARCS
 from warcmill.versions.publication import Payloads
-from warcmill.web import access, replay, server, warcs
+from warcmill.web import access, server, warcs
 from warcmill.web.access import ROLES, OneTime, TokenFile, WebAccess
 from warcmill.web.actions import Actions
 from warcmill.web.app import application
 from warcmill.web.archive import NO_INDEX, Archive
-from warcmill.web.replay import LOOPBACK, NAME, OFF, NoReplay, Pywb, ReplaySources
+from warcmill.web.rendering import STYLE
 from warcmill.web.served import Served
 
 NOT_WANTED = "Archived pages are not shown: [serve] replay is false"
@@ -119,8 +121,8 @@ def run(args: argparse.Namespace) -> int:
         return _TOKENS[args.action](open_line(), args)
     config, asked, line = settings(), serving(), open_line()
     if args.get_replay:
-        with locks.alone(line.state, replay.FOLDER):
-            replay.install(replay_folder(config), err)
+        with locks.alone(line.state, pywb.FOLDER):
+            pywb.install(replay_folder(config), err)
     entry = _access(line, asked)
     check_place("store", config.store)
     open_store = cache(config.open_store)  # an error is not kept: a store that was away is opened once it is there
@@ -134,18 +136,18 @@ def run(args: argparse.Namespace) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end)
     with _warcs(config, open_store) as place:
-        pywb = _replay(config, program, place, asked)
+        replay = _replay(config, program, place, asked)
         refresh = Refresher(partial(look, Asker())).wanted
         served = Served(
-            *(line.state, archive, pywb, entry, lambda: audited(open_line())),
+            *(line.state, archive, replay, entry, lambda: audited(open_line())),
             refresh=refresh,
             actions=Actions(PROGRAM),
             packages=partial(_packages, line),
         )
         try:
-            server.serve(application(served), asked.listen, asked.port, partial(_begin, served, pywb, asked))
+            server.serve(application(served), asked.listen, asked.port, partial(_begin, served, replay, asked))
         finally:
-            pywb.stop()
+            replay.stop()
     return 0
 
 
@@ -189,7 +191,7 @@ def _program(config: Settings, asked: Serving) -> Path | str:
     except BadConfig as error:
         if asked.pywb:
             raise
-        why = error.why if shutil.which("wayback") else f"pywb, which shows them, is not installed; {replay.INSTALL}"
+        why = error.why if shutil.which("wayback") else f"pywb, which shows them, is not installed; {pywb.INSTALL}"
         return f"Archived pages cannot be shown yet: {why}"
 
 
@@ -201,7 +203,7 @@ def _replay(config: Settings, program: Path | str, place: str, asked: Serving) -
         return NoReplay(why, asked.replay_url or f"http://{NAME}")
     places = ReplaySources(place, index_of(config))
     name, pages = _name_of_replay(asked), "" if asked.replay_url else f"{_address(asked)}/"  # behind a proxy: not known
-    return Pywb(program, places, asked.replay_port, name, asked.replay_url, asked.replay_listen, pages)
+    return Pywb(program, places, asked.replay_port, name, STYLE, asked.replay_url, asked.replay_listen, pages)
 
 
 def _address(asked: Serving) -> str:
@@ -218,9 +220,9 @@ def _name_of_replay(asked: Serving) -> str:
     return hmac.new(secret.encode(), b"replay", sha256).hexdigest()[:24]
 
 
-def _begin(served: Served, pywb: Pywb | NoReplay, asked: Serving) -> None:
+def _begin(served: Served, replay: Pywb | NoReplay, asked: Serving) -> None:
     """Start replay, and print where to begin, and what is missing. A token that the operator knows is not printed."""
-    pywb.start()
+    replay.start()
     err(*served.missing())
     threading.Thread(target=_look_for_store, args=(served.archive,), daemon=True).start()
     first = served.access.first
@@ -248,7 +250,7 @@ def _add(line: OpenRoots, args: argparse.Namespace) -> int:
 def _list(line: OpenRoots, args: argparse.Namespace) -> int:
     listed = [*access.tokens(line.state.store)]
     if args.json:
-        print(as_json(_document(listed)))
+        print(as_json(_answer(listed)))
         return 0
     for token in listed:
         if token.why:
@@ -262,7 +264,7 @@ def _list(line: OpenRoots, args: argparse.Namespace) -> int:
     return 0
 
 
-def _document(listed: Iterable[TokenFile]) -> dict[str, Json]:
+def _answer(listed: Iterable[TokenFile]) -> dict[str, Json]:
     return {
         "tokens": [
             {"made": one.made, "name": one.name, "role": one.role.word, "until": one.until, "why": one.why}

@@ -24,7 +24,7 @@ from tasks.audited import audited
 from tasks.step import open_line
 from warcmill import chain
 from warcmill.audit import findings
-from warcmill.audit.documents import status
+from warcmill.audit.answers import status
 from warcmill.audit.progress_grid import LEGEND, TROUBLES, Cell, LaunchGrid, Mark, Totals, totals
 from warcmill.base.escapes import did_you_mean, printable
 

@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     """Read everything again; print each difference when it is found; the worst decides."""
     line, target = open_line(), console()
     if args.outside:
-        return outside.run(line, asked(line, args.scope), _in_words(args.scope), as_document=args.json)
+        return outside.run(line, asked(line, args.scope), _in_words(args.scope), as_answer=args.json)
     todo = [work(line.state, launch) for launch in asked(line, args.scope)]
     if isinstance(args.scope, Launch) and not any(each.zips or each.findings for each in todo):
         raise BadInput(

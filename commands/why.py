@@ -18,11 +18,11 @@ from commands.reconcile import gap_lines
 from tasks.audited import audited
 from tasks.config import engines
 from tasks.step import open_line
-from warcmill.audit.documents import dues as due_documents
-from warcmill.audit.documents import explanation
-from warcmill.audit.documents.dues import DueExplanation
-from warcmill.audit.documents.explanation import Explanation
-from warcmill.audit.documents.line import AuditedLine
+from warcmill.audit.answers import dues as due_answers
+from warcmill.audit.answers import explanation
+from warcmill.audit.answers.dues import DueExplanation
+from warcmill.audit.answers.explanation import Explanation
+from warcmill.audit.answers.line import AuditedLine
 from warcmill.audit.findings import OF_SEEDS
 from warcmill.audit.remedies import report_seeds
 from warcmill.base import clock
@@ -137,7 +137,7 @@ def _attempt(key: Key, attempt: Attempt) -> Iterator[Text]:
 
 def _explain_due(line: AuditedLine, job: str, due: str, *, json: bool) -> int | None:
     """Print which launch a due crawl got, or why it got none; None if no crawl of the job was due at that time."""
-    answered = due_documents.explain(line, job, due)
+    answered = due_answers.explain(line, job, due)
     if answered is None:
         return None
     if json:

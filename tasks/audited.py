@@ -1,4 +1,4 @@
-"""The line of luigi.cfg as the documents of verbs and pages ask for it."""
+"""The line of luigi.cfg as the answers of verbs and pages ask for it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tasks.config import engines, roots
 from tasks.config.sections import jobs_of
 from tasks.package import catalogue_of
 from tasks.step import OpenRoots
-from warcmill.audit.documents.line import AuditedLine, JobEngine
+from warcmill.audit.answers.line import AuditedLine, JobEngine
 from warcmill.stores.opening import open_folder
 
 

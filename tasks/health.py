@@ -17,8 +17,8 @@ from tasks.config.sections import jobs_of, value
 from tasks.config.settings import Settings, settings
 from warcmill import chain
 from warcmill.audit import remedies
-from warcmill.audit.documents import health
-from warcmill.audit.documents.health import Asker, DiskSpace, Document, HealthQuestion, HealthReply, RunningCrawl
+from warcmill.audit.answers import health
+from warcmill.audit.answers.health import Asker, DiskSpace, HealthQuestion, HealthReply, RunningCrawl
 from warcmill.clients.cdx_server import CdxServer
 from warcmill.clients.cdx_server import shown as shown_url
 from warcmill.clients.solr import Solr
@@ -26,19 +26,19 @@ from warcmill.cluster.accounts import HOME, NO_HOME
 from warcmill.cluster.compat import KAFKA
 from warcmill.crawl.frontier.link import examined
 from warcmill.errors import NotReady, Unavailable, WarcmillError
-from warcmill.model import Root
+from warcmill.model import JsonObject, Root
 from warcmill.stores.opening import is_remote, open_other, open_store
 
 log = logging.getLogger(__name__)
 AT_END = 5.0  # seconds that `warcmill scan` waits for answers
 
 
-def look(asker: Asker, seconds: float = health.BOUND) -> Document:
-    """Ask everything, each within a bound; write the document, and return it. Unavailable if the state is away."""
+def look(asker: Asker, seconds: float = health.BOUND) -> JsonObject:
+    """Ask everything, each within a bound; write the answer, and return it. Unavailable if the state is away."""
     config = settings()
     state = config.open_state()
     scans = chain.scans(chain.switched_on(chain.ROWS, config.wanted()))
-    found = health.document(state, asker.ask(list(questions(config)), seconds), scans)
+    found = health.answer(state, asker.ask(list(questions(config)), seconds), scans)
     health.write(state, found)
     return found
 

@@ -21,6 +21,7 @@ WriterRoot = NewType("WriterRoot", str)  # "writer.NAME": where another program 
 Root = Literal["output", "jobs", "state", "store", "index", "destination", "verified_at"] | WriterRoot
 Scalar = str | int | bool | None
 Json = Scalar | list["Json"] | dict[str, "Json"]
+JsonObject = dict[str, Json]
 
 _JOB = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
 _LAUNCH_ID = re.compile(r"[0-9]{14}")

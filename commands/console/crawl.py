@@ -25,7 +25,7 @@ from tasks import logs
 from tasks.audited import audited
 from tasks.step import OpenRoots, open_line
 from warcmill.audit import findings, survey
-from warcmill.audit.documents import comparison
+from warcmill.audit.answers import comparison
 from warcmill.audit.remedies import report_seeds
 from warcmill.base import clock, disk
 from warcmill.base.escapes import printable

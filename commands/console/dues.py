@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from rich.text import Text
 
 from commands.console.show import err, styled
-from warcmill.audit.documents.dues import Dues
+from warcmill.audit.answers.dues import Dues
 from warcmill.audit.due_crawls import JobGap, in_groups
 from warcmill.base.escapes import printable
 

@@ -85,11 +85,11 @@ def _books(args: argparse.Namespace) -> int:
     past = read(places, args.job, _workers(args.job))
     with TemporaryDirectory() as folder, intake.current(places, args.job, Path(folder)) as lines:
         found = compare(past, lines)
-    _show(args, _document(found, is_idle), *_compared(found, is_idle))
+    _show(args, _answer(found, is_idle), *_compared(found, is_idle))
     return int(is_idle and found.differs)
 
 
-def _document(found: Comparison, is_idle: bool) -> dict[str, Json]:
+def _answer(found: Comparison, is_idle: bool) -> dict[str, Json]:
     counts: list[Json] = [
         {"crawl": crawl, "status": status, "journals": found.journals[name], "frontier": found.frontier[name]}
         for name in sorted(found.journals.keys() | found.frontier.keys())
@@ -134,9 +134,9 @@ def _journals(roots: RootMap, section: WriterSection, launch: Launch) -> Iterato
             yield entry.name, partial(store.open, entry.path)
 
 
-def _show(args: argparse.Namespace, document: Mapping[str, Json], *lines: str) -> None:
+def _show(args: argparse.Namespace, answer: Mapping[str, Json], *lines: str) -> None:
     if args.json:
-        print(as_json(dict(document)))
+        print(as_json(dict(answer)))
     else:
         out(*lines)
 

@@ -131,12 +131,12 @@ def _shown(place: str) -> str:
     return f"{scheme}{mark}{rest.partition('?')[0].rpartition('@')[2]}".rstrip("/") if mark else place.rstrip("/")
 
 
-def run(line: OpenRoots, launches: Sequence[Launch], scope: str, *, as_document: bool) -> int:
+def run(line: OpenRoots, launches: Sequence[Launch], scope: str, *, as_answer: bool) -> int:
     """Look at the copies of these launches; print what is missing when it is found; the worst decides."""
     look, target, lacks = _Look(line, launches), console(), list[Lack]()
     for lack in look.run():
         lacks.append(lack)
-        if not as_document:
+        if not as_answer:
             lines(target, styled(_name(lack), "bold red"), f"    {lack.why}")
             if lack.todo:
                 lines(target, styled(f"    -> {lack.todo}", "cyan"))
@@ -144,7 +144,7 @@ def run(line: OpenRoots, launches: Sequence[Launch], scope: str, *, as_document:
     if lacks or look.looked:
         last = LastLook(clock.stamp_text(clock.stamp()), scope, dict(look.looked), len(lacks) - away, away)
         outside_copies.write(line.state.store, last)
-    if as_document:
+    if as_answer:
         print(as_json(_json(look, lacks)))
     else:
         lines(target, *(f"{key} is not set: nothing of it was looked at" for key in look.not_set))

@@ -77,9 +77,9 @@ def counted(number: int, one: str, more: str) -> str:
     return f"{number:,} {one if number == 1 else more}"
 
 
-def as_json(document: dict[str, Json]) -> str:
-    """A document as JSON: sorted keys, no floats, ASCII only."""
-    return json.dumps(document, sort_keys=True, indent=1).replace("\x7f", "\\u007f")
+def as_json(answer: dict[str, Json]) -> str:
+    """An answer as JSON: sorted keys, no floats, ASCII only."""
+    return json.dumps(answer, sort_keys=True, indent=1).replace("\x7f", "\\u007f")
 
 
 def days_json(days: Interval) -> dict[str, Json]:

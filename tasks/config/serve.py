@@ -13,12 +13,13 @@ import luigi
 from tasks.config import sections
 from tasks.config.settings import NO_INDEX, Settings
 from warcmill.errors import BadConfig
+from warcmill.replay import pywb
+from warcmill.replay.pywb import LOOPBACK
 from warcmill.versions import cdx
 from warcmill.versions.inputs import FOLDER
 from warcmill.versions.publication import CURRENT
-from warcmill.web import access, replay
+from warcmill.web import access
 from warcmill.web.access import GROUP_HEADER, SHORTEST, USER_HEADER, Proxies
-from warcmill.web.replay import LOOPBACK
 
 _TOKEN = re.compile(r"[A-Za-z0-9._~-]+")
 
@@ -93,13 +94,13 @@ def index_of(config: Settings) -> Path:
 
 def replay_folder(config: Settings) -> Path:
     """Where `warcmill serve --get-replay` installs pywb."""
-    return Path(config.state).resolve().parent / replay.FOLDER
+    return Path(config.state).resolve().parent / pywb.FOLDER
 
 
 def program_of(config: Settings, asked: Serving) -> Path:
     """The pywb that replays: of [serve] pywb, else of `--get-replay`, else on PATH. BadConfig if none fits."""
-    installed = None if asked.pywb else replay.program(replay_folder(config))
-    return replay.command(str(installed) if installed else asked.pywb)
+    installed = None if asked.pywb else pywb.program(replay_folder(config))
+    return pywb.command(str(installed) if installed else asked.pywb)
 
 
 def _listen(key: str, text: str) -> str:

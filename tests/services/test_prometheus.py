@@ -12,7 +12,7 @@ import yaml
 from line import new_line
 
 from commands.main import VERBS
-from warcmill.audit.documents import metrics
+from warcmill.audit.answers import metrics
 from warcmill.markers.state import MarkerStore
 from warcmill.stores.file import FileStore
 

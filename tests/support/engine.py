@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from warcmill.audit.documents.line import AuditedLine
+from warcmill.audit.answers.line import AuditedLine
 from warcmill.launches.roots import EngineSection, JobRoots, RootMap
 from warcmill.layout import ENGINE_LOGS, Kind, OutputLayout
 from warcmill.markers.state import MarkerStore
@@ -53,7 +53,7 @@ class FourRoots:
 
     @property
     def audited(self) -> AuditedLine:
-        """The line as documents ask for it, with nothing switched on."""
+        """The line as answers ask for it, with nothing switched on."""
         return AuditedLine(self.state, self.rootmap, {}, lambda: self.store)
 
 

@@ -14,7 +14,7 @@ from luigi.configuration import LuigiConfigParser
 
 from commands.init import configuration
 from warcmill import layout
-from warcmill.audit.documents.line import AuditedLine
+from warcmill.audit.answers.line import AuditedLine
 from warcmill.extracts.extracts import Extracts
 from warcmill.extracts.per_warc import LocalExtractor
 from warcmill.index.cdx import cdx

@@ -14,8 +14,8 @@ from web_site import WebSite
 
 from warcmill import layout
 from warcmill.audit import day_summary
+from warcmill.audit.answers.line import AuditedLine
 from warcmill.audit.day_summary import ScannedDays
-from warcmill.audit.documents.line import AuditedLine
 from warcmill.markers.attempts import Attempts
 from warcmill.markers.claim import Claim
 from warcmill.markers.state import MarkerStore

@@ -13,15 +13,15 @@ from engine import FourRoots
 from starlette.applications import Starlette
 from web_client import WebAnswer, ask
 
-from warcmill.audit.documents.line import AuditedLine
+from warcmill.audit.answers.line import AuditedLine
 from warcmill.base import clock
+from warcmill.replay.pywb import NoReplay
 from warcmill.stores import LocalStore
 from warcmill.web import access
 from warcmill.web.access import ROLES, WebAccess
 from warcmill.web.actions import Actions
 from warcmill.web.app import application
 from warcmill.web.archive import Archive
-from warcmill.web.replay import NoReplay
 from warcmill.web.served import Served
 
 _FORM = re.compile(r'name="form" value="([^"]+)"')

@@ -153,9 +153,9 @@ def test_a_wheel_holds_every_module_and_what_is_beside_them(wheel: Path) -> None
     modules = {path for folder in PACKAGES for path in (ROOT / folder).rglob("*.py")}
     schemas = {f"warcmill/formats/schemas/{path.name}" for path in (ROOT / "warcmill/formats/schemas").iterdir()}
     beside = {"warcmill/py.typed", "warcmill/extracts/TikaWorker.java", "commands/luigi.cfg", "tasks/profile.cxml"}
-    beside.add("warcmill/web/pywb.lock")
+    beside.add("warcmill/replay/pywb.lock")
     for folder in (
-        "warcmill/web/replayed", "warcmill/web/static", "warcmill/web/templates", "warcmill/crawl/frontier/lua"
+        "warcmill/replay/pages", "warcmill/web/static", "warcmill/web/templates", "warcmill/crawl/frontier/lua"
     ):  # fmt: skip
         beside |= {f"{folder}/{path.name}" for path in (ROOT / folder).iterdir() if path.is_file()}
     with zipfile.ZipFile(wheel) as archive:

@@ -162,9 +162,9 @@ JSON = (
     Place("warcmill/reports/comparison.py", only=("LaunchComparison.json",)),
     Place("warcmill/reports/figures.py", documents=True),
     Place("commands/report.py", only=("_write_csv",)),
-    Place("warcmill/audit/documents/health.py", only=("_HANGS",), documents=True),
-    Place("warcmill/audit/documents/tally.py"),
-    Place("warcmill/audit/documents/jobs.py", documents=True),
+    Place("warcmill/audit/answers/health.py", only=("_HANGS",), documents=True),
+    Place("warcmill/audit/answers/tally.py"),
+    Place("warcmill/audit/answers/jobs.py", documents=True),
     Place("commands/catalogue.py", documents=True),
     Place(
         "commands/check.py",
@@ -197,36 +197,36 @@ JSON = (
     Place("commands/doctor.py", but=("STYLES", "fitness"), documents=True),
     Place("warcmill/audit/health.py", only=("Level",)),
     Place("commands/feed.py", only=("counted",), documents=True),
-    Place("warcmill/audit/documents/files.py", only=("document", "_file")),
+    Place("warcmill/audit/answers/files.py", only=("answer", "_file")),
     Place("commands/plan.py", documents=True),
     Place("commands/import.py", documents=True),
     Place("warcmill/pulse/reported_jobs.py", documents=True),
     Place("warcmill/clients/engine.py", only=("CrawlProgress",), fields=("CrawlProgress",)),
     Place("warcmill/audit/gaps.py", only=("Gap.json",)),
-    Place("warcmill/audit/documents/comparison.py", documents=True),
+    Place("warcmill/audit/answers/comparison.py", documents=True),
     Place("commands/console/show.py", only=("days_json",)),
     Place("commands/search.py", documents=True),
     Place("warcmill/versions/search.py", only=("MARKS",), fields=("FoundDocument",)),
     Place("warcmill/web/app.py", only=("_json_refusal",)),
-    Place("warcmill/web/views/search.py", only=("_no_words", "_document", "_row", "health")),
-    Place("commands/serve.py", only=("_document",)),
-    Place("warcmill/audit/documents/status.py", documents=True),
+    Place("warcmill/web/views/search.py", only=("_no_words", "_answer", "_row", "health")),
+    Place("commands/serve.py", only=("_answer",)),
+    Place("warcmill/audit/answers/status.py", documents=True),
     Place("commands/verify.py", only=("_sums",), documents=True),
     Place("commands/console/outside.py", only=("_json",), documents=True),
     Place("commands/versions.py", documents=True),
     Place("warcmill/pypi/answers.py", documents=True),
-    Place("warcmill/audit/documents/dues.py", only=("of_days", "_decisions", "as_list"), documents=True),
-    Place("warcmill/audit/documents/explanation.py", only=("_waiting",), documents=True),
+    Place("warcmill/audit/answers/dues.py", only=("of_days", "_decisions", "as_list"), documents=True),
+    Place("warcmill/audit/answers/explanation.py", only=("_waiting",), documents=True),
     Place("commands/why.py", only=("_engine_says",)),
     # What a crawl's control socket takes and answers; `job --json` prints it.
     Place("warcmill/crawl/control/messages.py", only=("FIELDS", "_TARGET"), documents=True),
     Place("warcmill/crawl/control/frontier.py", only=("_MAY", "as_json", "_loaded"), documents=True),
-    Place("commands/console/frontiers.py", only=("_dump", "_load", "_rebuild", "_document"), documents=True),
+    Place("commands/console/frontiers.py", only=("_dump", "_load", "_rebuild", "_answer"), documents=True),
 )
 KINDS = {"claims": CLAIMS, "reports": REPORTS, "notices": NOTICES, "json": JSON}
 # Make wire of texts that are listed elsewhere, or JSON that stays in the machine.
 NONE_OF_ITS_OWN = {
-    # It prints the documents of warcmill/pypi/answers.py.
+    # It prints the answers of warcmill/pypi/answers.py.
     "commands/pypi.py",
     "warcmill/markers/outside_copies.py",
     "warcmill/stores/sentinel.py",
@@ -235,7 +235,7 @@ NONE_OF_ITS_OWN = {
     "commands/job.py",
     # The requests are those of warcmill/crawl/control/messages.py.
     "warcmill/crawl/launch/intake.py",
-    # They print documents of warcmill/audit/documents/ and warcmill/pulse/reported_jobs.py.
+    # They print answers of warcmill/audit/answers/ and warcmill/pulse/reported_jobs.py.
     "commands/files.py",
     "commands/health.py",
     "commands/pulse.py",
@@ -267,7 +267,7 @@ NONE_OF_ITS_OWN = {
     # The files of tokens and of actions, and the configuration of pywb.
     "warcmill/web/access.py",
     "warcmill/web/actions.py",
-    "warcmill/web/replay.py",
+    "warcmill/replay/pywb.py",
     # Acknowledgements of a server, and the lines that it gets: their own tests hold their bytes.
     "warcmill/index/sinks.py",
     "warcmill/index/provisional_captures.py",

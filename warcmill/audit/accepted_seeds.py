@@ -80,7 +80,7 @@ def _since(state: MarkerStore, launch: Launch) -> Mapping[str, str]:
 
 @lru_cache(4)
 def _made(state: MarkerStore, _stamp: tuple[int, int]) -> tuple[RecordedDecision, ...]:
-    """The decisions that can be read; `_stamp` changes with their folder. `audit.documents.dues` names the others."""
+    """The decisions that can be read; `_stamp` changes with their folder. `audit.answers.dues` names the others."""
     return tuple(decisions.readable(state.store, ACCEPTED)[0])
 
 

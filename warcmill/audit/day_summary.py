@@ -49,10 +49,9 @@ from warcmill.errors import NotReady, Unavailable, WarcmillError
 from warcmill.launches.roots import RootMap
 from warcmill.markers.decisions import ACCEPTED, FOLDER
 from warcmill.markers.state import MarkerStore
-from warcmill.model import Json, Launch, Stage
+from warcmill.model import Json, JsonObject, Launch, Stage
 
 log = logging.getLogger(__name__)
-Document = dict[str, Json]
 LARGEST = 64 << 20  # bytes; no summary is larger
 MOST_SEEDS = 10  # a launch may have lost 100,000
 ABSENT, DAMAGED = (
@@ -91,13 +90,13 @@ def rewrite(state: MarkerStore, rootmap: RootMap, scanned: ScannedDays, wanted: 
     away: list[Json] = [str(error) for error in discovery.unreachable]
     for day in todo:
         launches: list[Json] = [of_launch(state, rootmap, launch, wanted) for launch in known[day]]
-        document: Document = {"day": str(day), "basis": bases[day], "away": away, "launches": launches}
-        document["written"] = clock.now()
+        summary: JsonObject = {"day": str(day), "basis": bases[day], "away": away, "launches": launches}
+        summary["written"] = clock.now()
         state.store.sweep(path(day).rpartition("/")[0])  # what a killed scan left half-written
-        state.store.replace(path(day), json.dumps(document, ensure_ascii=False, sort_keys=True, indent=1).encode())
+        state.store.replace(path(day), json.dumps(summary, ensure_ascii=False, sort_keys=True, indent=1).encode())
 
 
-def _is_current(summary: Document, now: str) -> bool:
+def _is_current(summary: JsonObject, now: str) -> bool:
     """True if a summary fits the markers. One that lacks a launch or a root because of an error never does."""
     launches = summary.get("launches")
     known = launches if isinstance(launches, list) else []
@@ -135,14 +134,14 @@ def _stages(row: chain.Row, wanted: Wanted) -> str:
     return " final" if row.by_sip and wanted[row.due].final_only else ""
 
 
-def read(state: MarkerStore, day: date) -> Document:
+def read(state: MarkerStore, day: date) -> JsonObject:
     """The summary of a day; empty when there is none, or when the file is not a JSON object."""
     try:
         with state.store.open(path(day)) as file:
-            document = json.loads(file.read(LARGEST))
+            summary = json.loads(file.read(LARGEST))
     except (NotReady, ValueError, RecursionError):
         return {}
-    return document if isinstance(document, dict) else {}
+    return summary if isinstance(summary, dict) else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +152,7 @@ class DaySummary:
     """
 
     day: date
-    launches: tuple[Document, ...] = ()
+    launches: tuple[JsonObject, ...] = ()
     written: str = ""
     away: tuple[str, ...] = ()
     why: str = ""
@@ -222,14 +221,14 @@ def read_day(state: MarkerStore, day: date) -> DaySummary:
 def parse(data: bytes, day: date) -> DaySummary:
     """The summary in the bytes of its file. Pure."""
     try:
-        document = json.loads(data)
+        summary = json.loads(data)
     except (ValueError, RecursionError):
         return DaySummary(day, why=DAMAGED)
-    found = document.get("launches") if isinstance(document, dict) else None
-    if not isinstance(found, list) or document.get("day") != str(day):
+    found = summary.get("launches") if isinstance(summary, dict) else None
+    if not isinstance(found, list) or summary.get("day") != str(day):
         return DaySummary(day, why=DAMAGED)
     launches = tuple([one for one in found if _is_launch(one)])
-    written, away = document.get("written"), document.get("away")
+    written, away = summary.get("written"), summary.get("away")
     return DaySummary(
         day,
         launches,
@@ -238,11 +237,11 @@ def parse(data: bytes, day: date) -> DaySummary:
     )
 
 
-def _is_launch(one: Json) -> TypeGuard[Document]:
+def _is_launch(one: Json) -> TypeGuard[JsonObject]:
     return isinstance(one, dict) and type(one.get("job")) is type(one.get("launch_id")) is str
 
 
-def marks_of(launch: Document) -> dict[str, Mark]:
+def marks_of(launch: JsonObject) -> dict[str, Mark]:
     """The mark of each step of a launch in a summary; a step of stages has the worst of these. None if unreadable."""
     known = launch.get("marks")
     if isinstance(known, dict):
@@ -254,7 +253,7 @@ def marks_of(launch: Document) -> dict[str, Mark]:
     return found
 
 
-def word_of(launch: Document) -> str:
+def word_of(launch: JsonObject) -> str:
     """The state of a launch in a summary: one of `progress_grid.WORDS`."""
     known = launch.get("state")
     if isinstance(known, str) and known in WORDS:
@@ -267,7 +266,7 @@ def word_of(launch: Document) -> str:
     return "done" if marks <= {Mark.DONE, Mark.NOT_DUE} else "waiting"
 
 
-def _object(value: Json) -> Document:
+def _object(value: Json) -> JsonObject:
     return value if isinstance(value, dict) else {}
 
 
@@ -275,9 +274,9 @@ def _mark(word: Json) -> Mark:
     return _MARKS.get(word, Mark.WAITING) if isinstance(word, str) else Mark.WAITING  # a word of a later Warcmill
 
 
-def of_launch(state: MarkerStore, rootmap: RootMap, launch: Launch, wanted: Wanted) -> Document:
+def of_launch(state: MarkerStore, rootmap: RootMap, launch: Launch, wanted: Wanted) -> JsonObject:
     """One launch as the summary has it. When it cannot be read: job, launch_id and error."""
-    head: Document = {"job": launch.job, "launch_id": launch.id}
+    head: JsonObject = {"job": launch.job, "launch_id": launch.id}
     try:
         seen = survey.look(state, rootmap, launch, wanted, on_disk=False)
         away = "; ".join(map(str, seen.away))
@@ -289,7 +288,7 @@ def of_launch(state: MarkerStore, rootmap: RootMap, launch: Launch, wanted: Want
         return head | {"error": errors.describe(fault)}
 
 
-def of_survey(seen: Survey) -> Document:
+def of_survey(seen: Survey) -> JsonObject:
     """A survey of a launch as plain data."""
     grid = progress_grid.of_survey(seen)
     open_gaps, accepted = gaps.find(seen)
@@ -326,7 +325,7 @@ def _files(seen: Survey) -> dict[str, dict[str, int]]:
     return done
 
 
-def _of_gaps(seen: Survey, open_gaps: Iterable[Gap]) -> Iterator[Document]:
+def _of_gaps(seen: Survey, open_gaps: Iterable[Gap]) -> Iterator[JsonObject]:
     yield from _of_seeds(seen, [gap for gap in open_gaps if gap.kind in findings.KINDS])
     for gap in open_gaps:
         if gap.kind == "refused":
@@ -339,7 +338,7 @@ def _of_gaps(seen: Survey, open_gaps: Iterable[Gap]) -> Iterator[Document]:
             yield {"kind": "stale", "task": key.task, "name": gap.name, "why": gap.why}
 
 
-def _of_seeds(seen: Survey, lost: list[Gap]) -> Iterator[Document]:
+def _of_seeds(seen: Survey, lost: list[Gap]) -> Iterator[JsonObject]:
     """The first seeds that were not got; of more of them the last trouble gives the number."""
     task = seen.key(findings.WORD).task
     for gap in lost[:MOST_SEEDS]:
@@ -362,7 +361,7 @@ def _of_launch(grid: LaunchGrid) -> list[tuple[str, Cell]]:
     return [(step, cell) for step, cell in grid.cells.items() if rows[step].scope == "launch"]
 
 
-def _failed(seen: Survey, grid: LaunchGrid) -> Iterator[Document]:
+def _failed(seen: Survey, grid: LaunchGrid) -> Iterator[JsonObject]:
     of_launch = [(step, None, cell) for step, cell in _of_launch(grid)]
     of_stages = [(step, stage, cell) for stage, cells in grid.stages for step, cell in cells.items()]
     for step, stage, cell in (*of_launch, *of_stages):

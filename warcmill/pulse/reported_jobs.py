@@ -1,4 +1,4 @@
-"""Jobs as their engines report them, for `warcmill pulse status`. It stands alone, as its document is wire. Pure."""
+"""Jobs as their engines report them, for `warcmill pulse status`. It stands alone, as its answer is wire. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ReportedJob:
     error: WarcmillError | None = None
 
     def json(self) -> dict[str, Json]:
-        """The job in a document. One that its engine does not know, or of which it reported nothing, has all keys."""
+        """The job in an answer. One that its engine does not know, or of which it reported nothing, has all keys."""
         progress = self.progress or _NOTHING
         asked: dict[str, Json] = {
             "job": self.job,
@@ -38,6 +38,6 @@ def ask(engine: Engine, section: str, jobs: Iterable[str]) -> list[ReportedJob]:
     return [ReportedJob(name, section, engine.progress(name)) for name in jobs]
 
 
-def document(reported: Iterable[ReportedJob]) -> dict[str, Json]:
-    """The JSON document."""
+def answer(reported: Iterable[ReportedJob]) -> dict[str, Json]:
+    """The answer."""
     return {"jobs": [one.json() for one in reported]}

@@ -1,5 +1,5 @@
 """Answers from the published data sets of a package index: who provides a module, what a file requires, a project's
-files, and how far each step has come. Each is the document that `--json` prints. Reads only.
+files, and how far each step has come. Each is the answer that `--json` prints. Reads only.
 """
 
 from __future__ import annotations
@@ -17,15 +17,13 @@ from warcmill.formats.pypi.data_sets import DEPGRAPH, DISTRIBUTIONS, MODULES, De
 from warcmill.launches.discovery import with_markers
 from warcmill.markers.facts import Fed, Started
 from warcmill.markers.state import MarkerStore
-from warcmill.model import Json
+from warcmill.model import Json, JsonObject
 from warcmill.pypi import dumps
 from warcmill.pypi.data_sets import newest_serial, open_history
 from warcmill.stores import LocalStore
 from warcmill.versions.inputs import Lists
 from warcmill.versions.leveldb import reading
 from warcmill.versions.publication import Payloads, Published
-
-Document = dict[str, Json]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +49,7 @@ class PublishedData:
         raise NotReady(f"the current version of {name}", "none is published yet; pypi.UpdateLevelDb does so")
 
 
-def provides(data: PublishedData, module: str) -> Document:
+def provides(data: PublishedData, module: str) -> JsonObject:
     """The files that have a module, by project, version and name."""
     found = data.current(MODULES)
     with reading(data.index, found) as database:
@@ -60,7 +58,7 @@ def provides(data: PublishedData, module: str) -> Document:
     return {"module": module, "serial": data.serial(MODULES, found), "files": rows}
 
 
-def requires(data: PublishedData, filename: str, project: str = "") -> Document | None:
+def requires(data: PublishedData, filename: str, project: str = "") -> JsonObject | None:
     """The requirements of a file; None if it is not known. `project`: where the name alone does not tell it."""
     name = filenames.parse(filename, project)
     found = data.current(DEPGRAPH)
@@ -85,7 +83,7 @@ def requires(data: PublishedData, filename: str, project: str = "") -> Document 
     }
 
 
-def show(data: PublishedData, project: str, serial: int | None = None) -> Document:
+def show(data: PublishedData, project: str, serial: int | None = None) -> JsonObject:
     """The files that a project had at a serial, the last one by default."""
     with closing(open_history(data.state, data.index, data.current(DISTRIBUTIONS))) as history:
         at = history.newest if serial is None else serial
@@ -96,7 +94,7 @@ def show(data: PublishedData, project: str, serial: int | None = None) -> Docume
     return {"project": project, "serial": at, "newest": history.newest, "files": files}
 
 
-def _file(life: DistributionLife, serial: int) -> Document:
+def _file(life: DistributionLife, serial: int) -> JsonObject:
     listed, row = life.at(serial), life.row
     modules: Json = None if row is None or row.modules is None else [*row.modules]
     return {
@@ -112,7 +110,7 @@ def _file(life: DistributionLife, serial: int) -> Document:
     }
 
 
-def lag(state: MarkerStore, data: PublishedData | None, job: str, at_index: int | None) -> Document:
+def lag(state: MarkerStore, data: PublishedData | None, job: str, at_index: int | None) -> JsonObject:
     """The last serials of a job, step by step: at the index, of what is crawled to the end, dumped whole, and
     published. None: there is none yet, or it is not known."""
     dumped = dumps.newest(state, job)
@@ -138,10 +136,10 @@ def _crawled(state: MarkerStore, job: str) -> int | None:
     return None
 
 
-def by_project(document: Document) -> Iterator[tuple[str, int, str]]:
+def by_project(answer: JsonObject) -> Iterator[tuple[str, int, str]]:
     """The projects of an answer of `provides`, each with the number of its files and the last version by name."""
     found: dict[str, list[str]] = {}
-    for one in cast("list[Document]", document["files"]):
+    for one in cast("list[JsonObject]", answer["files"]):
         found.setdefault(str(one["project"]), []).append(str(one["filename"]))
     for project, names in found.items():
         yield project, len(names), names[-1]

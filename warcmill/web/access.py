@@ -98,8 +98,8 @@ def add_token(state: LocalStore, name: str, role: Role, days: int | None) -> str
         raise BadInput("--days", f"{days} is not a number from 1 to 3650")
     secret, made = new_secret(), datetime.now(UTC)
     until = clock.text(made + timedelta(days=days)) if days else ""
-    document = {"made": clock.text(made), "name": name, "role": role.word, "sha256": digest_of(secret), "until": until}
-    data = f"{json.dumps(document, sort_keys=True)}\n".encode()
+    members = {"made": clock.text(made), "name": name, "role": role.word, "sha256": digest_of(secret), "until": until}
+    data = f"{json.dumps(members, sort_keys=True)}\n".encode()
     path = f"{FOLDER}/{name}.json"
     if not state.commit_new(path, BytesIO(data), len(data), lambda _: True):
         raise Conflict(path, f"there is a token of this name; first run: warcmill serve token withdraw {name}")
@@ -128,8 +128,8 @@ def tokens(state: LocalStore) -> Iterator[TokenFile]:
                 continue
 
 
-def _token_of(name: str, document: Mapping[str, Json]) -> TokenFile:
-    made, until, role, digest = (document[key] for key in ("made", "until", "role", "sha256"))
+def _token_of(name: str, members: Mapping[str, Json]) -> TokenFile:
+    made, until, role, digest = (members[key] for key in ("made", "until", "role", "sha256"))
     if not (isinstance(made, str) and isinstance(until, str) and isinstance(role, str) and isinstance(digest, str)):
         raise TypeError("a value that is no text")
     return TokenFile(name, ROLES[role], made, until, digest)

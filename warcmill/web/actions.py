@@ -133,7 +133,7 @@ class TakenAction:
         return "" if self.exit_code is None else f"exit code {self.exit_code}: {_CODES.get(self.exit_code, _FAILED)}"
 
     def json(self) -> dict[str, Json]:
-        """The action in a document."""
+        """The action in its record."""
         return {**self.record(), "id": self.id, "running": self.is_running, "why": self.why}
 
     def record(self) -> dict[str, Json]:
@@ -160,7 +160,7 @@ class Actions:
         """
         if any("\0" in word for word in wanted.words):
             raise BadInput("the form", "no command takes a word with NUL in it")
-        data = _document(wanted)
+        data = _record(wanted)
         with self._lock:
             if wanted.id in self._running:
                 return
@@ -200,7 +200,7 @@ class Actions:
         code = process.wait() if process else Unavailable.exit_code
         ended = replace(wanted, finished=clock.now(), exit_code=code if code >= 0 else 128 - code)
         try:
-            state.replace(_path(wanted.id), _document(ended))
+            state.replace(_path(wanted.id), _record(ended))
         except WarcmillError as error:
             log.error("action %s ended with %d, which was not recorded: %s", wanted.id, ended.exit_code, error)
         finally:
@@ -253,14 +253,14 @@ def _path(action_id: str) -> str:
     return f"{FOLDER}/{action_id}.json"
 
 
-def _document(action: TakenAction) -> bytes:
+def _record(action: TakenAction) -> bytes:
     return f"{json.dumps(action.record(), sort_keys=True)}\n".encode()
 
 
 def _parsed(action_id: str, data: bytes) -> TakenAction:
     """The action in a record; ValueError, TypeError or KeyError for a broken one."""
-    document = json.loads(data)
-    texts, words, code = {name: document[name] for name in _TEXTS}, document["words"], document["exit_code"]
+    record = json.loads(data)
+    texts, words, code = {name: record[name] for name in _TEXTS}, record["words"], record["exit_code"]
     if not isinstance(words, list) or not all(isinstance(text, str) for text in (*texts.values(), *words)):
         raise TypeError("a value that is no text")
     if not (code is None or type(code) is int):

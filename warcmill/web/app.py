@@ -203,18 +203,18 @@ def _response(route: Route, asked: Asked, answer: Answer) -> Response:
                 return _json_refusal(status, why)
             is_nobody = status is HTTPStatus.FORBIDDEN and asked.user.role is Role.NOBODY
             return _html(asked, "refusal.html", {"status": status, "why": why, "sign_in": is_nobody}, status)
-        case ShownPage(document, shown, status):
+        case ShownPage(found, shown, status):
             if asked.in_json or not route.template:
-                return _json(document, status)
-            return _html(asked, route.template, {"document": document, **shown}, status)
+                return _json(found, status)
+            return _html(asked, route.template, {"answer": found, **shown}, status)
 
 
 def _json_refusal(status: HTTPStatus, why: str) -> Response:
     return _json({"error": rendering.cut(why)}, status)
 
 
-def _json(document: Mapping[str, Json], status: HTTPStatus) -> Response:
-    return Response(f"{json.dumps(document, sort_keys=True)}\n".encode(), status, GUARDS, JSON)
+def _json(answer: Mapping[str, Json], status: HTTPStatus) -> Response:
+    return Response(f"{json.dumps(answer, sort_keys=True)}\n".encode(), status, GUARDS, JSON)
 
 
 def _html(asked: Asked, template: str, values: Mapping[str, object], status: HTTPStatus) -> Response:

@@ -21,6 +21,7 @@ from warcmill.audit.progress_grid import LEGEND, Mark
 from warcmill.base.escapes import printable
 
 STATIC = Path(__file__).with_name("static")
+STYLE = STATIC / "warcmill.css"
 LONGEST = 500  # characters of a text from outside that a page shows
 LONGEST_LINE = 8000  # of a log or a document
 _DAY, _SECOND = "2016-10-19", "20161019234428"

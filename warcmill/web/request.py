@@ -58,9 +58,9 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class ShownPage:
-    """A document; as a page, it is shown by the route's template, which gets `shown` besides. Keys are names."""
+    """An answer; as a page, it is shown by the route's template, which gets `shown` besides. Keys are names."""
 
-    document: Mapping[str, Json]
+    answer: Mapping[str, Json]
     shown: Mapping[str, object] = field(default_factory=dict)
     status: HTTPStatus = HTTPStatus.OK
 

@@ -21,7 +21,7 @@ GET, POST = ("GET", "HEAD"), ("POST",)
 class Route:
     """A row. `path`: as Starlette matches it. `role`: the least that may ask. `menu`: its word there, '' without one.
 
-    `template`: '' for what is never a page: its document is sent as JSON. `is_signed`: a post needs a form's token.
+    `template`: '' for what is never a page: its answer is sent as JSON. `is_signed`: a post needs a form's token.
     """
 
     path: str

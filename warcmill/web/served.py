@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from warcmill.audit.documents.line import AuditedLine
+from warcmill.audit.answers.line import AuditedLine
 from warcmill.formats.pypi.simple_pages import OfferedFile
 from warcmill.markers.state import MarkerStore
 from warcmill.web.access import Forms, WebAccess

@@ -22,10 +22,10 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from warcmill.errors import BadInput, NotReady, WarcmillError
+from warcmill.replay.pywb import LOOPBACK
 from warcmill.stores import Store
 from warcmill.web import server
 from warcmill.web.access import new_secret
-from warcmill.web.replay import LOOPBACK
 from warcmill.web.request import GUARDS
 
 WARCS = "/warcs/"  # and what is below it

@@ -170,9 +170,9 @@ def read_all(engine: Engine, first: date = DAY, end: date = DAY + timedelta(days
 def test_it_has_when_it_was_written_and_the_warcs_of_each_launch(engine: Engine) -> None:
     whole(engine)
     before = clock.now()
-    document = rewrite(engine)
-    assert before <= document["written"] <= clock.now()
-    (summed,) = document["launches"]
+    summary = rewrite(engine)
+    assert before <= summary["written"] <= clock.now()
+    (summed,) = summary["launches"]
     sizes = len(CUT) + len(WHOLE)
     assert (summed["warcs"], summed["bytes"]) == (2, sizes)
     of_files = {"warcs": 2, "bytes": sizes}
@@ -182,24 +182,24 @@ def test_it_has_when_it_was_written_and_the_warcs_of_each_launch(engine: Engine)
 
 def test_days_are_read_one_by_one_also_those_that_lack(engine: Engine) -> None:
     whole(engine)
-    document = rewrite(engine)
+    summary = rewrite(engine)
     found = read_all(engine, date(2015, 10, 19), date(2016, 10, 21))
     assert len(found) == 368
     assert [one.day for one in found if not one.why] == [DAY]
     (summed,) = [one for one in found if one.day == DAY]
-    assert (list(summed.launches), summed.written, summed.away) == (document["launches"], document["written"], ())
+    assert (list(summed.launches), summed.written, summed.away) == (summary["launches"], summary["written"], ())
     assert {one.why for one in found if one.day != DAY} == {day_summary.ABSENT}
     assert day_summary.known_days(engine.state) == [DAY]
 
 
 def test_one_of_an_earlier_warcmill_is_read_and_its_age_is_unknown(engine: Engine) -> None:
     whole(engine)
-    document = rewrite(engine)
-    for one in document["launches"]:
+    summary = rewrite(engine)
+    for one in summary["launches"]:
         for name in ("warcs", "bytes", "files", "state", "marks"):
             del one[name]
-    del document["written"]
-    path(engine).write_text(json.dumps(document))
+    del summary["written"]
+    path(engine).write_text(json.dumps(summary))
     (summed,) = read_all(engine)
     assert (summed.written, summed.why, len(summed.launches)) == ("", "", 1)
     assert day_summary.word_of(summed.launches[0]) == "in trouble"

@@ -12,12 +12,12 @@ from starlette.applications import Starlette
 from web_client import ask
 
 from warcmill.errors import BadInput, Conflict, NotReady
+from warcmill.replay.pywb import NoReplay
 from warcmill.stores.file import FileStore
 from warcmill.web import access, app
 from warcmill.web.access import FOLDER, Forms, OneTime, Proxies, Role, User, WebAccess
 from warcmill.web.app import application
 from warcmill.web.archive import Archive
-from warcmill.web.replay import NoReplay
 from warcmill.web.request import Asked, ShownPage
 from warcmill.web.routes import GET, POST, Route
 from warcmill.web.served import Served

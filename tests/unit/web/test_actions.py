@@ -16,7 +16,7 @@ from engine import LAUNCH, Engine
 from web_client import WebAnswer
 from web_site import WebSite
 
-from warcmill.audit.documents.line import AuditedLine, JobEngine
+from warcmill.audit.answers.line import AuditedLine, JobEngine
 from warcmill.base.schedule import DAILY, Schedule
 from warcmill.web.actions import ACTIONS, FOLDER, SHOWN
 

@@ -17,7 +17,7 @@ from warcs import warc_gz, warcinfo
 from web_client import WebAnswer
 from web_client import ask as ask_app
 
-from warcmill.audit.documents import health
+from warcmill.audit.answers import health
 from warcmill.extracts.text_workers import TextWorkers
 from warcmill.stores import LocalStore, sentinel
 from warcmill.stores.file import FileStore

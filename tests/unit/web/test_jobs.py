@@ -14,8 +14,8 @@ from engine import LAUNCH, Engine
 from web_site import WebSite
 
 from warcmill import layout
-from warcmill.audit.documents import health
-from warcmill.audit.documents.line import AuditedLine, JobEngine
+from warcmill.audit.answers import health
+from warcmill.audit.answers.line import AuditedLine, JobEngine
 from warcmill.base import clock
 from warcmill.base.schedule import DAILY, HOURLY, Schedule
 from warcmill.errors import BadConfig, Unavailable

@@ -21,7 +21,7 @@ from web_site import WebSite
 
 from warcmill import chain, layout
 from warcmill.audit import day_summary
-from warcmill.audit.documents import explanation, files, health, status
+from warcmill.audit.answers import explanation, files, health, status
 from warcmill.base import clock
 from warcmill.chain import Row
 from warcmill.extracts.extracts import Extracts
@@ -148,7 +148,7 @@ def test_pages_are_the_documents_of_their_verbs(made: ArchiveOfStates, site: Web
     line = made.line.state_alone()
     for launch in EVERY[:-1]:
         assert get(site, path_of(launch), format="json").document == explanation.read(line, launch).json()
-        listed = files.document([files.read(line, launch)])
+        listed = files.answer([files.read(line, launch)])
         assert get(site, f"{path_of(launch)}/files", format="json").document == listed
     whole = status.read(line, date(2016, 10, 1), date(2016, 11, 1), looked=None).json()
     assert get(site, "/status", **OCTOBER, format="json").document == whole

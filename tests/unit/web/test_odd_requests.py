@@ -14,7 +14,7 @@ from web_client import WebAnswer, ask
 from web_site import WebSite
 
 from warcmill.audit import day_summary
-from warcmill.audit.documents.line import JobEngine
+from warcmill.audit.answers.line import JobEngine
 from warcmill.web.routes import GET, POST, ROUTES, Route
 from warcmill.web.views.launches import path_of as path_of_launch
 

@@ -16,12 +16,12 @@ from web_client import WebAnswer, ask
 from warcmill.errors import NotReady
 from warcmill.formats.pypi.dump import DistributionRow, DistType, ListedFile
 from warcmill.formats.pypi.simple_pages import OfferedFile, PageKind
+from warcmill.replay.pywb import OFF, NoReplay
 from warcmill.stores import LocalStore
 from warcmill.web import access
 from warcmill.web.access import WebAccess
 from warcmill.web.app import application
 from warcmill.web.archive import Archive
-from warcmill.web.replay import OFF, NoReplay
 from warcmill.web.served import PackageHistory, Served
 
 JSON = str(PageKind.JSON_V1)

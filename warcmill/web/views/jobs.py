@@ -10,9 +10,9 @@ from http import HTTPStatus
 
 from warcmill import layout
 from warcmill.audit import due_crawls, gaps
-from warcmill.audit.documents import explanation
-from warcmill.audit.documents import jobs as documents
-from warcmill.audit.documents.line import AuditedLine
+from warcmill.audit.answers import explanation
+from warcmill.audit.answers import jobs as job_answers
+from warcmill.audit.answers.line import AuditedLine
 from warcmill.audit.findings import OF_SEEDS
 from warcmill.base import clock
 from warcmill.base.schedule import newest_due
@@ -65,41 +65,41 @@ class _Form:
 def all_jobs(served: Served, asked: Asked) -> Answer:
     """All jobs, and, for operators, the newest actions."""
     line = served.line().state_alone()
-    found = documents.every(line)
+    found = job_answers.every(line)
     if any(one.may_run for one in found):
         served.refresh()
     wrong = [str(error) for error in line.wrong]
-    document: dict[str, Json] = {"jobs": [one.json() for one in found], "wrong": [*wrong]}
-    return _with_actions(served, asked, "", document, {"jobs": found, "wrong": wrong})
+    answer: dict[str, Json] = {"jobs": [one.json() for one in found], "wrong": [*wrong]}
+    return _with_actions(served, asked, "", answer, {"jobs": found, "wrong": wrong})
 
 
 def job(served: Served, asked: Asked) -> Answer:
     """A job: its schedule, engine, launches and feed, its progress while it runs; for operators, its actions."""
     line = served.line().state_alone()
     try:
-        found = documents.read(line, asked.names["job"])
+        found = job_answers.read(line, asked.names["job"])
     except BadInput as error:
         return RefusedRequest(HTTPStatus.NOT_FOUND, error.why)
     if found.may_run:
         served.refresh()
     shown = {
         "one": found,
-        "head": documents.head(line.state, found.feed) if found.feed else "",
+        "head": job_answers.head(line.state, found.feed) if found.feed else "",
         "owed": [*due_crawls.in_groups(found.owed)],
-        "owed_days": documents.OWED_DAYS,
+        "owed_days": job_answers.OWED_DAYS,
     }
     return _with_actions(served, asked, found.job, found.json(), shown)
 
 
 def _with_actions(
-    served: Served, asked: Asked, job: str, document: dict[str, Json], shown: dict[str, object]
+    served: Served, asked: Asked, job: str, answer: dict[str, Json], shown: dict[str, object]
 ) -> ShownPage:
     """A page with the newest actions of a job, '' for all: an operator's alone, as they name people."""
-    shown["written"] = documents.asked(served.state)
+    shown["written"] = job_answers.asked(served.state)
     if asked.user.role < Role.OPERATOR:
-        return ShownPage(document, {**shown, "taken": None})
+        return ShownPage(answer, {**shown, "taken": None})
     taken = served.actions.newest(served.state.store, NEWEST, job)
-    return ShownPage({**document, "actions": [one.json() for one in taken]}, {**shown, "taken": taken})
+    return ShownPage({**answer, "actions": [one.json() for one in taken]}, {**shown, "taken": taken})
 
 
 def action(word: str) -> Callable[[Served, Asked], Answer]:
@@ -176,7 +176,7 @@ def _shown(served: Served, asked: Asked, form: _Form, wrong: BadInput | None = N
         words = form.words("TEXT")
     except BadInput:
         words = form.verb.filled(job=target.job, launch_id=target.launch_id, reason="TEXT")
-    document: dict[str, Json] = {
+    answer: dict[str, Json] = {
         "about": form.verb.about,
         "action": target.action,
         "error": str(wrong) if wrong else "",
@@ -187,7 +187,7 @@ def _shown(served: Served, asked: Asked, form: _Form, wrong: BadInput | None = N
         "words": list(words),
     }
     shown = {"typed": asked.fields.get("reason", ""), "command": actions.command(words), "form": form, "wrong": wrong}
-    return ShownPage(document, shown, HTTPStatus.BAD_REQUEST if wrong else HTTPStatus.OK)
+    return ShownPage(answer, shown, HTTPStatus.BAD_REQUEST if wrong else HTTPStatus.OK)
 
 
 def taken(served: Served, asked: Asked) -> Answer:

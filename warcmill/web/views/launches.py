@@ -13,10 +13,10 @@ from markupsafe import Markup
 
 from warcmill import chain, layout
 from warcmill.audit import day_summary, gaps, progress_grid
-from warcmill.audit.documents import attention, explanation, files
-from warcmill.audit.documents.explanation import Explanation
-from warcmill.audit.documents.files import LaunchFiles
-from warcmill.audit.documents.line import AuditedLine
+from warcmill.audit.answers import attention, explanation, files
+from warcmill.audit.answers.explanation import Explanation
+from warcmill.audit.answers.files import LaunchFiles
+from warcmill.audit.answers.line import AuditedLine
 from warcmill.audit.findings import OF_SEEDS
 from warcmill.audit.inventory import LACKING, MARKS, NEVER
 from warcmill.audit.progress_grid import Cell, Cells, LaunchGrid, Mark
@@ -107,7 +107,7 @@ def _drawn(cell: Cell) -> Markup:
 
 
 def launch(served: Served, asked: Asked) -> Answer:
-    """All that is known of a launch; the document is that of `warcmill why`."""
+    """All that is known of a launch; the answer is that of `warcmill why`."""
     line, one, page = served.line().state_alone(), _launch(asked), number_in(asked.fields, "page", 1)
     try:
         answered = explanation.read(line, one)
@@ -272,7 +272,7 @@ def _logs(seen: Survey, stage: Stage) -> Iterator[dict[str, object]]:
 
 
 def launch_files(served: Served, asked: Asked) -> Answer:
-    """The files of a launch with their states, a page at a time; the document is that of `warcmill files`."""
+    """The files of a launch with their states, a page at a time; the answer is that of `warcmill files`."""
     line, one = served.line().state_alone(), _launch(asked)
     lacking, page = asked.fields.get("lacking", ""), number_in(asked.fields, "page", 1)
     known = [row.word for row in chain.of_files(chain.ROWS)]
@@ -287,7 +287,7 @@ def launch_files(served: Served, asked: Asked) -> Answer:
     else:
         read = files.read(line, one, lacking or None, skipped=(page - 1) * ON_A_PAGE, most=ON_A_PAGE)
     if asked.in_json:
-        return ShownPage(files.document([read]))
+        return ShownPage(files.answer([read]))
     in_use = {step for file in read.files for step, state in file.steps.items() if state not in (LACKING, NEVER)}
     columns = [row for row in chain.of_files(chain.ROWS) if row.due == chain.ALWAYS or row.word in in_use]
     path = f"{path_of(one)}/files"

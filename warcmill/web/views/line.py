@@ -11,9 +11,9 @@ from itertools import groupby
 from urllib.parse import urlencode
 
 from warcmill.audit import day_summary
-from warcmill.audit.documents import attention, days, dues, jobs, status
-from warcmill.audit.documents.days import DayOfJobs
-from warcmill.audit.documents.line import AuditedLine
+from warcmill.audit.answers import attention, days, dues, jobs, status
+from warcmill.audit.answers.days import DayOfJobs
+from warcmill.audit.answers.line import AuditedLine
 from warcmill.audit.progress_grid import LEGEND, Mark, grid
 from warcmill.errors import BadInput
 from warcmill.markers.locks import scans_at_work
@@ -40,14 +40,14 @@ def home(served: Served, asked: Asked) -> Answer:
     A token that is still in the address is changed for a cookie, and leaves the address also where it is used up.
     """
     if asked.fields.get("token"):
-        answer = sign_in(served, asked)
-        return answer if isinstance(answer, MovedTo) else MovedTo("/")
+        signed = sign_in(served, asked)
+        return signed if isinstance(signed, MovedTo) else MovedTo("/")
     found, crawls = attention.read(served.line().state_alone()), jobs.running_crawls(served.state)
     may_run = bool(crawls) or Mark.RUNNING in found.marks.values()
     if may_run:
         served.refresh()
     running: list[Json] = [one.json() for one in crawls]
-    document: dict[str, Json] = {**found.json(), "running": running, "missing": [*served.missing()]}
+    answer: dict[str, Json] = {**found.json(), "running": running, "missing": [*served.missing()]}
     shown = {
         "crawls": crawls,
         "may_run": may_run,
@@ -56,7 +56,7 @@ def home(served: Served, asked: Asked) -> Answer:
         "path_of": path_of,
         "search": queries.search_of({}),
     }
-    return ShownPage(document, shown)
+    return ShownPage(answer, shown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,14 +119,14 @@ def _days_of(text: str, name: str) -> tuple[date, date]:
 def line_status(served: Served, asked: Asked) -> Answer:
     """The launches of some days by their steps, or the days by their jobs.
 
-    The document of the first is that of `warcmill status`.
+    The answer of the first is that of `warcmill status`.
     """
     line, wanted = served.line().state_alone(), asked_days(asked.fields, datetime.now(UTC).date())
     page = number_in(asked.fields, "page", 1)
     if wanted.by_day:
         rows = days.read(line.state, wanted.first, wanted.end, wanted.job, wanted.state)
         if asked.in_json:
-            return ShownPage(days.document(wanted.first, wanted.end, rows))
+            return ShownPage(days.answer(wanted.first, wanted.end, rows))
         return ShownPage({}, _by_day(line.state, wanted, rows))
     if asked.in_json:
         seen = status.read(line, wanted.first, wanted.end, wanted.job or None, looked=None)

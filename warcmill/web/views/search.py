@@ -13,17 +13,17 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from markupsafe import Markup, escape
 
-from warcmill.audit.documents import metrics as documents
+from warcmill.audit.answers import metrics as figures
 from warcmill.base.escapes import printable
 from warcmill.errors import BadInput, NotReady
 from warcmill.model import Json
+from warcmill.replay.pywb import OFF
 from warcmill.versions import search as searching
 from warcmill.versions.search import MOST, SearchAnswer
 from warcmill.web import queries
 from warcmill.web.archive import ShownCaptures
 from warcmill.web.queries import PAGES, TYPE_NAMES, Search
 from warcmill.web.rendering import STATIC
-from warcmill.web.replay import OFF
 from warcmill.web.request import Answer, Asked, MovedTo, RefusedRequest, SentBytes, ShownPage
 from warcmill.web.served import Served
 
@@ -47,17 +47,17 @@ def search(served: Served, asked: Asked) -> Answer:
     wanted = queries.search_of(asked.fields)
     if captures := _captures(served, wanted):
         listed = captures.last[wanted.skipped : wanted.skipped + MOST]
-        document = _document(wanted, captures.captures, captures.version, [_row(one) for one in listed])
-        return ShownPage(document, {"search": wanted, "captures": captures, "ways": _ways(wanted, len(captures.last))})
+        answer = _answer(wanted, captures.captures, captures.version, [_row(one) for one in listed])
+        return ShownPage(answer, {"search": wanted, "captures": captures, "ways": _ways(wanted, len(captures.last))})
     if wanted.query is None:
         if asked.in_json:
             raise _no_words()
         return ShownPage(_missing(served), {"search": wanted})
     if asked.in_json:
         found = served.archive.search(wanted.query, wanted.skipped, searching.MARKS)
-        return ShownPage(_document(wanted, found.captures, found.version, [_row(one) for one in found.best]))
+        return ShownPage(_answer(wanted, found.captures, found.version, [_row(one) for one in found.best]))
     found = served.archive.search(wanted.query, wanted.skipped, MARKS)
-    shown = {"search": wanted, "answer": found, "count": count(wanted, found)}
+    shown = {"search": wanted, "by_words": found, "count": count(wanted, found)}
     shown |= {"results": [_result(one) for one in found.best], "narrows": [*_narrows(wanted, found.best)]}
     return ShownPage({}, {**shown, "ways": _ways(wanted, found.captures)})
 
@@ -83,7 +83,7 @@ def _captures(served: Served, wanted: Search) -> ShownCaptures | None:
     return found if found.captures or wanted.is_url else None
 
 
-def _document(wanted: Search, captures: int, version: int, found: list[Json]) -> Mapping[str, Json]:
+def _answer(wanted: Search, captures: int, version: int, found: list[Json]) -> Mapping[str, Json]:
     return {"captures": captures, "found": found, "page": wanted.page, "version": version}
 
 
@@ -227,7 +227,7 @@ def static(_: Served, asked: Asked) -> Answer:
 
 def metrics(served: Served, _: Asked) -> Answer:
     """Answer Prometheus: the figures in the state folder; those that cannot be read are absent."""
-    return SentBytes(documents.read(served.state).encode(), documents.CONTENT_TYPE)
+    return SentBytes(figures.read(served.state).encode(), figures.CONTENT_TYPE)
 
 
 def health(served: Served, _: Asked) -> Answer:

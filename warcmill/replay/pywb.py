@@ -1,4 +1,4 @@
-"""pywb, which replays: installed by its lock, started and watched here.
+"""pywb, which replays: installed by its lock, configured, started and watched here. It writes beside the state alone.
 
 pywb is GPL: a program of its own in an environment beside the state, of which nothing is imported. A file that is
 written last proves that the environment is whole: an installation that was killed begins again. It listens on
@@ -30,8 +30,7 @@ from warcmill.base.escapes import printable
 from warcmill.errors import BadConfig, Unavailable
 
 LOCK = Path(__file__).with_name("pywb.lock")  # a link to the one of the tests, so that the wheel contains it
-PAGES = Path(__file__).with_name("replayed")  # our frame around an archived page, in the place of pywb's own
-STYLE = Path(__file__).with_name("static") / "warcmill.css"
+PAGES = Path(__file__).with_name("pages")  # our frame around an archived page, in the place of pywb's own
 LICENCE = "pywb is free software under the GNU GPL 3: a program of its own, which Warcmill starts and does not contain"
 FOLDER = "replay"  # beside the state
 _WHOLE = "installed"
@@ -189,13 +188,15 @@ class NoReplay:
 class Pywb:
     """A pywb that is started again whenever it ends, until `stop`. `secret` is the name of its collection.
 
-    `pages`: the address of search, for the links above an archived page; '' where it is not known.
+    `style`: the stylesheet of our pages around an archived one. `pages`: the address of search, for the links above an
+    archived page; '' where it is not known.
     """
 
     program: Path
     places: ReplaySources
     port: int
     secret: str
+    style: Path
     public: str = ""
     listen: str = LOOPBACK
     pages: str = ""
@@ -277,7 +278,7 @@ class Pywb:
         known = f"{{% set pages = {json.dumps(self.pages)} %}}\n"
         for path in PAGES.glob("*.html"):
             (templates / path.name).write_text(known + path.read_text("utf-8"), "utf-8")
-        for path in (STYLE, *PAGES.glob("*.js")):
+        for path in (self.style, *PAGES.glob("*.js")):
             shutil.copyfile(path, static / path.name)
 
     def _config(self) -> str:

@@ -1,4 +1,4 @@
-"""The document of a job: schedule, engine, due crawls, feed, launches, and the running crawl. Reads the state alone.
+"""The answer of a job: schedule, engine, due crawls, feed, launches, and the running crawl. Reads the state alone.
 
 No engine is asked: the figures of a running crawl are those of `status/now.json`, and as old as `asked` tells.
 """
@@ -13,8 +13,8 @@ from typing import Any
 
 from warcmill import layout
 from warcmill.audit import due_crawls
-from warcmill.audit.documents import dues, health
-from warcmill.audit.documents.line import AuditedLine, JobEngine
+from warcmill.audit.answers import dues, health
+from warcmill.audit.answers.line import AuditedLine, JobEngine
 from warcmill.audit.due_crawls import Days, JobGap
 from warcmill.audit.progress_grid import LaunchGrid, grid
 from warcmill.base import clock
@@ -25,7 +25,7 @@ from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef, Json, Launch, Window, parse_job, stamp_time
 
 OWED_DAYS = 60  # before today, in which due crawls without a launch are looked for
-NEWEST = 20  # launches that the document has
+NEWEST = 20  # launches that the answer has
 LONGEST = timedelta(days=366 * 2)  # from now, in which the next due time of any schedule lies
 HEAD = 16_384  # bytes of a feed as it was read
 _MONTH, _FEED = re.compile(r"[0-9]{4}-[0-9]{2}"), layout.feed_key("x", "20161019234428").task
@@ -46,7 +46,7 @@ class ReadFeed:
     kept: FileRef
 
     def json(self) -> dict[str, Json]:
-        """The feed in the document."""
+        """The feed in the answer."""
         return {
             "due": clock.stamp_text(self.due),
             "read": self.read,
@@ -74,7 +74,7 @@ class RunningNow:
     asked: str
 
     def json(self) -> dict[str, Json]:
-        """The crawl in a document."""
+        """The crawl in an answer."""
         return {**asdict(self), "said": [*self.said]}
 
 
@@ -115,7 +115,7 @@ class LineJob:
         return self.crawl is not None or bool(has_no_end and self.engine and self.engine.driven)
 
     def json(self) -> dict[str, Json]:
-        """The document."""
+        """The answer."""
         return {
             "job": self.job,
             "engine": self.engine.section if self.engine else "",

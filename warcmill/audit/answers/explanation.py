@@ -1,4 +1,4 @@
-"""The document of `warcmill why`: the lacks of a launch, the reasons, and the command to type next. Reads only.
+"""The answer of `warcmill why`: the lacks of a launch, the reasons, and the command to type next. Reads only.
 
 A page asks for it without an engine: then nothing but folders is asked.
 """
@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from warcmill import layout
 from warcmill.audit import gaps, reconciliation
-from warcmill.audit.documents.line import AuditedLine, away_json, each_once
+from warcmill.audit.answers.line import AuditedLine, away_json, each_once
 from warcmill.audit.findings import looked_up
 from warcmill.audit.gaps import Gap
 from warcmill.audit.survey import Survey, known
@@ -43,7 +43,7 @@ class Explanation:
     broke_off: int
 
     def json(self) -> dict[str, Json]:
-        """The document."""
+        """The answer."""
         return {
             "job": self.seen.launch.job,
             "launch_id": self.seen.launch.id,

@@ -1,4 +1,4 @@
-"""The document of `warcmill status`: each launch of some days by its steps, and the dues of no launch. Reads only."""
+"""The answer of `warcmill status`: each launch of some days by its steps, and the dues of no launch. Reads only."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from warcmill.audit.documents import dues
-from warcmill.audit.documents.dues import Dues
-from warcmill.audit.documents.line import AuditedLine, away_json, each_once
+from warcmill.audit.answers import dues
+from warcmill.audit.answers.dues import Dues
+from warcmill.audit.answers.line import AuditedLine, away_json, each_once
 from warcmill.audit.gaps import Gap
 from warcmill.audit.progress_grid import Cells, LaunchGrid, grid, totals
 from warcmill.errors import Unavailable
@@ -40,11 +40,11 @@ class LineStatus:
 
     @property
     def is_away(self) -> bool:
-        """True if a root, or a folder in one, did not answer: the document is incomplete."""
+        """True if a root, or a folder in one, did not answer: the answer is incomplete."""
         return bool(self.away or any(one.unavailable for one in self.grids))
 
     def json(self) -> dict[str, Json]:
-        """The document. Its totals are of all launches, also those that are not shown."""
+        """The answer. Its totals are of all launches, also those that are not shown."""
         everything = totals(self.grids)
         return {
             **days(self.first, self.end),
@@ -88,7 +88,7 @@ def read(
 
 
 def of_grid(grid: LaunchGrid) -> dict[str, Json]:
-    """One launch in the document."""
+    """One launch in the answer."""
     return {
         "job": grid.launch.job,
         "launch_id": grid.launch.id,

@@ -9,7 +9,7 @@ import pytest
 
 from servers import packages
 from warcmill.errors import Unavailable
-from warcmill.web import replay
+from warcmill.replay import pywb
 
 
 @pytest.fixture
@@ -18,8 +18,8 @@ def said() -> list[str]:
 
 
 def test_the_shipped_lock_is_that_of_the_tests() -> None:
-    assert replay.LOCK.read_bytes() == (packages.LOCKS / "pywb.lock").read_bytes()
-    wheels, sources = (replay.lines_of(replay.LOCK, ["surt"], built=built) for built in (False, True))
+    assert pywb.LOCK.read_bytes() == (packages.LOCKS / "pywb.lock").read_bytes()
+    wheels, sources = (pywb.lines_of(pywb.LOCK, ["surt"], built=built) for built in (False, True))
     assert ("\npywb==2.10." in wheels, "\nsurt==" in wheels) == (True, False)
     assert [line for line in sources.splitlines() if line[0].isalnum()] == ["surt==0.3.1 \\"]
 
@@ -27,21 +27,21 @@ def test_the_shipped_lock_is_that_of_the_tests() -> None:
 def test_what_was_not_installed_to_its_end_is_no_pywb(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/wayback").touch()
-    assert replay.program(tmp_path) is None
+    assert pywb.program(tmp_path) is None
     (tmp_path / "installed").write_text("an older lock")
-    assert replay.program(tmp_path) == tmp_path / "bin/wayback"
+    assert pywb.program(tmp_path) == tmp_path / "bin/wayback"
     (tmp_path / "bin/wayback").unlink()
-    assert replay.program(tmp_path) is None
+    assert pywb.program(tmp_path) is None
 
 
 def test_installed_already_it_starts_nothing(tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replay, "_run", lambda words, todo, say: said.append(words[1]))
+    monkeypatch.setattr(pywb, "_run", lambda words, todo, say: said.append(words[1]))
     (tmp_path / "replay/bin").mkdir(parents=True)
-    replay.install(tmp_path / "replay", said.append)
+    pywb.install(tmp_path / "replay", said.append)
     assert said[2:] == ["-m", "-m", "-m"]
     (tmp_path / "replay/bin/wayback").touch()
     del said[:]
-    replay.install(tmp_path / "replay", said.append)
+    pywb.install(tmp_path / "replay", said.append)
     assert said == [f"{tmp_path}/replay/bin/wayback is installed already"]
 
 
@@ -54,7 +54,7 @@ def test_installed_already_it_starts_nothing(tmp_path: Path, said: list[str], mo
 )  # fmt: skip
 def test_why_it_failed_is_said_with_what_to_do(said: list[str], script: str, why: str) -> None:
     with pytest.raises(Unavailable) as caught:
-        replay._run([sys.executable, "-c", f"import sys; {script}"], "do this", said.append)
+        pywb._run([sys.executable, "-c", f"import sys; {script}"], "do this", said.append)
     assert why in str(caught.value)
     assert "do this" in str(caught.value)
 
@@ -70,6 +70,6 @@ def test_without_a_network_it_says_so_and_the_next_attempt_begins_again(
         monkeypatch.setenv(f"PIP_{name}", value)
     for _ in range(2):
         with pytest.raises(Unavailable, match="the index of packages does not answer"):
-            replay.install(tmp_path / "replay", said.append)
-        assert replay.program(tmp_path / "replay") is None
+            pywb.install(tmp_path / "replay", said.append)
+        assert pywb.program(tmp_path / "replay") is None
     assert "GNU GPL 3" in said[0]

@@ -1,4 +1,4 @@
-"""The document of a job: what luigi.cfg, the state and `status/now.json` have of it, and nothing else is asked."""
+"""The answer of a job: what luigi.cfg, the state and `status/now.json` have of it, and nothing else is asked."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 from engine import Engine
 
 from warcmill import layout
-from warcmill.audit.documents import health, jobs
-from warcmill.audit.documents.line import AuditedLine, JobEngine
+from warcmill.audit.answers import health, jobs
+from warcmill.audit.answers.line import AuditedLine, JobEngine
 from warcmill.base import clock
 from warcmill.base.schedule import DAILY, Schedule
 from warcmill.errors import BadInput
@@ -54,12 +54,12 @@ def test_it_has_schedule_engine_and_launches_newest_first(engine: Engine) -> Non
     found = jobs.read(line_with(engine, Schedule(start, DAILY)), "daily")
     assert [one.launch for one in found.launches] == [*reversed(launches)]
     assert (found.next_due, found.owed, found.feed, found.crawl) == (clock.text(start), (), None, None)
-    document = json.loads(json.dumps(jobs.read(line_with(engine), "daily", 2).json()))
-    assert [one["launch_id"] for one in document["launches"]] == ["20170101000000", "20161020234428"]
-    assert document["total"] == 3
-    document = json.loads(json.dumps(found.json()))
-    assert (document["engine"], document["kind"], document["driven"]) == ("engine.heritrix", "heritrix", True)
-    assert (document["frequency"], document["asked"]) == ("DAILY", "")
+    answer = json.loads(json.dumps(jobs.read(line_with(engine), "daily", 2).json()))
+    assert [one["launch_id"] for one in answer["launches"]] == ["20170101000000", "20161020234428"]
+    assert answer["total"] == 3
+    answer = json.loads(json.dumps(found.json()))
+    assert (answer["engine"], answer["kind"], answer["driven"]) == ("engine.heritrix", "heritrix", True)
+    assert (answer["frequency"], answer["asked"]) == ("DAILY", "")
 
 
 def test_what_was_due_and_never_ran_is_owed_unless_it_is_accepted(engine: Engine) -> None:

@@ -1,4 +1,4 @@
-"""The line as its documents ask for it: markers, roots, switches and schedules; store and index on demand. Reads only.
+"""The line as its answers ask for it: markers, roots, switches and schedules; store and index on demand. Reads only.
 
 Make one for each question, as a verb does: a root that did not answer once is not asked again by the same one.
 """
@@ -96,5 +96,5 @@ def each_once(away: Iterable[Unavailable]) -> tuple[Unavailable, ...]:
 
 
 def away_json(away: Iterable[Unavailable]) -> list[Json]:
-    """The roots that do not answer in a JSON document."""
+    """The roots that do not answer in a answer."""
     return [{"what": error.what, "why": error.why, "todo": remedies.ROOT} for error in away]

@@ -1,6 +1,6 @@
-"""The document of `warcmill health`: what answers, what runs, what waits. Writes reports below `status/` of the state.
+"""The answer of `warcmill health`: what answers, what runs, what waits. Writes reports below `status/` of the state.
 
-    state   status/now.json            the newest document, replaced by rename
+    state   status/now.json            the newest answer, replaced by rename
             status/ended.{NAME}.json   when a scan, or the backup, last ended
 
 None of them is evidence: they may be deleted. Each server and disk is asked in a thread of its own, and one that does
@@ -23,15 +23,15 @@ from threading import Lock, Thread
 
 from warcmill import errors
 from warcmill.audit import day_summary
+from warcmill.audit.answers import tally
 from warcmill.audit.day_summary import KeptByDay
-from warcmill.audit.documents import tally
 from warcmill.audit.health import FEW_INODES, LITTLE, TOO_LITTLE, Level
 from warcmill.base import clock
 from warcmill.clients.engine import CrawlProgress
 from warcmill.errors import NotReady, Unavailable, WarcmillError
 from warcmill.launches import discovery
 from warcmill.markers.state import MarkerStore
-from warcmill.model import Json
+from warcmill.model import Json, JsonObject
 
 log = logging.getLogger(__name__)
 FOLDER, PATH = "status", "status/now.json"
@@ -43,7 +43,6 @@ _LARGEST = 1 << 24  # bytes of a report
 _ENDED = re.compile(r"ended\.(.+)\.json")
 _SCAN = "see why the timer or cron does not run it; by hand: warcmill scan"
 _HANGS = "it does not answer: asked {} s ago, and still silent"
-Document = dict[str, Json]
 _TALLIES = KeptByDay(tally.of_day)
 
 
@@ -162,8 +161,8 @@ class Asker:
         results.put((number, HealthOutcome(one, reply, why, round((time.monotonic() - began) * 1000))))
 
 
-def document(state: MarkerStore, outcomes: Iterable[HealthOutcome], scans: Iterable[str] = ()) -> Document:
-    """The document, of these outcomes, the reports in the state, and the scans that are to run. Unavailable when the
+def answer(state: MarkerStore, outcomes: Iterable[HealthOutcome], scans: Iterable[str] = ()) -> JsonObject:
+    """The answer, of these outcomes, the reports in the state, and the scans that are to run. Unavailable when the
     state is away."""
     outcomes = list(outcomes)
     ended = {one["name"]: one for one in _ended(state)}
@@ -181,7 +180,7 @@ def document(state: MarkerStore, outcomes: Iterable[HealthOutcome], scans: Itera
         "backup": {"ended": backup["ended"] if backup else ""},
         "first_day": str(days[0]) if days else "",
         "last_day": str(days[-1]) if days else "",
-        **tally.document(_TALLIES.of_day(state, day) for day in days),
+        **tally.answer(_TALLIES.of_day(state, day) for day in days),
     }
 
 
@@ -199,7 +198,7 @@ def _overdue(state: MarkerStore, ended: Mapping[str, str], has_any: bool) -> Ite
         }
 
 
-def _asked(one: HealthOutcome) -> Document:
+def _asked(one: HealthOutcome) -> JsonObject:
     return {
         "kind": one.asked.kind,
         "name": one.asked.name,
@@ -211,12 +210,12 @@ def _asked(one: HealthOutcome) -> Document:
     }
 
 
-def _crawl(crawl: RunningCrawl) -> Document:
+def _crawl(crawl: RunningCrawl) -> JsonObject:
     figures = asdict(crawl.progress)
     return {"job": crawl.job, "engine": crawl.engine, **figures, "said": list(crawl.progress.said)}
 
 
-def _root(one: HealthOutcome) -> Document:
+def _root(one: HealthOutcome) -> JsonObject:
     """A root; without figures if it does not answer, or lies on another host."""
     space = one.reply.space if one.reply else None
     return {
@@ -230,7 +229,7 @@ def _root(one: HealthOutcome) -> Document:
 
 def note_end(state: MarkerStore, name: str, first: str, last: str, troubles: int) -> None:
     """Record that a scan, or the backup, of these days has ended, with this number of troubles."""
-    ended: Document = {"name": name, "ended": clock.now(), "first_day": first, "last_day": last, "troubles": troubles}
+    ended: JsonObject = {"name": name, "ended": clock.now(), "first_day": first, "last_day": last, "troubles": troubles}
     _replace(state, f"{FOLDER}/ended.{name}.json", json.dumps(ended, sort_keys=True).encode())
 
 
@@ -247,7 +246,7 @@ def last_scan(state: MarkerStore) -> str:
     return max((str(one["ended"]) for one in _ended(state) if one["name"] != BACKUP), default="")
 
 
-def write(state: MarkerStore, found: Document) -> None:
+def write(state: MarkerStore, found: JsonObject) -> None:
     """Replace `status/now.json`."""
     _replace(state, PATH, json.dumps(found, ensure_ascii=False, sort_keys=True).encode())
 
@@ -257,12 +256,12 @@ def _replace(state: MarkerStore, path: str, data: bytes) -> None:
     state.store.replace(path, data)
 
 
-def read(state: MarkerStore) -> Document:
-    """The newest document; empty if there is none, or it is damaged or unreadable: its age is that of `written`."""
+def read(state: MarkerStore) -> JsonObject:
+    """The newest answer; empty if there is none, or it is damaged or unreadable: its age is that of `written`."""
     return _read(state, PATH)
 
 
-def _read(state: MarkerStore, path: str) -> Document:
+def _read(state: MarkerStore, path: str) -> JsonObject:
     try:
         found = json.loads(state.store.read(path, _LARGEST))
     except NotReady:
@@ -274,7 +273,7 @@ def _read(state: MarkerStore, path: str) -> Document:
 
 
 class Refresher:
-    """Has the document written anew in the background, at most once in some seconds, for as long as pages ask."""
+    """Has the answer written anew in the background, at most once in some seconds, for as long as pages ask."""
 
     def __init__(self, look: Callable[[], object], seconds: float = REFRESHED) -> None:
         self._look, self._seconds = look, seconds
@@ -294,5 +293,5 @@ class Refresher:
             self._look()
         except WarcmillError as error:
             log.error("health: %s", error)
-        except Exception:  # a fault in Warcmill; the page shows how old the document is
+        except Exception:  # a fault in Warcmill; the page shows how old the answer is
             log.exception("health")

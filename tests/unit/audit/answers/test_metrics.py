@@ -1,4 +1,4 @@
-"""The metrics: what each says of a document, that nothing is made up, and that no site chooses a label."""
+"""The metrics: what each says of an answer, that nothing is made up, and that no site chooses a label."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from engine import Engine
 
 from warcmill import __version__
 from warcmill.audit import day_summary
+from warcmill.audit.answers import health, metrics
 from warcmill.audit.day_summary import DaySummary
-from warcmill.audit.documents import health, metrics
 from warcmill.model import Json
 
 HEALTH: dict[str, Json] = {
@@ -62,7 +62,7 @@ def values(text: str) -> str:
     return "".join(line for line in text.splitlines(keepends=True) if not line.startswith("#"))
 
 
-def test_each_figure_of_the_document_is_a_metric() -> None:
+def test_each_figure_of_the_answer_is_a_metric() -> None:
     text = metrics.text(HEALTH, 7)
     assert values(text) == SAID
     named = re.findall(r"^(\w+)", SAID, re.MULTILINE)
@@ -105,7 +105,7 @@ def test_the_newest_warc_is_that_of_a_checkpoint_or_of_a_launch() -> None:
     assert metrics.newest_warc([DaySummary(day, (launch("20269999999999", 1, "cp00001-x"),))]) == 0
 
 
-def test_a_document_that_is_absent_or_torn_leaves_what_is_known(tmp_path: Path) -> None:
+def test_an_answer_that_is_absent_or_torn_leaves_what_is_known(tmp_path: Path) -> None:
     engine = Engine(tmp_path)
     today = datetime.now(UTC).date()
     stamp = f"{today:%Y%m%d}081844"
@@ -123,8 +123,8 @@ def test_a_document_that_is_absent_or_torn_leaves_what_is_known(tmp_path: Path) 
     assert values(metrics.read(engine.state)).startswith(SAID[: SAID.index("warcmill_newest")])
 
 
-def test_a_document_of_last_year_says_so(tmp_path: Path) -> None:
-    """Its age grows: the time is the document's, not that of its file, nor of the question."""
+def test_an_answer_of_last_year_says_so(tmp_path: Path) -> None:
+    """Its age grows: the time is the answer's, not that of its file, nor of the question."""
     engine = Engine(tmp_path)
     then = datetime.now(UTC).replace(microsecond=0) - timedelta(days=365)
     old = HEALTH | {"written": f"{then:%Y-%m-%dT%H:%M:%SZ}"}

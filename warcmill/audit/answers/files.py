@@ -1,4 +1,4 @@
-"""The document of `warcmill files`: the files of launches, each with its state in every step. Reads only."""
+"""The answer of `warcmill files`: the files of launches, each with its state in every step. Reads only."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from warcmill.audit import survey
-from warcmill.audit.documents.line import AuditedLine, away_json, each_once
+from warcmill.audit.answers.line import AuditedLine, away_json, each_once
 from warcmill.audit.inventory import FileState, Inventory
 from warcmill.errors import Unavailable, WarcmillError
 from warcmill.launches.discovery import Discovery
@@ -53,8 +53,8 @@ def read(
         return LaunchFiles(launch, (), 0, str(error), isinstance(error, Unavailable))
 
 
-def document(results: Iterable[LaunchFiles], away: Iterable[Unavailable] = ()) -> dict[str, Json]:
-    """The JSON document. `away`: roots that do not answer, beside those of the launches."""
+def answer(results: Iterable[LaunchFiles], away: Iterable[Unavailable] = ()) -> dict[str, Json]:
+    """The answer. `away`: roots that do not answer, beside those of the launches."""
     results = list(results)
     every = each_once((*away, *(error for result in results for error in result.away)))
     return {

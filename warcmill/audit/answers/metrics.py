@@ -1,26 +1,25 @@
-"""The document of `warcmill health` in Prometheus's text format. Reads only; asks nothing.
+"""The answer of `warcmill health` in Prometheus's text format. Reads only; asks nothing.
 
-A figure that the document has not is left out: nothing is made up, and an alert sees that it is absent. Times are those
-of the document, in seconds since 1970: so an age grows also while nothing writes it. No value of a label comes from a
+A figure that the answer has not is left out: nothing is made up, and an alert sees that it is absent. Times are those
+of the answer, in seconds since 1970: so an age grows also while nothing writes it. No value of a label comes from a
 site: it is a word of ours, or an operator's name of a job, an engine or a root; anything else is left out.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 
 from warcmill import __version__
 from warcmill.audit import day_summary
+from warcmill.audit.answers import health as answers
 from warcmill.audit.day_summary import DaySummary
-from warcmill.audit.documents import health as documents
 from warcmill.markers.state import MarkerStore
-from warcmill.model import Json
+from warcmill.model import Json, JsonObject
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 DAYS = 60  # that scans reach; the newest WARC is looked for in their summaries
-Document = Mapping[str, Json]
 Labels = tuple[tuple[str, str], ...]
 _WORD = re.compile(r"[A-Za-z0-9][][A-Za-z0-9 ._-]{0,99}", re.ASCII)
 _STAMP = re.compile(r"[0-9]{14}", re.ASCII)
@@ -55,10 +54,10 @@ def read(state: MarkerStore) -> str:
     """The metrics of an archive, by its state folder; Unavailable when that is away."""
     today = datetime.now(UTC).date()
     days = day_summary.days(state, today - timedelta(days=DAYS), today + timedelta(days=1))
-    return text(documents.read(state), newest_warc(days))
+    return text(answers.read(state), newest_warc(days))
 
 
-def text(health: Document, newest: int = 0) -> str:
+def text(health: JsonObject, newest: int = 0) -> str:
     """All that is known. `health` is empty where there is none; `newest`: see `newest_warc`. Pure."""
     build = Family("build_info", "The version of Warcmill that writes this.")
     build.set(1, version=__version__)
@@ -73,13 +72,13 @@ def newest_warc(days: Iterable[DaySummary]) -> int:
     return max((_began(launch) for day in days for launch in day.launches if launch.get("warcs")), default=0)
 
 
-def _began(launch: Document) -> int:
+def _began(launch: JsonObject) -> int:
     names = (str(launch.get("launch_id")), *(name.rpartition("-")[2] for name in _object(launch.get("stages"))))
     stamps = (f"{name[:8]}T{name[8:]}" for name in names if _STAMP.fullmatch(name))
     return max((_seconds(stamp) or 0 for stamp in stamps), default=0)
 
 
-def _asked(health: Document) -> Iterator[Family]:
+def _asked(health: JsonObject) -> Iterator[Family]:
     """The answers, and the room on disks."""
     up = Family("up", "1 for what answered when it was last asked, by kind (engine, root, server, scheduler) and name.")
     for one in _objects(health.get("asked")):
@@ -92,7 +91,7 @@ def _asked(health: Document) -> Iterator[Family]:
     yield from (up, free, size)
 
 
-def _crawls(health: Document) -> Iterator[Family]:
+def _crawls(health: JsonObject) -> Iterator[Family]:
     figures = {
         "done": Family("crawl_done", "URIs that a running crawl has done."),
         "queued": Family("crawl_queued", "URIs that wait in a running crawl."),
@@ -104,7 +103,7 @@ def _crawls(health: Document) -> Iterator[Family]:
     yield from figures.values()
 
 
-def _ends(health: Document) -> Iterator[Family]:
+def _ends(health: JsonObject) -> Iterator[Family]:
     written = Family("health_written_timestamp_seconds", "When the health was last looked at.")
     written.set(_seconds(health.get("written")))
     scan = Family("scan_end_timestamp_seconds", "When a scan last ended.")
@@ -117,7 +116,7 @@ def _ends(health: Document) -> Iterator[Family]:
     yield from (written, scan, troubles, backup)
 
 
-def _totals(health: Document) -> Iterator[Family]:
+def _totals(health: JsonObject) -> Iterator[Family]:
     """The totals of all days that have a summary."""
     launches = Family("launches", "Launches by state.")
     for state, number in _object(health.get("launches")).items():
@@ -137,16 +136,16 @@ def _totals(health: Document) -> Iterator[Family]:
 
 
 def _seconds(time: Json) -> int | None:
-    """A time of a document in seconds since 1970; None for what is none."""
+    """A time of an answer in seconds since 1970; None for what is none."""
     try:
         return int(datetime.fromisoformat(str(time).removesuffix("Z")).replace(tzinfo=UTC).timestamp())
     except (ValueError, OverflowError):
         return None
 
 
-def _object(value: Json) -> Document:
+def _object(value: Json) -> JsonObject:
     return value if isinstance(value, dict) else {}
 
 
-def _objects(value: Json) -> Iterator[Document]:
+def _objects(value: Json) -> Iterator[JsonObject]:
     return (one for one in (value if isinstance(value, list) else []) if isinstance(one, dict))

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, time, timedelta
 
 from warcmill import layout
 from warcmill.audit import due_crawls
-from warcmill.audit.documents.line import AuditedLine
+from warcmill.audit.answers.line import AuditedLine
 from warcmill.audit.due_crawls import Days, JobGap
 from warcmill.audit.gaps import Gap
 from warcmill.audit.reconciliation import unkept_decisions, unkept_launch
@@ -86,7 +86,7 @@ def accepted_dues(state: MarkerStore) -> Mapping[str, Mapping[str, str]]:
 
 
 def as_list(gaps: Iterable[JobGap]) -> list[Json]:
-    """These gaps for the JSON document."""
+    """These gaps for the answer."""
     return [{name: getattr(gap, name) for name in ("job", "kind", "name", "why", "todo")} for gap in gaps]
 
 
@@ -102,7 +102,7 @@ class DueExplanation:
     errors: tuple[tuple[str, str], ...]  # by the path of the attempt
 
     def json(self) -> dict[str, Json]:
-        """The document of `warcmill why JOB TIME`."""
+        """The answer of `warcmill why JOB TIME`."""
         return {
             "job": self.job,
             "due": self.due,

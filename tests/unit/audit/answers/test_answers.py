@@ -1,4 +1,4 @@
-"""The documents of the verbs that look, as a page asks for them: in slices, and without an engine."""
+"""The answers of the verbs that look, as a page asks for them: in slices, and without an engine."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from engine import Engine, line_of
 from warcs import warc_gz, warcinfo
 
 from warcmill import layout
-from warcmill.audit.documents import comparison, explanation, files, status
-from warcmill.audit.documents.line import AuditedLine
+from warcmill.audit.answers import comparison, explanation, files, status
+from warcmill.audit.answers.line import AuditedLine
 from warcmill.errors import BadInput
 from warcmill.launches.roots import RootMap
 from warcmill.markers.attempts import Attempts
@@ -85,9 +85,9 @@ def test_a_page_explains_a_launch_without_asking_an_engine(engine: Engine) -> No
     engine.logs(line_of("http://a.example/", NAMES[0]))
     engine.warc(f"{NAMES[0]}.open")
     known = explanation.read(line_with(engine), engine.launch)
-    document = known.json()
+    answer = known.json()
     assert (known.away, known.broke_off) == ((), 0)
-    assert document["ended"] == ""
+    assert answer["ended"] == ""
     [(stage, why)] = known.waiting
     assert stage == ""
     assert "engine says" not in why
@@ -110,8 +110,8 @@ def test_what_reconcile_finds_of_a_launch_is_what_why_finds(engine: Engine) -> N
     assembled(engine)
     line = line_with(engine)
     days = comparison.read(line, engine.launch.day, engine.launch.day.replace(day=engine.launch.day.day + 1))
-    document = days.json()
-    launches = document["launches"]
+    answer = days.json()
+    launches = answer["launches"]
     assert isinstance(launches, list)
     [launch] = launches
     assert isinstance(launch, dict)

@@ -1,4 +1,4 @@
-"""The document of the things that need a person, each with the command to type next, and of the newest launches.
+"""The answer of the things that need a person, each with the command to type next, and of the newest launches.
 
 It reads the state alone: the summaries of the last days that scans have summed up, then the markers of the launches
 that were in trouble there, and of those that no scan has seen yet.
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
 from warcmill.audit import day_summary, gaps
-from warcmill.audit.documents import days, dues, health
-from warcmill.audit.documents.days import FoundLaunches, LaunchOfDay
-from warcmill.audit.documents.line import AuditedLine
+from warcmill.audit.answers import days, dues, health
+from warcmill.audit.answers.days import FoundLaunches, LaunchOfDay
+from warcmill.audit.answers.line import AuditedLine
 from warcmill.audit.due_crawls import JobGap
 from warcmill.audit.gaps import Gap
 from warcmill.audit.health import Level
@@ -115,7 +115,7 @@ class Attention:
         return self.scanned < clock.text(datetime.now(UTC) - health.UNSCANNED)
 
     def json(self) -> dict[str, Json]:
-        """The document."""
+        """The answer."""
         return {
             "first_day": str(self.first),
             "written": self.found.written,

@@ -1,4 +1,4 @@
-"""The document of the days of an archive by its jobs, as scans have summed them up. Reads only.
+"""The answer of the days of an archive by its jobs, as scans have summed them up. Reads only.
 
 It is made of the summaries of the days alone, and a process that asks again reads those that have changed. Markers that
 came since the last scan are not in it: `written` says when each day was summed up.
@@ -13,9 +13,9 @@ from itertools import chain as chained
 from typing import Any, NamedTuple
 
 from warcmill.audit import day_summary
+from warcmill.audit.answers.line import AuditedLine
+from warcmill.audit.answers.status import days as interval
 from warcmill.audit.day_summary import DaySummary, KeptByDay
-from warcmill.audit.documents.line import AuditedLine
-from warcmill.audit.documents.status import days as interval
 from warcmill.audit.progress_grid import Mark, grid, mark_of
 from warcmill.base import clock
 from warcmill.errors import BadInput
@@ -175,6 +175,6 @@ def jobs_of(rows: Iterable[DayOfJobs]) -> list[str]:
     return sorted({job for row in rows for job in row.jobs})
 
 
-def document(first: date, end: date, rows: Iterable[DayOfJobs]) -> dict[str, Json]:
-    """The document of some days."""
+def answer(first: date, end: date, rows: Iterable[DayOfJobs]) -> dict[str, Json]:
+    """The answer of some days."""
     return {**interval(first, end), "days": [row.json() for row in rows]}

@@ -1,4 +1,4 @@
-"""The document of `warcmill reconcile`: disk, packages and archive side by side, and every gap. Reads only."""
+"""The answer of `warcmill reconcile`: disk, packages and archive side by side, and every gap. Reads only."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import date
 from typing import NoReturn
 
-from warcmill.audit.documents import dues
-from warcmill.audit.documents.dues import Dues
-from warcmill.audit.documents.line import AuditedLine, away_json, each_once
-from warcmill.audit.documents.status import days
+from warcmill.audit.answers import dues
+from warcmill.audit.answers.dues import Dues
+from warcmill.audit.answers.line import AuditedLine, away_json, each_once
+from warcmill.audit.answers.status import days
 from warcmill.audit.findings import Resolve
 from warcmill.audit.omissions import ScanStart
 from warcmill.audit.reconciliation import LaunchReport, report, total
@@ -44,7 +44,7 @@ class ReconciledDays:
         return worst(self.reports) or int(self.misplaced or bool(self.due.gaps))
 
     def json(self) -> dict[str, Json]:
-        """The document."""
+        """The answer."""
         everything = total(row.counts for one in self.reports for row in one.rows)
         return {
             **days(self.first, self.end),

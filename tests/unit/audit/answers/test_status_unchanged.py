@@ -27,14 +27,14 @@ from commands import status
 from commands.console.arguments import Interval
 from warcmill import layout
 from warcmill.audit import survey
-from warcmill.audit.documents.dues import Dues
-from warcmill.audit.documents.status import LineStatus
+from warcmill.audit.answers.dues import Dues
+from warcmill.audit.answers.status import LineStatus
 from warcmill.audit.progress_grid import LaunchGrid, grid
 from warcmill.formats.logs import logzip
 from warcmill.launches.discovery import Discovery
 from warcmill.model import FINAL, Launch
 
-GOLDEN = Path(__file__).parents[2] / "data" / "status"
+GOLDEN = Path(__file__).parents[3] / "data" / "status"
 DAYS = Interval("2016-10", date(2016, 10, 1), date(2016, 11, 1))
 STEPS = ("stop", "pack", "assemble", "process", "checksum", "copy", "verify")
 

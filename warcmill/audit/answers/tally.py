@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from warcmill.audit.day_summary import DaySummary, Document, marks_of, word_of
+from warcmill.audit.day_summary import DaySummary, marks_of, word_of
 from warcmill.audit.progress_grid import WORDS, Mark
-from warcmill.model import Json
+from warcmill.model import Json, JsonObject
 
 BACKLOG = (Mark.FAILED, Mark.PARTIAL, Mark.WAITING)  # due, and not done
 Tally = Counter[tuple[str, str, str]]
@@ -30,7 +30,7 @@ def of_day(summary: DaySummary) -> Tally:
     return tally
 
 
-def _count_backlog(tally: Tally, launch: Document, done: dict[str, dict[str, int]]) -> None:
+def _count_backlog(tally: Tally, launch: JsonObject, done: dict[str, dict[str, int]]) -> None:
     of_files = done.get("assemble", {})
     for step, mark in marks_of(launch).items():
         if mark in BACKLOG:
@@ -39,7 +39,7 @@ def _count_backlog(tally: Tally, launch: Document, done: dict[str, dict[str, int
                 tally["backlog", step, unit] += max(0, number - done.get(step, {}).get(unit, 0))
 
 
-def _numbers(launch: Document) -> dict[str, dict[str, int]]:
+def _numbers(launch: JsonObject) -> dict[str, dict[str, int]]:
     """The WARCs and bytes of a launch by step; none of a summary that an earlier Warcmill wrote."""
     files = launch.get("files")
     found = files.items() if isinstance(files, dict) else ()
@@ -58,7 +58,7 @@ def _list(value: Json) -> list[Json]:
     return value if isinstance(value, list) else []
 
 
-def document(tallies: Iterable[Tally]) -> dict[str, Json]:
+def answer(tallies: Iterable[Tally]) -> dict[str, Json]:
     """The sums as the tables `launches`, `gaps`, `files` and `backlog`."""
     total = Tally({("launches", word, ""): 0 for word in WORDS})
     for one in tallies:

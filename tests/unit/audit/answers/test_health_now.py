@@ -1,4 +1,4 @@
-"""The document of `warcmill health`: what hangs is named, what is asked again meanwhile, what is added up."""
+"""The answer of `warcmill health`: what hangs is named, what is asked again meanwhile, what is added up."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from threading import Event
 import pytest
 from engine import Engine
 
-from warcmill.audit.documents import health, tally
-from warcmill.audit.documents.health import Asker, DiskSpace, HealthQuestion, HealthReply, Refresher, RunningCrawl
+from warcmill.audit.answers import health, tally
+from warcmill.audit.answers.health import Asker, DiskSpace, HealthQuestion, HealthReply, Refresher, RunningCrawl
 from warcmill.audit.health import FEW_INODES, LITTLE, TOO_LITTLE, Level
 from warcmill.base import clock
 from warcmill.clients.engine import CrawlProgress
@@ -87,7 +87,7 @@ def test_the_room_of_a_disk_is_judged_as_doctor_judges_it(space: DiskSpace, leve
     assert outcome.is_well is (level is not Level.FAIL)
 
 
-def test_the_document_has_what_answered_and_what_runs(engine: Engine) -> None:
+def test_the_answer_has_what_answered_and_what_runs(engine: Engine) -> None:
     progress = CrawlProgress(True, "20161019234428", "RUNNING", 5, 7, 60, 12, 1, ("a complaint",))
     crawl = RunningCrawl("daily", "heritrix", progress)
     those = [
@@ -96,7 +96,7 @@ def test_the_document_has_what_answered_and_what_runs(engine: Engine) -> None:
         HealthQuestion("root", "store", refuses, "mount it"),
     ]
     before = clock.now()
-    found = health.document(engine.state, Asker().ask(those, 60))
+    found = health.answer(engine.state, Asker().ask(those, 60))
     assert found["well"] is False
     assert before <= str(found["written"]) <= clock.now()
     printed = json.loads(json.dumps(found))
@@ -117,7 +117,7 @@ def test_the_document_has_what_answered_and_what_runs(engine: Engine) -> None:
 
 def test_it_is_written_whole_and_read_and_a_damaged_one_is_none(engine: Engine) -> None:
     assert health.read(engine.state) == {}
-    found = health.document(engine.state, [])
+    found = health.answer(engine.state, [])
     health.write(engine.state, found)
     assert health.read(engine.state) == found
     path = engine.folders["state"] / "status" / "now.json"
@@ -131,7 +131,7 @@ def test_ends_are_noted_each_by_its_name(engine: Engine) -> None:
     health.note_end(engine.state, "output.ScanForOutputs", "2016-10-01", "2016-10-31", 2)
     health.note_end(engine.state, health.BACKUP, "2016-10-01", "2016-10-31", 0)
     (engine.folders["state"] / "status" / "ended.files.ScanForOutputFiles.json").write_bytes(b"{")
-    printed = json.loads(json.dumps(health.document(engine.state, [])))
+    printed = json.loads(json.dumps(health.answer(engine.state, [])))
     (scan,) = printed["scans"]
     assert (scan["name"], scan["last_day"], scan["troubles"]) == ("output.ScanForOutputs", "2016-10-31", 2)
     assert printed["backup"]["ended"] >= scan["ended"]
@@ -146,7 +146,7 @@ def test_a_scan_that_ended_too_long_ago_is_overdue_unless_it_is_off(
         health.note_end(engine.state, name, "2016-10-01", "2016-10-31", 0)
     monkeypatch.undo()
     health.note_end(engine.state, scans[1], "2016-10-01", "2016-10-31", 0)
-    printed = json.loads(json.dumps(health.document(engine.state, [], scans)))
+    printed = json.loads(json.dumps(health.answer(engine.state, [], scans)))
     why = "it ended more than 2 days ago, at 2016-10-31T00:00:00Z"
     assert [(one["name"], one["why"]) for one in printed["overdue"]] == [(scans[0], why)]
     assert "warcmill scan" in printed["overdue"][0]["todo"]
@@ -156,7 +156,7 @@ def test_a_scan_that_ended_too_long_ago_is_overdue_unless_it_is_off(
 def test_where_no_scan_ever_ended_one_is_overdue_once_a_launch_is_two_days_old(engine: Engine) -> None:
     def overdue(launch_id: str) -> list[str]:
         (engine.folders["state"] / f"{launch_id[:4]}-{launch_id[4:6]}" / "daily" / launch_id).mkdir(parents=True)
-        printed = json.loads(json.dumps(health.document(engine.state, [], ["output.ScanForOutputs"])))
+        printed = json.loads(json.dumps(health.answer(engine.state, [], ["output.ScanForOutputs"])))
         assert printed["well"] is not bool(printed["overdue"])
         return [one["why"] for one in printed["overdue"]]
 
@@ -187,20 +187,20 @@ def test_the_days_are_added_up_and_a_changed_one_is_read_again(engine: Engine) -
     summary(engine, date(2016, 10, 19), launch("done", 3), launch("waiting", 1))
     summary(engine, date(2016, 11, 20), launch("failed", 0), {"job": "daily", "launch_id": "x", "error": "gone"})
     (engine.folders["state"] / "2016-11" / "status.2016-11-21.json").write_bytes(b"{")
-    printed = json.loads(json.dumps(health.document(engine.state, [])))
+    printed = json.loads(json.dumps(health.answer(engine.state, [])))
     assert (printed["first_day"], printed["last_day"]) == ("2016-10-19", "2016-11-21")
     assert printed["launches"] == {"done": 1, "waiting": 1, "running": 0, "in_trouble": 2}
     assert printed["gaps"] == {"refused": 3}
     assert printed["files"] == {"assemble": {"bytes": 900, "warcs": 9}, "copy": {"bytes": 400, "warcs": 4}}
     assert printed["backlog"] == {"copy": {"bytes": 500, "launches": 2, "warcs": 5}}
     summary(engine, date(2016, 10, 19), launch("done", 3))
-    printed = json.loads(json.dumps(health.document(engine.state, [])))
+    printed = json.loads(json.dumps(health.answer(engine.state, [])))
     assert printed["backlog"] == {"copy": {"bytes": 300, "launches": 1, "warcs": 3}}
 
 
 def test_a_sum_of_ten_thousand_launches_keeps_no_launch() -> None:
     days = (tally.Tally({("launches", "done", ""): 20, ("backlog", "copy", "launches"): 1}) for _ in range(500))
-    assert tally.document(days)["launches"] == {"done": 10_000, "in_trouble": 0, "running": 0, "waiting": 0}
+    assert tally.answer(days)["launches"] == {"done": 10_000, "in_trouble": 0, "running": 0, "waiting": 0}
 
 
 def test_a_page_that_asks_often_begins_one_look() -> None:

@@ -1,1 +1,0 @@
-"""The documents of the verbs that look: `--json` prints one, and the page of the same name shows it."""

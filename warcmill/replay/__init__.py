@@ -1,0 +1,1 @@
+"""Replay: pywb, which shows a capture as it was crawled."""
