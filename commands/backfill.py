@@ -12,8 +12,9 @@ from luigi.parameter import DateIntervalParameter
 from luigi.task_register import Register
 
 from commands.console.arguments import Interval, add_interval
+from commands.console.launches import report_unreachable
 from commands.console.scanner import ALREADY_RUNNING, Scanner, log_file, moving
-from commands.console.show import counted, err, heading, out, report_unreachable
+from commands.console.show import counted, err, heading, out
 from commands.plan import plan
 from tasks import logs
 from tasks.config.settings import check_hardened, settings

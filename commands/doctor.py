@@ -25,7 +25,8 @@ from commands.console.services import (
     check_text,
     check_viruses,
 )
-from commands.console.show import as_json, console, counted, lines
+from commands.console.show import as_json, counted
+from commands.console.terminal import console, lines
 from tasks.audited import audited
 from tasks.config import chains, engines, known, sections
 from tasks.config import feed as feeds

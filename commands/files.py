@@ -9,8 +9,9 @@ from itertools import groupby
 from rich.text import Text
 
 from commands.console.arguments import LAST, Interval, add_json, add_scope
-from commands.console.launches import point_to
-from commands.console.show import as_json, console, heading, in_words, lines, report_away, report_unreachable, styled
+from commands.console.launches import point_to, report_away, report_unreachable
+from commands.console.show import as_json, heading, in_words
+from commands.console.terminal import console, lines, styled
 from commands.status import STYLES
 from tasks.audited import audited
 from tasks.step import open_line

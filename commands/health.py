@@ -13,7 +13,8 @@ from typing import Any
 from rich.text import Text
 
 from commands.console.arguments import add_json
-from commands.console.show import as_json, console, counted, lines, styled
+from commands.console.show import as_json, counted
+from commands.console.terminal import console, lines, styled
 from commands.status import STYLES
 from tasks import health as line_health
 from tasks.config.settings import settings

@@ -15,7 +15,8 @@ from rich.text import Text
 
 from commands.console.arguments import add_json, job, launch_id
 from commands.console.progress import bytes_done
-from commands.console.show import as_json, console, counted, err, lines
+from commands.console.show import as_json, counted, err
+from commands.console.terminal import console, lines
 from tasks.config import chains
 from tasks.config.settings import Settings, settings
 from tasks.step import open_line

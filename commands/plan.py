@@ -12,7 +12,9 @@ from luigi.task import flatten
 from rich.text import Text
 
 from commands.console.arguments import Interval, add_interval, add_json
-from commands.console.show import as_json, console, days_json, heading, in_words, lines, report_unreachable, styled
+from commands.console.launches import report_unreachable
+from commands.console.show import as_json, days_json, heading, in_words
+from commands.console.terminal import console, lines, styled
 from tasks.scans import scans
 from tasks.step import MOST_TASKS, LaunchScan, OpenRoots, open_line
 from warcmill import chain

@@ -14,8 +14,9 @@ from rich.table import Table
 from rich.text import Text
 
 from commands.console.arguments import add_json, checkpoint, due, job
-from commands.console.show import as_json, console, err, lines, out, styled
+from commands.console.show import as_json, err, out
 from commands.console.single_task import do, free_moment
+from commands.console.terminal import console, lines, styled
 from tasks.config import engines
 from tasks.config.sections import jobs_of
 from tasks.config.settings import check_hardened, settings

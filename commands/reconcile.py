@@ -12,8 +12,9 @@ from rich.text import Text
 
 from commands.console import dues
 from commands.console.arguments import LAST, Interval, add_interval, add_json
-from commands.console.launches import point_to
-from commands.console.show import as_json, console, heading, lines, report_away, report_unreachable, styled
+from commands.console.launches import point_to, report_away, report_unreachable
+from commands.console.show import as_json, heading
+from commands.console.terminal import console, lines, styled
 from tasks.audited import audited
 from tasks.step import open_line
 from warcmill.audit import findings, remedies

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from commands.console.arguments import add_json, add_launch
-from commands.console.launches import launch_of
-from commands.console.show import as_json, console, counted, err, lines, report_away
+from commands.console.launches import launch_of, report_away
+from commands.console.show import as_json, counted, err
+from commands.console.terminal import console, lines
 from tasks.step import OpenRoots, open_line
 from warcmill.audit.survey import known as known_launch
 from warcmill.base.escapes import printable

@@ -14,9 +14,10 @@ from luigi.parameter import DateIntervalParameter
 from commands import reconcile
 from commands.console import dues
 from commands.console.arguments import LAST, Interval, add_interval
-from commands.console.launches import point_to
+from commands.console.launches import point_to, report_unreachable
 from commands.console.scanner import ALREADY_RUNNING, Scanner, log_file, moving
-from commands.console.show import console, counted, err, out, report_unreachable
+from commands.console.show import counted, err, out
+from commands.console.terminal import console
 from commands.doctor import scheduler
 from tasks import health, logs
 from tasks.audited import audited

@@ -8,7 +8,8 @@ from dataclasses import asdict
 from rich.text import Text
 
 from commands.console.arguments import add_json
-from commands.console.show import as_json, console, counted, err, lines
+from commands.console.show import as_json, counted, err
+from commands.console.terminal import console, lines
 from tasks.config.settings import NO_INDEX, settings
 from tasks.step import open_line
 from warcmill.base import clock

@@ -10,7 +10,8 @@ from rich.text import Text
 from commands.console import outside
 from commands.console.arguments import Interval, add_json, add_scope
 from commands.console.progress import bytes_done
-from commands.console.show import as_json, console, counted, lines
+from commands.console.show import as_json, counted
+from commands.console.terminal import console, lines
 from tasks.step import OpenRoots, open_line
 from warcmill.audit.fixity_audit import FixityFinding, FixityPlan, read_again, work
 from warcmill.audit.survey import in_order

@@ -9,7 +9,8 @@ from contextlib import closing
 from rich.table import Table
 
 from commands.console.arguments import add_json, reason
-from commands.console.show import as_json, console, counted, err, out, styled
+from commands.console.show import as_json, counted, err, out
+from commands.console.terminal import console, styled
 from tasks.config.settings import NO_INDEX, settings
 from tasks.step import open_line
 from warcmill.errors import BadConfig, BadInput

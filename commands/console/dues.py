@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from rich.text import Text
 
-from commands.console.show import err, styled
+from commands.console.show import err
+from commands.console.terminal import styled
 from warcmill.audit.answers.dues import Dues
 from warcmill.audit.due_crawls import JobGap, in_groups
 from warcmill.base.escapes import printable

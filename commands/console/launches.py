@@ -1,16 +1,18 @@
-"""The launch that a verb means when none is typed, and the days that have one: by the newest launch. Reads only."""
+"""The launch that a verb means when none is typed, the days that have one, and the roots that hide some. Reads only."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sized
+import sys
+from collections.abc import Iterable, Sized
 from datetime import date
 
 from commands.console.show import err
 from tasks.step import OpenRoots
-from warcmill.audit import survey
-from warcmill.errors import BadInput
-from warcmill.launches.discovery import with_markers
+from warcmill.audit import remedies, survey
+from warcmill.base.escapes import printable
+from warcmill.errors import BadInput, Unavailable
+from warcmill.launches.discovery import Discovery, with_markers
 from warcmill.model import Launch
 
 NONE_YET = "no launch yet; 'warcmill crawl URL' makes one"
@@ -49,3 +51,23 @@ def point_to(line: OpenRoots, launches: Sized, verb: str) -> None:
         found = newest(line)
         nearest = f"no launch in these days; the newest is {found}: warcmill {verb} {found.day}" if found else NONE_YET
         err(nearest)
+
+
+def report_unreachable(discovered: Discovery) -> bool:
+    """Report on stderr the roots that did not answer or hold no launch; return whether one did not answer.
+
+    Then the list of launches is incomplete.
+    """
+    for bare in discovered.bare:
+        print(printable(bare.text), file=sys.stderr)
+    for error in discovered.unreachable:
+        err(f"{error}; launches only there are not listed")
+    return bool(discovered.unreachable)
+
+
+def report_away(away: Iterable[Unavailable]) -> bool:
+    """Report on stderr the roots that do not answer, each with what to do; return whether there is one."""
+    known = list(away)
+    for error in known:
+        err(f"{error}", f"  -> {remedies.ROOT}")
+    return bool(known)

@@ -11,7 +11,8 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 
 from commands.console.progress import bytes_done
-from commands.console.show import as_json, console, counted, lines, styled
+from commands.console.show import as_json, counted
+from commands.console.terminal import console, lines, styled
 from tasks import sinks
 from tasks.config import chains
 from tasks.config import chains as configured

@@ -6,10 +6,13 @@ Each function returns text for a shell; its docstring describes the command.
 from __future__ import annotations
 
 import shlex
+from typing import TYPE_CHECKING
 
 from warcmill import chain, layout
-from warcmill.audit.survey import Survey, Unsound
 from warcmill.model import Key, Launch, Stage
+
+if TYPE_CHECKING:
+    from warcmill.audit.survey import Survey, Unsound
 
 DOCTOR = "warcmill doctor"
 LOOK = "look at what is named there; 'warcmill doctor' checks the disks"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from commands import search as command
-from commands.console.show import console
+from commands.console.terminal import console
 from commands.main import main
 from warcmill.versions.search import FoundDocument, SearchAnswer
 
