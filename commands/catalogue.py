@@ -136,7 +136,7 @@ def _texts(found: CatalogueMatch, question: Question) -> Iterator[Text]:
     most = len(found.warcs) if question.is_about_files() else MOST
     yield from (_warc(one, arks) for one in found.warcs[:most])
     if question.ark:
-        yield from (styled(f"    store:{path}  {ark}") for path, ark in arks.items())  # of a file that is no WARC
+        yield from (styled(f"    store:{path}  {ark}") for path, ark in arks.items())  # of a file that is not a WARC
     if len(found.warcs) > most:
         yield styled(f"  and {len(found.warcs) - most} more WARCs; --json lists all", "dim")
 
@@ -165,7 +165,7 @@ def _without_sip(record: Record) -> dict[str, Json]:
 
 def _digest(text: str) -> str:
     if not _DIGEST.fullmatch(text):
-        raise argparse.ArgumentTypeError(f"'{text}' is no SHA-512: {SHORTEST} to 128 hex digits")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a SHA-512: {SHORTEST} to 128 hex digits")
     return text.lower()
 
 

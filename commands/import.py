@@ -43,7 +43,7 @@ examples:
 Takes every *.warc and *.arc (also .gz) in FOLDER and below it, reads each one whole
 (the check is that of 'warcmill check'), and makes one launch of them in the root of
 imported launches, [engine.imported] of luigi.cfg. From there it goes the way of any
-launch: 'warcmill scan' stores and verifies it. That it has no logs is no gap.
+launch: 'warcmill scan' stores and verifies it. That it has no logs is not a gap.
 
 A WARC that nobody but this user or root can change is hard-linked where the disk
 allows it; any other is copied. FOLDER is never changed. A broken WARC is imported too:
@@ -84,7 +84,7 @@ def _launch_id(text: str) -> str:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Refuse what is no folder to import; import it; print what became of each file."""
+    """Refuse what is not a folder to import; import it; print what became of each file."""
     configured, line = settings(), open_line()
     root, folder = configured.open_imported(), Path(os.path.realpath(args.folder))
     if why := _refusal(configured, line.rootmap, folder) or folder_import.why_not(line.rootmap, line.state, args.job):

@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
     settings = BrowserSettings(sandbox=not args.no_sandbox)
     check_browser(settings)
     if not args.root.is_dir():
-        raise BadConfig("--root", f"{args.root} is no folder; make it, and name it in a [writer.NAME] of luigi.cfg")
+        raise BadConfig("--root", f"{args.root} is not a folder; make it, and name it in a [writer.NAME] of luigi.cfg")
     logs.configure()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end)
@@ -140,5 +140,5 @@ def _end(*_: object) -> None:
 
 def _port(text: str) -> int:
     if not text.isascii() or not text.isdigit() or not 0 < int(text) < 1 << 16:
-        raise argparse.ArgumentTypeError(f"'{text}' is no port")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a port")
     return int(text)

@@ -60,7 +60,7 @@ migrate sends what a Scrapy Cluster of 1.0 to 1.2 has in its Redis: requests tha
 crawls that were stopped; with --zookeeper its rates and bans. It changes nothing there; stop
 that cluster first, and run it once: a second time all is asked for again.
 
-exit codes: 0 done, 1 the message is no JSON, or a part of the deployment does not answer,
+exit codes: 0 done, 1 the message is not JSON, or a part of the deployment does not answer,
 2 usage, 3 configuration, 4 the bus, the Redis or ZooKeeper does not answer
 """
 _TOGETHER = 500  # messages of one append

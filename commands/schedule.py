@@ -74,7 +74,7 @@ class ScheduledTarget:
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """A command, when cron and when systemd run it, and the exit codes that are no failure of it."""
+    """A command, when cron and when systemd run it, and the exit codes that are not a failure of it."""
 
     about: str
     command: str  # its first word is the program, beside this Python

@@ -89,7 +89,7 @@ def _texts(result: FoundDocument) -> list[Text]:
 
 def _word(text: str) -> str:
     if not any(map(str.isalnum, text)):
-        raise argparse.ArgumentTypeError(f"{text!r} is no word")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a word")
     return text
 
 

@@ -96,7 +96,7 @@ It serves until it is interrupted. [serve] of luigi.cfg has the address, the por
 the proxies that sign people in.
 
 exit codes: 0 ended by a signal, or the token is made, listed or withdrawn, 1 there is a
-token of this name, or none, 2 usage, 3 configuration: also if [serve] pywb is no pywb 2.10,
+token of this name, or none, 2 usage, 3 configuration: also if [serve] pywb is not pywb 2.10,
 or others than this machine may ask and there is no token, 4 the state did not answer, a port is
 taken, or pywb could not be installed
 """

@@ -300,7 +300,7 @@ def _judge(wanted: Mapping[str, str], messages: list[Message], store: Path) -> l
         if page["body"] != wanted.get(url):
             faults.append(f"{url}: its message has another body")
         if kept.get(place["name"], {}).get(place["offset"]) != (url, _digest((wanted.get(url) or "").encode())):
-            faults.append(f"{url}: {place['name']} at {place['offset']} is no record of it")
+            faults.append(f"{url}: {place['name']} at {place['offset']} is not a record of it")
     results = len({page["id"] for page in messages})
     print(f"asked for: {len(wanted)} pages; on the topic: {len(messages)} messages of {results} results")
     print(f"{len(warcs)} WARCs in the store: {len(faults)} messages or pages whose body or record is not there")

@@ -42,7 +42,7 @@ def locked() -> list[LockedFile]:
     found = [_LINE.fullmatch(line) for line in lines]
     for number, match in enumerate(found):
         if match is None:
-            raise BadInput(str(LOCK), f"this is no line of it: {lines[number]}")
+            raise BadInput(str(LOCK), f"this is not a line of it: {lines[number]}")
     return [LockedFile(**match.groupdict()) for match in found if match is not None]
 
 

@@ -3,7 +3,7 @@
 commons-ip exits 0 on an invalid package, so its report counts; its own `validate` fails at a second input, so
 `ValidateAll.java` calls the same validator for all of them in one JVM (a JVM takes about a second to start).
 
-Differences of jwarc which are no faults of a WARC: it computes a payload digest over the de-chunked body, Heritrix
+Differences of jwarc which are not faults of a WARC: it computes a payload digest over the de-chunked body, Heritrix
 over the body as transferred (`PAYLOAD`); and it refuses an HTTP answer that the server cut or garbled.
 """
 

@@ -150,7 +150,7 @@ class PackageIndex(process.SingleServer):
         self._fault(IndexFault(path, status, headers, body or f"<h1>{status}</h1>\n", times))
 
     def answer_html(self, path: str, *, times: int = 0) -> None:
-        """Answer with a page in HTML that is no page of an index, with 200, whatever was accepted."""
+        """Answer with a page in HTML that is not a page of an index, with 200, whatever was accepted."""
         headers = {"Content-Type": "text/html"}
         self._fault(IndexFault(path, 200, headers, "<!DOCTYPE html><title>Please wait</title>\n", times))
 

@@ -39,7 +39,7 @@ ZOOKEEPER_ARTIFACTS: Final = (
 )
 # sha256 of the listing of all jars by name, as above: 23 lines.
 ZOOKEEPER_SHA256: Final = "77d90d107b253d5613964043db42a92e2296e110e5a1b1a1fdfde12713ac5b19"
-# The judges: they are no servers, they read what Warcmill wrote. org.roda-community publishes only this version there.
+# The judges: they are not servers, they read what Warcmill wrote. org.roda-community publishes only this version there.
 COMMONS_IP: Final = "org.roda-community:commons-ip2"
 COMMONS_IP_VERSION: Final = "2.10.0"
 JACKSON_VERSION: Final = "2.18.3"

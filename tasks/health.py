@@ -62,7 +62,7 @@ def _harmless() -> Iterator[None]:
         yield
     except (WarcmillError, OSError) as error:
         log.error("health: %s", error)
-    except Exception:  # a fault in Warcmill; what is reported here is no reason to fail
+    except Exception:  # a fault in Warcmill; what is reported here is not a reason to fail
         log.exception("health")
 
 

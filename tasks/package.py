@@ -116,7 +116,7 @@ class IndexSip(StageStep):
         return proof(job=self.job, launch_id=self.launch_id, stage=self.stage)
 
     def complete(self) -> bool:
-        """True if its marker is there, and the catalogue has the SIP. An outage is no error here, as of a marker."""
+        """True if its marker is there, and the catalogue has the SIP. An outage counts as 'no', as of a marker."""
         if not super().complete():
             return False
         try:

@@ -111,7 +111,7 @@ def folder_of(key: Key) -> str:
 
 def next_launch_id(now: str, known: Iterable[str]) -> str:
     """Return the id of a job's next launch, from the time in 14 digits and the ids of those before: it is later than
-    each of them, even when the clock was set back. Texts in `known` that are no ids do not count."""
+    each of them, even when the clock was set back. Texts in `known` that are not ids do not count."""
     newest = max((text for text in known if _is_stamp(text)), default="")
     if now > newest:
         return now
@@ -235,7 +235,7 @@ def root_word(root: Root) -> str:
 
 def _named(name: object) -> str:
     if not isinstance(name, str):
-        raise TypeError(f"{name!r} is no name of a root")
+        raise TypeError(f"{name!r} is not a name of a root")
     return name
 
 
@@ -328,7 +328,7 @@ def sip_name(launch: Launch, path: str) -> str:
 
 
 def parse_sip_name(name: str) -> tuple[Stage, int] | None:
-    """Return the stage and the number of a SIP's file in the store; None when it is no SIP's name."""
+    """Return the stage and the number of a SIP's file in the store; None when it is not a SIP's name."""
     match = _SIP.fullmatch(name)
     try:
         return (Stage.parse(match["stage"]), int(match["number"] or 1)) if match else None
@@ -391,7 +391,7 @@ def split_log_name(name: str) -> tuple[str, str]:
     try:
         Stage.parse(parts["stage"])
     except BadInput:
-        return name, "final"  # digits that are no real time
+        return name, "final"  # digits that are not a real time
     return parts["log"], parts["stage"]
 
 

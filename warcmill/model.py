@@ -65,7 +65,7 @@ def is_writer(root: Root) -> bool:
 
 
 def parse_stamp(text: str) -> str:
-    """Parse the 14 digits of a launch id or checkpoint stamp, or BadInput when they are no real UTC time."""
+    """Parse the 14 digits of a launch id or checkpoint stamp, or BadInput when they are not a real UTC time."""
     if _LAUNCH_ID.fullmatch(text):
         try:
             stamp_time(text)

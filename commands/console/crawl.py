@@ -290,7 +290,7 @@ def _folders(engine: WarcmillEngine) -> list[Path]:
 
 
 def _code_of(launch: Launch, scanned: int) -> int:
-    """The exit code for one launch of a day that was scanned: what else the day lacks is no fault of this crawl."""
+    """The exit code for one launch of a day that was scanned: what else the day lacks is not a fault of this crawl."""
     if scanned not in (1, BadConfig.exit_code, Unavailable.exit_code, Busy.exit_code):
         return scanned
     line = open_line()
@@ -404,7 +404,7 @@ def report_missed(launch: Launch, reports: Path) -> bool:
 
 
 def _reported(path: Path) -> list[tuple[str, str]] | None:
-    """The seeds of a seeds-report whose code is no success; None without one."""
+    """The seeds of a seeds-report whose code is not a success; None without one."""
     try:
         rows = [line.split(" ") for line in path.read_text("utf-8", "replace").splitlines()[1:]]
     except FileNotFoundError:

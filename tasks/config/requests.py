@@ -77,7 +77,7 @@ def _tokens(path: str) -> dict[str, Role]:
         raise BadConfig("[requests] token_file", f"{path} cannot be read: {error}") from error
     for number, line in enumerate(words, 1):
         if len(line) != 2 or line[0] not in ROLES or len(line[1]) < SHORTEST:
-            why = f"{path}:{number} is no role and token of {SHORTEST} letters: operator a1b2..."
+            why = f"{path}:{number} is not a role and token of {SHORTEST} letters: operator a1b2..."
             raise BadConfig("[requests] token_file", why)
     return {digest_of(secret): ROLES[role] for role, secret in words}
 

@@ -254,7 +254,7 @@ def test_a_crawl_is_skipped_while_the_store_is_away_with_4_and_again_with_0(owin
 
 
 def test_doctor_names_a_marker_that_hides_what_is_due(owing: Line) -> None:
-    """A sound 00.due of another crawl: nothing after it can be judged, and that is no green line."""
+    """A sound 00.due of another crawl: nothing after it can be judged, and that is not a green line."""
     other, own = layout.due_key("daily", "20261119060000"), layout.due_key("daily", DUE)
     owing.state.publish(other, Claim(other, facts={"launch_id": "20261119060700"}))
     path = owing.folders["state"] / layout.marker_path(own)

@@ -1,4 +1,4 @@
-"""`warcmill import`: a folder that wget left goes all the way, and what is no folder to import is refused by name."""
+"""`warcmill import`: a folder that wget left goes all the way; what cannot be imported is refused by name."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def test_pages_are_those_of_the_original(crawled: RequestsLine) -> None:
     for name, recorded in moved(PAGES, crawled.port).items():
         ours, theirs = dict(found[name]), dict(recorded)
         assert set(ours) == set(theirs) | {"id", "warc"}, name
-        if theirs["encoding"] == "cp1252":  # it is no text: base64 here
+        if theirs["encoding"] == "cp1252":  # it is not text: base64 here
             body, theirs["body"] = theirs["body"].encode("cp1252"), ours["body"]
             assert (base64.b64decode(ours["body"]), ours["encoding"], theirs.pop("encoding")) == (
                 body, "base64", "cp1252"

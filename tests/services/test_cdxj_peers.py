@@ -86,8 +86,8 @@ def test_every_line_of_a_crawl_is_equal(file: Path) -> None:
     assert sorted(ours(file)) == sorted(theirs(file))
 
 
-# jwarc's lines differ by these. It makes none for what is no HTTP, resource or revisit; takes a Content-Type up to the
-# semicolon, blanks and all; and escapes the escape of a byte that is no UTF-8.
+# jwarc's lines differ by these. It makes none for what is not HTTP, resource or revisit; takes a Content-Type up to the
+# semicolon, blanks and all; and escapes the escape of a byte that is not UTF-8.
 NO_LINE, OTHER_MIME, OTHER_KEY = "no line", "another MIME type", "another key"
 
 
@@ -165,7 +165,7 @@ def test_lines_of_built_records_are_equal(tmp_path: Path) -> None:
 
 
 DIFFERENT = {
-    # A block that is no HTTP message is all payload, as the gate reads it; they take what is before its first empty
+    # A block that is not an HTTP message is all payload, as the gate reads it; they take what is before its first empty
     # line for a header, and its second word for a status.
     "http://e.x/no-http": capture("response", "http://e.x/no-http", b"foo bar\r\n\r\nx", RESPONSE),
     "http://e.x/status": response("http://e.x/status", status=b"HTTP/1.1 2x0 OK"),

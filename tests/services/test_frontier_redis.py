@@ -388,7 +388,7 @@ def test_a_place_is_read_and_what_is_wrong_with_it_is_named() -> None:
     assert read_place("frontier", place.words[1], "/secret") == place
     assert read_place("frontier", "redis://h/0?outbox_limit=7").outbox_limit == 7
     for url in ("redis://h/0?outbox_limit=0", "redis://h/0?outbox_limit=many"):
-        with pytest.raises(BadConfig, match="no number of changes"):
+        with pytest.raises(BadConfig, match="not a number of changes"):
             read_place("frontier", url)
     for url in ("http://h/", "redis://", "redis://h/x", "redis://:secret@h/0", "redis://h/0?a=b", "redis://h:x/0"):
         with pytest.raises(BadConfig) as error:

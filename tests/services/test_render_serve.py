@@ -134,4 +134,4 @@ def test_nothing_half_done_is_left_of_one_that_is_killed(site: Site, tmp_path: P
 def test_a_root_that_is_not_there_is_no_root(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "commands.main", "render", "serve", "--root", str(tmp_path / "x"), "--no-sandbox"]
     found = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert (found.returncode, "is no folder" in found.stderr) == (3, True)
+    assert (found.returncode, "is not a folder" in found.stderr) == (3, True)

@@ -77,7 +77,7 @@ def test_a_change_is_an_event_once_and_the_first_contents_come_before_the_validi
     assert heard.all == [("config", "one"), ("valid", True)]
     client.set("/tmp/myconfig", b"two")
     heard.wait(("config", "one"), ("valid", True), ("config", "two"))
-    client.set("/tmp/myconfig", b"two")  # the same contents are no change
+    client.set("/tmp/myconfig", b"two")  # the same contents are not a change
     client.set("/tmp/myconfig", "drei é".encode())
     heard.wait(("config", "one"), ("valid", True), ("config", "two"), ("config", "drei é"))
 

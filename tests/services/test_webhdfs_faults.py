@@ -1,4 +1,4 @@
-"""The bad days of an HDFS: whatever breaks, a file is there whole or not at all, and an outage is no absence."""
+"""The bad days of an HDFS: whatever breaks, a file is there whole or not at all, and an outage is not absence."""
 
 from __future__ import annotations
 

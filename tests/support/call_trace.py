@@ -1,8 +1,8 @@
 """Trace the calls between modules of the product while a block runs: which modules, which pairs, and which calls climb.
 
 A call counts when a function of one file is entered from another file of the product, on any thread. Where an event
-loop or a thread pool is between them no caller is known, so only the module counts. A coroutine that proceeds is no new
-call; a generator that is read for the first time is one, of who reads it. Code that `dataclass` and `NamedTuple`
+loop or a thread pool is between them no caller is known, so only the module counts. A coroutine that proceeds is not a
+new call; a generator that is read for the first time is one, of who reads it. Code that `dataclass` and `NamedTuple`
 generate has no file, and does not count. A pair climbs when its callee is in a higher layer of setup.cfg.
 """
 

@@ -146,7 +146,7 @@ def _carry(source: socket.socket, target: socket.socket) -> None:
 
 
 class _Threads(socketserver.ThreadingTCPServer):
-    """A client that breaks a handshake off is no fault of the server: a test reports what it expects."""
+    """A client that breaks a handshake off is not a fault of the server: a test reports what it expects."""
 
     def handle_error(self, *_: object) -> None:
         pass

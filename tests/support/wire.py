@@ -195,7 +195,7 @@ def _children(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _canonical(node: ast.expr) -> str:
-    """A text with `{}` for each of its fields; '' for what is no text."""
+    """A text with `{}` for each of its fields; '' for what is not text."""
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, str) else ""
     if isinstance(node, ast.FormattedValue):

@@ -75,8 +75,8 @@ def test_another_word_is_refused(line: Line, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     ("keys", "why"),
     [("contact=http://me.example/\n", "index: is not set"), ("index=http://index.example\n", "contact: is not set"),
-     ("index=index.example\ncontact=http://me.example/\n", "no http or https URL"),
-     (f"{KEYS}projects=a b/c\n", "no name of a project")],
+     ("index=index.example\ncontact=http://me.example/\n", "not an http or https URL"),
+     (f"{KEYS}projects=a b/c\n", "not a name of a project")],
 )  # fmt: skip
 def test_an_index_needs_its_url_and_a_contact(line: Line, monkeypatch: pytest.MonkeyPatch, keys: str, why: str) -> None:
     configure(monkeypatch, line, "", keys)

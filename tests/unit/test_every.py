@@ -45,7 +45,7 @@ def test_a_signal_drains_the_command_and_none_follows(tmp_path: Path, number: si
     process.send_signal(number)
     assert process.wait(SECONDS) == 0
     assert lines(tmp_path) == ["begun", "drained"]
-    assert not (tmp_path / "every.code").exists(), "it was no whole run"
+    assert not (tmp_path / "every.code").exists(), "it was not a whole run"
 
 
 def test_a_command_that_goes_on_is_waited_for(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Lost seeds of a launch that are no gap: accepted by an operator, or got by a launch that continues it. Reads only.
+"""Lost seeds of a launch that are not a gap: accepted by an operator, or got by a launch that continues it. Reads only.
 
 A seed that was accepted in one launch is accepted in later launches of the job too, until one of them gets it: from
 then on, a new loss is a new finding.

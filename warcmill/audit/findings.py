@@ -120,7 +120,7 @@ def _lost_visits(seen: Survey, stage: Stage) -> Iterator[CrawlFinding]:
 
 
 def _damaged_results(seen: Survey, stage: Stage) -> Iterator[CrawlFinding]:
-    """Lines of results.jsonl that are no result, so that nobody got the pages that they may have been."""
+    """Lines of results.jsonl that are not a result, so that nobody got the pages that they may have been."""
     reported = seen.facts.get(seen.key("crawl-report", stage))
     requests = reported.requests_without_page if isinstance(reported, CrawlReported) else ()
     if number := sum(one.why == DAMAGED_RESULT for one in requests):
@@ -210,7 +210,7 @@ def unclaimed_sips(seen: Survey, in_store: Iterable[str]) -> Iterator[CrawlFindi
     """SIPs in the store that no 05 names or lists, and no run of its step that is due will take or list.
 
     `in_store`: the paths of the launch's files in the store. `redo` of a finding is the step whose 05 will name the
-    SIP; None for a file whose name is no SIP's.
+    SIP; None for a file whose name is not a SIP's.
     """
     packaged = [fact for fact in seen.facts.values() if isinstance(fact, Packaged)]
     orphaned = {path for sip in packaged for path in sip.orphaned}

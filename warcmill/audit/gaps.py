@@ -26,7 +26,7 @@ ACCEPTABLE = (
     findings.ORPHAN, findings.UNRESOLVED, findings.NOT_DUMPED, findings.LOST_VISITS,
     findings.DAMAGED_RESULTS,
 )  # fmt: skip
-# Kinds that a file put back, or another run, closes. All others that are no findings need `warcmill redo`.
+# Kinds that a file put back, or another run, closes. All others that are not findings need `warcmill redo`.
 CLOSED_BY_RUNS = (
     "foreign marker",
     "broken marker",

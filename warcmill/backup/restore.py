@@ -68,7 +68,7 @@ def _is_job(entry: Stat) -> bool:
 
 def _parsed(job: str, entry: Stat) -> Launch | DueCrawl:
     if entry.kind != "folder":
-        raise BadInput(entry.path, "it is no folder")
+        raise BadInput(entry.path, "it is not a folder")
     due = entry.name.removeprefix("due.")
     launch = Launch.parse(job, due)
     return launch if due == entry.name else DueCrawl(job, due)
@@ -90,7 +90,7 @@ def newest(store: Store, of: Launch | DueCrawl) -> tuple[Backup | None, list[Bad
 
 def _read(store: Store, of: Launch | DueCrawl, entry: Stat) -> Backup:
     if entry.kind != "file":
-        raise BadInput(entry.path, "no backup was made under this name: it is no file")
+        raise BadInput(entry.path, "no backup was made under this name: it is not a file")
     with store.open(entry.path) as file:
         evidence = claim.decode(logzip.evidence(file), entry.path)
     try:
@@ -139,7 +139,7 @@ def _refuse_tampered(backup: Backup, files: dict[str, FileRef]) -> None:
     """BadInput unless each file's path is one that a backup of this launch or job may restore."""
     for name, file in files.items():
         if not _is_sound(backup.of, name.removesuffix(file.name), file):
-            raise BadInput(backup.path, f"{file.path} is no file of {backup.of}: this backup was tampered with")
+            raise BadInput(backup.path, f"{file.path} is not a file of {backup.of}: this backup was tampered with")
 
 
 def _is_sound(of: Launch | DueCrawl, folder: str, file: FileRef) -> bool:

@@ -38,7 +38,7 @@ def is_url(text: str) -> bool:
     try:
         parts = urlsplit(text)
         sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and text.isprintable()
-    except ValueError:  # for example a port that is no number
+    except ValueError:  # for example a port that is not a number
         return False
     return sound and bool(parts.path.strip("/")) and not (parts.query or parts.fragment or "@" in parts.netloc)
 

@@ -50,14 +50,14 @@ def shown(source: str) -> str:
 def read(source: str, seconds: float = SECONDS, most: int = LARGEST, key: str = SOURCE) -> bytes:
     """Return the whole content. Unavailable if the source fails; BadInput if it has more than `most` bytes.
 
-    BadConfig if `source` is no valid source.
+    BadConfig if `source` is not a valid source.
     """
     if source.startswith(COMMAND):
         return _from_command(source, seconds, most, key)
     if is_remote(source):
         return _from_url(source, seconds, most, key)
     if not Path(source).is_absolute():
-        raise BadConfig(key, f"{source!r} is no absolute path, no http or https URL, and no {COMMAND}...")
+        raise BadConfig(key, f"{source!r} is not an absolute path, an http or https URL, or {COMMAND}...")
     return read_file(source, most)
 
 
@@ -65,7 +65,7 @@ def read_file(path: str, most: int = LARGEST) -> bytes:
     """Return the whole content of a file. Raises as `read` does."""
     try:
         if not Path(path).is_file():
-            raise Unavailable(path, "it is no file" if Path(path).exists() else "there is no such file")
+            raise Unavailable(path, "it is not a file" if Path(path).exists() else "there is no such file")
         with Path(path).open("rb") as file:
             data = file.read(most + 1)
     except OSError as error:

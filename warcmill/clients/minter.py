@@ -43,7 +43,7 @@ def _some(url: str, number: int, seconds: float) -> list[str]:
     try:
         lines = body.decode("ascii").split()
     except UnicodeDecodeError as error:
-        raise BadInput(shown(url), "the minter's answer is no text in ASCII", error.start) from error
+        raise BadInput(shown(url), "the minter's answer is not text in ASCII", error.start) from error
     for line in lines:
         if not is_ark(line):
             raise BadInput(shown(url), f"the minter's answer has {line[:_SAID]!a} where an ARK should be")

@@ -91,7 +91,7 @@ def _is_url(text: str, *schemes: str) -> bool:
     try:
         where = urlsplit(text)
         return where.scheme in schemes and bool(where.hostname) and where.port != 0 and text.isprintable()
-    except ValueError:  # for example a port that is no number
+    except ValueError:  # for example a port that is not a number
         return False
 
 

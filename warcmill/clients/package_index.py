@@ -81,7 +81,7 @@ class IndexClient:
     def __init__(self, url: str, contact: str, sleep: Callable[[float], object] = time.sleep) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-            raise BadConfig("[pypi] index", f"{shown(url)} is no http or https URL of a package index")
+            raise BadConfig("[pypi] index", f"{shown(url)} is not an http or https URL of a package index")
         self.url, self._sleep = url.rstrip("/"), sleep
         self._session = requests.Session()
         self._session.trust_env = False
@@ -102,10 +102,10 @@ class IndexClient:
         found = next(iter(self._call("changelog_last_serial", depth=1)), None)
         if isinstance(found, int) and found >= 0:
             return found
-        raise BadInput(shown(self._rpc), f"its last serial is no whole number: {str(found)[:100]!a}")
+        raise BadInput(shown(self._rpc), f"its last serial is not a whole number: {str(found)[:100]!a}")
 
     def changes(self, window: Window) -> Iterator[IndexEvent | BadInput]:
-        """Yield the events of a window, in the order of the index; a fault for each row that is no event.
+        """Yield the events of a window, in the order of the index; a fault for each row that is not an event.
 
         Unavailable if they end before the window does, as in an answer that lags: they would never be asked for again.
         """
@@ -135,7 +135,7 @@ class IndexClient:
         try:
             found = msgspec.json.decode(data, type=_Projects)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise BadInput(shown(place), f"it is no list of projects in JSON (PEP 691): {error}") from error
+            raise BadInput(shown(place), f"it is not a list of projects in JSON (PEP 691): {error}") from error
         return ProjectList(found.meta.serial, [IndexedProject(one.name, max(0, one.serial)) for one in found.projects])
 
     @property
@@ -218,7 +218,7 @@ class _Fault(Exception):
 def _values(stream: _Bounded, where: str, depth: int) -> list[object]:
     """The values of an XML-RPC answer: 1 is the one that it has, 2 those of the array that that is.
 
-    BadInput for what is no answer.
+    BadInput for what is not an answer.
     """
     inside, is_fault, root, found = 0, False, "", list[object]()
     try:
@@ -237,9 +237,9 @@ def _values(stream: _Bounded, where: str, depth: int) -> list[object]:
             if len(found) > MOST_AT_ONCE:
                 raise BadInput(shown(where), f"it answers with more than {MOST_AT_ONCE:,} values at once")
     except (ElementTree.ParseError, DefusedXmlException, RecursionError) as error:
-        raise BadInput(shown(where), f"its answer is no XML-RPC: {str(error) or type(error).__name__}") from error
+        raise BadInput(shown(where), f"its answer is not XML-RPC: {str(error) or type(error).__name__}") from error
     if root != "methodResponse":
-        raise BadInput(shown(where), f"its answer is no XML-RPC, but {root[:_LONGEST_TEXT]!r}")
+        raise BadInput(shown(where), f"its answer is not XML-RPC, but {root[:_LONGEST_TEXT]!r}")
     return found
 
 

@@ -84,7 +84,7 @@ class Dates(Hearer):
 
 
 def stamp_of(date: bytes) -> str:
-    """Return a record's date as 14 digits in UTC; '' when it is no real time."""
+    """Return a record's date as 14 digits in UTC; '' when it is not a real time."""
     try:
         if parts := _UTC.fullmatch(date):
             return parse_stamp(b"".join(parts.groups()).decode("ascii"))

@@ -327,7 +327,7 @@ def answer_of(line: bytes, path: str) -> IndexAnswer:
             _file(raw["file"]) if "file" in raw else None,
         )
     except (ValueError, KeyError, TypeError) as error:
-        raise BadInput(path, f"a line is no answer: {line[:80]!r}") from error
+        raise BadInput(path, f"a line is not an answer: {line[:80]!r}") from error
 
 
 def _page(raw: Mapping[str, Any]) -> CapturedPage:

@@ -252,7 +252,7 @@ class TextLengths:
         self._lengths = array("q", (length for _, length in known))
 
     def at(self, offset: int) -> int | None:
-        """The length of the text of the record at an offset; None if it is no document, or has no text."""
+        """The length of the text of the record at an offset; None if it is not a document, or has no text."""
         at = bisect_left(self._offsets, offset)
         there = at < len(self._offsets) and self._offsets[at] == offset
         return self._lengths[at] if there and self._lengths[at] >= 0 else None

@@ -25,7 +25,7 @@ class Hasher:
     """Hash a file: `update` with all its bytes in order, then `result`. `block_size` is in bytes.
 
     Fastest with pieces of some hundred kilobytes, multiples of 512 bytes.
-    BadConfig if `block_size` is no positive multiple of 512.
+    BadConfig if `block_size` is not a positive multiple of 512.
     """
 
     def __init__(self, block_size: int) -> None:

@@ -29,7 +29,7 @@ _BY_PREFIX = ("SurtPrefixedDecideRule", "NotSurtPrefixedDecideRule", "OnDomainsD
 
 
 def faults(data: bytes, path: str) -> Iterator[str]:
-    """Yield what is wrong in a configuration, one line each. BadInput if it is no configuration of Heritrix."""
+    """Yield what is wrong in a configuration, one line each. BadInput if it is not a configuration of Heritrix."""
     beans = Beans(data, path)
     yield from _logging(beans)
     yield from _checkpoints(beans)
@@ -122,7 +122,7 @@ SPACE = "{http://www.springframework.org/schema/beans}"
 class Beans:
     """The beans of a configuration and their settings, as the engine has them once it is built.
 
-    BadInput if `data` is no configuration of Heritrix; `path` names it in the message.
+    BadInput if `data` is not a configuration of Heritrix; `path` names it in the message.
     """
 
     def __init__(self, data: bytes, path: str) -> None:
@@ -187,11 +187,11 @@ def _parse(data: bytes, path: str) -> Element:
     try:
         root: Element = defusedxml.ElementTree.fromstring(data, forbid_dtd=True)
     except ParseError as error:
-        raise BadInput(path, f"is no XML: {error}") from error
+        raise BadInput(path, f"is not XML: {error}") from error
     except DefusedXmlException as error:
         raise BadInput(path, f"has a DTD or an entity, which is refused: {error}") from error
     if root.tag != f"{SPACE}beans":
-        raise BadInput(path, f"is no configuration of Heritrix: its root is {root.tag[:80]}, not <beans>")
+        raise BadInput(path, f"is not a configuration of Heritrix: its root is {root.tag[:80]}, not <beans>")
     return root
 
 
@@ -257,7 +257,7 @@ def history_faults(beans: Beans) -> Iterator[str]:
 
 
 def loss(data: bytes, path: str) -> str:
-    """Return how a configuration loses changed pages; '' if it does not. BadInput if it is no configuration."""
+    """Return how a configuration loses changed pages; '' if it does not. BadInput if it is not a configuration."""
     return LOSS if _Chain(Beans(data, path)).loses_changes() else ""
 
 

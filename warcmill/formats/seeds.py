@@ -45,7 +45,7 @@ class ListedSeed(NamedTuple):
 
 
 def read(data: bytes) -> list[ListedSeed]:
-    """Return the seeds of a list, each URL once, in their order. Raises for no content: what is no URL is a seed too.
+    """Return the seeds of a list, each URL once, in their order. No content raises: an invalid URL is a seed too.
 
     The list may be in UTF-16, with or without its mark, and its last line without an end.
     """

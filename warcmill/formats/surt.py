@@ -31,7 +31,7 @@ def canonical(url: str) -> str:
     """Return the URL with its host in lower-case ASCII and all else escaped.
 
     Drops the fragment and a default port, and resolves dot segments (RFC 3986, section 5.2.4). Encodes
-    host names by IDNA 2003, as the engine does, so that links on pages match. ValueError if it is no
+    host names by IDNA 2003, as the engine does, so that links on pages match. ValueError if it is not an
     http or https URL, or has credentials, or a host that the engine would refuse.
     """
     parts = urlsplit(url.strip())

@@ -2,7 +2,7 @@
 
     columns/crawl={job}-{launch}/{stage}.parquet
 
-The file can be rebuilt, and is no evidence. Every capture is in it, also one that a version hides or that has a
+The file can be rebuilt, and is not evidence. Every capture is in it, also one that a version hides or that has a
 virus: it is for the analysis of an archive, not for its readers.
 """
 

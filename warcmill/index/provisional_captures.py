@@ -42,8 +42,8 @@ def name_of(launch: Launch) -> str:
 def crawled(roots: JobRoots, launch: Launch, start: int) -> Iterator[tuple[int, bytes]]:
     """The lines of a launch's crawl logs from a place on: for each, where it ends, and what an index gets, or b''.
 
-    Rotated logs come first. A last line that is not whole yet is left for later. A start that is no end of a line is of
-    other logs: then everything is taken again.
+    Rotated logs come first. A last line that is not whole yet is left for later. A start in the
+    middle of a line belongs to other logs: then everything is taken again.
     """
     logs = _logs(roots, launch)
     if start and not _is_an_end(roots, logs, start):

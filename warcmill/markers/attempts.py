@@ -8,7 +8,7 @@ files worked on together, all that are done share a sync, which takes as long as
     {"file": ..., "version": ..., "items": [...]}     one file of a batch is settled
     {"failed": ..., "why": ...}                       one file failed; it will be tried again
     {"error": ...}                                    the attempt ended with this error
-    {"stopped": ...}                                  an operator interrupted it, which is no error of the step
+    {"stopped": ...}                                  an operator interrupted it, which is not an error of the step
     {"again": [...], "attempts": {...: number}}       an operator's redo: the first `number` lines of each attempt
                                                       no longer count for these files
 
@@ -290,7 +290,7 @@ def _lines(file: BinaryIO, path: str) -> Iterator[dict[str, Any]]:
 
 
 def _raw_lines(file: BinaryIO) -> Iterator[bytes]:
-    """Yield each line; an empty one, which is no JSON, for a line that is too long."""
+    """Yield each line; an empty one, which is not JSON, for a line that is too long."""
     for raw in iter(partial(file.readline, _LONGEST), b""):
         rest = raw
         while len(rest) == _LONGEST and not rest.endswith(b"\n"):

@@ -62,4 +62,4 @@ def read(state: LocalStore) -> LastLook | None:
     except NotReady:
         return None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise BadInput(f"state:{PATH}", f"it is no record of a look: {error}") from error
+        raise BadInput(f"state:{PATH}", f"it is not a record of a look: {error}") from error

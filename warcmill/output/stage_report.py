@@ -1,6 +1,6 @@
 """Report a stage to people and other programs: `….info.json` (this stage), `….package.json` (all up to it).
 
-Reports are no evidence: they are made from markers alone, and rewritten when a
+Reports are not evidence: they are made from markers alone, and rewritten when a
 step has learned more. `hashes` holds the files that were read: logs and zip
 from the start, WARCs once they have checksums. The package of a resumed launch
 begins with the stages of the launch that it continues.

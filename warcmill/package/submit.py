@@ -268,7 +268,7 @@ def decode(data: bytes, *, sending: bool) -> Slip | Torn:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         return Torn(f"{error!r}")
     if not all(isinstance(text, str) for text in (slip.key, slip.sha512, slip.staged)):
-        return Torn("a member of it is no text")
+        return Torn("a member of it is not text")
     if sending and (not slip.staged or "/" in slip.staged or "\0" in slip.staged):
         return Torn("it names no staged file")
     return slip

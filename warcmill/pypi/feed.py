@@ -233,11 +233,11 @@ def serials(window: Window) -> dict[str, Json]:
 def parse_projects(text: str, where: str) -> frozenset[str]:
     """The normalised names in a list: separated by blanks, commas or ends of lines; `#` begins a comment.
 
-    BadConfig for a list without any, and for what is no name.
+    BadConfig for a list without any, and for what is not a name.
     """
     words = [word for line in text.splitlines() for word in re.split(r"[,\s]+", line.partition("#")[0]) if word]
     if unfit := next((word for word in words if not is_project(word)), ""):
-        raise BadConfig(where, f"{unfit[:100]!a} is no name of a project")
+        raise BadConfig(where, f"{unfit[:100]!a} is not a name of a project")
     if not words:
         raise BadConfig(where, "it names no project; leave the key out for all")
     return frozenset(map(normalised, words))
@@ -343,4 +343,4 @@ def _target(line: bytes, path: str) -> ProjectTarget:
         files = found.get("files")
         return ProjectTarget(found["id"], found["seeds"][0], found["serial"], None if files is None else tuple(files))
     except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
-        raise BadInput(f"state:{path}", f"a line is no project: {error!r}") from error
+        raise BadInput(f"state:{path}", f"a line is not a project: {error!r}") from error

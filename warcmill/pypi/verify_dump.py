@@ -110,7 +110,7 @@ def _parsed(copy: BinaryIO, path: str) -> Iterator[Mapping[str, Any]]:
                 if line not in ("]\n", "\n"):
                     yield json.loads(line.rstrip("\n").removesuffix(","))
         if (opening, last) != ("[\n", "]\n"):
-            raise BadInput(path, "it is no array, a row a line")
+            raise BadInput(path, "it is not an array, a row a line")
     except (EOFError, OSError, ValueError) as error:
         raise BadInput(path, f"it cannot be read: {error}") from error
 

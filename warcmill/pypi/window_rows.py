@@ -176,7 +176,7 @@ class WindowRows:
 
 
 def _project_of(answer: IndexAnswer) -> str:
-    """The project whose page an answer is, by its URL; '' if it is no page."""
+    """The project whose page an answer is, by its URL; '' if it is not a page."""
     try:
         path = urlsplit(answer.url).path
     except ValueError:

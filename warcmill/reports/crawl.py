@@ -48,7 +48,7 @@ class _LostRequests:
         self._first: list[LostRequest] = []
 
     def add(self, stream: BinaryIO) -> None:
-        """Add those of a log. A line that is no result stands for one, as it may have been."""
+        """Add those of a log. A line that is not a result stands for one, as it may have been."""
         self._is_there = True
         for line in stream:
             try:

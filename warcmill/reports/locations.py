@@ -49,7 +49,7 @@ class Locations:
 def _joined(base: str, text: str) -> str:
     try:
         return urljoin(base, text)
-    except ValueError:  # brackets that are no address
+    except ValueError:  # brackets that are not an address
         return ""
 
 

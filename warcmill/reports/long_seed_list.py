@@ -35,7 +35,7 @@ class LongSeedList:
                     self._add(record)
 
     def read(self, seeds: Iterable[SeedLine | BadInput]) -> None:
-        """Read the list. A line that is no seed counts as one that was not got."""
+        """Read the list. A line that is not a seed counts as one that was not got."""
         for seed in seeds:
             self.seeds += 1
             if isinstance(seed, SeedLine) and self._is_got(seed):

@@ -81,7 +81,7 @@ def end(url: str, lines: SeedLines) -> tuple[SeedAnswer | None, str]:
 
 
 def _plain(answer: SeedAnswer, lines: SeedLines) -> tuple[SeedState, int, str]:
-    """The state by a code that is no redirect, and why."""
+    """The state by a code that is not a redirect, and why."""
     code = answer.code
     if 200 <= code < 300 or code == HTTPStatus.NOT_MODIFIED or code > 1000:  # above: of other protocols than HTTP
         return SeedState.ALIVE, code, ""

@@ -43,7 +43,7 @@ class SeedLines:
         self.answers: dict[str, SeedAnswer] = {}
         self.leads_to: dict[str, str] = {}  # of a URL that was redirected
         self.with_page: set[str] = set()  # the seeds from which a page was fetched, where they are wanted
-        self.refused: dict[str, str] = {}  # what the crawl's rules have against a seed, or why it is no URL
+        self.refused: dict[str, str] = {}  # what the crawl's rules have against a seed, or why it is not a URL
         self.failed_first: dict[str, tuple[str, int]] = {}  # by host: what a seed needed first and did not get
         self._with_pages = with_pages
         self._wanted = set(wanted)
@@ -71,7 +71,7 @@ class SeedLines:
                     )
 
     def add_errors(self, stream: BinaryIO) -> None:
-        """Read an uri-errors.log: a seed that is no URL has no line in the crawl log."""
+        """Read an uri-errors.log: a seed that is not a URL has no line in the crawl log."""
         for lines in blocks(stream):
             for match in filter(None, map(_NO_URL.fullmatch, lines)):
                 why, text = (part.decode("utf-8", "replace") for part in match.groups())

@@ -173,7 +173,7 @@ def _unfollowed(urls: Iterable[str], lines: SeedLines, locations: Locations) -> 
 
 
 def _untried_as(started: Evidence | None, papers: _Papers) -> str:
-    """Why it is no loss that a seed was not tried; '' where it is one."""
+    """Why it is not a loss that a seed was not tried; '' where it is one."""
     follows = Started.from_claim(started.claim).follows if started else None
     if follows:
         return f"the launch follows {follows.id}: a seed is fetched again when it is due"

@@ -119,7 +119,7 @@ class LogObject:
             return frozenset(every)
         found = _EXPRESSION.fullmatch(expression)
         if found is None:
-            raise ValueError(f"{expression!a} is no level: write INFO, '>=INFO' or '*'")
+            raise ValueError(f"{expression!a} is not a level: write INFO, '>=INFO' or '*'")
         sign, bound = found[1], self.level_dict[found[2]]
         fits: dict[str, Callable[[int], bool]] = {
             "<": lambda level: level < bound,

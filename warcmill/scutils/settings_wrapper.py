@@ -43,7 +43,7 @@ class SettingsError(ValueError):
 
 
 def str2bool(value: object) -> bool:
-    """Return True for `true` or `1` in any case, or for what is no text and true."""
+    """Return True for `true` or `1` in any case, or for what is not text and true."""
     return value.lower() in _TRUE if isinstance(value, str) else bool(value)
 
 
@@ -147,7 +147,7 @@ class _Reading:
     def _name(self, target: ast.expr) -> str:
         if isinstance(target, ast.Name):
             return target.id
-        raise self._wrong(target, f"{ast.unparse(target)[:60]!a} is no name to assign to")
+        raise self._wrong(target, f"{ast.unparse(target)[:60]!a} is not a name to assign to")
 
     def _of(self, node: ast.expr) -> Any:
         match node:
@@ -184,7 +184,7 @@ class _Reading:
         numbers = isinstance(left, int | float) and isinstance(right, int | float)
         joined = sign is ast.Add and type(left) is type(right) and isinstance(left, str | list | tuple)
         if not numbers and not joined:
-            raise self._wrong(node, f"{ast.unparse(node)[:60]!a} is no arithmetic of numbers, and joins no two texts")
+            raise self._wrong(node, f"{ast.unparse(node)[:60]!a} is not arithmetic of numbers, and joins no two texts")
         if sign is ast.Pow and (abs(left) > _LONGEST or abs(right) > 64):
             raise self._wrong(node, "a power this large; write the number")
         value = self._tried(node, lambda: _ARITHMETIC[sign](left, right))

@@ -253,7 +253,7 @@ def _under_its_key(lookup: CdxLookup, one: Revisit) -> PayloadSource | None:
 
 
 def _with_body(lines: Iterable[bytes], wanted: Collection[bytes]) -> Iterator[bytes]:
-    """The lines of captures with one of these payload digests, or keys, that are no revisits."""
+    """The lines of captures with one of these payload digests, or keys, that are not revisits."""
     return (line for line in lines if any(_answers(line, wanted)) and not is_revisit(line))
 
 

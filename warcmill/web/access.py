@@ -131,7 +131,7 @@ def tokens(state: LocalStore) -> Iterator[TokenFile]:
 def _token_of(name: str, members: Mapping[str, Json]) -> TokenFile:
     made, until, role, digest = (members[key] for key in ("made", "until", "role", "sha256"))
     if not (isinstance(made, str) and isinstance(until, str) and isinstance(role, str) and isinstance(digest, str)):
-        raise TypeError("a value that is no text")
+        raise TypeError("a value that is not text")
     return TokenFile(name, ROLES[role], made, until, digest)
 
 

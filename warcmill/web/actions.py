@@ -91,7 +91,7 @@ ACTIONS: Final[Mapping[str, ActionVerb]] = {
     "accept": ActionVerb(
         "Accept",
         ("accept", "--launch", "{job}", "{launch_id}", "--reason={reason}"),
-        "Records that you know of these findings and accept them. They are no gaps any more; each file stays as it was"
+        "Records that you know of these findings and accept them. They are not gaps any more; each file stays as it was"
         " judged.",
     ),
     "close": ActionVerb(
@@ -262,7 +262,7 @@ def _parsed(action_id: str, data: bytes) -> TakenAction:
     record = json.loads(data)
     texts, words, code = {name: record[name] for name in _TEXTS}, record["words"], record["exit_code"]
     if not isinstance(words, list) or not all(isinstance(text, str) for text in (*texts.values(), *words)):
-        raise TypeError("a value that is no text")
+        raise TypeError("a value that is not text")
     if not (code is None or type(code) is int):
-        raise TypeError("an exit code that is no number")
+        raise TypeError("an exit code that is not a number")
     return TakenAction(action_id, words=tuple(words), exit_code=code, **texts)

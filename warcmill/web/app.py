@@ -95,7 +95,7 @@ def _view(served: Served, route: Route, asked: Asked) -> Answer:
 def _misdirected(served: Served, request: Request) -> RefusedRequest | None:
     host = request.headers.get("host", "")
     if host and not _HOST.fullmatch(host.strip()):
-        return RefusedRequest(HTTPStatus.BAD_REQUEST, "the Host header is no name of a host, with or without a port")
+        return RefusedRequest(HTTPStatus.BAD_REQUEST, "the Host header is not a name of a host, with or without a port")
     if host_name(host) != urlsplit(served.replay.address).hostname:
         return None
     why = "this name is that of replay, which must not get the cookie; open the address that serve printed"
@@ -150,7 +150,7 @@ def _path(request: Request) -> str:
 
 
 def _query(request: Request) -> str:
-    """The fields of the address, encoded; bytes that are no UTF-8 become U+FFFD."""
+    """The fields of the address, encoded; bytes that are not UTF-8 become U+FFFD."""
     return bytes(request.scope["query_string"]).decode("utf-8", "replace")
 
 

@@ -117,7 +117,7 @@ def _moment(utc: str) -> datetime:
 
 
 def age(utc: str, now: datetime | None = None) -> str:
-    """The time since then, in its largest unit: `3 minutes ago`; '' for a text that is no time."""
+    """The time since then, in its largest unit: `3 minutes ago`; '' for a text that is not a time."""
     try:
         then = _moment(utc).replace(tzinfo=UTC)
     except ValueError:

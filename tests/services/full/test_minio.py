@@ -20,7 +20,7 @@ HASH, BLOCK = 32, 1 << 20  # bytes; MinIO keeps a part as blocks, each behind it
 
 
 class InMinio(InS3):
-    """A root in a bucket of MinIO, looked at by another client: its objects are no files of this host."""
+    """A root in a bucket of MinIO, looked at by another client: its objects are not files of this host."""
 
     def files(self) -> dict[str, bytes]:
         found = {path: self.read(path) for path in self._paths() if path != SENTINEL}

@@ -97,7 +97,7 @@ def _line(folder: Path) -> None:
 
 
 def verb(*words: str) -> bool:
-    """A verb of the `warcmill` command; to end with a traceback is no honest failure."""
+    """A verb of the `warcmill` command; to end with a traceback is not an honest failure."""
     code = main(words)
     assert code in (0, *HONEST), f"{words}: exit code {code}"
     return code == 0

@@ -261,7 +261,7 @@ def test_a_damaged_place_is_named_and_disturbs_no_other_group_and_no_append(tmp_
     place.parent.mkdir(parents=True)
     place.write_bytes(damaged)
     for _ in range(2):
-        with pytest.raises(BadInput, match="it is no place in a topic; delete it") as refused:
+        with pytest.raises(BadInput, match="it is not a place in a topic; delete it") as refused:
             bus.reader(TOPIC, "g")
         assert str(place) in str(refused.value)
     on(tmp_path, DAY + timedelta(30)).append(TOPIC, [b"b"])
@@ -372,5 +372,5 @@ def started(program: str, folder: Path, *words: str) -> subprocess.Popen[bytes]:
     ["", "Spool", "kafka://", "kafka://h", "kafka://h:9092/x", "kafka://u:p@h:1", "redis://h:1", "kafka://h:1,"],
 )
 def test_another_bus_is_refused(tmp_path: Path, named: str) -> None:
-    with pytest.raises(BadConfig, match=r"\[requests\] bus: .*is no bus; set spool, or kafka://"):
+    with pytest.raises(BadConfig, match=r"\[requests\] bus: .*is not a bus; set spool, or kafka://"):
         open_bus(named, tmp_path)

@@ -63,9 +63,9 @@ def test_from_a_file(tmp_path: Path) -> None:
         read(str(path), most=4)
     with pytest.raises(Unavailable, match="no such file"):
         read(str(tmp_path / "gone"))
-    with pytest.raises(Unavailable, match="it is no file"):
+    with pytest.raises(Unavailable, match="it is not a file"):
         read(str(tmp_path))
-    with pytest.raises(BadConfig, match="no absolute path"):
+    with pytest.raises(BadConfig, match="not an absolute path"):
         read("feed")
 
 

@@ -37,7 +37,7 @@ def test_many_are_asked_for_in_parts(service: Minter, monkeypatch: pytest.Monkey
         (lambda _: b"ark:12345/x%d " * 3 % (1, 2, 3), 200, Mismatch, "expected 2 ARKs, found 3"),
         (lambda _: b"", 200, Mismatch, "found 0"),
         (lambda _: b"<html>Log in</html>", 200, BadInput, "'<html>Log' where an ARK should be"),
-        (lambda _: b"\xff\xfe", 200, BadInput, "no text in ASCII"),
+        (lambda _: b"\xff\xfe", 200, BadInput, "not text in ASCII"),
         (lambda _: b"a" * 100_000, 200, BadInput, "more than 516 bytes"),
         (lambda _: b"no", 503, Unavailable, "answered 503"),
         (lambda _: b"", 302, Unavailable, "answered 302"),

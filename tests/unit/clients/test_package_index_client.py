@@ -109,7 +109,10 @@ def test_a_row_that_is_no_event_is_a_fault_of_its_own() -> None:
      b"<methodResponse/>", b"<methodResponse>" + b"<value>" * 100_000],
 )  # fmt: skip
 def test_what_is_no_serial_is_refused(body: bytes) -> None:
-    with serving(lambda *_: (200, {}, body)) as (index, _), pytest.raises(BadInput, match=r"XML-RPC|no whole number"):
+    with (
+        serving(lambda *_: (200, {}, body)) as (index, _),
+        pytest.raises(BadInput, match=r"XML-RPC|not a whole number"),
+    ):
         index.last_serial()
 
 
@@ -151,7 +154,7 @@ def test_projects_are_listed_with_their_serials() -> None:
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"projects": [{"name": 1}]}', b"\xff", b"[" * 100_000])
 def test_what_is_no_list_of_projects_is_refused(body: bytes) -> None:
-    with serving(lambda *_: (200, {}, body)) as (index, _), pytest.raises(BadInput, match="no list of projects"):
+    with serving(lambda *_: (200, {}, body)) as (index, _), pytest.raises(BadInput, match="not a list of projects"):
         index.projects()
 
 

@@ -214,7 +214,7 @@ def test_what_is_no_object_is_shown_as_the_feed_has_it() -> None:
 
 
 def test_a_feed_as_a_curators_tool_exports_it() -> None:
-    """Numbers for secrets, empty end dates, nulls, words in any case, frequencies that are no crawls of ours."""
+    """Numbers for secrets, empty end dates, nulls, words in any case, frequencies that are not crawls of ours."""
     found = read(W3ACT, "feed")
     assert found.faults == []
     assert [(one.id, one.secret_id, one.watched, str(one.depth), str(one.scope)) for one in found.targets] == [

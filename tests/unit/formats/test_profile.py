@@ -99,11 +99,11 @@ def test_the_engine_s_own_folders_below_the_launch_are_as_good() -> None:
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        (b"", "is no XML"),
-        (b"<beans", "is no XML"),
+        (b"", "is not XML"),
+        (b"<beans", "is not XML"),
         (b'<!DOCTYPE beans [<!ENTITY a "b">]><beans/>', "DTD or an entity"),
-        (b"<beans/>", "no configuration of Heritrix"),
-        (b"\xff\xfe\x00", "is no XML"),
+        (b"<beans/>", "not a configuration of Heritrix"),
+        (b"\xff\xfe\x00", "is not XML"),
     ],
 )
 def test_what_is_no_configuration_is_refused_by_name(data: bytes, why: str) -> None:

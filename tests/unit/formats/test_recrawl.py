@@ -92,5 +92,5 @@ def test_a_profile_by_which_pages_were_lost_is_known() -> None:
 
 
 def test_what_is_no_configuration_is_not_judged() -> None:
-    with pytest.raises(BadInput, match="is no XML"):
+    with pytest.raises(BadInput, match="is not XML"):
         loss(b"<beans", "the job")

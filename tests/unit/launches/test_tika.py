@@ -1,4 +1,4 @@
-"""The processes that read office documents: what a Java that has faults costs, and what is no Tika."""
+"""The processes that read office documents: what a Java that has faults costs, and what is not Tika."""
 
 from __future__ import annotations
 

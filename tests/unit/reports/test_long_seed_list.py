@@ -1,4 +1,4 @@
-"""A long list of seeds by the crawl logs: the last line of a seed decides; what may be absent is no loss if it is."""
+"""A long list of seeds by the crawl logs: the last line of a seed decides; a seed that may be absent is not lost."""
 
 from __future__ import annotations
 

@@ -159,7 +159,7 @@ def test_criteria_are_a_part_of_the_fields(criteria: Mapping[str, Any], fits: bo
 
 
 def test_an_expression_that_is_none_is_refused() -> None:
-    with pytest.raises(ValueError, match="'LOUD' is no level"):
+    with pytest.raises(ValueError, match="'LOUD' is not a level"):
         LogObject(name="a test").register_callback("LOUD", print)
 
 

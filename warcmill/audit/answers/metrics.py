@@ -33,7 +33,7 @@ class Family:
         self._values: dict[Labels, int] = {}
 
     def set(self, value: Json, **labels: Json) -> None:
-        """Set a value; nothing for what is no whole number, nor for a label that is no word."""
+        """Set a value; nothing for what is not a whole number, nor for a label that is not a word."""
         words = tuple((name, word) for name, word in labels.items() if isinstance(word, str) and _WORD.fullmatch(word))
         if isinstance(value, int) and len(words) == len(labels):
             self._values[words] = int(value)

@@ -20,7 +20,7 @@ def open_bus(named: str, folder: Path, days: int = DAYS) -> Bus:
         return Spool(folder, days)
     found = _KAFKA.fullmatch(named)
     if found is None:
-        raise BadConfig("[requests] bus", f"{named[:60]!a} is no bus; set spool, or kafka://HOST:PORT,HOST:PORT")
+        raise BadConfig("[requests] bus", f"{named[:60]!a} is not a bus; set spool, or kafka://HOST:PORT,HOST:PORT")
     try:
         from warcmill.clients.bus.kafka import KafkaBus  # noqa: PLC0415 the extra need not be installed
     except ImportError as error:

@@ -313,7 +313,7 @@ def _read_spot(path: Path) -> _Spot:
             return _Spot(file, offset)
     except (ValueError, KeyError, TypeError):
         pass
-    raise BadInput(str(path), "it is no place in a topic; delete it, and the group reads from the beginning")
+    raise BadInput(str(path), "it is not a place in a topic; delete it, and the group reads from the beginning")
 
 
 @contextlib.contextmanager

@@ -43,7 +43,9 @@ def fingerprint(certificate: Path | str) -> str:
     if isinstance(certificate, str):
         digits = certificate.replace(":", "").lower()
         if not re.fullmatch(r"[0-9a-f]{64}", digits):
-            raise BadConfig("certificate", f"{certificate!r} is no sha256 fingerprint: 64 hex digits, colons allowed")
+            raise BadConfig(
+                "certificate", f"{certificate!r} is not a sha256 fingerprint: 64 hex digits, colons allowed"
+            )
         return digits
     try:
         der = ssl.PEM_cert_to_DER_cert(certificate.read_text(encoding="ascii").strip())

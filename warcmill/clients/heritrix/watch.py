@@ -180,7 +180,7 @@ _NOISE: Final = re.compile(r"error caught (in server resource|by status service)
 
 
 def parse(log: bytes) -> tuple[JobEvent, ...]:
-    """The events of a log or of its end; a first line that is cut is no event."""
+    """The events of a log or of its end; a first line that is cut is not an event."""
     return tuple(events(io.BytesIO(log)))
 
 

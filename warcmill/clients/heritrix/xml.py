@@ -87,7 +87,7 @@ class Script:
 
 
 def parse_engine(body: bytes, where: str) -> EngineStatus:
-    """Parse the answer to `GET /engine`; `BadInput` if it is no such answer."""
+    """Parse the answer to `GET /engine`; `BadInput` if it is not such an answer."""
     root = _root(body, where, "engine")
     names = [_text(job, "shortName") for job in root.findall("jobs/value")]
     return EngineStatus(
@@ -99,7 +99,7 @@ def parse_engine(body: bytes, where: str) -> EngineStatus:
 
 
 def parse_job(body: bytes, where: str) -> EngineJob:
-    """Parse the answer to `GET /engine/job/NAME`; `BadInput` if it is no such answer."""
+    """Parse the answer to `GET /engine/job/NAME`; `BadInput` if it is not such an answer."""
     root = _root(body, where, "job")
     description = _needed(root, "statusDescription", where)
     return EngineJob(
@@ -121,7 +121,7 @@ def parse_job(body: bytes, where: str) -> EngineJob:
 
 
 def parse_script(body: bytes, where: str) -> Script:
-    """Parse the answer to a script; `BadInput` if it is no such answer."""
+    """Parse the answer to a script; `BadInput` if it is not such an answer."""
     root = _root(body, where, "script")
     failed = _text(root, "failure") == "true"
     output = root.findtext("rawOutput") or ""
@@ -145,7 +145,7 @@ def _root(body: bytes, where: str, name: str) -> Element:
     try:
         root: Element = defusedxml.ElementTree.fromstring(body, forbid_dtd=True)
     except ParseError as error:
-        raise BadInput(where, f"the engine's answer is no XML: {error}") from error
+        raise BadInput(where, f"the engine's answer is not XML: {error}") from error
     except DefusedXmlException as error:
         raise BadInput(where, f"the engine's answer has a DTD or an entity, which is refused: {error}") from error
     if root.tag != name:

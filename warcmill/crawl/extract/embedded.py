@@ -66,7 +66,7 @@ def _unescaped(match: re.Match[str]) -> str:
 
 
 def add_json_ld(text: str, found: LinkCollector) -> None:
-    """Add the URLs of one script; what is no JSON has none."""
+    """Add the URLs of one script; what is not JSON has none."""
     if len(text) > LIMIT:
         found.is_whole = False
         return

@@ -24,8 +24,8 @@ TOO_MANY = "linksTrunc"  # noted in the log of a document of which a limit left 
 CHARACTERS = 1 << 24  # of all links of a document; a long base makes even short ones long
 WORK = 1 << 26  # characters that are joined for a document, with JOIN for each link
 JOIN = 200
-LONGEST = 16_384  # characters of what is joined; more is no URL that a server takes
-UNREADABLE, SHOWN = 100, 2_083  # links of a document that are no URL and are kept for the log, and characters of each
+LONGEST = 16_384  # characters of what is joined; more is not a URL that a server takes
+UNREADABLE, SHOWN = 100, 2_083  # invalid links of a document that are kept for the log, and characters of each
 
 # What the URL standard leaves as it is in a path and a query: such links need no parser. No "." begins a segment.
 _PLAIN = re.compile(
@@ -98,7 +98,7 @@ class LinkCollector:
         self._origin = origin[0] if origin else ""
 
     def rebase(self, href: str) -> None:
-        """Join the links that follow with `<base href>`; one that is no URL changes nothing."""
+        """Join the links that follow with `<base href>`; one that is not a URL changes nothing."""
         if base := self.join(href):
             self._set_base(base)
 
@@ -142,7 +142,7 @@ class LinkCollector:
         return uri.partition("#")[0] if uri.startswith(("http://", "https://")) else ""
 
     def _keep_unreadable(self, written: str, hop: str, context: str) -> None:
-        """Keep what no browser can follow either. Strings in scripts are guesses: they are no fault of the page."""
+        """Keep what no browser can follow either. Strings in scripts are guesses: they are not a fault of the page."""
         if hop != GUESS and len(self._unreadable) < UNREADABLE:
             text = written.strip()[:SHOWN]
             self._unreadable.setdefault(text, Link(text, hop, context, is_uri=False))

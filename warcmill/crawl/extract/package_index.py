@@ -52,7 +52,7 @@ def reads(payload: str) -> bool:
 
 
 def find(data: bytes, uri: str, status: int, fields: HeaderFields, payload: str) -> Outlinks:
-    """The links of an answer; none of one that is no page, no part of a wheel, or damaged."""
+    """The links of an answer; none if it is damaged, or neither a page nor a part of a wheel."""
     asked = _asked(payload)
     if status == 200 and isinstance(asked.get("page"), str):
         return _files(data, uri, asked)
@@ -101,7 +101,7 @@ class PageFile:
 
 
 def _listed(data: bytes) -> tuple[list[PageFile], bool]:
-    """The files of a page, and if some entries were no files; none of a page that cannot be read."""
+    """The files of a page, and if some entries were not files; none of a page that cannot be read."""
     import msgspec  # noqa: PLC0415 20 ms of the crawler's start, and few jobs are of an index
 
     try:

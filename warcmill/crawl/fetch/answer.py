@@ -404,7 +404,7 @@ def body_end(head: AnswerHead, method: str) -> tuple[Ends, int]:
 
 def mime_of(content_type: str) -> str:
     """The type that a header or a `data:` URI names, up to a blank, a comma or a semicolon, as Heritrix cuts it; ''
-    for what is no type: logs have it as a column."""
+    for what is not a type: logs have it as a column."""
     found = _type(content_type)
     return found[1] if found else ""
 

@@ -48,7 +48,7 @@ class Site:
     @classmethod
     @lru_cache(1_000)  # each is asked for several times, in one visit
     def of(cls, uri: str) -> Site:
-        """The site of a canonical URI; ValueError for one that is no http or https URL. Credentials are not sent."""
+        """The site of a canonical http or https URI; ValueError for another. Credentials are not sent."""
         parts = _URI.fullmatch(uri)
         if not parts:
             raise ValueError(f"{uri[:80]!r} is no canonical http or https URL")

@@ -56,7 +56,7 @@ class Connection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
-        """Keep what came, or close an idle connection: what comes unasked is no answer to what is asked next."""
+        """Keep what came, or close an idle connection: what comes unasked is not an answer to what is asked next."""
         if self.idle:
             self.abort("an answer that was not asked for")
             return

@@ -81,7 +81,7 @@ def read_place(key: str, url: str, password_file: str = "") -> RedisPlace:
             key, "has after its '?' more than prefix=WORD, of letters, digits, '-' and '_', and outbox_limit=NUMBER"
         )
     if not (limit.isascii() and limit.isdigit()) or int(limit) < 1:
-        raise BadConfig(key, f"'outbox_limit={limit}' is no number of changes, such as {OUTBOX_LIMIT}")
+        raise BadConfig(key, f"'outbox_limit={limit}' is not a number of changes, such as {OUTBOX_LIMIT}")
     if parts.path.strip("/") and not parts.path.strip("/").isdigit():
         raise BadConfig(key, f"'{parts.path}' is not the number of a database")
     url = parts._replace(query="", fragment="").geturl()
@@ -89,9 +89,9 @@ def read_place(key: str, url: str, password_file: str = "") -> RedisPlace:
 
 
 def read_wait(key: str, text: str) -> int:
-    """Return the seconds of silence after which a worker is missing; BadConfig for what is no number."""
+    """Return the seconds of silence after which a worker is missing; BadConfig for what is not a number."""
     if not (text.isascii() and text.isdigit()) or int(text) < 1:
-        raise BadConfig(key, f"'checkpoint_wait={text}' is no number of seconds, such as {CHECKPOINT_WAIT}")
+        raise BadConfig(key, f"'checkpoint_wait={text}' is not a number of seconds, such as {CHECKPOINT_WAIT}")
     return int(text)
 
 

@@ -136,5 +136,5 @@ class FaultListener(Protocol):
         ...
 
     def no_uri(self, via: str, why: str, text: str) -> None:
-        """A link of a page is no URI (uri-errors.log)."""
+        """A link of a page is not a URI (uri-errors.log)."""
         ...

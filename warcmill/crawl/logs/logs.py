@@ -1,7 +1,7 @@
 """The logs of a launch that its books do not keep: alerts, errors and progress; and scope.log, if the job has it.
 
     alerts.log               TIME LEVEL message                 what a person should look at
-    uri-errors.log           TIME VIA "message" URI             text on a page that is no URI
+    uri-errors.log           TIME VIA "message" URI             text on a page that is not a URI
     nonfatal-errors.log      a line of crawl.log, then why      a fetch that failed
     runtime-errors.log       a line of crawl.log, then a traceback
     progress-statistics.log  see `progress`
@@ -61,7 +61,7 @@ class Logs:
         self._write(ALERTS, f"{crawllog.moment(self._now())} {level} {_flat(text)}")
 
     def no_uri(self, via: str, text: str, why: str) -> None:
-        """Note text on the page `via` that is no URI."""
+        """Note text on the page `via` that is not a URI."""
         quoted = _flat(why).replace('"', "'")
         self._write(URI_ERRORS, f'{crawllog.moment(self._now())} {_flat(via)} "{quoted}" {_flat(text)}')
 

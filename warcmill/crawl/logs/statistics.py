@@ -254,7 +254,7 @@ def _key(key: str, table: Mapping[str, object], bound: int) -> str:
 class Figures(Statistics):
     """Statistics that also count what this launch alone has fetched, and what limits cut of it, by the log's word.
 
-    A URI that a fetch needs first is no document.
+    A URI that a fetch needs first is not a document.
     """
 
     def __init__(self, seeds: Iterable[str] = ()) -> None:

@@ -58,7 +58,7 @@ Ask = Callable[[Uri], Decision | None]
 def judge(policies: Iterable[Ask], uri: Uri) -> Decision:
     """Ask the policies in their order: the first that rejects decides, else the first that defers.
 
-    So a deferral is no way around those after it.
+    So a deferral is not a way around those after it.
     """
     deferred = ACCEPTED
     for ask in policies:

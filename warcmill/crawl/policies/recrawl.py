@@ -46,7 +46,7 @@ class Calendar:
         try:
             parsed = rrulestr(self.rule, dtstart=datetime(1970, 1, 1, tzinfo=UTC))
         except (ValueError, TypeError, AttributeError, KeyError, OverflowError) as error:
-            raise BadConfig("recrawl", f"{self.rule!r} is no rule of RFC 5545: {error}") from error
+            raise BadConfig("recrawl", f"{self.rule!r} is not a rule of RFC 5545: {error}") from error
         words = self.rule.upper().replace("RRULE:", "").split(";")
         if isinstance(parsed, rruleset) or {word.partition("=")[2] for word in words} & _OFTEN or "COUNT" in self.rule:
             raise BadConfig("recrawl", f"{self.rule!r}: one rule, of HOURLY or rarer, without COUNT")

@@ -1,4 +1,4 @@
-"""The rules of a robots.txt (RFC 9309), and its crawl-delay, which is no standard but is kept. Pure.
+"""The rules of a robots.txt (RFC 9309), and its crawl-delay, which is not a standard but is kept. Pure.
 
 The crawl fetches it, and follows it over at most REDIRECTS; the meaning of its status is decided here.
 """
@@ -107,7 +107,7 @@ class Rules:
 def rules_for(data: bytes, token: str) -> Rules:
     """Read the rules of the crawler with this product token; those of `*` when none names it (2.2.1).
 
-    Several groups for one crawler are one. Whatever is no rule is passed over.
+    Several groups for one crawler are one. Whatever is not a rule is passed over.
     """
     ours, anyones = _Group(token.lower()), _Group("*")
     current: list[_Group] = []

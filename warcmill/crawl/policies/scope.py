@@ -80,7 +80,7 @@ def _compiled(expressions: Sequence[str]) -> re2.Set:
             re2.compile(expression, options)  # a set would only log what is wrong
             found.Add(expression)
         except re2.error as error:
-            raise BadConfig("patterns", f"{expression!r} is no expression of RE2: {_reason(error)}") from error
+            raise BadConfig("patterns", f"{expression!r} is not an expression of RE2: {_reason(error)}") from error
     found.Compile()
     return found
 
@@ -118,7 +118,7 @@ def prefix(text: str) -> str:
     """Return a prefix as SURTs are compared, which have http for https; BadInput for what none begins with."""
     found = HTTP + text.removeprefix(HTTPS) if text.startswith(HTTPS) else text
     if not found.startswith(HTTP):
-        raise BadInput(repr(text), "is no SURT prefix, such as http://(org,example,www,)/news/")
+        raise BadInput(repr(text), "is not a SURT prefix, such as http://(org,example,www,)/news/")
     return found
 
 

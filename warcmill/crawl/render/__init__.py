@@ -20,7 +20,7 @@ from warcmill.errors import BadConfig
 PROGRAM = "chromium"
 
 Fields = tuple[tuple[str, str], ...]
-"""The header fields of a request or an answer, in their order; a byte that is no ASCII is a letter of ISO 8859-1."""
+"""The header fields of a request or an answer, in their order; a byte that is not ASCII is a letter of ISO 8859-1."""
 
 
 class PageRequest(NamedTuple):

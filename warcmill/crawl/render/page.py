@@ -100,7 +100,7 @@ class OpenedPage:
         return RenderedPage(dom.encode("utf-8", "replace"), self._page.url, shot, value, notes)
 
     async def run_at_start(self) -> None:
-        """Have the script run before the page's own. One that is no expression has no value."""
+        """Have the script run before the page's own. One that is not an expression has no value."""
         await self._session.send("Page.enable")
         await self._session.send("Runtime.enable")
         self._start_key = f"_{secrets.token_hex(8)}"

@@ -2,7 +2,7 @@
 
 Tars are read as a stream from begin to end, zips by their directory; nothing is ever extracted. A path in an archive or
 a manifest is a name to compare, with its escapes undone: it is never opened, joined to another, or followed. Anything
-that is no plain file, and any path that leaves the bag, is refused by name.
+that is not a plain file, and any path that leaves the bag, is refused by name.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class _Watched:
 
 
 def irregular(mode: int) -> str:
-    """Why something that is no plain file may not be in a bag."""
+    """Why something that is not a plain file may not be in a bag."""
     kinds = ((stat.S_ISLNK, "a symbolic link"), (stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"))
     kind = next((name for check, name in kinds if check(mode)), "a device")
     return not_a_file(kind)

@@ -226,7 +226,7 @@ def _bare(name: str) -> str:
 
 
 def manifest_of(path: str) -> tuple[bool, str] | None:
-    """Is this a tag manifest, and its algorithm; None if the path is no manifest's."""
+    """Is this a tag manifest, and its algorithm; None if the path is not a manifest's."""
     match = _MANIFEST.fullmatch(path)
     return (bool(match["tag"]), match["algorithm"]) if match else None
 

@@ -93,7 +93,7 @@ def _field(field: tuple[str, str]) -> str:
     """A line of bag-info.txt, never wrapped. A line break in a value becomes a space: readers differ on it."""
     label, value = field
     if not _LABEL.fullmatch(label):
-        raise BadInput("bag-info.txt", f"{label!r} is no label: it must be printable ASCII without a colon")
+        raise BadInput("bag-info.txt", f"{label!r} is not a label: it must be printable ASCII without a colon")
     return f"{label}: {_BREAK.sub(' ', value).strip()}\n"
 
 
@@ -102,7 +102,7 @@ def _manifest_lines(payload: BagPayload, totals: _Totals) -> Iterator[str]:
     totals.size = totals.files = totals.fetched = 0
     for path, size, sha512, url in payload:
         if not path.startswith(PAYLOAD):
-            raise BadInput(path, f"is no path of a payload: it does not begin with {PAYLOAD}")
+            raise BadInput(path, f"is not a path of a payload: it does not begin with {PAYLOAD}")
         totals.size += size
         totals.files += 1
         totals.fetched += bool(url)

@@ -225,7 +225,7 @@ class _Capture:
 
 
 class _Request:
-    """Listens to a request. It keeps nothing of one that is no POST and no PUT."""
+    """Listens to a request. It keeps nothing of one that is neither POST nor PUT."""
 
     __slots__ = ("_block", "_head", "_lines")
 
@@ -303,7 +303,7 @@ def of_whole(record: WholeRecord) -> IndexedCapture | None:
 
 
 def _body(data: bytes, begin: int) -> int:
-    """Where the HTTP body of a record's block begins; -1 if the block is no such message, or not clearly one."""
+    """Where the HTTP body of a record's block begins; -1 if the block is not such a message, or not clearly one."""
     end = len(data) - len(END_OF_RECORD)
     if begin == end:
         return begin

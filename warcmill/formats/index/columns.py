@@ -57,7 +57,7 @@ _SURROGATE = b"\\ud"
 
 
 def parse(lines: Sequence[bytes]) -> pa.Table:
-    """The fields of some lines, empty where a line has none, and `key` and `date`. BadInput for what is no line."""
+    """The fields of some lines, empty where a line has none, and `key` and `date`. BadInput for what is not a line."""
     try:
         cut = _cut(lines) or _cut([line if _USUAL_LINE.fullmatch(line) else _ANOTHER for line in lines])
         if not cut:
@@ -147,7 +147,7 @@ def _parsed(fields: Sequence[bytes]) -> pa.Table:
 
 
 def _readable(fields: bytes) -> bytes:
-    """Half a surrogate pair is no character, and Parquet has only characters: it becomes U+FFFD."""
+    """Half a surrogate pair is not a character, and Parquet has only characters: it becomes U+FFFD."""
     if _SURROGATE not in fields.lower():
         return fields
     text = json.dumps(json.loads(fields), ensure_ascii=False)

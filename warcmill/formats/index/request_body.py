@@ -43,7 +43,7 @@ class Posted:
 
 
 def posted(block: bytes) -> Posted | None:
-    """Read the block of a request; its first BLOCK_LIMIT bytes are enough. None if it is no POST and no PUT."""
+    """Read the block of a request; its first BLOCK_LIMIT bytes are enough. None if it is neither POST nor PUT."""
     method = _REQUEST.match(block)
     begin = payload_start(block, 0, response=False)
     if not method or begin < 0:
@@ -101,7 +101,7 @@ def _form(body: bytes) -> str:
 
 
 def _json(body: bytes) -> str | None:
-    """Values by name, in order; a name's second value is `name.2_`. None if it is no JSON, as a whole or by line."""
+    """Values by name, in order; a name's second value is `name.2_`. None if it is not JSON, as a whole or by line."""
     try:
         documents = _documents(body)
         return urlencode(list(_numbered(pair for document in documents for pair in _values("", document))))

@@ -24,7 +24,7 @@ _WWW = re.compile(rb"\Awww\d*\.")
 _DIGITS = re.compile(rb"[1-9][0-9.]*|0[0-7.]*|[0-9]+")
 _PORTS = {b"http": 80, b"https": 443}
 _SESSION_LIMIT = 2048  # bytes; in a longer path or query no session id is looked for: it could take quadratic time
-_IDNA_LIMIT = 1024  # bytes of a host; a longer one is no name
+_IDNA_LIMIT = 1024  # bytes of a host; a longer one is not a name
 _ROUNDS = 8  # of undoing escapes of escapes, before a slower way that never takes quadratic time
 
 _IN_QUERY = [
@@ -69,7 +69,7 @@ def urlkey(url: str) -> str:
             return f"{','.join(labels)}{shown}){path}?{query}"
     try:
         return _key(url.encode("utf-8", "surrogateescape")).decode("ascii")
-    except ValueError:  # its port is no number
+    except ValueError:  # its port is not a number
         return _escaped(url.encode("utf-8", "surrogateescape")).decode("ascii")
 
 
@@ -79,7 +79,7 @@ def _sorted(query: str) -> str:
 
 
 def _key(url: bytes) -> bytes:
-    """The key of any URL; ValueError if its port is no number."""
+    """The key of any URL; ValueError if its port is not a number."""
     text = _DROPPED.sub(b"", url.strip())
     if not text:
         return b"-"
@@ -112,7 +112,7 @@ def _split(text: bytes) -> tuple[bytes, bytes, int, bytes, bytes]:
 
 
 def _authority(authority: bytes) -> tuple[bytes, int]:
-    """Host and port of what is between `//` and the path (RFC 3986, 3.2). ValueError if the port is no number."""
+    """Host and port of what is between `//` and the path (RFC 3986, 3.2). ValueError if the port is not a number."""
     place = authority.rpartition(b"@")[2].rstrip(b":")
     before, bracket, inside = place.partition(b"[")
     if bracket:
@@ -133,7 +133,7 @@ def _host(name: bytes) -> bytes:
     """A host's name in lower-case ASCII, by IDNA 2003 if that can be; a number as the address that it stands for."""
     name = _unescaped(name)
     if len(name) <= _IDNA_LIMIT:
-        with suppress(UnicodeError):  # what is no name for DNS stays as it is
+        with suppress(UnicodeError):  # what is not a name for DNS stays as it is
             name = name.decode("utf-8", "ignore").encode("idna")
     name = name.replace(b"..", b".").strip(b".")
     return _escaped(_address(name) or name.lower())

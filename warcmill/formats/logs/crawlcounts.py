@@ -39,7 +39,7 @@ _PLAIN = re.compile(rb"[ !#-[\]-~]+").fullmatch  # what JSON writes between quot
 class CrawlCounts:
     """The figures of one crawl log.
 
-    `lines + unread` is the number of lines that `wc -l` prints: what is no record is unread. `bytes` is the sum of
+    `lines + unread` is the number of lines that `wc -l` prints: what is not a record is unread. `bytes` is the sum of
     each line's contentSize (headers and body) or, without one, its body's size. Statuses are decimal text, `-` for
     none; an answer after which its URI was asked once more is in `lines` and `bytes`, and in no table: its last answer
     counts. MIME types are as the server sent them, `-` for none, to compare with the engine's mimetype-report.

@@ -99,7 +99,7 @@ class CrawlRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """A line that is no whole record, and the WARCs and prefixes it names. Its offsets prove nothing."""
+    """A line that is not a whole record, and the WARCs and prefixes it names. Its offsets prove nothing."""
 
     raw: bytes
     warc_filenames: tuple[str, ...]

@@ -38,7 +38,7 @@ class JobEvent:
 def events(stream: BinaryIO) -> Iterator[JobEvent]:
     """Yield the events of a job.log in its order. Raises for no content.
 
-    A last line without a newline is no event yet: its subject may be cut.
+    A last line without a newline is not an event yet: its subject may be cut.
     """
     for lines in blocks(stream):
         for line in lines:

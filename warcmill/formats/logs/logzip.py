@@ -67,7 +67,7 @@ def write(target: BinaryIO, members: Iterable[LogToPack], last: Callable[[list[P
     """Pack members in their order, then the evidence `last(packed)`, uncompressed.
 
     Mismatch if a member has not the size it was announced with: a log that still grows is not packed.
-    Writes only by `target.write`. After an error it writes nothing more, and `target` is no valid zip.
+    Writes only by `target.write`. After an error it writes nothing more, and `target` is not a valid zip.
     """
     sink = _Sink(target)
     archive = ZipFile(cast(IO[bytes], sink), "w")
@@ -81,7 +81,7 @@ def write(target: BinaryIO, members: Iterable[LogToPack], last: Callable[[list[P
 
 
 def evidence(stream: BinaryIO) -> bytes:
-    """Return the evidence of a zip, its last member; BadInput if the stream is no whole zip of logs."""
+    """Return the evidence of a zip, its last member; BadInput if the stream is not a whole zip of logs."""
     with _opened(stream) as archive:
         info = archive.infolist()[-1]
         if info.file_size > EVIDENCE_LIMIT:

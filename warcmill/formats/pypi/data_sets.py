@@ -167,7 +167,7 @@ class DistributionLife:
         try:
             raw = _decoder()(value)
         except ValueError as error:
-            raise BadInput(f"a value of {DISTRIBUTIONS}", f"is no file of an index: {error}") from error
+            raise BadInput(f"a value of {DISTRIBUTIONS}", f"is not a file of an index: {error}") from error
         mark, file = raw["yanked"], raw["file"]
         yanked = Yanked(mark["from"], mark["reason"]) if mark else None
         listed = ListedFile(

@@ -165,7 +165,7 @@ def lines_of(stream: Readable, path: str) -> Iterator[bytes]:
 
 
 def rows_of(stream: Readable, path: str) -> Iterator[DistributionRow]:
-    """The rows of a `python_distribution_data` file; fails as `lines_of`, and for a line that is no such row."""
+    """The rows of a `python_distribution_data` file; fails as `lines_of`, and for a line that is not such a row."""
     return _read(stream, path, decoder(DistributionRow))
 
 

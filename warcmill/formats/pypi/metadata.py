@@ -147,7 +147,7 @@ def _lines(data: bytes) -> Iterator[str]:
 
 def of_pyproject(data: bytes) -> Requirements:
     """The requirements that the `[project]` of a pyproject.toml gives statically. Unknown: there is none, they are
-    dynamic, or it is no TOML."""
+    dynamic, or it is not TOML."""
     try:
         document = tomllib.loads(data.decode("utf-8"))
     except (ValueError, RecursionError):

@@ -1,7 +1,7 @@
 """The modules of a distribution, by the names of its members alone. Pure.
 
 A wheel has the modules that Python's finders find in its unpacked files: a package is a folder with an `__init__`, a
-module a file of Python's, compiled or not. A folder without an `__init__` is no module of its own, since no file of the
+module a file of Python's, compiled or not. A folder without an `__init__` is not a module, since no file of the
 distribution makes it one; modules in it are. `top_level.txt` says which of an sdist's folders are installed. Without
 it, its layout does: `src/`, else packages and modules at its top, but no tests, documents, examples or tools.
 """

@@ -50,7 +50,7 @@ class ZipMember(NamedTuple):
 class ZipDirectory:
     """The directory of a zip file, of which `stream` has the bytes from `begin` on, to its end at `size`.
 
-    TooEarly if they begin after the directory, or after a member that is read. BadInput if it is no sound zip.
+    TooEarly if they begin after the directory, or after a member that is read. BadInput if it is not a sound zip.
     """
 
     def __init__(self, stream: BinaryIO, path: str, size: int, begin: int = 0) -> None:

@@ -70,7 +70,7 @@ class Package:
 def documents(package: Package, make: Make = measured) -> list[PackageDocument]:
     """Return every document of a package, by path. Each is read once to be made, for its size and digest.
 
-    BadInput for a name that is no file's, and for two files that would be at one path.
+    BadInput for a name that is not a file's, and for two files that would be at one path.
     """
     _check_names(package.files)
     header = package.header
@@ -118,7 +118,7 @@ def _check_names(files: Sequence[PackageFile]) -> None:
     known: dict[Kind, set[str]] = {kind: set() for kind in KINDS}
     for file in files:
         if file.name in ("", ".", "..") or "/" in file.name or "\0" in file.name:
-            raise BadInput(ascii(file.name), f"is no name that a file in {file.kind} can have; look at its marker")
+            raise BadInput(ascii(file.name), f"is not a name that a file in {file.kind} can have; look at its marker")
         if file.name in known[file.kind]:
             raise BadInput(ascii(file.name), f"would be in {file.kind} of one package twice; look at its marker")
         known[file.kind].add(file.name)

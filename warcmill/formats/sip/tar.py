@@ -2,7 +2,7 @@
 
 Its headers are ustar (POSIX.1-2017, pax), with fixed owners and given times. Its size is known from names and sizes,
 before a byte is read. Each member is digested as it passes and compared with the digest it was announced with: a file
-that has changed is no part of a tar that looks whole.
+that has changed is not part of a tar that looks whole.
 
 It is not `tarfile`, whose extended headers have another mode, time and owner. Any name over 100 bytes has one, so a SIP
 that is built again would differ from the one that its marker names. Its `TarInfo.tobuf` also takes 59 us a header to

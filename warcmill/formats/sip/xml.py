@@ -17,7 +17,7 @@ VERSION = "1.1"
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """The elements of Dublin Core that are used, each as often as it has values, in this order; "" is no value.
+    """The elements of Dublin Core that are used, each as often as it has values, in this order; "" is not a value.
 
     Of a web archive: `creator` owns the targets, `publisher` submits the package, `date` is when the crawl began and
     ended, `source` are the seeds, `relation` the packages before, continued or replaced.

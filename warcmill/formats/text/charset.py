@@ -121,7 +121,7 @@ def _passed_over(header: bytes, head: bytes) -> str:
     return UTF8 if charset in _UTF16 else charset
 
 
-# Labels of the Encoding standard that resiliparse lacks, and codecs whose names are no labels.
+# Labels of the Encoding standard that resiliparse lacks, and codecs whose names are not labels.
 _MORE = {"x-mac-cyrillic": "mac-cyrillic", "x-mac-ukrainian": "mac-cyrillic", "mac-cyrillic": "mac-cyrillic"}
 _MORE |= {codec: codec for codec in _WIDER.values()}
 

@@ -182,7 +182,7 @@ _OFFICE = re.compile(
 
 
 def read_as(declared: Kind, data: bytes) -> Kind | None:
-    """The kind that a payload is read as: what it declares, else what its bytes are. None if they are no document.
+    """The kind that a payload is read as: what it declares, else what its bytes are. None if they are not a document.
 
     Bytes overrule a declared office document that is HTML or PDF.
     """

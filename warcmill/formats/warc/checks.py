@@ -105,7 +105,7 @@ class HttpPayload(DigestCheck):
 
 
 def checks_for(fields: Fields, length: int, bad: Bad) -> list[DigestCheck]:
-    """The checks for a record whose block has `length` bytes: usually none or one. BadInput for what is no digest."""
+    """The checks for a record whose block has `length` bytes: usually none or one. BadInput for an invalid digest."""
     checks: list[DigestCheck] = []
     if BLOCK_DIGEST in fields:
         checks.append(_block_check(BLOCK, fields[BLOCK_DIGEST], bad))

@@ -60,7 +60,7 @@ class Digest:
 
 
 def parse(text: bytes) -> Digest | None:
-    """Parse a declared digest; None if its algorithm is unknown here, ValueError if it is no digest."""
+    """Parse a declared digest; None if its algorithm is unknown here, ValueError if it is not a digest."""
     label, colon, encoded = text.partition(b":")
     if not colon:
         raise ValueError("it is not written algorithm:value")
@@ -73,7 +73,7 @@ def parse(text: bytes) -> Digest | None:
 def comparable(text: bytes) -> bytes:
     """A declared digest in the form that Heritrix writes, so that two tools' texts for the same digest are equal.
 
-    A text that is no digest, or of an algorithm that is unknown here, stays as it is.
+    A text that is not a digest, or of an algorithm that is unknown here, stays as it is.
     """
     if _USUAL.fullmatch(text):
         return text

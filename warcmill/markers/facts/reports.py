@@ -60,8 +60,8 @@ class SeedFate(NamedTuple):  # cheap to make: a launch may have 100,000
 class Seeds:
     """reports.seeds: the seeds of a launch in the order of its list; none where `listed` is False: it has no list.
 
-    `end` is how the crawl ended, as its own crawl-report has it; '' without one. `untried_as`: why it is no loss that a
-    seed was not tried; '' where it is one. `without_page`: ids of targets of the feed that got no page.
+    `end` is how the crawl ended, as its own crawl-report has it; '' without one. `untried_as`: why an
+    untried seed is not a loss; '' where it is one. `without_page`: ids of targets of the feed that got no page.
     """
 
     numbers: Mapping[str, int]  # `seeds`, and how many are in each state
@@ -92,7 +92,7 @@ class Seeds:
 
 
 DAMAGED_RESULT = "its line in results.jsonl is damaged"
-"""The `why` of a request for a line that is no result: it may have been one of a page."""
+"""The `why` of a request for a line that is not a result: it may have been one of a page."""
 
 
 class LostRequest(NamedTuple):

@@ -58,7 +58,7 @@ class SftpStore:
         self._pool, self._base, self._new = pool, base, new
         self._sentinel, self._checked = "", 0.0
         self._syncs: dict[str, Together] = {}
-        self._no_links: set[str] = set()  # folders that are known to be no links
+        self._no_links: set[str] = set()  # folders that are known not to be links
         self._check_sentinel()
 
     def stat(self, path: str) -> Stat | None:

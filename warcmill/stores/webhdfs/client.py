@@ -181,7 +181,7 @@ class Client:
         """Return the DataNode of a redirect; Unavailable unless the NameNode lists it. `location` is secret."""
         url = urlsplit(location)
         if url.scheme != "http" or not url.path.startswith(PREFIX):
-            raise Unavailable(f"NameNode {namenode}", "redirects to what is no DataNode's WebHDFS; not followed")
+            raise Unavailable(f"NameNode {namenode}", "does not redirect to a DataNode's WebHDFS; not followed")
         at = Address(url.hostname or "", url.port or 80)
         if self._is_listed(namenode, at):
             return self._datanodes[at]

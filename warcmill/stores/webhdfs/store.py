@@ -78,7 +78,7 @@ class WebHdfsStore:
             left = found["remainingEntries"] if entries else 0
             for entry in entries:
                 last = entry["pathSuffix"]
-                if last:  # in the listing of a file, which is no folder, the entry has no name
+                if last:  # in the listing of a file, which is not a folder, the entry has no name
                     yield _stat(prefix + last, entry)
 
     def open(self, path: str, start: int = 0) -> BinaryIO:

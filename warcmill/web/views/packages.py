@@ -93,7 +93,7 @@ def _opened(served: Served, asked: Asked) -> tuple[PackageHistory, int] | Refuse
     history.close()
     if _SERIAL.fullmatch(text):  # nothing is absent then: an installer has to ask again, not to look elsewhere
         raise NotReady(f"serial {text} of data set {DISTRIBUTIONS}", f"the last one that is published is {newest}")
-    return _absent("the serial in the address is no number")
+    return _absent("the serial in the address is not a number")
 
 
 def _closing(opened: ExitStack, pieces: Iterator[bytes]) -> Iterator[bytes]:

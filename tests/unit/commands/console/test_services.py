@@ -33,7 +33,7 @@ def test_a_minter_that_gives_new_arks_is_asked_twice() -> None:
         (lambda _: b"ark:12345/x1\n" * 2, 200, "expected 2 different ones, found 1"),
         (lambda _: b"ark:12345/x1\nark:12345/x2\n", 200, "expected new ones each time, found the same again"),
         (lambda _: b"one two", 200, "'one' where an ARK should be"),
-        (lambda _: b"\0\xff" * 9, 200, "no text in ASCII"),
+        (lambda _: b"\0\xff" * 9, 200, "not text in ASCII"),
         (lambda _: b"<!DOCTYPE html><title>Log in</title>", 200, "'<!DOCTYPE' where an ARK should be"),
         (lambda _: b"", 404, "the minter answered 404"),
     ],

@@ -103,11 +103,11 @@ def test_every_key_is_read() -> None:
         ("[[quotas]]\nby = 'host'\npages = 1", r"crawl\.toml \[\[quotas\]\] 1 pages: there is no such key"),
         ("[recrawl]\nage = 0", r"crawl\.toml \[recrawl\]: an age of 0 seconds"),
         ("[recrawl]\nage = 9\nshare = 0.1", r"crawl\.toml \[recrawl\]: it takes one rule"),
-        ("[recrawl]\ncalendar = 'daily'", r"crawl\.toml \[recrawl\]: 'daily' is no rule of RFC 5545"),
+        ("[recrawl]\ncalendar = 'daily'", r"crawl\.toml \[recrawl\]: 'daily' is not a rule of RFC 5545"),
         ("[recrawl]\nleast = -1", r"crawl\.toml \[recrawl\]"),
         ("[[settings]]\nworkers = 1", r"crawl\.toml \[\[settings\]\] 1 workers: there is no such key"),
         ("[[settings]]\nrobots = 'obey'", r"crawl\.toml \[\[settings\]\] 1: it names no URIs that it is for"),
-        ("[[settings]]\nprefixes = ['org,']", r"\[\[settings\]\] 1 prefixes: 'org,' is no SURT prefix"),
+        ("[[settings]]\nprefixes = ['org,']", r"\[\[settings\]\] 1 prefixes: 'org,' is not a SURT prefix"),
         ("[[settings]]\nseeds = ['ftp://x']", r"\[\[settings\]\] 1 seeds ftp:"),
         ("[[settings]]\nseeds = ['http://x']\npoliteness = { least = '1' }", r"1 \[politeness\] least: is '1'"),
         (
@@ -122,7 +122,7 @@ def test_every_key_is_read() -> None:
         ("workers = true", "workers: is True"),
         ("robots = 'maybe'", "robots: is 'maybe'; one of obey, ignore"),
         ("extractors = ['html', 'flash']", "'flash' is none of headers, html"),
-        ("patterns = ['(?=x)']", "is no expression of RE2"),
+        ("patterns = ['(?=x)']", "is not an expression of RE2"),
         ("allow_private = ['inside']", "allow_private"),
         ("name_servers = ['ns1']", "name_servers: 'ns1' is not ADDRESS"),
         ("resolve = 'a=1.2.3.4'", "it takes a list of texts"),
@@ -219,7 +219,7 @@ def test_what_is_written_is_read_and_means_what_a_feed_means(scope: TargetScope,
 @pytest.mark.parametrize("line", ["org,example)/private", "https://www.example.org/private", "org,example,"])
 def test_a_line_that_is_no_surt_prefix_is_refused(line: str) -> None:
     for name in ("surts", "exclude"):
-        with pytest.raises(BadConfig, match=rf"{name}\.txt: '{re.escape(line)}' is no SURT prefix, such as http"):
+        with pytest.raises(BadConfig, match=rf"{name}\.txt: '{re.escape(line)}' is not a SURT prefix, such as http"):
             parse("", **{name: f"# a note\n\n+{line}\n".encode()})
 
 

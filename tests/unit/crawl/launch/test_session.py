@@ -167,7 +167,7 @@ def test_it_pauses_goes_on_takes_a_checkpoint_and_stops_by_its_socket(tmp_path: 
                      "STOPPING", "FINISHED"]  # fmt: skip
     summary = crawled.json_of(own / "summary.json")
     assert summary["end"] == "Finished - Ended by operator"
-    assert summary["statuses"] == {"200": summary["documents"]}, "robots.txt, a 404, is no document"
+    assert summary["statuses"] == {"200": summary["documents"]}, "robots.txt, a 404, is not a document"
 
 
 def test_an_edit_of_its_files_counts_from_the_next_uri_on_and_one_with_a_fault_does_not(

@@ -144,7 +144,7 @@ def test_an_expression_that_re2_does_not_know_is_named_and_nothing_goes_to_stder
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     for wrong in ("(?=a)", r"(a)\1", "("):
-        with pytest.raises(BadConfig, match=r"is no expression of RE2: .+"):
+        with pytest.raises(BadConfig, match=r"is not an expression of RE2: .+"):
             Patterns(["good", wrong])
     assert capfd.readouterr().err == ""
 

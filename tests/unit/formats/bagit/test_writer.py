@@ -82,7 +82,7 @@ def test_a_url_with_white_space_is_refused(space: str) -> None:
 
 @pytest.mark.parametrize("label", ["", "A: B", " A", "A ", "A\nB", "\u00dc"])
 def test_a_label_that_is_read_otherwise_is_refused(label: str) -> None:
-    with pytest.raises(BadInput, match="no label"):
+    with pytest.raises(BadInput, match="not a label"):
         writer.tag_files([(label, "x")], [])
 
 
@@ -93,7 +93,7 @@ def test_a_value_stays_on_its_line() -> None:
 
 
 def test_a_path_outside_the_payload_is_refused() -> None:
-    with pytest.raises(BadInput, match="no path of a payload"):
+    with pytest.raises(BadInput, match="not a path of a payload"):
         writer.tag_files([], [PayloadFile("bag-info.txt", 0, "")])
 
 

@@ -44,7 +44,7 @@ def test_states_are_read_back(some: list[ProjectState]) -> None:
 
 
 def test_half_of_a_surrogate_pair_in_a_name_is_kept() -> None:
-    """As a tar's name has it that is no UTF-8."""
+    """As a tar's name has it that is not UTF-8."""
     odd = DistributionRow("a\udcff", "a", None, DistType.SDIST, "0" * 64, None, None, None, ("m\udcff",))
     assert list(dump.rows_of(io.BytesIO(written([odd])), "p")) == [odd]
     listed = ListedFile("a\udcff", "u", None, 1, None, None, None)

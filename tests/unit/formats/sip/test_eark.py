@@ -165,7 +165,7 @@ def test_members_come_in_the_order_of_their_paths() -> None:
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b.warc", "../METS.xml", "a\0b"])
 def test_a_name_that_leaves_its_folder_is_refused(name: str) -> None:
-    with pytest.raises(BadInput, match="no name"):
+    with pytest.raises(BadInput, match="not a name"):
         eark.documents(package({("warcs", name): b""}))
 
 

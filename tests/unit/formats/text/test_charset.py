@@ -74,7 +74,7 @@ PRAGMA = b'<meta http-equiv=Content-Type content="text/html; charset=%s">'
         # A blank after the quote of a header.
         (b"<meta charset=gbk>", 'text/html; charset=" koi8-r"', "gbk", "koi8-r"),
         (b"", "text/html; charset=koi8-r, text/html", "cp1252", "koi8-r"),
-        # Declared, but not as the standard has it, of a page that is no UTF-8: browsers guess, the crawler believes it.
+        # Declared, but not as the standard has it, by a page not in UTF-8: browsers guess, the crawler believes it.
         (b'<meta content="text/html; charset=koi8-r">', "", "cp1252", "koi8-r"),
         (b'<meta name=Content-Type content="text/html; charset=koi8-r">', "", "cp1252", "koi8-r"),
         (PRAGMA % b"' koi8-r'", "", "cp1252", "koi8-r"),
