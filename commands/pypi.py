@@ -246,7 +246,7 @@ def _is_full(line: OpenRoots, launch: Launch) -> bool:
 
 
 def _stopped(line: OpenRoots, name: str) -> str:
-    """The checkpoint from which a full crawl continues that was stopped; '' if the newest launch is none."""
+    """The checkpoint from which a full crawl continues that was stopped; '' if the newest launch is another."""
     roots = line.rootmap.alone(name)
     newest = broken_launches.last(roots, name)
     if newest is None or newest.is_empty or not _is_full(line, newest.launch):

@@ -28,8 +28,8 @@ class Row:
     head: str = ""  # head of its column in `status`, `_` where it may break; without one it has no column
     after: str = ""  # the word of the step whose files it works on
     due: str = ASKED  # or ALWAYS, or a switch of the configuration
-    by_sip: bool = False  # of a SIP: done at its stage for all stages that it covers (launches/coverage.py), and so
-    # for all of their files: its items are none
+    # The step of a SIP: it is done at one stage for all stages that the SIP covers, and their files. It has no items.
+    by_sip: bool = False
     scan: str = ""  # the scan that schedules it
     files: str = ""  # its items are files: the head of its column in `files`
     done: str = ""  # the head of its column in `reconcile`, which counts WARCs

@@ -339,7 +339,7 @@ class ProgressLine:
 
 
 def in_one_line(name: str, state: Mapping[str, Json]) -> str:
-    """The progress of a crawl: documents, queued, rate, by status. A robots.txt that a fetch needs first is none."""
+    """The progress of a crawl: documents without robots.txt, queued, rate, by status."""
     done, seconds = cast(int, state["documents"]), max(1, cast(int, state["seconds"]))
     statuses = cast("Mapping[str, int]", state["statuses"])
     by_status = ", ".join(f"{status}: {number}" for status, number in sorted(statuses.items()))

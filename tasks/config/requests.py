@@ -96,7 +96,7 @@ def requests_place(given_file: str = "", given: Mapping[str, Any] | None = None)
     if not 1 <= keys.spool_days <= 3660:
         raise BadConfig("[requests] spool_days", f"is {keys.spool_days}; days, from 1 to 3660")
     folder = Path(sections.needed("warcmill", "state")) / SPOOL  # a worker has no other root
-    open_bus(keys.bus, folder, keys.spool_days).close()  # a name that is none is refused here
+    open_bus(keys.bus, folder, keys.spool_days).close()  # an invalid name is refused here
     file = given_file or keys.settings
     if file and not given_file:
         file = str(Path(config_file()).parent / file)

@@ -33,7 +33,7 @@ def rootmap(default: EngineSection, open_root: Open) -> RootMap:
 
 
 def engines() -> list[str]:
-    """The sections of engines: [engine.imported] is of none."""
+    """The sections of engines: [engine.imported] is not one of them."""
     return [section for section in sections.named(ENGINE) if section != IMPORTED]
 
 

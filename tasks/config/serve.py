@@ -111,7 +111,7 @@ def _listen(key: str, text: str) -> str:
 
 
 def _proxies(keys: serve) -> Proxies:
-    """The proxies, or BadConfig for an address that is none."""
+    """The proxies, or BadConfig for an invalid address."""
     try:
         networks = access.networks(_words(keys.proxies))
     except ValueError as error:

@@ -41,7 +41,7 @@ OF_SPIDERS = re.compile(r"SC_LOG")
 
 
 def rows() -> dict[tuple[str, str], list[str]]:
-    """The verdicts of the page, by kind and name. A row that has no verdict or no text is none."""
+    """The verdicts of the page, by kind and name. A row without a verdict or a text does not count."""
     kinds = {heading: kind for kind, heading in HEADINGS.items()}
     found: dict[tuple[str, str], list[str]] = defaultdict(list)
     for part in PAGE.partition("\n## Every name\n")[2].split("\n### ")[1:]:

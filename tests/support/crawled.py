@@ -86,7 +86,7 @@ def plain(uri: str) -> str:
 
 
 def warcs(folder: Path, launch: Launch = LAUNCH) -> list[Path]:
-    """The WARCs of a launch; what a kill left behind is none."""
+    """The WARCs of a launch, without the files that a kill left behind."""
     found = (folder / "output/warcs" / launch.job / launch.id).iterdir()
     return sorted(path for path in found if path.suffix != ".orphan")
 

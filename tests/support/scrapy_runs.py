@@ -141,7 +141,7 @@ def _env(libraries: Path | None = None) -> Mapping[str, str]:
 
 
 def pages(line: Line, job: str) -> Counter[tuple[str, int]]:
-    """The lines of a job's crawl logs: URL and status of each page, robots.txt left out. What a kill left is none."""
+    """The lines of a job's crawl logs: URL and status of each page, without robots.txt and what a kill left."""
     logs = sorted((line.folders["output"] / "logs" / job).glob("*/crawl.log*"))
     whole = [log for log in logs if log.suffix != ".orphan"]
     found = [crawllog.parse(one) for log in whole for one in log.read_bytes().splitlines()]

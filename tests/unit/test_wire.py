@@ -114,7 +114,7 @@ CLAIMS = (
     Place("warcmill/index/text.py"),
     Place("warcmill/index/verify_text.py", only=("verify", "_Verifying.item")),
     Place("warcmill/index/columns.py", only=("claim",)),
-    # The keys of index.text: kinds of documents, and why captures are none.
+    # The keys of index.text: kinds of documents, and why other captures are not documents.
     Place("warcmill/formats/text/document.py", only=("Kind",)),
     Place("warcmill/formats/text/captures.py", only=("REVISIT", "NOT_FETCHED", "OTHER_TYPE")),
     Place("warcmill/package/verify.py", only=("VERIFY", "verify")),

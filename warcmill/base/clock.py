@@ -54,6 +54,6 @@ _BEGAN = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def steady() -> float:
-    """Seconds since 1970: the time at which this process began, and what has passed since. A clock that is set
-    meanwhile lets no host wait for hours, and hurries none."""
+    """Seconds since 1970: the time at which this process began, and the seconds since then. If the clock is set
+    meanwhile, no host waits longer or shorter."""
     return _BEGAN + time.clock_gettime(time.CLOCK_BOOTTIME)

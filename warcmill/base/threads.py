@@ -28,7 +28,7 @@ def side_by_side(function: Callable[[One], Result], items: Iterable[One], at_onc
 def threads(at_once: int) -> Iterator[Callable[..., Future[Any]]]:
     """Threads that do what is submitted. They get this one's context, so that their log lines belong to this step.
 
-    Ctrl-C in the block: what no thread has begun is not begun, and `is_given_up` is true for those that are at work.
+    Ctrl-C in the block: no thread takes up more work, and `is_given_up` is true for the work in progress.
     """
     given_up = Event()
     with ThreadPoolExecutor(at_once) as pool:

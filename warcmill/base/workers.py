@@ -72,8 +72,8 @@ class Workers:
         self, question: dict[str, object], data: bytes, read: Callable[[bytes], T], failed: Callable[[str], T],
         most: int,
     ) -> T | Outside:  # fmt: skip
-        """Ask the first that is idle. `read` makes an answer of the JSON of its message, of at most so many bytes, and
-        raises ValueError or TypeError for what is none; `failed` makes the answer with the reason why there is none."""
+        """Ask the first that is idle. `read` makes an answer of the JSON of its message, of at most `most` bytes, and
+        raises ValueError or TypeError for an invalid one; `failed` makes an answer of the reason for a failure."""
         worker = self._idle.get()
         try:
             if worker and worker.has_ended():  # while it was idle

@@ -146,7 +146,7 @@ class ClamdStream:
     def signature(self) -> str:
         """Return the name of what clamd found in the stream, '' for nothing; Unavailable for any other answer.
 
-        An "OK" that is cut may be the begin of a name; one that comes before all is sent is not about all.
+        A cut "OK" may be the beginning of a name. An "OK" that comes early does not judge the whole stream.
         """
         answer = self.answer()
         if answer == "stream: OK" and self._is_whole and not self._answered:

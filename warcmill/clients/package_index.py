@@ -128,7 +128,7 @@ class IndexClient:
             begin = newest
 
     def projects(self) -> ProjectList:
-        """All projects, as the index names them. BadInput for a list that is none."""
+        """All projects, as the index names them. BadInput for an invalid list."""
         place = f"{self.url}/simple/"
         with self._asked("GET", place, {"Accept": JSON}) as answer:
             data = _Bounded(answer, place).read()

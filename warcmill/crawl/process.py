@@ -101,7 +101,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _code(error: Exception) -> int:
-    """The exit code of an error; what the system reports is of a disk."""
+    """The exit code of an error; an OSError comes from a disk, and counts as Unavailable."""
     return Unavailable.exit_code if isinstance(error, OSError) else getattr(error, "exit_code", WarcmillError.exit_code)
 
 

@@ -202,7 +202,7 @@ def make(
 def canonical(text: str) -> str:
     """Return an absolute URI as browsers write it (WHATWG URL), without fragment.
 
-    BadInput when it is none, is too long, has credentials in it, or a scheme that is not fetched.
+    BadInput when it is invalid or too long, has credentials in it, or a scheme that is not fetched.
     """
     uri = _parsed(text)
     check(uri)

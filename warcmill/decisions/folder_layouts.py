@@ -28,7 +28,7 @@ _SUFFIX = re.compile(r"\.w?arc(\.gz)?(\.open)?\Z", re.IGNORECASE)
 class FolderContent:
     """The content of a foreign folder: its WARCs, in order of their paths, and all else, each as `path: why`.
 
-    `missing`: what may be a WARC, and cannot be taken. `left_out`: what is none.
+    `missing`: files that may be WARCs, and cannot be taken. `left_out`: files that are not WARCs.
     """
 
     warcs: list[Stat] = field(default_factory=list)

@@ -314,7 +314,7 @@ def _counts(first: bytes, sha512: str) -> FactTally:
 
 
 def answer_of(line: bytes, path: str) -> IndexAnswer:
-    """Read the line of an answer; BadInput, of the extract at `path`, if it is none."""
+    """Read the line of an answer; BadInput, of the extract at `path`, if it is invalid."""
     try:
         raw = json.loads(line)
         return IndexAnswer(

@@ -58,7 +58,7 @@ _OFFSET = re.compile(rb'\{"id": "[^"]*-(\d+)"')
 
 @dataclass(frozen=True, slots=True)
 class DocumentCounts:
-    """The counts of an extract: documents by kind, captures that are none by reason, and documents without text."""
+    """The counts of an extract: documents by kind, other captures by reason, and documents without text."""
 
     documents: Mapping[str, int]
     left_out: Mapping[str, int]

@@ -85,7 +85,7 @@ class TextWorkers:
 
 
 def _document(text: bytes) -> Document:
-    """The document of an answer; ValueError or TypeError if it is none."""
+    """The document of an answer; ValueError or TypeError if it is invalid."""
     answer = json.loads(text)
     if not isinstance(answer, dict) or not all(
         isinstance(answer.get(name, ""), str) for name in ("text", "title", "why")

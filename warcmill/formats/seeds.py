@@ -82,7 +82,7 @@ class SeedLine(NamedTuple):
 
 
 def lines(stream: BinaryIO) -> Iterator[SeedLine | BadInput]:
-    """Yield the seeds of a long list; for a line that is none, what is wrong with it. Needs constant memory."""
+    """Yield the seeds of a long list; for an invalid line, the fault in it. Needs constant memory."""
     number = 0
     while line := stream.readline(_LONGEST_LINE):
         number += 1

@@ -109,7 +109,7 @@ def with_and_without_www(url: str) -> tuple[str, str]:
 
 
 def _host(name: str) -> str:
-    """A host name as DNS writes it; ValueError if it is none."""
+    """A host name as DNS writes it; ValueError if it is invalid."""
     try:
         host = name.rstrip(".").encode("idna").decode("ascii").lower()
     except UnicodeError as error:

@@ -140,7 +140,7 @@ class Wacz:
 
 @contextmanager
 def writing(target: BinaryIO) -> Iterator[Wacz]:
-    """Write a WACZ to a file that can seek. After an error the file is none."""
+    """Write a WACZ to a file that can seek. After an error the file is not a WACZ."""
     with ZipFile(cast(IO[bytes], target), "w") as archive:
         yield Wacz(archive)
 

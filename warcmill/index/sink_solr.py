@@ -81,7 +81,7 @@ class Routing:
 def routing(default: str, tables: Mapping[str, tuple[Iterable[str], Iterable[str]]]) -> Routing:
     """The routing of some collections, each with its hosts, which mean their subdomains too, and its SURT prefixes.
 
-    BadInput for an entry that is none, or that two collections have.
+    BadInput for an invalid entry, or one that two collections have.
     """
     routes: dict[bytes, str] = {}
     for name, (hosts, surts) in tables.items():

@@ -1,8 +1,8 @@
 """The text of every stored document of a stage, made where it is missing, and the count of documents. Writes extracts.
 
 The text is in extracts. Where a WARC has none, or a damaged one, it is read once in the store, and its documents go
-to worker processes. The claim counts documents by their records; the result for each, its text or the reason why there
-is none, is in the extract.
+to worker processes. The claim counts documents by their records; the extract has each document's text,
+or the reason why it has no text.
 
 `ShownDocuments` are the documents of a WARC that a version of the text index shows; `lines_of` reads all of a WARC.
 """

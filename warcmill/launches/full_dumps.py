@@ -34,7 +34,7 @@ class FullDump(NamedTuple):
 
     @classmethod
     def of(cls, made: RecordedDecision) -> FullDump:
-        """The one of a decision; BadInput if it is none."""
+        """The full dump of a decision; BadInput if the decision is invalid."""
         job, launch, generation = (made.facts.get(name) for name in ("job", "launch_id", "generation"))
         if not isinstance(job, str) or not isinstance(launch, str) or type(generation) is not int:
             raise BadInput(f"state:{made.path}", "it names no job, launch and generation; is it of a newer Warcmill?")

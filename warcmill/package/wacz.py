@@ -137,7 +137,7 @@ Range = tuple[int, int]
 
 @dataclass(slots=True)
 class WrittenWacz:
-    """A WACZ that was written. `left_out`: names of files, each with what of it is not in the index or among the pages.
+    """A WACZ that was written. `left_out`: names of files, each with its records that the index or the pages lack.
 
     `originals`: the WARCs of other launches, or stages, that have originals of revisits, and of how many. `lost`:
     captures that will not replay. `hidden`: captures that are left out, by the entry that hides them.

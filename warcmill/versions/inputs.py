@@ -59,7 +59,7 @@ class ListedWarc:
 
     @classmethod
     def parse(cls, line: str) -> ListedWarc:
-        """Parse a line; ValueError if it is none. A name is any text without a blank: other inputs than WARCs have
+        """Parse a line; ValueError if it is invalid. A name is any text without a blank: other inputs than WARCs have
         no launch."""
         name, sha512, generation, extract, left_out = line.split(" ")
         if not name:

@@ -179,7 +179,7 @@ class Payloads:
         return moved
 
     def finish(self, published: Published) -> None:
-        """Publish the document of a version whose segments are in its folder, and remove what is none of them."""
+        """Publish the document of a version whose segments are in its folder, and remove other files."""
         known = {file.name for segment in published.segments for file in segment.files.values()}
         self.index.sweep(published.folder)
         for entry in self.index.list(published.folder):

@@ -275,7 +275,7 @@ def networks(texts: Iterable[str]) -> tuple[Network, ...]:
 
 
 def _password(credentials: str) -> str:
-    """The password of `USER:PASSWORD` (RFC 7617), whoever the user is; '' for what is none."""
+    """The password of `USER:PASSWORD` (RFC 7617), whoever the user is; '' for another text."""
     try:
         return b64decode(credentials.strip(), validate=True).decode("utf-8").partition(":")[2]
     except ValueError:

@@ -145,7 +145,7 @@ def _unparsed(request: Request, user: User | None = None) -> Asked:
 
 
 def _path(request: Request) -> str:
-    """The path: not by `request.url`, which fails where a query or a Host header is none."""
+    """The path: not by `request.url`, which fails where a query or a Host header is invalid."""
     return str(request.scope["path"])
 
 
@@ -181,7 +181,7 @@ def _check_origin(origin: str, host: str) -> None:
 
 
 def host_name(host: str) -> str:
-    """The name in a Host header, without its port; '' if it is none."""
+    """The name in a Host header, without its port; '' if it is invalid."""
     try:
         return (urlsplit(f"//{host.strip()}").hostname or "").removesuffix(".")
     except ValueError:

@@ -82,7 +82,7 @@ def search_of(fields: Mapping[str, str]) -> Search:
 
 
 def url_of(typed: str) -> str:
-    """The typed words as a URL, with a scheme; '' if it is none: `https://example.org/`, `example.org/page`."""
+    """The typed words as a URL, with a scheme; '' if they are not a URL: `https://example.org/`, `example.org/page`."""
     match = _URL.fullmatch(typed)
     if not match or not (match[1] or match[2] or match[4]):  # one plain word
         return ""

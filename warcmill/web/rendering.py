@@ -108,7 +108,7 @@ def time(utc: str) -> Markup:
 
 
 def _moment(utc: str) -> datetime:
-    """A time as UTC, without a zone; ValueError for a text that is none."""
+    """A time as UTC, without a zone; ValueError for another text."""
     if len(utc) == len(_SECOND) and utc.isdecimal():
         return datetime.fromisoformat(f"{utc[:8]}T{utc[8:]}")
     if _TIME.fullmatch(utc):

@@ -64,7 +64,7 @@ class Between(ThreadingHTTPServer):
         return f"https://{HOST}:{self.server_address[1]}/engine"
 
     def handle_error(self, *_: object) -> None:
-        """A client that hangs up is none."""
+        """A client that hangs up is not an error."""
 
 
 def _own_key(server: HeritrixServer, folder: Path) -> tuple[Path, Path]:

@@ -196,7 +196,7 @@ def running_crawls(state: MarkerStore) -> list[RunningNow]:
 
 
 def _crawl(found: Any, written: Any) -> RunningNow | None:
-    """A crawl of a report; None for what is none, as the report may be of another version, or torn."""
+    """A crawl of a report; None for an invalid one, as the report may be of another version, or torn."""
     if not isinstance(found, dict):
         return None
     texts: dict[str, Any] = {name: found.get(name) for name in ("job", "launch_id", "state")}

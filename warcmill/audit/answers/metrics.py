@@ -136,7 +136,7 @@ def _totals(health: JsonObject) -> Iterator[Family]:
 
 
 def _seconds(time: Json) -> int | None:
-    """A time of an answer in seconds since 1970; None for what is none."""
+    """A time of an answer in seconds since 1970; None for an invalid one."""
     try:
         return int(datetime.fromisoformat(str(time).removesuffix("Z")).replace(tzinfo=UTC).timestamp())
     except (ValueError, OverflowError):

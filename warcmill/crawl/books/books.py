@@ -53,7 +53,7 @@ GROUP, WAIT = 64, 0.25  # entries, seconds
 class CrawlResult:
     """A line of results.jsonl, but for the place of its record: its `kind`, and the message that its requester gets.
 
-    `unless_followed`: it is none if a URI that its entry found was new, as of a redirect, whose target is the page.
+    `unless_followed`: the line is left out if its entry found a new URI: a redirect, whose target is then the page.
     """
 
     kind: str

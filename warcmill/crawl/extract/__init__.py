@@ -71,7 +71,7 @@ _READERS = {
 
 
 def kind_of(data: bytes, uri: str, content_type: str) -> str:
-    """The extractor for a payload: by its type, and where that is none or vague, by its beginning."""
+    """The extractor for a payload: by its type; where that is missing or vague, by its beginning."""
     mime = _TYPE_END.split(content_type.strip().lower(), 1)[0]
     if mime in _HTML:
         return _vague(data) or "html"

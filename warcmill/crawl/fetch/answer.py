@@ -252,7 +252,7 @@ class _Plain(_Body):
 
 
 class _Chunks(_Body):
-    """A body in chunks; one that is none after all passes as it is, and ends with the connection."""
+    """A body in chunks. If its first bytes are not a chunk, the body passes as it is, and ends with the connection."""
 
     def __init__(self, take: Take) -> None:
         self._take = take
@@ -389,7 +389,7 @@ def parse(raw: bytes | bytearray) -> AnswerHead:
 def body_end(head: AnswerHead, method: str) -> tuple[Ends, int]:
     """The sign that ends the body, and its length where that is known.
 
-    Chunks win over a length. Lengths that differ, or are none, mean nothing: then the body ends with the connection.
+    Chunks win over a length. Lengths that differ, or are invalid, mean nothing: then the body ends with the connection.
     """
     if method == "HEAD" or head.status in (204, 304) or head.interim:
         return Ends.AT_ONCE, 0

@@ -219,7 +219,7 @@ def _expires(found: dict[str, str], now: float) -> float | None:
 
 
 def date(text: str) -> float | None:
-    """Return the time of a cookie's date, in whichever order its parts come; None when it is none (5.1.1)."""
+    """Return the time of a cookie's date, in whichever order its parts come; None when it is invalid (5.1.1)."""
     time = day = month = year = None
     for token in _DELIMITERS.split(text):
         if time is None and (match := _TIME.fullmatch(token)):

@@ -216,7 +216,7 @@ def line_of(uri: Uri) -> dict[str, Any]:
 
 
 def uri_of(line: Mapping[str, Any]) -> Uri:
-    """The URI of a line; ValueError, KeyError or TypeError for one that is none."""
+    """The URI of a line; ValueError, KeyError or TypeError for an invalid line."""
     texts = {name: line.get(name, "") for name in _TEXTS}
     key, until = line.get("key", line["uri"]), line.get("until", 0)
     for text in (line["uri"], line["queue"], key, *texts.values()):

@@ -69,7 +69,7 @@ def read_place(key: str, url: str, password_file: str = "") -> RedisPlace:
     except ValueError as error:
         raise BadConfig(key, f"cannot be read as a URL: {error}") from error
     if parts.scheme not in SCHEMES or not parts.hostname:
-        raise BadConfig(key, "is no redis://HOST:PORT/NUMBER or rediss://HOST:PORT/NUMBER")
+        raise BadConfig(key, "is not redis://HOST:PORT/NUMBER or rediss://HOST:PORT/NUMBER")
     if parts.password is not None:
         raise BadConfig(key, "has a password in it; write that into a file, and name it in frontier_password_file")
     prefix = query.pop("prefix", [PREFIX])[-1]
@@ -112,7 +112,7 @@ class RedisLink:
         self._shas: dict[str, str] = {}
 
     def examine(self) -> None:
-        """Refuse a Redis that is none for a frontier: BadConfig, with what to set."""
+        """Refuse a Redis that cannot hold a frontier: BadConfig, with the setting to change."""
         found: dict[str, Any] = self._try(self._client.info)
         name, version = self.place.shown, str(found.get("redis_version", "0"))
         if tuple(int(part) for part in version.split(".")[:2]) < OLDEST:

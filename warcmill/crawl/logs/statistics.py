@@ -94,7 +94,7 @@ class Statistics:
     def catch_up(self, logs: Path, after: str = "") -> list[str]:
         """Count what the crawl.log of each stage has, those after the stage `after` alone; the current one is last.
 
-        Return which logs have lines that are none, and how many: those are not counted.
+        Return the logs that have invalid lines, each with their number. Invalid lines are not counted.
         """
         found = [(split_log_name(path.name), path) for path in logs.glob("crawl.log*")]
         ours = sorted((stage, path) for (name, stage), path in found if name == "crawl.log" and stage > after)

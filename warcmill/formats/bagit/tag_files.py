@@ -147,7 +147,7 @@ def parse_manifest(name: str, text: str, declared: Declaration, findings: Findin
 
 
 def _listed(name: str, number: int, written: str, declared: Declaration, findings: Findings, *, is_tag: bool) -> str:
-    """The path of a line; '' with a fault if it is none of this bag's."""
+    """The path of a line; '' with a fault if it is not a path of this bag."""
     path = containers.without_dot(containers.decode(written, declared.version))
     why = containers.unsafe(path)
     if not why and not is_tag and not path.startswith(containers.PAYLOAD):

@@ -3,9 +3,9 @@
     example,gov)/ 20161019234428 {"url": "http://gov.example/", "mime": "text/html", "status": "200",
      "digest": "sha1:3I42…", "length": "2144", "offset": "4620", "filename": ""}
 
-A capture is a response, revisit, resource or metadata record; in an ARC every record but the first. An engine's notes
-about a capture (metadata of the type `application/warc-fields`) are none, and neither are the DOM and the picture that
-a browser made of one (`urn:dom:`, `urn:view:`): whoever hides the page hides them. The key of a POST or PUT has the
+A capture is a response, revisit, resource or metadata record; in an ARC every record but the first. Not captures
+are an engine's notes about a capture (metadata of the type `application/warc-fields`), and the DOM and the picture that
+a browser made of a page (`urn:dom:`, `urn:view:`): whoever hides the page hides them. The key of a POST or PUT has the
 body of its request in it. The request names the capture by WARC-Concurrent-To, or the capture the request; either comes
 first. Captures meet their requests as `IndexedCapture`; `of_whole` makes most of them, in one look at a plain record.
 
@@ -350,7 +350,7 @@ def url_of(fields: Mapping[bytes, bytes]) -> str:
 
 
 def date_of(fields: Mapping[bytes, bytes]) -> str:
-    """The date as 14 digits, the earliest if it is not exact; '' if it is none."""
+    """The date as 14 digits, the earliest if it is not exact; '' if it is invalid."""
     return _date(fields.get(b"WARC-Date") or fields.get(b"Archive-date", b""))
 
 

@@ -140,7 +140,7 @@ def _host(name: bytes) -> bytes:
 
 
 def _address(name: bytes) -> bytes:
-    """The IPv4 address of a host of digits, as inet_aton(3) reads it; empty if it is none."""
+    """The IPv4 address of a host of digits, as inet_aton(3) reads it; empty if it is invalid."""
     if not _DIGITS.fullmatch(name) or len(name) > _IDNA_LIMIT:
         return b""
     if name.isdigit():

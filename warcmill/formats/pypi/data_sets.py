@@ -96,7 +96,7 @@ class Dependencies:
 
     @classmethod
     def parse(cls, key: bytes, value: bytes) -> Self:
-        """Read a pair; BadInput if it is none."""
+        """Read a pair; BadInput if it is invalid."""
         parts = parts_of(key)
         if len(parts) != 9 or len(value) < 32:
             raise BadInput(f"the key {key[:200]!r}", f"is none of {DEPGRAPH}: {len(parts)} parts, {len(value)} bytes")
@@ -163,7 +163,7 @@ class DistributionLife:
 
     @classmethod
     def parse(cls, value: bytes) -> Self:
-        """Read a value; BadInput if it is none."""
+        """Read a value; BadInput if it is invalid."""
         try:
             raw = _decoder()(value)
         except ValueError as error:

@@ -223,7 +223,7 @@ class _Papers:
             return Requirements(fields.requires_dist, python)
         paper = self.found.get("egg requires.txt")
         if egg_info is not None and (paper is None or paper.folder != egg_info):
-            return Requirements((), python)  # setuptools leaves it out where there are none
+            return Requirements((), python)  # setuptools leaves the file out of an egg without requirements
         if paper is not None:
             return Requirements(
                 metadata.of_requires_txt(paper.content) if isinstance(paper.content, bytes) else None, python

@@ -207,7 +207,7 @@ def decoder(kind: type[Row]) -> Callable[[bytes], Row]:
 
 
 def _inflated_lines(stream: Readable, path: str) -> Iterator[bytes]:
-    """The lines of the one gzip member that a stream has, without their ends; the last one, if it is empty, is none."""
+    """The lines of the one gzip member that a stream has, without their ends. An empty last line is left out."""
     inflater = zlib.decompressobj(16 + zlib.MAX_WBITS)
     held, size = list[bytes](), 0
     while not inflater.eof:

@@ -43,7 +43,7 @@ class MetadataFields:
 
     @property
     def is_static(self) -> bool:
-        """True if what an sdist's fields do not have is none, unless it is dynamic."""
+        """True if an sdist's missing field means that it has no such value, unless `dynamic` lists the field."""
         parts = _VERSION.fullmatch(self.metadata_version or "")
         return parts is not None and (int(parts[1]), int(parts[2])) >= _STATIC
 
@@ -64,7 +64,7 @@ def header_of(pieces: Iterable[bytes], most: int = LONGEST) -> bytes | None:
 
 
 def read_fields(header: bytes) -> MetadataFields:
-    """Read the fields of a header. Raises nothing: a line that is none is passed over. A value is UTF-8, or Latin-1."""
+    """Read the fields of a header. Raises nothing: it passes over an invalid line. A value is UTF-8, or Latin-1."""
     found: dict[bytes, list[str]] = {}
     for name, value in _fields(header):
         if name in _WANTED:

@@ -39,7 +39,7 @@ def is_page(media_type: str) -> bool:
 
 
 def read(data: bytes, url: str) -> SimplePage:
-    """Read the page that was fetched from a URL; BadInput if it is none."""
+    """Read the page that was fetched from a URL; BadInput if it is invalid."""
     try:
         raw = json.loads(data)
     except (ValueError, RecursionError) as error:

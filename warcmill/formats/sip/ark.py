@@ -25,7 +25,7 @@ _ARK = re.compile(rf"ark:/?(?P<naan>[{BETANUMERIC}]{{5,9}})/(?P<name>[A-Za-z0-9=
 
 
 def derived(naan: str, shoulder: str, *names: str) -> str:
-    """Return the ARK of what these texts, without a NUL, name together: always the same for the same ones."""
+    """Return the ARK of the thing that these texts, without a NUL, name together. The same texts give the same ARK."""
     what = "\0".join(names).encode()
     before, total, shares = _zone(naan, shoulder)
     digits, share = _written(int.from_bytes(sha256(what).digest()), *shares)

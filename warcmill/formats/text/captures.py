@@ -49,7 +49,7 @@ class Captured:
 
 
 class DocumentHearer(Hearer):
-    """Passes each document to `sink`. Counts documents by kind, and other captures by why they are none.
+    """Passes each document to `sink`. Counts documents by kind, and other captures by reason.
 
     `most`: bytes of a payload to pass on, for a reader that wants only its beginning.
     """

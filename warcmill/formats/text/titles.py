@@ -26,7 +26,7 @@ class Titles(DocumentHearer):
         self._titles = sink
 
     def whole(self, record: WholeRecord, /) -> None:
-        """Decode no record that is clearly no page: most are none."""
+        """Decode only records that may be a page: most are clearly something else."""
         begin = record.header.end()
         kind = record.header[hearers.TYPE]
         if kind == b"resource" or (kind == b"response" and _DECLARED.search(record.data, begin, begin + _HEADER)):

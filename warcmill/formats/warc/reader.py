@@ -254,7 +254,7 @@ _ARC_FIELDS = (b"URL", b"IP-address", b"Archive-date", b"Content-type")
 
 
 def read_arc_header(reader: Reader) -> tuple[bytes, int]:
-    """Read the header of an ARC's current record; return it and the bytes of its block. BadInput if it is none."""
+    """Read the header of an ARC's current record; return it and the bytes of its block. BadInput if it is invalid."""
     header = reader.through(b"\n", HEADER_LIMIT)
     match = _ARC_HEADER.fullmatch(header)
     if not match or header.count(b" ") < 4:

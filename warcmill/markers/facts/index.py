@@ -56,7 +56,7 @@ class CdxVerified:
 
 
 class TextIndexedFile(NamedTuple):
-    """The documents of a WARC: by kind; the captures that are none, by reason; and the documents that an index leaves
+    """The documents of a WARC: by kind; the other captures, by reason; and the documents that an index leaves
     out since a virus was found in them. The latter are among the documents."""
 
     documents: Mapping[str, int]

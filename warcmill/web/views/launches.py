@@ -45,7 +45,7 @@ def path_of(launch: Launch) -> str:
 
 
 def number_in(fields: Mapping[str, str], name: str, least: int) -> int:
-    """A number in a field of the address, `least` without one; BadInput for what is none."""
+    """A number in a field of the address, `least` without one; BadInput for another text."""
     text = fields.get(name) or str(least)
     if not _NUMBER.fullmatch(text) or int(text) < least:
         raise BadInput(name, f"it is not a number of at most 12 digits, from {least} on")

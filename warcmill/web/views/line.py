@@ -82,7 +82,7 @@ class AskedDays:
 
 
 def asked_days(fields: Mapping[str, str], today: date) -> AskedDays:
-    """The days that are asked for, by `from` and `to`: a day, a month or a year each; BadInput for what is none."""
+    """The days that are asked for, by `from` and `to`: a day, a month or a year each; BadInput for another text."""
     by = fields.get("by") or "launch"
     if by not in ("day", "launch"):
         raise BadInput("by", "it is neither 'day' nor 'launch'")

@@ -142,7 +142,7 @@ def test_a_wheel_with_names_beyond_the_limit_has_its_requirements(monkeypatch: p
 @pytest.mark.parametrize(
     ("some", "dists", "python", "found"),
     [
-        # PKG-INFO, where it is static; nothing in it is none.
+        # PKG-INFO, where it is static; an empty one means no requirements.
         ({"PKG-INFO": STATIC, "foo.py": b""}, ("a>=1", "(("), ">=3.8", ("foo",)),
         ({"PKG-INFO": b"Metadata-Version: 2.4\nName: x\nVersion: 1"}, (), None, None),
         # Not where it is dynamic or old: then requires.txt.
