@@ -6,6 +6,7 @@ import argparse
 import signal
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import date
 
 from luigi.parameter import DateIntervalParameter
@@ -66,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     for launch in discovered.launches:
         launches_of[launch.day].append(launch)
     scanner = Scanner({logs.LOG: log_file(line.state.store)}, args.verbose)
-    with scanner.handing_down():
+    with closing(scanner), scanner.handing_down():
         code = _walk(scanner, launches_of)
     return (Unavailable.exit_code if report_unreachable(discovered) else 0) or code
 
@@ -92,7 +93,7 @@ def _scan(scanner: Scanner, day: date, launches: list[Launch]) -> dict[str, int]
     for kind in scans():
         scan = kind(date_interval=DateIntervalParameter().parse(str(day)))
         for only in _portions(scan, launches):
-            code = 0 if scanner.signal else scanner.run(scan, only)
+            code = 0 if scanner.signal else scanner.run(scan.task_family, str(day), only)
             if code == ALREADY_RUNNING:
                 raise Busy(f"{day}: {scan.task_family}")
             codes[scan.task_family] = max(code, codes.get(scan.task_family, 0))

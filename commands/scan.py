@@ -6,10 +6,8 @@ import argparse
 import signal
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
-
-from luigi.parameter import DateIntervalParameter
 
 from commands import reconcile
 from commands.console import dues
@@ -22,7 +20,6 @@ from commands.doctor import scheduler
 from tasks import health, logs
 from tasks.audited import audited
 from tasks.config.settings import check_hardened, settings
-from tasks.scans import scans
 from tasks.step import OpenRoots, open_line
 from warcmill.audit import due_crawls, findings, omissions, survey
 from warcmill.audit.answers import comparison
@@ -119,13 +116,8 @@ def _open() -> OpenRoots:
 
 def _scan(scanner: Scanner, days: Interval) -> list[int]:
     """The exit code of each scan. Both run, whatever the result of the first, unless a signal comes."""
-    codes: list[int] = []
-    with scanner.handing_down():
-        for kind in scans():
-            scan = kind(date_interval=DateIntervalParameter().parse(days.text))
-            if not scanner.signal:
-                codes.append(scanner.run(scan, []))
-    return codes
+    with closing(scanner), scanner.handing_down():
+        return [scanner.run(scan, days.text) for scan in settings().scans() if not scanner.signal]
 
 
 def ours(code: int) -> int:

@@ -15,7 +15,6 @@ from tasks.config import chains, engines, roots, sections
 from tasks.config.requests import requests_place
 from tasks.config.sections import jobs_of, value
 from tasks.config.settings import Settings, settings
-from warcmill import chain
 from warcmill.audit import remedies
 from warcmill.audit.answers import health
 from warcmill.audit.answers.health import Asker, DiskSpace, HealthQuestion, HealthReply, RunningCrawl
@@ -37,8 +36,7 @@ def look(asker: Asker, seconds: float = health.BOUND) -> JsonObject:
     """Ask everything, each within a bound; write the answer, and return it. Unavailable if the state is away."""
     config = settings()
     state = config.open_state()
-    scans = chain.scans(chain.switched_on(chain.ROWS, config.wanted()))
-    found = health.answer(state, asker.ask(list(questions(config)), seconds), scans)
+    found = health.answer(state, asker.ask(list(questions(config)), seconds), config.scans())
     health.write(state, found)
     return found
 

@@ -9,12 +9,11 @@ from luigi.task_register import Register
 
 from tasks.config.settings import settings
 from tasks.step import LaunchScan
-from warcmill import chain
 
 
 def scans() -> tuple[type[LaunchScan], ...]:
     """Every scan that has a step to schedule, in the order in which they run. One whose switches are off has none."""
-    return tuple(map(_scan, chain.scans(chain.switched_on(chain.ROWS, settings().wanted()))))
+    return tuple(map(_scan, settings().scans()))
 
 
 def _scan(name: str) -> type[LaunchScan]:

@@ -1,5 +1,7 @@
 """Scans of the line, each in its own luigi process: run it, show its progress on stderr, and pass signals on to it.
 
+These processes are forked from one that has imported Luigi: `tasks.fork_server`, which the first scan starts.
+
 On a terminal each step that is done has its line, above one that is always there and moves: the step, its bar, rate
 and seconds. Elsewhere a line comes every 30 seconds. Warnings and errors are shown as they come, at the end a line with
 the sums. A reader that is gone ends no scan.
@@ -10,13 +12,14 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -24,7 +27,6 @@ from typing import TYPE_CHECKING, Any
 from commands.console.show import err, silence
 from tasks import logs
 from tasks.logs import MARK
-from tasks.step import LaunchScan
 from warcmill.base.escapes import printable
 from warcmill.base.progress import EVERY, describe
 from warcmill.model import Launch
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 _LARGEST = 50 << 20  # bytes
 ALREADY_RUNNING = 10  # [retcode] already_running; `check_hardened` enforces it
+_ANSWER = 32  # bytes: a number
 _WAIT = 5.0  # seconds for what is still in the pipe of a luigi that has ended
 
 
@@ -58,25 +61,36 @@ class Scanner:
     environment: Mapping[str, str] = field(default_factory=dict)
     verbose: bool = False  # luigi's own output, as it comes
     draining: str = ""  # printed on stderr as soon as SIGUSR1 comes
-    child: subprocess.Popen[bytes] | None = None
     signal: int = 0
+    _luigi: _ForkServer | None = None
 
-    def run(self, scan: LaunchScan, only: list[Launch]) -> int:
+    def run(self, scan: str, days: str, only: Iterable[Launch] = ()) -> int:
         """Run one scan, of all launches of its days or of some; return its exit code."""
-        words = ["-m", "luigi", "--module", type(scan).__module__, scan.task_family]
-        words += ["--date-interval", str(scan.date_interval)]
-        words += ["--only", ",".join(map(str, only))] if only else []
-        shown = {} if self.verbose else {logs.ATTENDED: "1", logs.EVENTS: "1"}
-        environment = {**os.environ, **self.environment, **shown}
-        errors = None if self.verbose else subprocess.PIPE
-        # In its own process group, so that a terminal's Ctrl-C reaches it only once: through us.
-        self.child = subprocess.Popen([sys.executable, *words], env=environment, stderr=errors, process_group=0)  # noqa: S603 - our own words
+        words = ["--module", f"tasks.{scan.partition('.')[0]}", scan, "--date-interval", days]
+        words += ["--only", launches] if (launches := ",".join(map(str, only))) else []
+        if self._luigi is None:
+            shown = {} if self.verbose else {logs.ATTENDED: "1", logs.EVENTS: "1"}
+            self._luigi = _ForkServer({**os.environ, **self.environment, **shown})
+        if self.verbose:
+            self._luigi.begin(words, 2)
+            return self._ended(self._luigi)
+        reading, writing = os.pipe()
+        # Nothing closes it: its reader may wait for what luigi has left behind.
+        with ScanProgress(scan).following(open(reading, "rb")):
+            self._luigi.begin(words, writing)
+            os.close(writing)
+            return self._ended(self._luigi)
+
+    def _ended(self, luigi: _ForkServer) -> int:
+        """Wait for the scan that has begun; return its exit code."""
         if self.signal:
-            self.child.send_signal(self.signal)
-        if self.child.stderr is None:
-            return self.child.wait()
-        with ScanProgress(scan.task_family).following(self.child.stderr):
-            return self.child.wait()
+            luigi.send_signal(self.signal)
+        return luigi.wait()
+
+    def close(self) -> None:
+        """End what has run the scans."""
+        if self._luigi:
+            self._luigi.close()
 
     def hand_down(self, number: int, _: FrameType | None) -> None:
         """Note a signal and pass it on."""
@@ -86,8 +100,8 @@ class Scanner:
             os.write(
                 sys.stderr.fileno(), f"{over_bar}{self.draining}\n".encode()
             )  # the signal may have interrupted a print
-        if self.child:
-            self.child.send_signal(number)
+        if self._luigi:
+            self._luigi.send_signal(number)
 
     @contextmanager
     def handing_down(self, signals: Iterable[int] = SIGNALS) -> Iterator[None]:
@@ -98,6 +112,44 @@ class Scanner:
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+
+class _ForkServer:
+    """The process that runs one luigi after the other; `close` ends it."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._pid = 0  # of the luigi that runs
+        with theirs:
+            # In its own process group, so that a terminal's Ctrl-C reaches a scan only once: through us.
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tasks.fork_server"], env=environment, stdin=theirs.fileno(), process_group=0
+            )
+
+    def begin(self, words: list[str], errors: int) -> None:
+        """Run luigi with these words and this stderr."""
+        with suppress(OSError):  # it has ended, as `wait` finds
+            socket.send_fds(self._requests, [json.dumps(words).encode()], [errors])
+            self._pid = int(self._requests.recv(_ANSWER) or 0)
+
+    def send_signal(self, number: int) -> None:
+        """Pass a signal on to the luigi that runs; none may be running."""
+        if self._pid:
+            os.kill(self._pid, number)
+
+    def close(self) -> None:
+        """Have it end."""
+        self._requests.close()
+        self._process.wait()
+
+    def wait(self) -> int:
+        """The exit code of the luigi that runs, minus the signal that has killed it; or of what could not run it."""
+        with suppress(OSError):
+            answer = self._requests.recv(_ANSWER) if self._pid else b""
+            self._pid = 0
+            if answer:
+                return int(answer)
+        return self._process.wait() or 1
 
 
 class ScanProgress:

@@ -17,6 +17,7 @@ from tasks.config import chains, scale, sections
 from tasks.config import roots as places
 from tasks.config.folders import NO_ARCHIVE, VARIABLE, config_file, find
 from tasks.config.sections import while_unchanged
+from warcmill import chain
 from warcmill.base.escapes import did_you_mean
 from warcmill.chain import Wanted
 from warcmill.clients.notice import Channels
@@ -181,6 +182,10 @@ class Settings:
         if chains.PYPI in wanted and wanted[chains.PYPI].jobs is None:
             raise BadConfig("[pypi] since", "is set without jobs; name the jobs that mirror the index")
         return wanted
+
+    def scans(self) -> tuple[str, ...]:
+        """The scans that have a step to schedule, in the order in which they run; or BadConfig."""
+        return chain.scans(chain.switched_on(chain.ROWS, self.wanted()))
 
     def open_state(self) -> MarkerStore:
         """The markers, or Unavailable."""

@@ -42,10 +42,12 @@ LIBRARIES = ("luigi.retcodes", "luigi.date_interval", "rich.console", "rich.tabl
 # How one command starts another.
 COMMANDS = {
     (sys.executable, "-m", "luigi"): "luigi",
+    (sys.executable, "-m", "tasks.fork_server"): "tasks.fork_server",
     (sys.executable, "-m", "commands.main"): "commands.main",
     ("luigi",): "luigi",
     ("warcmill",): "commands.main",
 }
+_File = int | IO[Any]
 _ROOT = Path(__file__).parents[2]
 _NUMBER = 12  # bytes of a process's number, and of its exit code, in an answer
 _AT_CTRL_C = 0.25  # seconds
@@ -63,13 +65,15 @@ _HARNESS = {
 class Process:
     """A command that was forked, with what we need of the interface of `subprocess.Popen`."""
 
-    def __init__(self, requests: socket.socket, request: object, out: int | IO[Any], err: int | IO[Any]) -> None:
-        """Have it forked; `out` and `err` become its output."""
+    def __init__(
+        self, requests: socket.socket, request: object, out: _File, err: _File, in_: _File | None = None
+    ) -> None:
+        """Have it forked; `out` and `err` become its output, `in_` its input, which is empty without."""
         self.args = request
         reading, writing = os.pipe()
         try:
-            output = [one if isinstance(one, int) else one.fileno() for one in (out, err)]
-            socket.send_fds(requests, [json.dumps(request).encode()], [*output, writing])
+            files = [one if isinstance(one, int) else one.fileno() for one in (out, err, in_) if one is not None]
+            socket.send_fds(requests, [json.dumps(request).encode()], [*files, writing])
         except BaseException:
             os.close(reading)
             raise
@@ -243,10 +247,10 @@ def _serve(requests: socket.socket) -> tuple[str, list[str]]:
         asked = next((one for one in (requests, of_commands) if one in readable), None)
         if not asked:
             continue
-        data, files, _, _ = socket.recv_fds(asked, _LARGEST, 3)
+        data, files, _, _ = socket.recv_fds(asked, _LARGEST, 4)
         if not data:
             sys.exit()
-        *output, answer = files
+        *files, answer = files
         pid = os.fork()
         if pid == 0:
             signal.set_wakeup_fd(-1)
@@ -254,10 +258,10 @@ def _serve(requests: socket.socket) -> tuple[str, list[str]]:
             for file in (requests.detach(), of_commands.detach(), ended, ending, answer, *answers.values()):
                 os.close(file)
             _fork_in_turn(to_us)
-            return _begin(output, *json.loads(data))
+            return _begin(files, *json.loads(data))
         answers[pid] = answer
         _send(answer, pid)
-        for file in output:
+        for file in files:
             os.close(file)
 
 
@@ -296,15 +300,15 @@ def _fork_in_turn(requests: socket.socket) -> None:
             if not begin:
                 return super().__new__(cls)
             assert not more
-            assert stdin in (None, subprocess.DEVNULL), "it has the server's, which is empty"
+            own_stdin = None if stdin == subprocess.DEVNULL else stdin  # the server's is empty
             process_group = 0 if start_new_session else process_group  # its own, as far as signals go
             request = COMMANDS[begin], args[len(begin) :], dict(env or os.environ), os.getcwd(), process_group
             with open(os.devnull, "w") as nowhere:
                 out = {None: 1, subprocess.DEVNULL: nowhere}.get(stdout, stdout)
                 if stderr != PIPE:
-                    return Process(requests, request, out, out if stderr == STDOUT else 2)
+                    return Process(requests, request, out, out if stderr == STDOUT else 2, own_stdin)
                 reading, writing = os.pipe()
-                process = Process(requests, request, out, writing)
+                process = Process(requests, request, out, writing, own_stdin)
                 os.close(writing)
                 process.stderr = open(reading, "rb")  # noqa: SIM115 whoever began it closes it
                 return process
@@ -313,12 +317,12 @@ def _fork_in_turn(requests: socket.socket) -> None:
 
 
 def _begin(
-    output: list[int], module: str, words: list[str], env: dict[str, str], folder: str, group: int = -1
+    files: list[int], module: str, words: list[str], env: dict[str, str], folder: str, group: int = -1
 ) -> tuple[str, list[str]]:
     """Become the command: its process group, output, working folder, environment and configuration."""
     if group >= 0:
         os.setpgid(0, group)
-    for number, file in enumerate(output, 1):
+    for number, file in zip((1, 2, 0), files, strict=False):
         os.dup2(file, number)
         os.close(file)
     # Anew, as Python begins: those of the server keep of its own output whether it is a file, a pipe or a terminal.
