@@ -178,7 +178,7 @@ def _serve_requests(config: Path, jobs: Path) -> None:
     """Add the sections of requests to luigi.cfg, the job, and its settings; what is there stays."""
     job = jobs / ONDEMAND
     text = config.read_text()
-    if "[requests]" not in text:
+    if "[requests]" not in _keys(text):
         start = f"{datetime.now(UTC).date()}T00:00:00Z"
         sentinel.write_whole(config, f"{text.rstrip()}\n\n{REQUESTS.format(job=ONDEMAND, start=start)}")
     job.mkdir(parents=True, exist_ok=True)

@@ -168,17 +168,17 @@ def _check_job(target: ScheduledTarget) -> None:
 
 def _write(config: Path, job: str, frequency: Frequency) -> None:
     now, section = stamp_time(clock.stamp()).replace(second=0), f"job.{job}"
-    start, text = now, config.read_text("utf-8")
+    start = now
     if job in engines.scheduled():
         before = engines.schedule_of(job)
-        if f"[{section}]" not in text:
+        if section not in luigi_cfg.parsed(luigi_cfg.read(config)):
             raise BadConfig(f"[{section}]", f"is not in {config}, but in another file that Luigi reads; edit it there")
         if before.frequency == frequency:
             out(f"{job}: crawled {str(frequency).lower()} already, since {clock.text(before.start)}")
             return
         start = newest_due(before, now) or before.start  # what is past is not owed by the new frequency
     keys = {"frequency": str(frequency).lower(), "start": clock.text(start)}
-    luigi_cfg.edit(config, lambda text: luigi_cfg.scheduled(text, job, frequency, keys["start"]), {section: keys})
+    luigi_cfg.edit(config, lambda text: luigi_cfg.scheduled(text, job, frequency, keys["start"]))
     out(f"{job}: crawled {keys['frequency']}, first due {keys['start']}: [{section}] of {config}")
 
 
@@ -198,7 +198,7 @@ def _timers(config: Path, *, install: bool) -> None:
 def _remove(config: Path, job: str) -> int:
     section, known = f"job.{job}", engines.scheduled()
     if job in known:
-        if not luigi_cfg.edit(config, lambda text: luigi_cfg.unscheduled(text, job), {section: None}):
+        if not luigi_cfg.edit(config, lambda text: luigi_cfg.unscheduled(text, job)):
             raise BadConfig(f"[{section}]", f"is not in {config}, but in another file that Luigi reads; edit it there")
         out(f"{job}: no longer scheduled; what is archived stays")
     else:

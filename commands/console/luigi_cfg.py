@@ -1,6 +1,6 @@
-"""Edit luigi.cfg as a person wrote it, comments and all: list a job under [engine.crawl], schedule it by [job.NAME].
+"""luigi.cfg edited as a person wrote it: list a job under [engine.crawl], schedule it by [job.NAME].
 
-Writes luigi.cfg, and has Luigi read it again.
+Every byte that is not of the edit stays. Writes luigi.cfg, and has Luigi read it again.
 """
 
 from __future__ import annotations
@@ -8,9 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from configparser import RawConfigParser
+from io import StringIO
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from configupdater import ConfigUpdater, Option, Section
 from luigi.configuration import get_config
 
 from tasks.config import engines, roots
@@ -24,6 +27,7 @@ from warcmill.markers import locks
 
 SECTION, SHARED = "engine.crawl", "engine.shared"
 _LONGEST = 63
+_TOP = re.compile(r"(?:[ \t]*(?:[#;].*)?\n)*")  # ConfigUpdater takes no indented comment above the first section
 
 
 def job_of(url: str) -> str:
@@ -51,90 +55,122 @@ def engine_for(name: str, frontier: str = "") -> WarcmillEngine:
 
 def list_job(config: Path, name: str, frontier: str = "") -> None:
     """Add a job that no engine crawls to [engine.crawl] of luigi.cfg, or to that of a frontier; and read it again."""
-    if engines.section_of(name):
-        return
-    with locks.alone(open_line().state, config.name):
-        get_config().reload()  # another command may just have added this job, or another
-        if not engines.section_of(name):
-            durable.replace(config.resolve(), with_job(config.read_text("utf-8"), name, frontier).encode())
-            get_config().reload()
+    if not engines.section_of(name):  # asked once more under the lock: another command may just have added it
+
+        def change(text: str) -> EditedConfig:
+            return EditedConfig(text, {}) if engines.section_of(name) else with_job(text, name, frontier)
+
+        edit(config, change)
 
 
-def with_job(text: str, name: str, frontier: str = "") -> str:
-    """A luigi.cfg with a job more in [engine.crawl], or in that of a frontier; it is added when it is not there."""
-    section = SHARED if frontier else SECTION
-    head = re.search(rf"^\[{re.escape(section)}\][ \t]*$", text, re.MULTILINE)
-    if not head:
-        more = f"frontier={frontier}\n" if frontier else ""
-        return f"{text.rstrip()}\n\n[{section}]\nkind={engines.WARCMILL}\n{more}jobs={name}\n"
-    end = re.compile(r"^\[", re.MULTILINE).search(text, head.end())
-    part = text[head.end() : end.start() if end else len(text)]
-    jobs = re.search(r"^jobs[ \t]*=[ \t]*(.*)$", part, re.MULTILINE)
-    if not jobs:
-        raise BadConfig(f"[{section}] jobs", "is not set; add the jobs that it crawls, separated by commas")
-    at = head.end() + jobs.end()
-    return f"{text[:at].rstrip()},{name}{text[at:]}"
+class EditedConfig(NamedTuple):
+    """A luigi.cfg after an edit. `holds`: the sections that it changes, and what each then holds; None: it is gone."""
+
+    text: str
+    holds: Mapping[str, Mapping[str, str] | None]
 
 
-def scheduled(text: str, name: str, frequency: Frequency, start: str) -> str:
-    """A luigi.cfg with this [job.NAME], in place of the one that it may have."""
-    keys = {"frequency": str(frequency).lower(), "start": start}
-    section = _section(text, name)
-    if not section:
-        return f"{text.rstrip()}\n\n[job.{name}]\n" + "".join(f"{key}={value}\n" for key, value in keys.items())
-    first, last = section
-    head, *lines = text[first:last].splitlines(keepends=True)
-    for key, value in keys.items():
-        lines = [line for line in lines if not re.match(rf"{key}\s*[=:]", line)]
-        lines.insert(0 if key == "frequency" else 1, f"{key}={value}\n")
-    return text[:first] + head.rstrip("\n") + "\n" + "".join(lines) + text[last:]
-
-
-def unscheduled(text: str, name: str) -> str:
-    """A luigi.cfg without [job.NAME]. Comments above the next section stay: they are of that one."""
-    section = _section(text, name)
-    if not section:
-        return text
-    first, last = section
-    lines = text[first:last].splitlines(keepends=True)
-    while len(lines) > 1 and (not lines[-1].strip() or lines[-1].lstrip().startswith(("#", ";"))):
-        last -= len(lines.pop())
-    return f"{text[:first].rstrip()}\n\n{text[last:].lstrip()}".rstrip() + "\n"
-
-
-def _section(text: str, name: str) -> tuple[int, int] | None:
-    """Where [job.NAME] is in a luigi.cfg: from its head to the next one's; None if there is none."""
-    head = re.search(rf"^\[job\.{re.escape(name)}\]", text, re.MULTILINE)
-    if not head:
-        return None
-    end = re.compile(r"^\[", re.MULTILINE).search(text, head.end())
-    return head.start(), end.start() if end else len(text)
-
-
-def edit(config: Path, change: Callable[[str], str], expected: Mapping[str, Mapping[str, str] | None]) -> bool:
+def edit(config: Path, change: Callable[[str], EditedConfig]) -> bool:
     """Change luigi.cfg, and have Luigi read it again; return whether it is another one now.
 
-    `expected`: the sections that it changes, and what they then hold (None: there is none). BadConfig, and nothing is
-    written, if anything else would change, as in a file that is written in an unusual way.
+    BadConfig, and nothing is written, if more would change than the edit says, as in a file that is written in an
+    unusual way.
     """
     with locks.alone(open_line().state, config.name):
-        before = config.read_text("utf-8")
-        after = change(before)
+        get_config().reload()
+        before = read(config)
+        is_dos = "\n" in before and before.count("\n") == before.count("\r\n")
+        text = before.replace("\r\n", "\n") if is_dos else before
+        top = _TOP.match(text)[0]  # type: ignore[index]
+        after, holds = change(text.removeprefix(top))
+        after = (top + after).replace("\n", "\r\n") if is_dos else top + after
         if after == before:
             return False
-        ours, theirs = _parsed(after), _parsed(before)
-        theirs = {name: keys for name, keys in theirs.items() if name not in expected}
-        theirs |= {name: dict(keys) for name, keys in expected.items() if keys is not None}
-        if ours != theirs:
-            raise BadConfig(
-                str(config), f"edit {' and '.join(f'[{name}]' for name in expected)} by hand: it is unusual"
-            )
+        wanted = {name: dict(keys) for name, keys in {**parsed(before), **holds}.items() if keys is not None}
+        if parsed(after) != wanted:
+            raise BadConfig(str(config), f"edit {' and '.join(f'[{name}]' for name in holds)} by hand: it is unusual")
         durable.replace(config.resolve(), after.encode())
         get_config().reload()
     return True
 
 
-def _parsed(text: str) -> dict[str, dict[str, str]]:
-    parser = RawConfigParser(strict=False)
-    parser.read_string(text)
+def read(config: Path) -> str:
+    """The text of luigi.cfg with its own ends of lines; BadConfig if it is not UTF-8."""
+    try:
+        return config.read_bytes().decode()
+    except UnicodeDecodeError as error:
+        raise BadConfig(str(config), f"byte {error.start + 1} is not UTF-8; correct it") from error
+
+
+def parsed(text: str) -> dict[str, dict[str, str]]:
+    """The sections of a luigi.cfg as Luigi reads them, without interpolation; configparser.Error for a broken one."""
+    parser = RawConfigParser(default_section="")  # else each section would hold the keys of [DEFAULT], too
+    parser.optionxform = str  # type: ignore[assignment, method-assign]
+    parser.read_file(StringIO(text, newline=None))
     return {name: dict(parser.items(name)) for name in parser.sections()}
+
+
+def with_job(text: str, name: str, frontier: str = "") -> EditedConfig:
+    """A luigi.cfg with a job more in [engine.crawl], or in that of a frontier; it is added when it is not there."""
+    section = SHARED if frontier else SECTION
+    before = parsed(text).get(section)
+    if before is None:
+        place = {"frontier": frontier} if frontier else {}
+        return _with_section(text, section, {"kind": engines.WARCMILL, **place, "jobs": name})
+    if "jobs" not in before:
+        raise BadConfig(f"[{section}] jobs", "is not set; add the jobs that it crawls, separated by commas")
+    above, there, below = _around(text, section)
+    (listed,) = (option for option in there.iter_options() if option.raw_key == "jobs")
+    lines = listed.lines  # of a long list several, and comments may be between them
+    last = max(number for number, line in enumerate(lines) if number == 0 or not _is_aside(line))
+    line, end = lines[last].rstrip(), lines[last][len(lines[last].rstrip("\r\n")) :]
+    more = f",{name}" if before["jobs"] and not line.endswith(",") else name
+    lines[last] = f"{line}{more}{end}"
+    return EditedConfig(f"{above}{there}{below}", {section: {**before, "jobs": before["jobs"] + more}})
+
+
+def scheduled(text: str, name: str, frequency: Frequency, start: str) -> EditedConfig:
+    """A luigi.cfg with this [job.NAME], in place of the one that it may have."""
+    section, keys = f"job.{name}", {"frequency": str(frequency).lower(), "start": start}
+    before = parsed(text).get(section)
+    if before is None:
+        return _with_section(text, section, keys)
+    above, there, below = _around(text, section)
+    head = "".join(there.lines).rstrip("\n")
+    lines = "".join(f"{key}={value}\n" for key, value in keys.items())
+    rest = "".join(
+        "".join(filter(_is_aside, block.lines)) if isinstance(block, Option) and block.raw_key in keys else str(block)
+        for block in there.iter_blocks()
+    )
+    return EditedConfig(f"{above}{head}\n{lines}{rest}{below}", {section: {**before, **keys}})
+
+
+def unscheduled(text: str, name: str) -> EditedConfig:
+    """A luigi.cfg without [job.NAME]. Comments above the next section stay: they are of that one."""
+    section = f"job.{name}"
+    if section not in parsed(text):
+        return EditedConfig(text, {})
+    above, there, below = _around(text, section)
+    lines = str(there).splitlines(keepends=True)
+    last = max(number for number, line in enumerate(lines) if number == 0 or not _is_aside(line))
+    kept = "".join([*lines[last + 1 :], below])
+    return EditedConfig("\n\n".join(filter(None, (above.rstrip("\n"), kept.strip("\n")))) + "\n", {section: None})
+
+
+def _around(text: str, name: str) -> tuple[str, Section, str]:
+    """The text above a section, the section, and the text below it."""
+    updater = ConfigUpdater().read_string(text)
+    blocks, at = [str(block) for block in updater.iter_blocks()], updater[name].container_idx
+    return "".join(blocks[:at]), updater[name], "".join(blocks[at + 1 :])
+
+
+def _with_section(text: str, section: str, keys: Mapping[str, str]) -> EditedConfig:
+    """A luigi.cfg with one more section at its end."""
+    lines = "".join(f"{key}={value}\n" for key, value in keys.items())
+    above = text.rstrip("\n")
+    return EditedConfig(f"{above}\n\n[{section}]\n{lines}".lstrip("\n"), {section: keys})
+
+
+def _is_aside(line: str) -> bool:
+    """True for an empty line and for a comment: neither is part of a value."""
+    return not line.strip() or line.lstrip().startswith(("#", ";"))

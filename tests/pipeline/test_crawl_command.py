@@ -383,3 +383,14 @@ def test_a_page_is_fetched_with_all_its_parts_and_nothing_else(tmp_path: Path, w
     fetched = {uri.rpartition("/")[2] for uri in logged(tmp_path, "a-example") if uri.startswith("http")}
     parts_of_it = {"a.example.css", "a.example-more.css", "a.example.woff", "a.example.html", "a.example-3.png"}
     assert fetched == {"", "robots.txt", *parts_of_it}
+
+
+def test_a_job_is_added_to_a_luigi_cfg_as_a_person_wrote_it(tmp_path: Path, port: int) -> None:
+    assert warcmill(tmp_path, "init", str(tmp_path / "archive"))[0] == 0
+    config = tmp_path / "archive/luigi.cfg"
+    top, of_alpha = "  # Ours.\n", "\n[engine.crawl]\nkind=warcmill\njobs: alpha\n# The end."
+    written = f"{top}{config.read_text()}{of_alpha}".replace("\n", "\r\n").encode()
+    config.write_bytes(written)
+    code, _, told = crawl(tmp_path, f"http://a.example:{port}/", "--job", "third", "--limit", "1", *HERE)
+    assert code == 0, told
+    assert config.read_bytes() == written.replace(b"jobs: alpha", b"jobs: alpha,third")

@@ -15,8 +15,6 @@ import pytest
 from line import Line, line_at
 
 from commands import schedule
-from commands.console.luigi_cfg import scheduled, unscheduled
-from warcmill.base.schedule import WEEKLY
 
 JOB, URL = "www-example-org", "https://www.example.org/"
 PROGRAM = """#!/bin/sh
@@ -116,15 +114,6 @@ def test_what_is_refused_changes_nothing(crawled: Line, words: list[str], code: 
     before = crawled.config.read_text()
     done = run(crawled, *words)
     assert (done.returncode, told in done.stderr, crawled.config.read_text()) == (code, True, before), done.stderr
-
-
-def test_comments_and_other_keys_survive_in_every_place() -> None:
-    text = "[job.a]\n# ours\nstart = 2026-01-01\nfrequency: daily\n\n# of the next\n[x]\ny=1\n"
-    assert scheduled(text, "a", WEEKLY, "2026-02-01") == (
-        "[job.a]\nfrequency=weekly\nstart=2026-02-01\n# ours\n\n# of the next\n[x]\ny=1\n"
-    )
-    assert unscheduled(f"[w]\nz=1\n{text}", "a") == "[w]\nz=1\n\n# of the next\n[x]\ny=1\n"
-    assert unscheduled("[job.ab]\nstart=1\n", "a") == "[job.ab]\nstart=1\n"
 
 
 def test_it_is_installed_once_beside_what_is_there_and_removed_with_the_last_job(crawled: Line) -> None:
