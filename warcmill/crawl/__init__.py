@@ -30,7 +30,8 @@ The way of a URI
     host and port: one at a time, unless the rate of the gate is another. (`visit.spider`, `frontier`)
  3. *Admitted.* The policies of leases are asked again: scope, expiry, quotas. Then its host has to have an address that
     may be connected to, its robots.txt has to allow it, and it has to be the turn of its host among those of the
-    address. Else the visit ends here: refused, failed, or put back until a time. (`visit.admission`)
+    address. Else the visit ends here: refused, failed, or put back until a time. (`visit.admission`,
+    `visit.robots_files`)
  4. *Fetched.* One request over a connection that is new or was kept. Every byte of both sides is in the `Exchange`: a
     long answer in a scratch file. A failure is tried again some times, with a wait that grows. (`fetch`)
  5. *Compared* with the history that the last visit left: new, the same bytes, or not modified. 429, 503 and 504 are
@@ -46,8 +47,12 @@ The way of a URI
     to the lengths of the last transaction; so an entry is in all of them, or in none. (`books`)
 
 Steps 3 to 8 are `visit.visit`, a straight line: each step takes values and returns one, and what ends a visit early is
-an entry for step 8 all the same. A look-up and a robots.txt have no lease: they are fetched for others in step 3, and
-are kept as entries of their own.
+an entry for step 8 all the same. A look-up, a robots.txt, what a browser or a spider asks for besides have no lease:
+they go the same way, by `visit.fetching`, and are kept as entries of their own.
+
+A room above docks here by two values, and is asked nothing else. Its *reader* (`visit.visit.PageReader`) is how links
+and items are got from an answer, in steps 5 to 7. Its *audience* (`job.job.Audience`) is who asked for a URI: headers,
+cookies, which links count, what is told to whom. By default our own reader takes links, and nobody asked.
 
 Calls go down. Up go those of plug-ins alone, which were handed down: the reporter, which hears of entries once they are
 durable, and of what went wrong (`launch.reports` as `logs.lines.FaultListener`); the policies, built-in and others';

@@ -77,7 +77,7 @@ class ScrapyBridge:
     async def scraped(self, visit: SpiderVisit) -> None:
         """Hand a visit to Scrapy, and wait until it has nothing left to do for it."""
         assert self.crawler.spider
-        request = restored(visit.uri, self.crawler.spider, self.kit.job.of(visit.uri).target)
+        request = restored(visit.uri, self.crawler.spider, visit.audience)
         request.meta[MARK] = visit.number
         visit.errback, request.errback = request.errback, visit.failed
         visit.request, visit.ended = request, asyncio.get_running_loop().create_future()

@@ -29,7 +29,7 @@ from warcmill.errors import BadConfig, WarcmillError
 from warcmill.spiders.addon import BRIDGES, OURS, LaunchAddon
 from warcmill.spiders.bridge import ScrapyBridge
 from warcmill.spiders.guard import CodeGuard
-from warcmill.spiders.visit import SpiderVisit
+from warcmill.spiders.visit import ScrapyReader
 
 log = logging.getLogger(__name__)
 _PAUSES = 10  # between two looks at all that waits, in the time that one takes
@@ -51,6 +51,7 @@ class ScrapyLoop(Spider):
         self._arguments = dict(arguments)
         self._guard = CodeGuard(str(spider.name), state, kit.heard.alert)
         self.bridge = BRIDGES[self._crawler] = ScrapyBridge(kit, self._crawler, self._guard)
+        self._reader = ScrapyReader(kit, self.bridge)
         self._before, kit.books.hear = kit.books.hear, self._heard
         self._crawling: asyncio.Task[None] | None = None
         self._is_closing = False
@@ -89,7 +90,7 @@ class ScrapyLoop(Spider):
     def _visit(self, lease: Lease, thread: int) -> Visit:
         if not lease.uri.spider:
             return super()._visit(lease, thread)
-        return SpiderVisit(self._kit, lease, thread, self.bridge)
+        return Visit(self._kit, lease, thread, self._reader)
 
     async def _has_nothing_left(self) -> bool:
         if self._crawling is None or self._crawling.done():

@@ -15,6 +15,8 @@ from typing import Any
 from scrapy import Request, Spider
 from scrapy.http import Headers
 
+from warcmill.crawl.job.job import NOBODY, Audience
+from warcmill.crawl.job.targets import RequestAudience
 from warcmill.crawl.policies.request import LINK_SPIDER, SOURCE, RequestTarget, crawl_name
 from warcmill.crawl.uri import Uri, make
 from warcmill.errors import BadInput
@@ -111,10 +113,10 @@ def _texts(headers: Headers) -> dict[str, list[str]]:
     return {name.decode("latin-1"): [one.decode("latin-1") for one in values] for name, values in headers.items()}
 
 
-def restored(uri: Uri, spider: Spider, target: RequestTarget | None = None) -> Request:
-    """The request of a URI; of one that an application has posted its `target`. BadInput if its spider has its methods
-    no more."""
-    form = _asked(target) if target else {}
+def restored(uri: Uri, spider: Spider, audience: Audience = NOBODY) -> Request:
+    """The request of a URI; `audience`: the application that has posted it. BadInput if its spider has its methods no
+    more."""
+    form = _asked(audience.target) if isinstance(audience, RequestAudience) else {}
     if uri.payload:
         try:
             whole = json.loads(uri.payload)

@@ -20,7 +20,8 @@ from warcmill.clients.bus.spool import Spool
 from warcmill.cluster.sender import PLACE, SENT, ResultSender, ResultSource, damaged_lines
 from warcmill.cluster.settings import RequestsPlace
 from warcmill.crawl.job.job import Job, Sheets
-from warcmill.crawl.logs.results import Requester
+from warcmill.crawl.job.targets import RequestAudience
+from warcmill.crawl.policies.request import RequestScope, RequestTarget
 from warcmill.errors import Unavailable
 from warcmill.layout import RESULTS_LOG
 from warcmill.model import Launch
@@ -48,8 +49,9 @@ SITE = {
 
 def asked(port: int) -> Job:
     plain = crawled.job(port, "a.example", results_log=True, robots=False)
-    fields = {"appid": "testapp", "attrs": {"k": 1}, "crawlid": "c1"}
-    return replace(plain, sheets=Sheets(by_seed={plain.seeds[0]: replace(plain, requester=Requester(fields))}))
+    target = RequestTarget(0, plain.seeds[0], "testapp", "c1", "link", RequestScope(), attrs={"k": 1})
+    audience = RequestAudience(target, gets_notices=True)
+    return replace(plain, sheets=Sheets(by_seed={plain.seeds[0]: replace(plain, audience=audience)}))
 
 
 def place(folder: Path, **given: Any) -> RequestsPlace:

@@ -18,9 +18,9 @@ from warcmill.base import clock
 from warcmill.crawl.fetch.limits import FetchLimits
 from warcmill.crawl.frontier.sqlite import SqliteFrontier
 from warcmill.crawl.job.job import Ceilings, End, Retries
+from warcmill.crawl.job.targets import RequestAudience
 from warcmill.crawl.launch import database
 from warcmill.crawl.launch.launch import Running
-from warcmill.crawl.logs.results import Requester
 from warcmill.crawl.policies.quotas import By, Quota
 from warcmill.crawl.policies.request import RequestScope, RequestTarget
 from warcmill.layout import RESULTS_LOG
@@ -103,7 +103,8 @@ def test_the_links_of_an_answer_that_says_later_are_not_followed(tmp_path: Path)
 
 def test_an_answer_to_a_request_that_is_not_whole_in_time_is_asked_again_and_ends_in_a_notice(tmp_path: Path) -> None:
     target = RequestTarget(0, SEED, "testapp", "c", "link", RequestScope())
-    asked = {"target": target, "requester": Requester({"appid": "testapp"}), "results_log": True, "robots": False}
+    audience = RequestAudience(target, gets_notices=True)
+    asked = {"audience": audience, "results_log": True, "robots": False}
     late = OK[:-10]  # and then silence
     answered(tmp_path, late, late, late, limits=FetchLimits(idle=0.5), sends_robots=False, **asked)
     assert of_seed(tmp_path) == [

@@ -24,7 +24,7 @@ from warcmill.crawl.logs import statistics
 from warcmill.crawl.logs.statistics import Figures
 from warcmill.crawl.policies import robots
 from warcmill.crawl.uri import make
-from warcmill.crawl.visit import admission, offers
+from warcmill.crawl.visit import admission, offers, robots_files
 from warcmill.formats.logs import crawllog
 from warcmill.formats.logs.crawllog import CrawlRecord
 
@@ -61,7 +61,7 @@ def _tables() -> dict[str, float]:
     live, figures = Live(Job("news", ("http://a.example/",))), Figures()
     known = admission.Hosts(resolver, None, None, None)  # type: ignore[arg-type]
     polite = admission.Manners(live)
-    sites = admission.RobotsFiles(live, None, None, known, None, None)  # type: ignore[arg-type]
+    sites = robots_files.RobotsFiles(live)
     offered: dict[tuple[str, str], None] = {}
     moment, now = crawllog.moment(1.8e9), datetime.now(UTC)
 
@@ -89,7 +89,7 @@ def _tables() -> dict[str, float]:
                     SiteRow(f"http://{host}", 200, 2e10, 0, RULES), robots.rules_for(RULES, robots.PRODUCT), ""
                 )
             )
-            * admission.RULES_REMEMBERED / (admission.SITE + 4),
+            * robots_files.RULES_REMEMBERED / (robots_files.SITE + 4),
             "figures": _each(line) * statistics.HOSTS,
             "offers": _each(offer) * offers.REMEMBERED,
         }  # fmt: skip
@@ -110,7 +110,7 @@ def _each(add: Callable[[str, str], object]) -> float:
 def test_a_robots_txt_that_is_not_in_memory_any_more_is_read_from_the_books(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(admission, "RULES_REMEMBERED", 1)
+    monkeypatch.setattr(robots_files, "RULES_REMEMBERED", 1)
     names = ("a.example", "b.example", "c.example")
     site: dict[tuple[str, str], Page] = {}
     for name in names:
@@ -123,4 +123,6 @@ def test_a_robots_txt_that_is_not_in_memory_any_more_is_read_from_the_books(
     assert [uris.count(f"http://{name}/robots.txt") for name in names] == [1, 1, 1]
     found = crawled.statuses(tmp_path)
     assert [found[f"http://{name}/{path}"] for name in names for path in ("4", "no")] == [200, -9998] * 3
-    assert len(running.kit.admission._sites._sites) == 1
+    made = running.kit.fetching._admission
+    assert isinstance(made, admission.Admission)
+    assert len(made._sites._sites) == 1

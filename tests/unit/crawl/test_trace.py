@@ -39,7 +39,7 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> list[Trace]:
     return found
 
 
-@pytest.mark.parametrize(("number", "modules", "pairs"), [(PAGE, 47, 82), (FIRST, 51, 101)], ids=["page", "first"])
+@pytest.mark.parametrize(("number", "modules", "pairs"), [(PAGE, 50, 86), (FIRST, 54, 115)], ids=["page", "first"])
 def test_a_uri_takes_a_short_way(traces: list[Trace], number: int, modules: int, pairs: int) -> None:
     """A page of a known site, and the first of a site: with the look-up of its host and its robots.txt."""
     trace, is_climb = traces[number], climbing(layers())

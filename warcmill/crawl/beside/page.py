@@ -1,8 +1,9 @@
 """One page, opened in the browser for another engine, and all that it asked for, in a WARC of its own.
 
-Robots.txt and the judge of addresses hold for each request, as in a crawl. Within a page each GET is made once; between
-pages nothing is shared, as a WARC is to replay by itself. It is written under `.rendering` in the root, and gets its
-place there when it is whole: whoever has the answer about a page finds its WARC, and half a WARC is nobody's.
+Robots.txt and the judge of addresses hold for each request, as in a crawl; a crawl-delay holds between two pages of a
+host. Within a page each GET is made once; between pages nothing is shared, as a WARC is to replay by itself. It is
+written under `.rendering` in the root, and gets its place there when it is whole: whoever has the answer about a page
+finds its WARC, and half a WARC is nobody's.
 """
 
 from __future__ import annotations
@@ -14,28 +15,35 @@ import socket
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Coroutine, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from warcmill import __version__
 from warcmill.base import clock
-from warcmill.crawl.extract.links import INFERRED, LINK, MANIFEST, REDIRECT
+from warcmill.crawl.extract.links import INFERRED, LINK, MANIFEST, REDIRECT, Outlinks
 from warcmill.crawl.fetch import exchange
 from warcmill.crawl.fetch.addresses import Judge, Resolver
 from warcmill.crawl.fetch.exchange import Exchange
 from warcmill.crawl.fetch.http import Fetcher, Site
 from warcmill.crawl.fetch.limits import NOT_ALLOWED, Failure
-from warcmill.crawl.job.job import Job
+from warcmill.crawl.frontier import SiteRow
+from warcmill.crawl.job.job import Job, Live, Retries
+from warcmill.crawl.logs import lines
 from warcmill.crawl.policies import robots
-from warcmill.crawl.policies.robots import Rules, Standing
+from warcmill.crawl.policies.decision import Decision, Verdict
+from warcmill.crawl.policies.politeness import Politeness
+from warcmill.crawl.policies.robots import Standing
 from warcmill.crawl.render import Answer, PageRequest, Refused, Wishes
 from warcmill.crawl.render.proxy import Proxy
 from warcmill.crawl.uri import Uri, canonical, make
-from warcmill.crawl.visit.admission import MUCH, TOO_MUCH, judged, origin_of, path_of, redirected
+from warcmill.crawl.visit.admission import judged
 from warcmill.crawl.visit.extraction import LinkSource, Readers
+from warcmill.crawl.visit.fetching import Admitted, FetchedPart, Fetching, Later, NotAdmitted, Refusal
 from warcmill.crawl.visit.rendering import AT_ONCE, DOM_FIELDS, NOT_RENDERED, Render, browser_request, is_page
+from warcmill.crawl.visit.robots_files import RobotsFiles, path_of
 from warcmill.errors import BadInput, WarcmillError
 from warcmill.formats.warc.records import Record
 from warcmill.formats.warc.writer import OPEN, WarcFiles, Writer, sync_folder
@@ -43,9 +51,11 @@ from warcmill.formats.warc.writer import OPEN, WarcFiles, Writer, sync_folder
 if TYPE_CHECKING:
     from warcmill.crawl.render.browser import Browser
 
+T = TypeVar("T")
 WORK = ".rendering"  # in the root: WARCs that are being written, and long answers
 PAGES = 4  # that are open at once; the others wait
-RULES_REMEMBERED = 1_000
+HOSTS_REMEMBERED = 1_000
+ALWAYS = 1 << 30  # tries: no site is given up, as the other engine decides that
 FOLLOWED = frozenset([LINK, REDIRECT, MANIFEST, INFERRED])  # hops of what the other engine is to fetch
 
 
@@ -64,17 +74,7 @@ class NotFetched(NamedTuple):
     final: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Site:
-    """The robots.txt of a site, until a time."""
-
-    standing: Standing
-    rules: Rules
-    until: float
-
-
-@dataclass(slots=True)
-class _Kit:
+class _Kit(NamedTuple):
     """The parts of a crawl that need no books: all pages share them."""
 
     job: Job
@@ -82,7 +82,66 @@ class _Kit:
     resolver: Resolver
     fetcher: Fetcher
     readers: Readers
-    sites: OrderedDict[str, _Site] = field(default_factory=OrderedDict)
+    sites: RobotsFiles
+    rests: Rests
+
+
+class Rests:
+    """The hosts whose robots.txt asks for a delay, and until when they rest."""
+
+    def __init__(self, longest: float) -> None:
+        self._longest = longest
+        self._known: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def rest(self, host: str, delay: float) -> float:
+        """Let a host rest from now on; return until when."""
+        delay = min(delay, self._longest)
+        until = clock.steady() + delay
+        self._known[host] = (until, delay)
+        if len(self._known) > HOSTS_REMEMBERED:
+            self._known.popitem(last=False)
+        return until
+
+    async def turn(self, host: str) -> None:
+        """Wait until a host may be asked for a page; it rests for the next one from then on."""
+        while known := self._known.get(host):
+            until, delay = known
+            if (left := until - clock.steady()) <= 0:
+                self.rest(host, delay)
+                return
+            await asyncio.sleep(left)
+
+
+class _PageAdmission:
+    """Admits the requests of a page: by the addresses of their hosts, and by robots.txt, which `keeper` asks for."""
+
+    def __init__(self, kit: _Kit, keeper: _Page) -> None:
+        self._kit, self._keeper = kit, keeper
+
+    async def admit(self, uri: Uri, job: Job, *, in_turn: bool = True) -> Admitted | NotAdmitted:
+        kit, delay = self._kit, 0.0
+        looked = await kit.resolver.lookup(Site.of(uri.uri).host)
+        addresses = looked if isinstance(looked, Failure) else judged(kit.judge, looked.addresses)
+        if isinstance(addresses, Failure):
+            return addresses
+        if path_of(uri.uri) != robots.PATH:  # it does not rule itself (RFC 9309, 2.2.2)
+            site = await kit.sites.site(uri, self._keeper)
+            if site.standing is Standing.DEFERRED:
+                return Later(site.until)
+            verdict, delay = await kit.sites.judge(site, uri), site.rules.delay
+            if not verdict.allowed:
+                return Refusal(lines.ROBOTS_FORBID, Decision(Verdict.REJECT, "robots.txt", verdict.rule))
+        return Admitted(addresses, delay)
+
+    async def rest(
+        self, settings: Politeness, queue: str, admitted: Admitted, answer: Exchange | Failure, took: float, *,
+        has_lease: bool = True,
+    ) -> float:  # fmt: skip
+        """The politeness of other kinds is the other engine's."""
+        return self._kit.rests.rest(queue, admitted.delay) if admitted.delay else 0.0
+
+    def close(self) -> None:
+        """It asks nothing by itself."""
 
 
 class PageRenderer:
@@ -94,7 +153,8 @@ class PageRenderer:
         self._work.mkdir()
         judge = Judge(job.allow_private)
         fetcher = Fetcher(judge, job.limits, job.user_agent, self._work)
-        self._kit = _Kit(job, judge, resolver, fetcher, Readers())
+        sites = RobotsFiles(Live(replace(job, retries=Retries(times=ALWAYS))))
+        self._kit = _Kit(job, judge, resolver, fetcher, Readers(), sites, Rests(job.politeness.respected))
         self._browser, self._proxy = browser, proxy
         self._turns = asyncio.Semaphore(PAGES)
         self._serials = count()
@@ -107,8 +167,10 @@ class PageRenderer:
         uri = canonical(url)
         if not uri.startswith(("http://", "https://")):
             raise BadInput(uri, "it is no http or https URL")
+        first = make(uri)
+        await self._kit.rests.turn(first.queue)
         async with self._turns:
-            page = _Page(self._kit, make(uri))
+            page = _Page(self._kit, first)
             try:
                 return await self._rendered(page, prefix)
             finally:
@@ -118,6 +180,7 @@ class PageRenderer:
         """End the browser and all processes."""
         await self._browser.close()
         self._kit.readers.close()
+        self._kit.sites.close()
         self._kit.fetcher.close()
         shutil.rmtree(self._work, ignore_errors=True)
 
@@ -178,9 +241,10 @@ class _Page:
         self._kit, self.uri, self.limits = kit, uri, kit.job.render
         self.notes: list[str] = []
         self.failure: BaseException | None = None
-        self._gets: dict[str, asyncio.Task[Exchange | NotFetched]] = {}
-        self._tasks: set[asyncio.Task[Exchange | NotFetched]] = set()
-        self._kept: list[tuple[Uri, Exchange]] = []
+        self._gets: dict[str, asyncio.Task[Exchange | Failure]] = {}
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._fetching = Fetching(kit.fetcher, _PageAdmission(kit, self))
+        self._kept: list[tuple[Uri, FetchedPart]] = []
         self._hosts: dict[str, asyncio.Semaphore] = {}
         self._requests = self._bytes = 0
         self._ends = asyncio.get_running_loop().time() + self.limits.seconds + kit.job.limits.connect
@@ -205,11 +269,18 @@ class _Page:
     async def get(self, request: PageRequest) -> Exchange | NotFetched:
         """The answer to a request, if robots.txt allows it: of the page before, for a GET that was made already."""
         try:
-            url = canonical(request.url)
-            Site.of(url)
+            uri = make(request.url)
+            Site.of(uri.uri)
         except (BadInput, ValueError) as error:
             return NotFetched(str(error), final=True)
-        return await asyncio.shield(self._begin(self._allowed(url, request)))
+        match await asyncio.shield(self._begin(self._allowed(uri, request))):
+            case Exchange() as answer:
+                return answer
+            case Failure(status, why):
+                return NotFetched(why, final=status == NOT_ALLOWED)
+            case Refusal() as refusal:
+                return NotFetched(refusal.why, final=True)
+        return NotFetched("its robots.txt is not known, as the site gives no answer now", final=False)
 
     async def settled(self) -> None:
         """Wait for what was asked for and is not there, up to the page's limit."""
@@ -220,7 +291,7 @@ class _Page:
     def records(self, render: Render) -> list[list[Record]]:
         """The records of all that came, in its order, with the page as it was in the end."""
         found = []
-        for uri, answer in self._kept:
+        for uri, (answer, _, _) in self._kept:
             is_page = uri.uri == self.uri.uri and answer.method == "GET"
             group = exchange.records_of(answer, [] if is_page else [("via", self.uri.uri)])
             found.append([*group, *(render.records(uri, group[0]) if is_page else [])])
@@ -231,90 +302,67 @@ class _Page:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        for _, answer in self._kept:
-            answer.close()
+        for uri, part in self._kept:
+            await self._fetching.rest(uri.queue, part, has_lease=False)
+            part.answer.close()
 
     def _note(self, note: str) -> None:
         if note not in self.notes:
             self.notes.append(note)
 
-    def _begin(self, work: Coroutine[None, None, Exchange | NotFetched]) -> asyncio.Task[Exchange | NotFetched]:
+    def _begin(self, work: Coroutine[None, None, T]) -> asyncio.Task[T]:
         """Begin a fetch that continues when the browser no longer waits for it."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._done)
         return task
 
-    def _done(self, task: asyncio.Task[Exchange | NotFetched]) -> None:
+    def _done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled():
             self.failure = self.failure or task.exception()
 
-    async def _allowed(self, url: str, request: PageRequest) -> Exchange | NotFetched:
-        """Ask, unless robots.txt forbids it. It does not rule itself (RFC 9309, 2.2.2)."""
-        path = path_of(url)
-        if path != robots.PATH:
-            site = await self._robots(url)
-            if isinstance(site, NotFetched):
-                return site
-            if site.standing is Standing.DEFERRED:
-                return NotFetched("its robots.txt is not known, as the site gives no answer now", final=False)
-            rules = site.rules
-            verdict = TOO_MUCH if rules.work(path) > MUCH else await asyncio.to_thread(rules.judge, path)
-            if not verdict.allowed:
-                return NotFetched(f"robots.txt: {verdict.rule}", final=True)
-        return await (self._once(url, request) if request.method == "GET" else self._asked(url, request))
+    async def _allowed(self, uri: Uri, request: PageRequest) -> Exchange | NotAdmitted:
+        """Ask, unless robots.txt forbids it."""
+        admitted = await self._fetching.admit(uri, self._kit.job, in_turn=False)
+        if not isinstance(admitted, Admitted):
+            return admitted
+        return await (self._once if request.method == "GET" else self._asked)(uri, request, admitted)
 
-    async def _once(self, url: str, request: PageRequest) -> Exchange | NotFetched:
+    async def _once(self, uri: Uri, request: PageRequest, admitted: Admitted) -> Exchange | Failure:
         """The answer to a GET, which is made once. It waits for no robots.txt, so the page may be one."""
-        if url not in self._gets:
-            self._gets[url] = self._begin(self._asked(url, request))
-        return await asyncio.shield(self._gets[url])
+        if uri.uri not in self._gets:
+            self._gets[uri.uri] = self._begin(self._asked(uri, request, admitted))
+        return await asyncio.shield(self._gets[uri.uri])
 
-    async def _asked(self, url: str, request: PageRequest) -> Exchange | NotFetched:
+    async def _asked(self, uri: Uri, request: PageRequest, admitted: Admitted) -> Exchange | Failure:
         """Ask a server, and keep its answer."""
-        kit, place = self._kit, Site.of(url)
-        looked = await kit.resolver.lookup(place.host)
-        addresses = looked if isinstance(looked, Failure) else judged(kit.judge, looked.addresses)
-        if isinstance(addresses, Failure):
-            return NotFetched(addresses.why, final=addresses.status == NOT_ALLOWED)
-        async with self._hosts.setdefault(place.host_field, asyncio.Semaphore(AT_ONCE)):
-            asked = browser_request(request, url, self._ends, kit.job.limits.total)
-            found = await kit.fetcher.fetch(asked, addresses)
-        if isinstance(found, Failure):
-            return NotFetched(found.why, final=found.status == NOT_ALLOWED)
-        self._bytes += found.payload_length
-        self._kept.append((make(url), found))
+        job, turn = self._kit.job, self._hosts.setdefault(uri.queue, asyncio.Semaphore(AT_ONCE))
+        ask = partial(browser_request, request, uri.uri, self._ends, job.limits.total)
+        found = await self._fetching.part(job, ask, admitted, turn)
+        assert found is not None
+        if isinstance(found, Exchange):
+            self._bytes += found.payload_length
+            self._kept.append((uri, FetchedPart(found, admitted, job.politeness)))
         return found
 
-    async def _robots(self, url: str) -> _Site | NotFetched:
-        """The rules of a site; asked for, and kept in the WARC of the page that is the first to need them."""
-        origin = origin_of(url)
-        known = self._kit.sites.get(origin)
-        if known is not None and clock.steady() < known.until:
-            return known
-        limits = replace(self._kit.job.limits, decoded=robots.LIMIT)
-        asked: Uri | None = make(origin + robots.PATH)
-        status, data = -1, b""
-        for _ in range(robots.REDIRECTS + 1):
-            if asked is None:
-                break
-            found = await self._once(asked.uri, PageRequest("GET", asked.uri))
-            if isinstance(found, NotFetched):
-                if found.final:
-                    return found
-                status = -1
-                break
-            status, (data, _) = found.status, exchange.document(found, limits)
-            asked = redirected(asked, found)
-        standing, rules = robots.standing(status), Rules()
-        if standing is Standing.RULES:
-            rules = await asyncio.to_thread(robots.rules_for, data, robots.PRODUCT)
-        until = clock.steady() + (60.0 if standing is Standing.DEFERRED else robots.KEPT)
-        site = self._kit.sites[origin] = _Site(standing, rules, until)
-        if len(self._kit.sites) > RULES_REMEMBERED:
-            self._kit.sites.popitem(last=False)
-        return site
+    # The robots.txt files that its requests need: they are in its WARC.
+
+    async def known(self, origin: str, *, is_first: bool) -> SiteRow | None:
+        return None
+
+    async def ask(self, uri: Uri) -> Exchange | Failure:
+        looked = await self._kit.resolver.lookup(Site.of(uri.uri).host)
+        addresses = looked if isinstance(looked, Failure) else judged(self._kit.judge, looked.addresses)
+        if isinstance(addresses, Failure):
+            return addresses
+        return await self._once(uri, PageRequest("GET", uri.uri), Admitted(addresses, 0.0))
+
+    async def keep(self, uri: Uri, answer: Exchange, row: SiteRow, links: Outlinks, notes: tuple[str, ...]) -> None:
+        """It is kept already, as all that the page has asked for."""
+
+    async def give_up(self, uri: Uri, failure: Failure, row: SiteRow, *, is_last: bool) -> None:
+        """The page has no such file."""
 
 
 @asynccontextmanager

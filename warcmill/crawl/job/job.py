@@ -1,28 +1,34 @@
 """A job of the built-in crawler, as values: what it crawls, and the ceilings that end it. Pure; `file` reads them.
 
 A job may have settings of their own for some URIs: `job.of(uri)` is the job as it is for one.
+
+A room above the crawler docks here by an *audience*: who asked for a URI, and what that changes in its visit. By
+default nobody asked. The room hands the job its `Audiences`, by which `job.of(uri)` has an audience of its own, a class
+of `Audience` that answers otherwise where it has to. The visit asks it, and knows nothing else of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import NamedTuple, Protocol
 
 from warcmill import __version__
 from warcmill.crawl import extract
+from warcmill.crawl.books.books import CrawlResult
+from warcmill.crawl.extract.links import Link
 from warcmill.crawl.fetch.answer import LONGEST_WAIT
+from warcmill.crawl.fetch.exchange import Exchange
 from warcmill.crawl.fetch.limits import FetchLimits
 from warcmill.crawl.frontier import GateBy
-from warcmill.crawl.job.targets import RequestTargets
-from warcmill.crawl.logs.results import Requester
+from warcmill.crawl.policies.decision import Ask, Decision
 from warcmill.crawl.policies.politeness import Politeness
 from warcmill.crawl.policies.quotas import Expiry, Quota
 from warcmill.crawl.policies.recrawl import Recrawl
-from warcmill.crawl.policies.request import RequestScope, RequestTarget
 from warcmill.crawl.policies.robots import PRODUCT
-from warcmill.crawl.policies.scope import CrawlScope
+from warcmill.crawl.policies.scope import CrawlScope, SurtPrefixes
 from warcmill.crawl.render import NEVER, RenderSettings
 from warcmill.crawl.uri import Uri, queue_of
 from warcmill.formats.surt import registered
@@ -122,6 +128,86 @@ class Sheets:
         return self.by_seed.get(uri.source)
 
 
+Accepted = Callable[[Sequence[Link]], list[Link]]
+"""Returns those of some links of a page that its crawl may follow."""
+
+
+class Audience:
+    """Nobody: the crawl itself wants the URI."""
+
+    headers: Sequence[tuple[str, str]] = ()
+    """The header fields of its requests, after those of the crawl."""
+
+    has_jar = True
+    """The cookies of its crawl are sent, and its answers change them."""
+
+    step = 0
+    """The priority that a further try is behind."""
+
+    policies: Mapping[str, Ask] = MappingProxyType({})
+    """The policies that are asked at a lease in place of the job's, or besides."""
+
+    def names_referrer(self, uri: Uri) -> bool:
+        """True if a request names the page that led to the URI."""
+        return True
+
+    def priority(self, page: Uri, link: Link) -> int | None:
+        """The priority of a link of a page; None for the crawl's own."""
+        return None
+
+    def last(self, page: Uri) -> Decision | None:
+        """Return why nothing that a page has is followed but its redirects; None where some of it may be."""
+        return None
+
+    def late(self, answer: Exchange) -> str:
+        """Return why an answer counts as none, as it was not whole in time; '' if it counts."""
+        return ""
+
+    def followed(self, answer: Exchange, links: Sequence[Link], limits: FetchLimits) -> Sequence[Link]:
+        """The links of a page that count."""
+        return links
+
+    def page(self, uri: Uri, answer: Exchange, links: Sequence[Link], accepted: Accepted) -> Sequence[CrawlResult]:
+        """The page, for who asked."""
+        return ()
+
+    def notice(self, uri: Uri, why: str) -> Sequence[CrawlResult]:
+        """The notice that there is no page, for who asked."""
+        return ()
+
+    def refused(self, uri: Uri, against: Decision) -> Sequence[CrawlResult]:
+        """The notice of a URI that a policy refuses, for who asked."""
+        return ()
+
+
+NOBODY = Audience()
+
+
+class Audiences(Protocol):
+    """Those who ask a job for URIs."""
+
+    def job(self, base: Job, uri: Uri) -> Job | None:
+        """Return the job as it is for a URI that somebody asked for; None where nobody did."""
+        ...
+
+    async def unknown(self, uris: Iterable[Uri]) -> Collection[str]:
+        """Return the sources of those URIs whose audience is not known here yet: these are visited later."""
+        ...
+
+
+class Scope(Protocol):
+    """Decides which URIs belong to a crawl; `excluded` are prefixes of what never does."""
+
+    @property
+    def excluded(self) -> SurtPrefixes:
+        """The prefixes of what is never crawled."""
+        ...
+
+    def judge(self, uri: Uri) -> Decision | None:
+        """Return why a URI does not belong to the crawl; None if it does."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """The settings of a launch. `contact`: a URL for webmasters. `robots`: robots.txt is obeyed; `nofollow`:
@@ -134,17 +220,17 @@ class Job:
     scope.log. A launch of an `endless` job does not end when nothing waits, and the next one carries on its frontier.
     `gate_by` is what shares a rate.
     Without `revisits` each answer is a full record, and nothing is asked for by what is new.
-    `results_log`: the launch has results.jsonl, for what was crawled for an `requester`.
+    `results_log`: the launch has results.jsonl, for what is brought for an `audience`.
 
     `queue_by`: politeness is kept by `host`, and port; or by registered `domain`. `requests`: it serves those of its
-    feed; `targets` has them, once a launch is open, and `target` is the one that this is the job for.
+    feed; `audiences` has who asked, once a launch is open, and `audience` is the one that this is the job for.
     """
 
     name: str
     seeds: tuple[str, ...]
     contact: str = ""
     robots: bool = True
-    scope: CrawlScope | RequestScope = field(default_factory=CrawlScope)
+    scope: Scope = field(default_factory=CrawlScope)
     traps: Bounds = field(default_factory=Bounds)
     patterns: tuple[str, ...] = ()
     extensions: tuple[str, ...] = ()
@@ -169,19 +255,18 @@ class Job:
     scope_log: bool = False
     revisits: bool = True
     results_log: bool = False
-    requester: Requester | None = None
     endless: bool = False
     gate_by: GateBy = GateBy.QUEUE
     render: RenderSettings = field(default_factory=RenderSettings)
     sheets: Sheets = field(default_factory=Sheets)
     queue_by: str = HOST
     requests: bool = False
-    targets: RequestTargets | None = None
-    target: RequestTarget | None = None
+    audiences: Audiences | None = None
+    audience: Audience = NOBODY
 
     def of(self, uri: Uri) -> Job:
         """The job as it is for a URI."""
-        return (self.targets and self.targets.job(self, uri)) or self.sheets.of(uri) or self
+        return (self.audiences and self.audiences.job(self, uri)) or self.sheets.of(uri) or self
 
     def queue(self, uri: str) -> str:
         """The queue of a canonical URI: what its politeness is kept by."""

@@ -12,8 +12,26 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from warcmill.base import clock
+from warcmill.crawl.books.books import CrawlResult
+from warcmill.crawl.extract.links import REDIRECT, Link
+from warcmill.crawl.fetch.exchange import Exchange
+from warcmill.crawl.fetch.limits import TIME, FetchLimits
+from warcmill.crawl.job.job import Accepted, Audience
+from warcmill.crawl.logs import results
 from warcmill.crawl.logs.results import Requester
-from warcmill.crawl.policies.request import LINK_SPIDER, SOURCE, RequestScope, RequestTarget, number_of, read_target
+from warcmill.crawl.policies.decision import Decision
+from warcmill.crawl.policies.request import (
+    EXPIRY,
+    LINK_SPIDER,
+    SOURCE,
+    STEP,
+    RequestScope,
+    RequestTarget,
+    level,
+    number_of,
+    read_target,
+)
 from warcmill.crawl.uri import Uri
 from warcmill.errors import BadInput, Unavailable
 from warcmill.model import Json
@@ -23,7 +41,63 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _REMEMBERED: Final = 10_000
+LATE: Final = "its answer was not whole in time"
 T = TypeVar("T")
+
+
+class RequestAudience(Audience):
+    """Who posted a request. Its cookies are its own, and it gets each page of it; `gets_notices`: what it does not get,
+    too."""
+
+    has_jar, step = False, STEP
+
+    def __init__(self, target: RequestTarget, *, gets_notices: bool) -> None:
+        self.target, self._gets_notices = target, gets_notices
+        self.headers = (("Accept-Language", "en"), *target.headers)  # as Scrapy Cluster's crawler
+        self.policies = {EXPIRY: target.judge}
+        self._requester = _requester(target)
+
+    def names_referrer(self, uri: Uri) -> bool:
+        return not uri.hops.endswith(REDIRECT)  # as Scrapy Cluster's crawler
+
+    def priority(self, page: Uri, link: Link) -> int:
+        return page.priority + (STEP if link.hop != REDIRECT else 0)
+
+    def last(self, page: Uri) -> Decision | None:
+        return self.target.scope.last(page.hops)
+
+    def late(self, answer: Exchange) -> str:
+        return LATE if answer.truncated == TIME and not self.target.spider else ""  # a spider decides by itself
+
+    def followed(self, answer: Exchange, links: Sequence[Link], limits: FetchLimits) -> Sequence[Link]:
+        return links if answer.fields.has("location") else results.after_refresh(answer, links, limits)
+
+    def page(self, uri: Uri, answer: Exchange, links: Sequence[Link], accepted: Accepted) -> Sequence[CrawlResult]:
+        if not results.is_page(uri):
+            return ()
+        anchors = accepted([link for link in links if results.is_anchor(link)])
+        asked = "" if uri.hops else self.target.url
+        return [results.of_page(self._requester, answer, anchors, asked, refreshed=results.is_refreshed(links))]
+
+    def notice(self, uri: Uri, why: str) -> Sequence[CrawlResult]:
+        return self._notice(uri, why, results.NOTICE)
+
+    def refused(self, uri: Uri, against: Decision) -> Sequence[CrawlResult]:
+        """The notice of the page that was asked for. An expiry has its own, with the sum of all."""
+        if level(uri.hops):
+            return ()
+        return self._notice(uri, against.why, results.PURGED if against.policy == EXPIRY else results.NOTICE)
+
+    def purged(self, uri: Uri, why: str) -> CrawlResult:
+        """The line of a page that a stop, or an expiry, has taken: it is not sent."""
+        more: dict[str, Json] = {"spiderid": self.target.spiderid, "url": uri.uri, "why": why}
+        return results.notice(self._requester, more, results.PURGED)
+
+    def _notice(self, uri: Uri, why: str, kind: str) -> Sequence[CrawlResult]:
+        if not (self._gets_notices and results.is_page(uri)):
+            return ()
+        more: dict[str, Json] = {"action": "failed", "spiderid": self.target.spiderid, "url": uri.uri, "why": why}
+        return [results.notice(self._requester, {**more, "server_time": int(clock.steady())}, kind)]
 
 
 class RequestTargets:
@@ -50,7 +124,8 @@ class RequestTargets:
         if found is None:
             target = self.target(number)
             scope = replace(target.scope, excluded=base.scope.excluded)
-            job = replace(base, scope=scope, target=target, requester=_requester(target), revisits=False)
+            audience = RequestAudience(target, gets_notices=base.results_log)
+            job = replace(base, scope=scope, audience=audience, revisits=False)
             found = _kept(self._jobs, number, job)
         return found
 

@@ -259,7 +259,7 @@ async def open_launch(
     places.require()
     feed = RequestFeed(places.job(job.name)) if job.requests else None
     if feed:
-        job = replace(job, targets=RequestTargets(feed.document))
+        job = replace(job, audiences=RequestTargets(feed.document))
     folders = places.folders(launch)
     job_log = JobLog(folders.job, folders.own, launch)
     make_folder(places.state(job.name))
@@ -282,8 +282,8 @@ async def open_launch(
     crew = await _lead(running, places.frontier) if places.frontier else None
     seeds = running.kit.offers.seeds(job.seeds)
     running.kit.offers.taken(seeds, await books.frontier.offer(seeds))
-    if feed and job.targets:
-        running.feeding = Feeding(feed, job.targets, books, register, running.kit, running.spider, crew)
+    if feed and isinstance(job.audiences, RequestTargets):
+        running.feeding = Feeding(feed, job.audiences, books, register, running.kit, running.spider, crew)
     return running
 
 
@@ -385,8 +385,8 @@ def _opened(
     books.hear = partial(reporter.kept, kit.offers)
     stage, loop = resume.stage if resume else None, spider(kit, figures, began(launch))
     running = Running(places, folders, job, launch, books, logs, figures, job_log, kit, loop, reporter, stage)
-    if job.targets:
-        running.served = AnswerCounts(job.targets, books)
+    if isinstance(job.audiences, RequestTargets):
+        running.served = AnswerCounts(job.audiences, books)
     return running
 
 

@@ -266,7 +266,7 @@ class Edits:
             return ""
         before = self._live.job
         job = file.parse(found, before.name)
-        self.known, self._live.job = found, replace(job, allow_private=before.allow_private, targets=before.targets)
+        self.known, self._live.job = found, replace(job, allow_private=before.allow_private, audiences=before.audiences)
         return f"{', '.join(edited)} edited: counts from now on; see docs/configuration.md for what waits for a launch"
 
 

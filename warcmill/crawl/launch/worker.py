@@ -187,7 +187,7 @@ class Worker:
         """Crawl one launch, until it is over or a signal comes."""
         folders, job = self._places.folders(launch), self._read_job(files)
         if job.requests:
-            job = replace(job, targets=SharedTargets(crew.targets))
+            job = replace(job, audiences=SharedTargets(crew.targets))
         for folder in (folders.warcs, folders.logs, self._places.scratch(self._job)):
             make_folder(folder)
         self._close_left(launch.id)
@@ -269,8 +269,8 @@ class Worker:
         if orders.edition not in ("", self._edition) and orders.current == running.launch.id:
             launch, edition, files = await crew.job()
             if launch == running.launch.id:
-                targets = running.kit.live.job.targets
-                running.kit.live.job, self._edition = replace(self._read_job(files), targets=targets), edition
+                audiences = running.kit.live.job.audiences
+                running.kit.live.job, self._edition = replace(self._read_job(files), audiences=audiences), edition
                 running.logs.alert("WARNING", "the job's files were edited: counts from now on")
 
     async def _close_stage(self, crew: Crew, running: Running, orders: Orders) -> None:

@@ -1,13 +1,12 @@
 """Admission, the first step of a visit: it decides if a URI may be fetched now, and from which addresses.
 
 Policies that need no network are asked first, then the host's address, its robots.txt, and the turn among hosts
-of one address. `Admission.admit` is the step; below it are the three that it asks:
+of one address. `Admission.admit` is the step; below it are two that it asks, beside `robots_files`:
 
     Hosts        the addresses of hosts: each look-up is judged, logged and recorded, once
-    RobotsFiles  the robots.txt of each site: fetched before its first page, kept for a day, and a record like any
     Manners      until when a queue, and an address that several may share, is left alone
 
-Asks name servers, fetches robots.txt, and writes the results of both to the books.
+Asks name servers, and has the books keep their answers.
 """
 
 from __future__ import annotations
@@ -15,78 +14,41 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from ipaddress import ip_address
-from typing import NamedTuple, TypeVar
 
 from warcmill.base import clock
-from warcmill.crawl.books.books import BookEntry, Books
-from warcmill.crawl.extract import feeds
-from warcmill.crawl.extract.links import REDIRECT, TOO_MANY, Outlinks
-from warcmill.crawl.extract.links import links as header_links
 from warcmill.crawl.fetch import addresses as dns
-from warcmill.crawl.fetch import exchange
 from warcmill.crawl.fetch.addresses import HostLookup, Judge, Resolver
-from warcmill.crawl.fetch.exchange import Exchange, FetchRequest
-from warcmill.crawl.fetch.http import Fetcher, Site
+from warcmill.crawl.fetch.exchange import Exchange
+from warcmill.crawl.fetch.http import Site
 from warcmill.crawl.fetch.limits import NOT_ALLOWED, Failure
-from warcmill.crawl.frontier import SiteRow, Sums
-from warcmill.crawl.job.job import Job, Live, Retries
+from warcmill.crawl.frontier import Frontier, Sums
+from warcmill.crawl.job.job import NOBODY, Job, Live
 from warcmill.crawl.logs import lines
-from warcmill.crawl.logs.lines import FaultListener
-from warcmill.crawl.policies import decision, quotas, robots
+from warcmill.crawl.policies import decision, quotas
 from warcmill.crawl.policies.decision import AT_LEASE, Ask, Decision, Own, Verdict
 from warcmill.crawl.policies.politeness import Politeness, wait
-from warcmill.crawl.policies.robots import Rules, Standing
-from warcmill.crawl.uri import Uri, make
-from warcmill.crawl.visit.offers import Offers
-from warcmill.errors import BadInput
+from warcmill.crawl.policies.robots import Standing
+from warcmill.crawl.uri import Uri
+from warcmill.crawl.visit.fetching import Admitted, Entries, Later, NotAdmitted, Refusal
+from warcmill.crawl.visit.robots_files import RobotsFiles, RobotsKeeper, RobotsSite
 
 HOSTS_REMEMBERED = 20_000  # hosts that are strained, that were logged, and addresses that are left alone
-RULES_REMEMBERED, SITE = 100_000, 2  # rules of all sites that are kept in memory; a site itself takes as much as these
-ASKS, ASKS_AGAIN = 60.0, 0.5  # seconds: one process asks a site for its robots.txt; until others look at the result
-SMALL = 1 << 15  # bytes that the loop reads itself: the worst take some 25 ms
-LITTLE, MUCH = 1 << 20, 1 << 25  # letters that the loop compares itself, in some 20 ms, and that are compared for a URI
-TOO_MUCH = robots.RobotsVerdict(False, "more than can be judged for a URI of this length")
 _STATUSES = {"scope": lines.OUT_OF_SCOPE, "expiry": lines.QUOTA, "quotas": lines.QUOTA}
-
-T = TypeVar("T")
-
-
-class Admitted(NamedTuple):
-    """It may be fetched from one of these addresses; `delay` is what its robots.txt asks for between two fetches."""
-
-    addresses: tuple[str, ...]
-    delay: float
-
-
-class Refusal(NamedTuple):
-    """It will not be fetched: the `status` of its line, and the policy that refused it."""
-
-    status: int
-    against: Decision
-
-
-class Later(NamedTuple):
-    """Not yet: its queue is left alone until `opens`, and it itself until `again`."""
-
-    opens: float
-    again: float = 0.0
-
-
-NotAdmitted = Refusal | Later | Failure
 
 
 class Admission:
     """The first step of each visit of a launch."""
 
-    def __init__(self, live: Live, own: Own, books: Books, hosts: Hosts, sites: RobotsFiles, manners: Manners) -> None:
-        self._live, self._own, self._books = live, own, books
-        self._hosts, self._sites, self._manners = hosts, sites, manners
+    def __init__(
+        self, live: Live, own: Own, frontier: Frontier, hosts: Hosts, sites: RobotsFiles, keeper: RobotsKeeper,
+        manners: Manners,
+    ) -> None:  # fmt: skip
+        self._live, self._own, self._frontier = live, own, frontier
+        self._hosts, self._sites, self._keeper, self._manners = hosts, sites, keeper, manners
         self._by, self._policies = live.job, self._policies_of(live.job)
         self._sums: dict[tuple[str, str], Sums] = {}
 
@@ -105,11 +67,11 @@ class Admission:
             return _no_address(addresses)
         manners, address, delay = self._manners, addresses[0], 0.0
         if job.robots:
-            if in_turn and not self._sites.knows(uri):  # other hosts of the address wait for this one's robots.txt, too
+            if in_turn and not self._sites.knows(uri, self._keeper):  # other hosts of the address wait for it, too
                 if opens := manners.turn(job.politeness, address) or await self._turn(job, address):
                     return Later(opens)
                 manners.begin(job.politeness, address)
-            site = await self._sites.site(uri)
+            site = await self._sites.site(uri, self._keeper)
             if answer := await self._by_robots(uri, site):
                 return answer
             delay = site.rules.delay
@@ -127,24 +89,27 @@ class Admission:
         return Admitted(addresses, delay)
 
     async def rest(
-        self, settings: Politeness, queue: str, admitted: Admitted, answer: Exchange | Failure, took: float
-    ) -> float:
+        self, settings: Politeness, queue: str, admitted: Admitted, answer: Exchange | Failure, took: float, *,
+        has_lease: bool = True,
+    ) -> float:  # fmt: skip
         """Let an address rest that was asked, for all processes of the crawl; return until when its queue does, 0: not
-        at all."""
+        at all. The queue of a URI without a lease rests by `Manners`."""
         address = answer.address if isinstance(answer, Exchange) else admitted.addresses[0]
         until = self._manners.after(settings, queue, address, answer, took, admitted.delay)
         await self._rest(settings, address, until)
+        if until and not has_lease:
+            self._manners.rest(queue, until)
         return until
 
     async def _rest(self, settings: Politeness, address: str, until: float) -> None:
         if address and self._manners.shares(settings, address) and (span := until - clock.steady()) > 0:
-            await self._books.frontier.turn(f"address {address}", span, waits=False)
+            await self._frontier.turn(f"address {address}", span, waits=False)
 
     async def _turn(self, job: Job, address: str) -> float:
         """When it is this process's turn to ask an address that others ask too; 0: now."""
         if not self._manners.shares(job.politeness, address):
             return 0.0
-        return await self._books.frontier.turn(f"address {address}", job.politeness.least)
+        return await self._frontier.turn(f"address {address}", job.politeness.least)
 
     def close(self) -> None:
         """Ask no more: of no host, and of no site."""
@@ -155,10 +120,10 @@ class Admission:
         """Ask the policies that need no network. Sums of quotas are read before, as a policy does not wait."""
         if self._by is not self._live.job:  # an edit replaces it
             self._by, self._policies = self._live.job, self._policies_of(self._live.job)
-        policies = self._policies_of(job) if job.target else self._policies
+        policies = self._policies if job.audience is NOBODY else self._policies_of(job)
         if not job.quotas:
             return decision.judge(policies, uri)
-        self._sums[uri.crawl, uri.key] = (await self._books.frontier.spent([uri]))[0]
+        self._sums[uri.crawl, uri.key] = (await self._frontier.spent([uri]))[0]
         try:
             return decision.judge(policies, uri)
         finally:
@@ -169,8 +134,7 @@ class Admission:
         built_in: dict[str, Ask] = {"scope": job.scope.judge}
         if job.expiry.ends:
             built_in["expiry"] = lambda uri: job.expiry.judge(uri, clock.steady())
-        if job.target:
-            built_in["expiry"] = job.target.judge
+        built_in |= job.audience.policies
         if job.has_quotas:
             built_in["quotas"] = self._within_quotas
         return list(self._own.among(built_in, AT_LEASE).values())
@@ -200,8 +164,8 @@ def _no_address(why: Failure) -> Refusal | Failure:
 class Hosts:
     """Finds the addresses of hosts; `via` is the URI for whose sake a host is asked for."""
 
-    def __init__(self, resolver: Resolver, judge: Judge, books: Books, heard: FaultListener) -> None:
-        self._resolver, self._judge, self._books, self._heard = resolver, judge, books, heard
+    def __init__(self, resolver: Resolver, judge: Judge, frontier: Frontier, entries: Entries) -> None:
+        self._resolver, self._judge, self._frontier, self._entries = resolver, judge, frontier, entries
         self._logged: OrderedDict[str, int] = OrderedDict()
         self._asking: dict[str, asyncio.Task[HostLookup | Failure]] = {}
 
@@ -229,25 +193,16 @@ class Hosts:
     async def _ask(self, host: str, via: Uri) -> HostLookup | Failure:
         began = time.time()
         found = await self._resolver.lookup(host)
-        status = found.status
-        if found.status != dns.BY_DNS and await self._last(host, via) == status:
-            self._remember(host, status)
-            return found  # the same as before: once in the log is enough
-        uri = lines.prerequisite(f"dns:{host}", via)
-        lines.visited(self._books.frontier.transitions, uri, status, failed=isinstance(found, Failure))
-        record = dns.record_of(found) if isinstance(found, HostLookup) else None
-        line = lines.of_lookup(uri, found, record, began)
-        await self._books.keep(BookEntry(uri, None, [record] if record else (), line))
-        if isinstance(found, Failure):
-            self._heard.failed(line, found.why)
-        self._remember(host, status)
+        if found.status == dns.BY_DNS or await self._last(host, via) != found.status:  # else it is in the log already
+            await self._entries.looked_up(lines.prerequisite(f"dns:{host}", via), found, began)
+        self._remember(host, found.status)
         return found
 
     async def _last(self, host: str, via: Uri) -> int:
         """The status that was logged last for a host in this launch, also before a kill; 0 for none."""
         if host in self._logged:
             return self._logged[host]
-        seen = (await self._books.frontier.list(via.crawl, keys=[f"dns:{host}"])).uris
+        seen = (await self._frontier.list(via.crawl, keys=[f"dns:{host}"])).uris
         return seen[0].http_status if seen else 0
 
     def _remember(self, host: str, status: int) -> None:
@@ -272,181 +227,6 @@ def _is_address(host: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-@dataclass(frozen=True, slots=True)
-class RobotsSite:
-    """The robots.txt of a site, as it is known until a time. `failures`: the number of fetches that failed. `is_new`:
-    it was fetched just now, so its host should be left alone before the next fetch."""
-
-    standing: Standing
-    rules: Rules
-    until: float
-    failures: int = 0
-    why: str = ""
-    is_new: bool = False
-
-
-class RobotsFiles:
-    """Asks each site for its rules, when the first URI of it is to be fetched."""
-
-    def __init__(
-        self, live: Live, books: Books, fetcher: Fetcher, hosts: Hosts, offers: Offers, heard: FaultListener
-    ) -> None:
-        self._live, self._books, self._fetcher = live, books, fetcher
-        self._hosts, self._offers, self._heard = hosts, offers, heard
-        self._sites: OrderedDict[str, RobotsSite] = OrderedDict()
-        self._size = 0
-        self._asking: dict[str, asyncio.Task[RobotsSite]] = {}
-        self._thread = ThreadPoolExecutor(1, "robots")  # one: each takes its turn with the loop's
-
-    async def site(self, via: Uri) -> RobotsSite:
-        """The present robots.txt of a URI's site."""
-        origin = origin_of(via.uri)
-        known = self._sites.get(origin)
-        if known and clock.steady() < known.until:
-            return known
-        if origin not in self._asking:
-            self._asking[origin] = asyncio.create_task(self._find(origin, via, known))
-            self._asking[origin].add_done_callback(lambda _: self._asking.pop(origin, None))
-        return await asyncio.shield(self._asking[origin])
-
-    def knows(self, uri: Uri) -> bool:
-        """True if the robots.txt of a URI's site is known, or is being asked for."""
-        known = self._sites.get(origin_of(uri.uri))
-        return origin_of(uri.uri) in self._asking or (known is not None and clock.steady() < known.until)
-
-    def close(self) -> None:
-        """Ask no more."""
-        for task in self._asking.values():
-            task.cancel()
-        self._thread.shutdown(wait=False, cancel_futures=True)
-
-    async def judge(self, site: RobotsSite, uri: Uri) -> robots.RobotsVerdict:
-        """Judge a URI by the rules of its site. It is refused where that is too much work."""
-        rules, path = site.rules, path_of(uri.uri)
-        if (work := rules.work(path)) > MUCH:
-            return TOO_MUCH
-        return await self._beside(lambda: rules.judge(path), work <= LITTLE)
-
-    def is_given_up(self, site: RobotsSite) -> bool:
-        """True if a site was asked so often in vain that it is given up."""
-        return site.standing is Standing.DEFERRED and site.failures >= self._retries.times
-
-    @property
-    def _retries(self) -> Retries:
-        return self._live.job.retries
-
-    async def _find(self, origin: str, via: Uri, known: RobotsSite | None) -> RobotsSite:
-        """Read it from the books, if the launch continued after a kill; else ask."""
-        frontier = self._books.frontier
-        while True:  # of the processes of a crawl one asks, and the others read what it has kept
-            row = None if known and not frontier.is_shared else (await frontier.sites([origin])).get(origin)
-            if row and clock.steady() < row.until:
-                return await self._taken(row, "")
-            if not (until := await frontier.turn(f"robots {origin}", ASKS)):
-                break
-            await asyncio.sleep(min(max(until - clock.steady(), 0.0), ASKS_AGAIN))
-        return replace(await self._ask(origin, via, known.failures if known else 0), is_new=True)
-
-    async def _ask(self, origin: str, via: Uri, failures: int) -> RobotsSite:
-        uri: Uri | None = lines.prerequisite(origin + robots.PATH, via)
-        row, why = self._row(origin, 0, failures), ""
-        for _ in range(robots.REDIRECTS + 1):
-            if uri is None:
-                break
-            answer = await self._fetched(uri)
-            if isinstance(answer, Failure):
-                row, why = self._row(origin, answer.status, failures), answer.why
-                await self._give_up(uri, answer, row)
-                break
-            with closing(answer):
-                row = await self._keep(uri, answer, origin, failures)
-            why = f"it is answered by {answer.status}"
-            uri = redirected(uri, answer)
-        return await self._taken(row, why)
-
-    async def _fetched(self, uri: Uri) -> Exchange | Failure:
-        addresses = await self._hosts.addresses(uri)
-        if isinstance(addresses, Failure):
-            return addresses
-        return await self._fetcher.fetch(FetchRequest(uri.uri), addresses, self._live.job.of(uri).limits)
-
-    async def _keep(self, uri: Uri, answer: Exchange, origin: str, failures: int) -> SiteRow:
-        """Write a robots.txt, and offer the sitemaps that it names."""
-        job = self._live.job.of(uri)
-        data, cut = exchange.document(answer, replace(job.limits, decoded=min(job.limits.decoded, robots.LIMIT)))
-        row = self._row(origin, answer.status, failures, data, answer.retry_after)
-        links, notes = Outlinks(), answer.annotations
-        if "sitemap" in job.extractors and answer.status == 200:
-            links = await self._beside(lambda: feeds.from_robots(data, uri.uri), len(data) <= SMALL)
-            notes = (*notes, *((cut,) if cut else ()), *((TOO_MANY,) if links.cut else ()))
-        found = await self._offers.of_many(uri, links, self._books.frontier)
-        lines.visited(self._books.frontier.transitions, uri, answer.status, failed=False, digest=answer.payload_sha1)
-        line = lines.of_answer(uri, answer, notes)
-        records = exchange.records_of(answer, lines.metadata(uri, links))
-        await self._books.keep(BookEntry(uri, None, records, line, found=found, site=row))
-        return row
-
-    async def _give_up(self, uri: Uri, answer: Failure, row: SiteRow) -> None:
-        """Log a robots.txt that could not be fetched; only the last time, as Heritrix does."""
-        uri.tries = row.failures
-        line = lines.of_failure(uri, answer.status)
-        self._heard.failed(line, answer.why)
-        if row.failures >= self._retries.times:
-            lines.visited(self._books.frontier.transitions, uri, answer.status, failed=True)
-            await self._books.keep(BookEntry(uri, None, (), line, site=row))
-
-    def _row(self, origin: str, status: int, failures: int, text: bytes = b"", asked: float = 0.0) -> SiteRow:
-        deferred = robots.standing(status) is Standing.DEFERRED
-        failures = failures + 1 if deferred else 0
-        waits = deferred and failures < self._retries.times
-        keep = max(self._retries.next(failures), asked) if waits else robots.KEPT
-        return SiteRow(origin, status, clock.steady() + keep, failures, text)
-
-    async def _beside(self, act: Callable[[], T], is_little: bool = False) -> T:
-        """Do something in the loop if it is little, else beside it."""
-        return act() if is_little else await asyncio.get_running_loop().run_in_executor(self._thread, act)
-
-    async def _taken(self, row: SiteRow, why: str) -> RobotsSite:
-        rules = Rules()
-        if robots.standing(row.status) is Standing.RULES:
-            rules = await self._beside(lambda: robots.rules_for(row.text, robots.PRODUCT), len(row.text) <= SMALL)
-        return self._remember(row, rules, why)
-
-    def _remember(self, row: SiteRow, rules: Rules, why: str) -> RobotsSite:
-        why = why or f"it is answered by {row.status}"
-        site = RobotsSite(robots.standing(row.status), rules, row.until, row.failures, why)
-        self._size += _size(site) - _size(self._sites.pop(row.origin, None))
-        self._sites[row.origin] = site
-        while self._size > RULES_REMEMBERED and len(self._sites) > 1:  # the books have the others
-            self._size -= _size(self._sites.popitem(last=False)[1])
-        return site
-
-
-def _size(site: RobotsSite | None) -> int:
-    return SITE + site.rules.size if site else 0
-
-
-def origin_of(uri: str) -> str:
-    """The scheme, host and port of a canonical URI, without a path."""
-    return "/".join(uri.partition("?")[0].split("/", 3)[:3])
-
-
-def path_of(uri: str) -> str:
-    """The path and query of a canonical URI."""
-    return uri[len(origin_of(uri)) :] or "/"
-
-
-def redirected(uri: Uri, answer: Exchange) -> Uri | None:
-    """The place to which a robots.txt is redirected; None when that is the end."""
-    where = next((link.uri for link in header_links(answer.fields, uri.uri, answer.status) if link.hop == REDIRECT), "")
-    if not where or not 300 <= answer.status < 400:
-        return None
-    try:
-        return make(where, crawl=uri.crawl, hops=uri.hops + REDIRECT, via=uri.uri, source=uri.source)
-    except BadInput:
-        return None
 
 
 class Manners:

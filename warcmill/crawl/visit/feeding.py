@@ -20,9 +20,9 @@ from warcmill.crawl.frontier import Intake, Waited
 from warcmill.crawl.frontier.crew import Crew
 from warcmill.crawl.frontier.register import FED, Register
 from warcmill.crawl.job.feed import FedTarget, RequestFeed
-from warcmill.crawl.job.targets import RequestTargets
+from warcmill.crawl.job.targets import RequestAudience, RequestTargets
 from warcmill.crawl.logs.lines import NO_HOST, NO_ROBOTS
-from warcmill.crawl.logs.results import PURGED, Requester, notice
+from warcmill.crawl.logs.results import Requester, notice
 from warcmill.crawl.policies.request import LINK_SPIDER, SOURCE, RequestTarget, level, names_of, number_of, read_target
 from warcmill.crawl.uri import Uri, make
 from warcmill.crawl.visit.spider import Spider
@@ -166,12 +166,10 @@ class Feeding:
         """The lines of requests that are given up."""
         for uri in uris:
             target = self._targets.of(uri.source) if level(uri.hops) == 0 else None
-            requester = self._kit.job.of(uri).requester
-            if target and requester and _is(target, asked):
+            audience = self._kit.job.of(uri).audience
+            if target and isinstance(audience, RequestAudience) and _is(target, asked):
                 expired = target.judge(uri)
-                why = expired.why if expired else "its crawl was stopped, or has expired"
-                more = {"spiderid": target.spiderid, "url": uri.uri, "why": why}
-                yield notice(requester, more, PURGED)
+                yield audience.purged(uri, expired.why if expired else "its crawl was stopped, or has expired")
 
     async def _offer(self, found: Iterable[FedTarget]) -> None:
         """Offer the first URI of each target. Who asked for one that cannot be crawled gets a notice."""

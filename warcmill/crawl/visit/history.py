@@ -133,10 +133,9 @@ class AnswerComparison(NamedTuple):
     original: Original | None = None
     is_whole: bool = False
 
-    @property
-    def annotations(self) -> tuple[str, ...]:
-        """The notes of the log."""
-        return (self.word,) if self.word else ()
+    def annotations(self, answer: Exchange) -> tuple[str, ...]:
+        """The notes of the log about the answer."""
+        return (self.word, *answer.annotations) if self.word else answer.annotations
 
     def whole(self) -> AnswerComparison:
         """The same, recorded whole if its bytes have come, as a browser of this launch may ask for them."""

@@ -14,11 +14,10 @@ from warcmill.crawl.extract.links import EMBED, LINK, REDIRECT, SUBMIT, Link, as
 from warcmill.crawl.fetch.answer import HeaderFields
 from warcmill.crawl.fetch.exchange import key_of
 from warcmill.crawl.frontier import Frontier, Intake, Offered
-from warcmill.crawl.job.job import HOST, Job, Live
+from warcmill.crawl.job.job import HOST, NOBODY, Audience, Job, Live
 from warcmill.crawl.logs.lines import FaultListener
 from warcmill.crawl.policies import decision
 from warcmill.crawl.policies.decision import AT_OFFER, Ask, Decision, Own, Verdict
-from warcmill.crawl.policies.request import STEP
 from warcmill.crawl.policies.robots import PRODUCT
 from warcmill.crawl.policies.scope import Extensions, Patterns, Traps
 from warcmill.crawl.uri import Uri, make, shown, without_credentials, without_session
@@ -127,9 +126,8 @@ class Offers:
                 self._traps.taken(uri)
 
     def _within(self, page: Uri, links: list[Link]) -> list[Link]:
-        """Leave out the links of a page on the last level of its request, where they are no URIs yet: they are many."""
-        target = self._live.job.of(page).target if self._live.job.targets and not self._are_logged else None
-        last = target.scope.last(page.hops) if target else None
+        """Leave out the links of a page on its audience's last level, where they are no URIs yet: they are many."""
+        last = None if self._are_logged or not self._live.job.audiences else self._audience(page).last(page)
         if not last:
             return links
         for link in links:
@@ -158,8 +156,8 @@ class Offers:
 
     def _linked(self, page: Uri, link: Link) -> Uri | None:
         priority = EMBEDS_FIRST if link.hop in (EMBED, REDIRECT) else LINKS_NEXT
-        if self._live.job.targets and self._live.job.of(page).target:
-            priority = page.priority + (STEP if link.hop != REDIRECT else 0)
+        if self._live.job.audiences and (wanted := self._audience(page).priority(page, link)) is not None:
+            priority = wanted
         return self._made(
             link.uri, page, hops=page.hops + link.hop, source=page.source, priority=priority, payload=link.payload,
             is_canonical=link.is_uri,
@@ -190,9 +188,13 @@ class Offers:
         return self._policies
 
     def _for(self, uri: Uri) -> dict[str, Ask]:
-        """The policies for a URI: of one of a request, with its scope."""
-        job = self._live.job.of(uri) if self._live.job.targets else self._live.job
-        return {**self._now(), "scope": job.scope.judge} if job.target else self._now()
+        """The policies for a URI: one that somebody asked for has a scope of its own."""
+        if self._audience(uri) is NOBODY:
+            return self._now()
+        return {**self._now(), "scope": self._live.job.of(uri).scope.judge}
+
+    def _audience(self, uri: Uri) -> Audience:
+        return self._live.job.of(uri).audience if self._live.job.audiences else NOBODY
 
     def _made_of(self, job: Job) -> dict[str, Ask]:
         built_in: dict[str, Ask] = {

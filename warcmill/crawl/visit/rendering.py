@@ -14,23 +14,23 @@ import asyncio
 import hashlib
 import traceback
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakValueDictionary
 
 from warcmill.base import clock
-from warcmill.crawl.books.books import BookEntry, Books
+from warcmill.crawl.books.books import Books
 from warcmill.crawl.books.files import recall
 from warcmill.crawl.extract.links import EMBED, LINK, REDIRECT
 from warcmill.crawl.fetch.answer import HeaderFields
 from warcmill.crawl.fetch.exchange import Exchange, FetchRequest, RenderOptions, as_received
-from warcmill.crawl.fetch.http import Fetcher
 from warcmill.crawl.fetch.limits import Failure
 from warcmill.crawl.job.job import Job, Live
 from warcmill.crawl.logs import lines
 from warcmill.crawl.logs.lines import FaultListener
-from warcmill.crawl.policies.politeness import Politeness
 from warcmill.crawl.render import (
+    NEVER,
     PAGES,
     SEEDS,
     Answer,
@@ -44,8 +44,8 @@ from warcmill.crawl.render import (
 )
 from warcmill.crawl.uri import Uri, canonical
 from warcmill.crawl.visit import history
-from warcmill.crawl.visit.admission import Admission, Admitted, Later, Manners, NotAdmitted, Refusal
 from warcmill.crawl.visit.extraction import Readers
+from warcmill.crawl.visit.fetching import Admitted, Entries, FetchedPart, Fetching, Later, NotAdmitted, Refusal
 from warcmill.crawl.visit.offers import Offers
 from warcmill.crawl.visit.sharing import SharedAnswer, Turns
 from warcmill.errors import BadInput, Unavailable, WarcmillError, describe
@@ -139,28 +139,29 @@ def may_embed(uri: Uri) -> bool:
     return uri.hops.rstrip(REDIRECT)[-1:] not in ("", LINK)
 
 
-class _Asked(NamedTuple):
-    """The slowest answer of a host, by which it rests, and what its robots.txt and the job ask for."""
-
-    answer: Exchange
-    delay: float
-    politeness: Politeness
-
-
 class Rendering:
     """Renders the pages of a launch. Its browser is started for the first."""
 
     def __init__(
-        self, live: Live, books: Books, fetcher: Fetcher, admission: Admission, manners: Manners, offers: Offers,
-        readers: Readers, heard: FaultListener, scratch: Path,
+        self, live: Live, books: Books, fetching: Fetching, entries: Entries, offers: Offers, readers: Readers,
+        heard: FaultListener, scratch: Path,
     ) -> None:  # fmt: skip
-        self.live, self.books, self.fetcher, self.admission = live, books, fetcher, admission
-        self.manners, self.offers, self.readers, self.heard, self.scratch = manners, offers, readers, heard, scratch
+        self.live, self.books, self.fetching, self.entries = live, books, fetching, entries
+        self.offers, self.readers, self.heard, self.scratch = offers, readers, heard, scratch
         self.turns = Turns()
         self._hosts: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self._browser: tuple[Browser, Proxy] | None = None
 
-    async def render(self, page: FetchedPage, options: RenderOptions) -> Render:
+    async def render_if_wanted(self, page: FetchedPage, options: RenderOptions | None) -> Render:
+        """Open a page, if it is one, and the job or its URI asks for that."""
+        settings = page.job.render
+        if not options and settings.which == NEVER:
+            return NOT_RENDERED
+        if not (is_page(page.answer) and (options or is_wanted(settings, page.uri))):
+            return NOT_RENDERED
+        return await self._render(page, options or RenderOptions())
+
+    async def _render(self, page: FetchedPage, options: RenderOptions) -> Render:
         """Open a page, and keep all that it asks for. Raises only what the books raise.
 
         A visit that is cancelled meanwhile continues without it: what was fetched is not fetched again.
@@ -227,7 +228,8 @@ class _PageAsking:
         self._ends = loop.time() + self._limits.seconds
         self._failed: asyncio.Future[Result] = loop.create_future()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._asked = {page.uri.queue: _Asked(page.answer, page.delay, page.job.politeness)}
+        itself = FetchedPart(page.answer, Admitted((page.answer.address,), page.delay), page.job.politeness)
+        self._slowest = {page.uri.queue: itself}  # of each host, by which it rests
         self._requests = self._bytes = 0
         self.notes: list[str] = []
         self.missed: dict[str, Uri] = {}
@@ -260,13 +262,10 @@ class _PageAsking:
     async def rest(self) -> float:
         """Let the hosts rest that were asked, as their politeness says; return until when that of the page does."""
         opens = 0.0
-        for queue, (answer, delay, politeness) in self._asked.items():
-            admitted, took = Admitted((answer.address,), delay), answer.took_ms / 1000
-            until = await self._kit.admission.rest(politeness, queue, admitted, answer, took)
-            if queue == self._page.uri.queue:
-                opens = until
-            elif until:
-                self._kit.manners.rest(queue, until)
+        for queue, part in self._slowest.items():
+            is_own = queue == self._page.uri.queue
+            until = await self._kit.fetching.rest(queue, part, has_lease=is_own)
+            opens = until if is_own else opens
         return opens
 
     async def answer(self, request: PageRequest) -> Answer | Refused:
@@ -345,38 +344,36 @@ class _PageAsking:
 
     async def _fetch(self, uri: Uri, request: PageRequest, shared: SharedAnswer) -> None:
         kit, job = self._kit, self._kit.live.job.of(uri)
-        admitted = await kit.admission.admit(uri, job, in_turn=False)
+
+        def asked() -> FetchRequest | None:
+            jar = kit.books.jar(uri.crawl).header(uri.uri, clock.steady())
+            return None if self._failed.done() else browser_request(request, uri.uri, self._ends, job.limits.total, jar)
+
+        admitted = await kit.fetching.admit(uri, job, in_turn=False)
         if not isinstance(admitted, Admitted):
             if not isinstance(admitted, Refusal):
                 self._miss(uri, request)
-            await self._refused(uri, admitted, shared)
+            await self._unanswered(uri, admitted, shared)
             return
-        async with kit.host(uri.queue):
-            if self._failed.done():
-                return
-            asked = browser_request(
-                request, uri.uri, self._ends, job.limits.total, kit.books.jar(uri.crawl).header(uri.uri, clock.steady())
-            )
-            answer = await kit.fetcher.fetch(asked, admitted.addresses, job.limits)
+        answer = await kit.fetching.part(job, asked, admitted, kit.host(uri.queue))
         if isinstance(answer, Failure):
             self._miss(uri, request)
-            shared.why = answer.why
-            kit.heard.failed(lines.of_failure(uri, answer.status), answer.why)
-            return
-        shared.put(answer)
-        self._count(uri, _Asked(answer, admitted.delay, job.politeness))
-        await self._keep(uri, job, answer)
+            await self._unanswered(uri, answer, shared)
+        elif answer is not None:
+            shared.put(answer)
+            self._count(uri, FetchedPart(answer, admitted, job.politeness))
+            await self._keep(uri, job, answer)
 
     def _miss(self, uri: Uri, request: PageRequest) -> None:
         if request.method == "GET":
             self.missed[uri.key] = uri
 
-    def _count(self, uri: Uri, asked: _Asked) -> None:
+    def _count(self, uri: Uri, part: FetchedPart) -> None:
         """Count an answer for the limits of the page, and for the rest of its host."""
-        before = self._asked.get(uri.queue)
-        if before is None or before.answer.took_ms < asked.answer.took_ms:
-            self._asked[uri.queue] = asked
-        self._bytes += asked.answer.payload_length
+        before = self._slowest.get(uri.queue)
+        if before is None or before.answer.took_ms < part.answer.took_ms:
+            self._slowest[uri.queue] = part
+        self._bytes += part.answer.payload_length
         if self._bytes > self._limits.bytes:
             self._fail(BYTES, f"more than {self._limits.bytes:,} bytes of answers")
 
@@ -386,18 +383,15 @@ class _PageAsking:
         links, notes = await kit.readers.read(uri, answer, job)
         followed = kit.offers.followed(uri, links, answer.fields) if job.nofollow else links
         found = await kit.offers.of_many(uri, followed, kit.books.frontier)
-        records, left = history.records(answer, history.compare(answer, None), lines.metadata(uri, links))
-        lines.visited(kit.books.frontier.transitions, uri, answer.status, failed=False, digest=answer.payload_sha1)
-        line = lines.of_answer(uri, answer, (*answer.annotations, *notes))
+        entry = kit.entries.answered(uri, answer, history.compare(answer, None), links, notes)
         cookies = kit.books.jar(uri.crawl).receive(uri.uri, answer.set_cookies, clock.steady())
         is_get = answer.method == "GET"
-        await kit.books.keep(
-            BookEntry(uri, None, records, line, left if is_get else b"", found, cookies=cookies, may_recall=is_get)
-        )
+        left = entry.history if is_get else b""
+        await kit.entries.keep(replace(entry, history=left, found=found, cookies=cookies, may_recall=is_get))
         if is_get:
             kit.offers.visited(uri)
 
-    async def _refused(self, uri: Uri, answer: NotAdmitted, shared: SharedAnswer) -> None:
+    async def _unanswered(self, uri: Uri, answer: NotAdmitted, shared: SharedAnswer) -> None:
         """Log what may not be fetched, once, as the crawl does for what it has found by itself."""
         kit = self._kit
         match answer:
@@ -405,17 +399,12 @@ class _PageAsking:
                 shared.why = "not now"
             case Failure(status, why):
                 shared.why = why
-                kit.heard.failed(lines.of_failure(uri, status), why)
-            case Refusal(status, against):
-                shared.why = f"{against.policy}: {against.why}"
+                kit.entries.in_vain(uri, status, why)
+            case Refusal(status):
+                shared.why = answer.why
                 seen = (await kit.books.frontier.list(uri.crawl, keys=[uri.key])).uris
-                if any(one.http_status == status for one in seen):
-                    return
-                kit.offers.refused.add(uri.uri, against)
-                lines.visited(kit.books.frontier.transitions, uri, status, failed=True)
-                line = lines.of_failure(uri, status, annotations=lines.words(against) if status in lines.NAMED else ())
-                kit.heard.failed(line, shared.why)
-                await kit.books.keep(BookEntry(uri, None, (), line))
+                if not any(one.http_status == status for one in seen):
+                    await kit.entries.keep(kit.entries.refused(uri, answer))
 
     def _fail(self, why: str, details: str) -> None:
         if not self._failed.done():

@@ -16,8 +16,7 @@ from pathlib import Path
 
 from warcmill.base import clock
 from warcmill.crawl.frontier import Defer, Lease
-from warcmill.crawl.job.job import End, Fetched
-from warcmill.crawl.job.targets import RequestTargets
+from warcmill.crawl.job.job import Audiences, End, Fetched
 from warcmill.crawl.logs.statistics import Figures
 from warcmill.crawl.visit.offers import AT_ONCE
 from warcmill.crawl.visit.visit import Kit, Visit
@@ -162,7 +161,7 @@ class Spider:
 
     def _visit(self, lease: Lease, thread: int) -> Visit:
         """Make the visit of a lease."""
-        return Visit(self._kit, lease, thread)
+        return Visit(self._kit, lease, thread, self._kit.reader)
 
     def _over(self) -> End | None:
         if self._failure:
@@ -184,8 +183,8 @@ class Spider:
             if not self._leads and self._reached():
                 room = 0
             leases = await self._lease(room) if room and not self.is_paused else []
-            if leases and (targets := self._kit.job.targets):
-                leases = await self._known(targets, leases)
+            if leases and (audiences := self._kit.job.audiences):
+                leases = await self._known(audiences, leases)
             for lease in leases:
                 thread = self._threads.pop()
                 task = asyncio.create_task(self._visit(lease, thread).run())
@@ -193,9 +192,9 @@ class Spider:
                 task.add_done_callback(partial(self._ended, thread))
         return len(leases)
 
-    async def _known(self, targets: RequestTargets, leases: list[Lease]) -> list[Lease]:
-        """Those whose requests are known here. The others are given back for a while."""
-        unknown = await targets.unknown(lease.uri for lease in leases)
+    async def _known(self, audiences: Audiences, leases: list[Lease]) -> list[Lease]:
+        """Those whose audience is known here. The others are given back for a while."""
+        unknown = await audiences.unknown(lease.uri for lease in leases)
         if later := [lease for lease in leases if lease.uri.source in unknown]:
             at = clock.steady() + LONGEST_WAIT
             await self._kit.books.frontier.defer([Defer(one.uri.crawl, one.uri.key, at, one) for one in later])

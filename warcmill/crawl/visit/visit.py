@@ -1,139 +1,223 @@
-"""One visit of a leased URI, a straight line: admit, fetch, compare, render, extract, offer, keep.
+"""One visit of a leased URI, a straight line: admit, have its reader fetch and read it, then make the entry to keep.
 
-Each step takes values and returns one; the first that ends the visit returns its `BookEntry`, which the books keep.
-Whatever goes wrong with a URI ends as a line of its own; an error of the books alone ends the crawl. `Kit` is what
-all visits of a launch share.
+Two values make visits differ. The *audience* of the URI is who asked for it (`job.job`). The *reader* is how links and
+items are got: `LinkReader`, or code of others. A room above the crawler docks by a `PageReader` of its own: that is
+handed each visit once the URI is admitted, or refused for good; it has the visit fetch, and returns a `Reading`.
+
+Whatever goes wrong with a URI ends as a line of its own; an error of the books alone ends the crawl. `Kit` is what all
+visits of a launch share.
 """
 
 from __future__ import annotations
 
 import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple, Protocol
 
 from warcmill.base import clock
 from warcmill.crawl import uri as data_uri
 from warcmill.crawl.books.books import BookEntry, Books, CrawlResult
-from warcmill.crawl.extract.links import EMBED, REDIRECT, Link
-from warcmill.crawl.fetch import exchange, heartbeat
+from warcmill.crawl.extract.links import EMBED, Link
+from warcmill.crawl.fetch import exchange
 from warcmill.crawl.fetch.addresses import Judge, Resolver, read_hosts
 from warcmill.crawl.fetch.answer import HeaderFields, mime_of
 from warcmill.crawl.fetch.cookies import Cookie
-from warcmill.crawl.fetch.exchange import Exchange, FetchOptions, RenderOptions, as_received, request_of
+from warcmill.crawl.fetch.exchange import Exchange, FetchOptions, FetchRequest, as_received, request_of
 from warcmill.crawl.fetch.http import Fetcher
-from warcmill.crawl.fetch.limits import TIME, Failure
-from warcmill.crawl.frontier import Lease
+from warcmill.crawl.fetch.limits import Failure
+from warcmill.crawl.frontier import Frontier, Lease
 from warcmill.crawl.job.job import Job, Live
-from warcmill.crawl.logs import lines, results
+from warcmill.crawl.logs import lines
 from warcmill.crawl.logs.lines import FaultListener
-from warcmill.crawl.logs.results import Requester
 from warcmill.crawl.policies.decision import Own
-from warcmill.crawl.policies.request import EXPIRY, STEP, level
-from warcmill.crawl.render import NEVER
 from warcmill.crawl.uri import Status, Uri
 from warcmill.crawl.visit import history, rendering
-from warcmill.crawl.visit.admission import Admission, Admitted, Hosts, Later, Manners, NotAdmitted, Refusal, RobotsFiles
+from warcmill.crawl.visit.admission import Admission, Hosts, Manners
 from warcmill.crawl.visit.extraction import LinkSource, Read, Readers
+from warcmill.crawl.visit.fetching import Admitted, Entries, Fetching, Later, Refusal
 from warcmill.crawl.visit.history import PastVisit
 from warcmill.crawl.visit.offers import Offers
-from warcmill.crawl.visit.rendering import DOM_FIELDS, FetchedPage, Render, Rendering
+from warcmill.crawl.visit.rendering import DOM_FIELDS, NOT_RENDERED, FetchedPage, Render, Rendering
+from warcmill.crawl.visit.robots_files import LaunchRobots, RobotsFiles
 from warcmill.crawl.visit.sharing import SharedAnswer
 from warcmill.errors import BadInput, Unavailable, WarcmillError, describe
-from warcmill.formats.logs.crawllog import ASKED_AGAIN, CrawlRecord
+from warcmill.formats.logs.crawllog import ASKED_AGAIN
 
-LATE = "its answer was not whole in time"
+
+class Reading(NamedTuple):
+    """All that was got from a URI: its links, for the metadata record; notes of its line in crawl.log; URIs that it has
+    led to, and results for who asked. `fault`: a traceback of code of the name `where`."""
+
+    links: Sequence[Link] = ()
+    notes: tuple[str, ...] = ()
+    found: Sequence[Uri] = ()
+    results: Sequence[CrawlResult] = ()
+    rendered: Render = NOT_RENDERED
+    fault: str = ""
+    where: str = ""
+
+
+class PageReader(Protocol):
+    """Reads what visits fetch."""
+
+    @property
+    def shares(self) -> bool:
+        """True if the browser of another page may have the answers: they are asked for as any browser would."""
+
+    async def read(self, visit: Visit) -> Reading:
+        """Have a visit fetch, and read its answer. It has none where `visit.refusal` says why, where nothing came, or
+        where it is asked again: then nothing is read. Raises what the visit raises."""
+
+    def outlived(self, visit: Visit) -> None:
+        """Hear that the lease of a visit had ended before the visit did: nothing of it was kept."""
+
+
+class LinkReader:
+    """Renders a page if the job wants that, and takes the links of an answer, as a crawler does."""
+
+    shares = True
+
+    def __init__(self, readers: Readers, rendering: Rendering, offers: Offers, frontier: Frontier) -> None:
+        self._readers, self._rendering, self._offers, self._frontier = readers, rendering, offers, frontier
+
+    async def read(self, visit: Visit) -> Reading:
+        answer = await visit.fetch()
+        if answer is None:
+            return Reading()
+        uri, job, audience = visit.uri, visit.job, visit.audience
+        rendered = await self._rendering.render_if_wanted(visit.page(answer), visit.options().render)
+        links, notes = await self._links(visit, answer, rendered)
+        followed = self._offers.followed(uri, links, answer.fields) if job.nofollow else links
+        followed = () if visit.late else audience.followed(answer, followed, job.limits)
+        found = await self._offers.of_many(uri, followed, self._frontier)
+        if visit.late:
+            results = audience.notice(uri, visit.late)
+        else:
+            results = audience.page(uri, answer, followed, lambda some: self._offers.accepted(uri, some, found))
+        return Reading(links, notes, [*found, *rendered.missed], results, rendered)
+
+    def outlived(self, visit: Visit) -> None:
+        """Nobody is to hear of it: the URI is visited again."""
+
+    async def _links(self, visit: Visit, answer: Exchange, rendered: Render) -> Read:
+        """The links of an answer, and those that its scripts have made besides; and notes for the log."""
+        job = visit.job
+        read = await self._readers.read(visit.uri, answer, job)
+        if page := rendered.page:
+            source = LinkSource(page.final_url, 200, DOM_FIELDS, job.extractors)
+            read = read.joined(await self._readers.read_page(source, page.dom, job.limits))
+        return read
 
 
 class Visit:
-    """One visit of a leased URI; `thread` is its number in the log."""
+    """One visit of a leased URI by a reader; `thread` is its number in the log.
 
-    def __init__(self, kit: Kit, lease: Lease, thread: int) -> None:
-        self._kit, self._lease, self._uri, self._thread = kit, lease, lease.uri, thread
+    For the reader it has the URI, the job and the audience as they are for it, and the `number` of the lease;
+    `refusal`, if it may not be fetched, or not be reached, for good; and `fetch`. After that `answer` is what came, or
+    why nothing did; `is_postponed`, if it is asked again for that; `late`, why an answer counts as none.
+    """
+
+    def __init__(self, kit: Kit, lease: Lease, thread: int, reader: PageReader) -> None:
+        self.uri, self.number = lease.uri, lease.id
+        self.job = kit.job.of(lease.uri)
+        self.audience = self.job.audience
+        self.refusal: Refusal | Failure | None = None
+        self.answer: Exchange | Failure | None = None
+        self.is_postponed, self.late = False, ""
+        self._kit, self._lease, self._thread, self._reader = kit, lease, thread, reader
         self._moves = kit.books.frontier.transitions
-        self._job = kit.job.of(lease.uri)
+        self._admitted: Admitted | None = None
+        self._shared = SharedAnswer()
+        self._compared = history.AnswerComparison(None)
+        self._cookies: Sequence[Cookie] = ()
+        self._opens = 0.0
 
     async def run(self) -> None:
         """Make the visit, unless a browser has asked for the URI meanwhile. Raises only what the books raise."""
-        async with self._kit.rendering.turns.of(self._uri, is_shared=self._is_shared) as shared:
+        async with self._kit.rendering.turns.of(self.uri, is_shared=self._is_shared) as shared:
             if not shared.has_waited or await self._kit.books.holds(self._lease):
-                await self._make(shared)
+                self._shared = shared
+                await self._make()
 
-    async def _make(self, shared: SharedAnswer) -> None:
-        self._moves.update(self._uri, Status.DOWNLOADING, tries=self._uri.tries + 1, download_started=clock.steady())
+    async def _make(self) -> None:
+        self._moves.update(self.uri, Status.DOWNLOADING, tries=self.uri.tries + 1, download_started=clock.steady())
         try:
-            kept = await self._kit.books.keep(await self._result(shared))
+            kept = await self._kit.books.keep(await self._result())
             if not kept.held:
-                self._outlived()
+                self._reader.outlived(self)
         except Exception as error:
             if isinstance(error, Unavailable):  # a disk, such as that of the scratch files: no fault of the page
                 self._kit.books.stop(error)
             if self._kit.books.stopped:
                 raise
             trace = describe(error) if isinstance(error, WarcmillError) else traceback.format_exc()
-            await self._kit.books.keep(self._broken(trace))
+            await self._kit.books.keep(self._broken(trace, "Warcmill"))
 
-    def _outlived(self) -> None:
-        """Hear that the lease had ended before the visit did: nothing of it was kept."""
-
-    async def _result(self, shared: SharedAnswer) -> BookEntry:
-        """Take the steps in this order. Each returns a value, and may end the visit."""
-        uri, kit = self._uri, self._kit
-        if uri.uri.startswith("data:"):
+    async def _result(self) -> BookEntry:
+        """Take the steps in this order; each may end the visit."""
+        if self.uri.uri.startswith("data:"):
             return await self._of_data()
-        admitted = await kit.admission.admit(uri, self._job)
-        if not isinstance(admitted, Admitted):
-            return self._not_admitted(admitted)
-        requester = self._job.requester  # who gets the page, from its record
-        before = history.read(self._lease.history) if self._job.revisits and not requester else None
-        answer, opens = await self._fetch(admitted, before)
+        admitted = await self._kit.fetching.admit(self.uri, self.job)
+        if isinstance(admitted, Later) or (isinstance(admitted, Failure) and not self._is_given_up(admitted)):
+            return self._put_back(admitted)
+        if isinstance(admitted, Admitted):
+            self._admitted = admitted
+        else:
+            self.refusal = admitted
+        reading = await self._reader.read(self)
+        entry = self._entry(reading)
+        return replace(entry, found=reading.found, results=[*entry.results, *reading.results])
+
+    # For the reader.
+
+    async def fetch(self, request: FetchRequest | None = None) -> Exchange | None:
+        """Fetch the URI, once: as the crawl asks for it, or by a request of the reader's. Return the answer that is to
+        be read; None when there is none, or the URI is asked again."""
+        if self._admitted is None:
+            return None
+        before = history.read(self._lease.history) if self.job.revisits else None
+        asked = request or request_of(self.uri.uri, self.options(), self._headers(before))
+        answer, self._opens = await self._kit.fetching.fetch(self.uri, self.job, asked, self._admitted)
+        self.answer = answer
         if isinstance(answer, Failure):
-            return self._failed(answer, opens)
-        shared.put(answer)  # it can be read until the books have kept it
-        compared = history.compare(answer, before)
-        if self._is_shared and (rendering.is_page(answer) or rendering.may_embed(uri)):
-            compared = compared.whole()
-        is_late = self._job.target is not None and answer.truncated == TIME  # for who asked it is a time-out
-        if self._job.retries.asks_again(answer.status, uri.tries, answer.retry_after, is_late=is_late):
-            return self._asked_again(answer, compared, opens, LATE if is_late else "")
-        rendered = await self._render(answer, shared, admitted)
-        links, notes = await self._extract(answer, rendered)
-        followed = kit.offers.followed(uri, links, answer.fields) if self._job.nofollow else links
-        if requester and not answer.fields.has("location"):
-            followed = results.after_refresh(answer, followed, self._job.limits)
-        followed = [] if is_late else followed  # who asked has no page of them
-        found = [*await kit.offers.of_many(uri, followed, kit.books.frontier), *rendered.missed]
-        records, left = history.records(answer, compared, (*lines.metadata(uri, links), *rendered.metadata))
-        records = [*records, *rendered.records(uri, records[0])]
-        notes = (*compared.annotations, *answer.annotations, *notes, *rendered.notes)
-        line = lines.of_answer(uri, answer, notes, self._thread)
-        if rendered.failure:
-            kit.heard.failed(line, f"not rendered: {rendered.failure}")
-        again = history.next_visit(self._job, uri, left)
-        asked = requester if requester and results.is_page(uri) and not is_late else None
-        brought = [self._result_for(asked, answer, followed, found)] if asked else self._notice(LATE) if is_late else []
-        return BookEntry(
-            uri, self._lease, records, line, left, found, max(opens, rendered.opens), again, self._cookies(answer),
-            may_recall=self._is_shared and not compared.word, rendered=rendered.page, results=brought,
+            self.is_postponed = not self._is_given_up(answer)
+            return None
+        self._shared.put(answer)  # it can be read until the books have kept it
+        self._compared = history.compare(answer, before)
+        if self._is_shared and (rendering.is_page(answer) or rendering.may_embed(self.uri)):
+            self._compared = self._compared.whole()
+        if request is None and self.audience.has_jar:
+            jar = self._kit.books.jar(self.uri.crawl)
+            self._cookies = jar.receive(self.uri.uri, answer.set_cookies, clock.steady())
+        self.late = self.audience.late(answer)
+        retries, tries = self.job.retries, self.uri.tries
+        if retries.asks_again(answer.status, tries, answer.retry_after, is_late=bool(self.late)):
+            self.is_postponed = True
+            return None
+        self._moves.update(
+            self.uri, Status.PARSING, http_status=answer.status, hash=answer.payload_sha1, host_ip=answer.address,
+            download_finished=clock.steady(),
         )  # fmt: skip
+        return answer
 
-    async def _fetch(self, admitted: Admitted, before: PastVisit | None) -> tuple[Exchange | Failure, float]:
-        """The answer, and when the URI's queue may be asked again."""
-        uri, kit, beats = self._uri, self._kit, heartbeat.current()
-        request = request_of(uri.uri, self._options(), self._headers(before))
-        began = beats.now()
-        answer = await kit.fetcher.fetch(request, admitted.addresses, self._job.limits)
-        took = beats.now() - began
-        return answer, await kit.admission.rest(self._job.politeness, uri.queue, admitted, answer, took)
+    def options(self) -> FetchOptions:
+        """The options of the URI's payload; BadInput for a payload that is none."""
+        return exchange.read(self.uri.payload, self.uri.uri)
 
-    def _options(self) -> FetchOptions:
-        return exchange.read(self._uri.payload, self._uri.uri)
+    def page(self, answer: Exchange) -> FetchedPage:
+        """The answer, as the browser opens it."""
+        assert self._admitted is not None
+        return FetchedPage(self.uri, self.job, self._shared, answer, self._admitted.delay)
 
     @property
     def _is_shared(self) -> bool:
         """True if the browser of another page may ask for the same."""
+        if not self._reader.shares:
+            return False
         try:
-            options = self._options()
+            options = self.options()
         except BadInput:  # a step of the visit will raise it
             return False
         return options.is_plain and (self._kit.live.renders or options.render is not None)
@@ -141,149 +225,120 @@ class Visit:
     def _headers(self, before: PastVisit | None) -> tuple[tuple[str, str], ...]:
         """Our headers of the request, as a browser would send them; and what asks for new things alone, unless the
         browser of this launch may need the bytes."""
-        uri, wanted = self._uri, self._job.conditional
-        target = self._job.target
-        cookies = "" if target else self._kit.books.jar(uri.crawl).header(uri.uri, clock.steady())
+        uri, wanted, audience = self.uri, self.job.conditional, self.audience
+        cookies = self._kit.books.jar(uri.crawl).header(uri.uri, clock.steady()) if audience.has_jar else ""
         is_conditional = wanted == "all" or (wanted == "embeds" and uri.hops.endswith(EMBED))
         is_named = uri.via.startswith("http:" if uri.uri.startswith("http:") else "http")  # RFC 9110, 10.1.3
-        if self._job.requester and uri.hops.endswith(REDIRECT):
-            is_named = False  # as Scrapy Cluster's crawler
         returned = (
             *((("Cookie", cookies),) if cookies else ()),
             *(before.conditions if before and is_conditional and not self._is_shared else ()),
         )
         return (
-            *((("Referer", uri.via),) if is_named else ()),
-            *((("Accept-Language", "en"),) if self._job.requester else ()),  # as Scrapy Cluster's crawler
+            *((("Referer", uri.via),) if is_named and audience.names_referrer(uri) else ()),
             *((name, as_received(value)) for name, value in returned),
-            *(target.headers if target else ()),
+            *audience.headers,
         )
 
-    def _cookies(self, answer: Exchange) -> Sequence[Cookie]:
-        """The cookies that an answer has changed in its crawl's jar. A request brings its own, and has no jar."""
-        if self._job.target:
-            return ()
-        return self._kit.books.jar(self._uri.crawl).receive(self._uri.uri, answer.set_cookies, clock.steady())
+    def _is_given_up(self, failure: Failure) -> bool:
+        return failure.final or self.uri.tries >= self.job.retries.times
 
-    async def _render(self, answer: Exchange, shared: SharedAnswer, admitted: Admitted) -> Render:
-        """Open a page in the browser, if it is one and the job or its URI asks for that."""
-        settings, asked = self._job.render, self._options().render
-        if not asked and settings.which == NEVER:
-            return rendering.NOT_RENDERED
-        if not (rendering.is_page(answer) and (asked or rendering.is_wanted(settings, self._uri))):
-            return rendering.NOT_RENDERED
-        page = FetchedPage(self._uri, self._job, shared, answer, admitted.delay)
-        return await self._kit.rendering.render(page, asked or RenderOptions())
+    # The ends of a visit.
 
-    async def _extract(self, answer: Exchange, rendered: Render) -> Read:
-        """The links of an answer, and those that its scripts have made besides; and notes for the log."""
-        self._moves.update(
-            self._uri, Status.PARSING, http_status=answer.status, hash=answer.payload_sha1, host_ip=answer.address,
-            download_finished=clock.steady(),
+    def _entry(self, reading: Reading) -> BookEntry:
+        """The entry of what was read, or of the reason for which nothing was."""
+        match self.refusal or self.answer:
+            case Refusal() as refusal:
+                entry = self._kit.entries.refused(self.uri, refusal, self._lease, self._thread)
+                return replace(entry, results=self.audience.refused(self.uri, refusal.against))
+            case Failure() as failure:
+                return self._failed(failure)
+            case Exchange() as answer:
+                return self._asked_again(answer) if self.is_postponed else self._answered(answer, reading)
+        return self._unanswered(reading)
+
+    def _answered(self, answer: Exchange, reading: Reading) -> BookEntry:
+        """An answer that was read: its records, those of the page as a browser had it, and what it led to."""
+        uri, heard, rendered, compared = self.uri, self._kit.heard, reading.rendered, self._compared
+        self._moves.update(uri, Status.PARSED)
+        entry = self._kit.entries.answered(
+            uri, answer, compared, reading.links, (*reading.notes, *rendered.notes), rendered.metadata, self._lease,
+            self._thread,
         )  # fmt: skip
-        read = await self._kit.readers.read(self._uri, answer, self._job)
-        if page := rendered.page:
-            source = LinkSource(page.final_url, 200, DOM_FIELDS, self._job.extractors)
-            read = read.joined(await self._kit.readers.read_page(source, page.dom, self._job.limits))
-        self._moves.update(self._uri, Status.PARSED)
-        return read
+        assert entry.line is not None
+        if rendered.failure:
+            heard.failed(entry.line, f"not rendered: {rendered.failure}")
+        if reading.fault:
+            heard.broke(entry.line, reading.fault, reading.where)
+        records = [*entry.records, *rendered.records(uri, entry.records[0])]
+        return replace(
+            entry, records=records, opens=max(self._opens, rendered.opens), cookies=self._cookies,
+            again=history.next_visit(self.job, uri, entry.history), may_recall=self._is_shared and not compared.word,
+            rendered=rendered.page,
+        )  # fmt: skip
 
-    def _result_for(
-        self, requester: Requester, answer: Exchange, links: Sequence[Link], found: Sequence[Uri]
-    ) -> CrawlResult:
-        """The page, for who asked for it."""
-        anchors = [link for link in links if results.is_anchor(link)]
-        asked = self._job.target.url if self._job.target and not self._uri.hops else ""
-        accepted = self._kit.offers.accepted(self._uri, anchors, found)
-        return results.of_page(requester, answer, accepted, asked, refreshed=results.is_refreshed(links))
+    def _unanswered(self, reading: Reading) -> BookEntry:
+        """The reader has fetched nothing: it needed no answer, or a fault ended it."""
+        if reading.fault:
+            return self._broken(reading.fault, reading.where)
+        self._moves.update(self.uri, Status.PARSED, download_finished=clock.steady())
+        return BookEntry(self.uri, self._lease, history=self._lease.history)
+
+    def _put_back(self, why: Later | Failure) -> BookEntry:
+        """It is not fetched now: it is not its turn, which is not a try; or its host was not found this time."""
+        if isinstance(why, Failure):
+            return self._failed(why)
+        self._moves.update(self.uri, Status.SCHEDULED, tries=self.uri.tries - 1, not_before=why.again)
+        return BookEntry(self.uri, self._lease, opens=why.opens)
+
+    def _failed(self, failure: Failure) -> BookEntry:
+        """No answer: it is tried again later, but not for ever."""
+        uri, entries, retries = self.uri, self._kit.entries, self.job.retries
+        if self._is_given_up(failure):
+            entry = entries.given_up(uri, failure.status, failure.why, self._lease, self._thread)
+            again = history.next_visit(self.job, uri, entry.history)
+            return replace(entry, opens=self._opens, again=again, results=self.audience.notice(uri, failure.why))
+        entries.in_vain(uri, failure.status, failure.why, self._thread)
+        self._wait(clock.steady() + retries.next(uri.tries))
+        return BookEntry(uri, self._lease, opens=self._opens)
+
+    def _asked_again(self, answer: Exchange) -> BookEntry:
+        """An answer that asks to come back, or came too late: it waits for its Retry-After, or for its host's delay.
+        Its links, and what it leaves for the next launch, are those of the last answer."""
+        now = clock.steady()
+        until = max(self._opens, now + answer.retry_after)
+        entry = self._kit.entries.answered(
+            self.uri, answer, self._compared, notes=(ASKED_AGAIN,), lease=self._lease, thread=self._thread
+        )
+        assert entry.line is not None
+        why = self.late or f"it answered {answer.status}"
+        self._kit.heard.failed(entry.line, f"{why}; it is asked again in {max(0.0, until - now):,.0f} s")
+        self._wait(until)
+        return replace(entry, history=b"", opens=self._opens, cookies=self._cookies)
+
+    def _wait(self, until: float) -> None:
+        """Let it wait for another try."""
+        behind = self.uri.priority + self.audience.step
+        self._moves.update(self.uri, Status.SCHEDULED, not_before=until, priority=behind)
+
+    def _broken(self, trace: str, where: str) -> BookEntry:
+        """A fault, in code of this name, ended it."""
+        told = self.audience.notice(self.uri, f"a fault in {where}; runtime-errors.log of its launch has it")
+        return replace(self._kit.entries.broken(self.uri, self._lease, trace, where, self._thread), results=told)
 
     async def _of_data(self) -> BookEntry:
         """Take the links of a `data:` URI: it needs no network, and has no record."""
-        uri, kit = self._uri, self._kit
+        uri, kit = self.uri, self._kit
         try:
             data = data_uri.read(uri.uri)
         except BadInput as error:
             return self._failed(Failure(lines.FAULT, error.why, final=True))
-        source = LinkSource(uri.uri, 200, HeaderFields([("content-type", data.mime)]), self._job.extractors)
+        source = LinkSource(uri.uri, 200, HeaderFields([("content-type", data.mime)]), self.job.extractors)
         self._moves.update(uri, Status.PARSING, http_status=200, download_finished=clock.steady())
         links, note = await kit.readers.read_small(source, data.body)  # as long as a URI may be
         self._moves.update(uri, Status.PARSED)
         line = lines.of_data(uri, mime_of(data.mime), len(data.body), self._thread, note)
         found = await kit.offers.of_many(uri, links, kit.books.frontier)
         return BookEntry(uri, self._lease, (), line, found=found)
-
-    # How a visit ends before its last step: put back, refused, tried again, or given up.
-
-    def _not_admitted(self, answer: NotAdmitted) -> BookEntry:
-        match answer:
-            case Later(opens, again):  # it is not its turn, and this was no try
-                self._moves.update(self._uri, Status.SCHEDULED, tries=self._uri.tries - 1, not_before=again)
-                return BookEntry(self._uri, self._lease, opens=opens)
-            case Refusal(status, against):
-                self._kit.offers.refused.add(self._uri.uri, against)
-                line = self._ended(status, lines.words(against) if status in lines.NAMED else ())
-                self._kit.heard.failed(line, f"{against.policy}: {against.why}")
-                kind = results.PURGED if against.policy == EXPIRY else results.NOTICE  # an expiry has its own notice
-                told = self._notice(against.why, kind) if level(self._uri.hops) == 0 else ()
-                return BookEntry(self._uri, self._lease, (), line, self._lease.history, results=told)
-            case Failure():
-                return self._failed(answer)
-
-    def _failed(self, failure: Failure, opens: float = 0.0) -> BookEntry:
-        """No answer: it is tried again later, but not for ever."""
-        uri, retries = self._uri, self._job.retries
-        if failure.final or uri.tries >= retries.times:
-            line = self._ended(failure.status)
-            self._kit.heard.failed(line, failure.why)
-            left = self._lease.history
-            again = history.next_visit(self._job, uri, left)
-            told = self._notice(failure.why)
-            return BookEntry(uri, self._lease, (), line, left, opens=opens, again=again, results=told)
-        self._kit.heard.failed(lines.of_failure(uri, failure.status, self._thread), failure.why)
-        self._moves.update(uri, Status.SCHEDULED, not_before=clock.steady() + retries.next(uri.tries), **self._behind())
-        return BookEntry(uri, self._lease, opens=opens)
-
-    def _asked_again(
-        self, answer: Exchange, compared: history.AnswerComparison, opens: float, why: str = ""
-    ) -> BookEntry:
-        """An answer that asks to come back, or came too late: it waits for its Retry-After, or for its host's delay.
-        Its links, and what it leaves for the next launch, are those of the last answer."""
-        uri, now = self._uri, clock.steady()
-        records, _ = history.records(answer, compared, lines.metadata(uri, ()))
-        cookies = self._cookies(answer)
-        until = max(opens, now + answer.retry_after)
-        notes = (*compared.annotations, *answer.annotations, ASKED_AGAIN)
-        line = lines.of_answer(uri, answer, notes, self._thread)
-        why = why or f"it answered {answer.status}"
-        self._kit.heard.failed(line, f"{why}; it is asked again in {max(0.0, until - now):,.0f} s")
-        self._moves.update(uri, Status.SCHEDULED, not_before=until, **self._behind())
-        return BookEntry(uri, self._lease, records, line, opens=opens, cookies=cookies)
-
-    def _notice(self, why: str, kind: str = results.NOTICE) -> Sequence[CrawlResult]:
-        """The notice of a page that its request does not get, for who asked for it."""
-        target, requester = self._job.target, self._job.requester
-        if not (target and requester and self._job.results_log and results.is_page(self._uri)):
-            return ()
-        now = int(clock.steady())
-        more = {"action": "failed", "spiderid": target.spiderid, "url": self._uri.uri, "why": why}
-        return [results.notice(requester, {**more, "server_time": now}, kind)]
-
-    def _behind(self) -> dict[str, int]:
-        """The place of a request's URI that is tried again: behind others."""
-        return {"priority": self._uri.priority + STEP} if self._job.target else {}
-
-    def _broken(self, trace: str, where: str = "Warcmill") -> BookEntry:
-        """A fault, in code of this name, ended it; the log has the traceback."""
-        if self._uri.status not in (Status.DOWNLOADING, Status.PARSING):
-            self._uri.status = Status.DOWNLOADING  # the books have refused what it had become
-        line = self._ended(lines.FAULT)
-        self._kit.heard.broke(line, trace, where)
-        told = self._notice(f"a fault in {where}; runtime-errors.log of its launch has it")
-        return BookEntry(self._uri, self._lease, (), line, self._lease.history, results=told)
-
-    def _ended(self, status: int, annotations: tuple[str, ...] = ()) -> CrawlRecord:
-        self._moves.update(self._uri, Status.FAILED, http_status=status, download_finished=clock.steady())
-        return lines.of_failure(self._uri, status, self._thread, annotations)
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,13 +347,13 @@ class Kit:
 
     live: Live
     books: Books
-    fetcher: Fetcher
-    admission: Admission
-    manners: Manners
+    fetching: Fetching
+    entries: Entries
     offers: Offers
     heard: FaultListener
     readers: Readers
     rendering: Rendering
+    reader: PageReader
 
     @property
     def job(self) -> Job:
@@ -308,19 +363,20 @@ class Kit:
     async def close(self) -> None:
         """Fetch no more: nothing is under way but what was fetched for others."""
         await self.rendering.close()
-        self.admission.close()
-        self.fetcher.close()
+        self.fetching.close()
         self.readers.close()
 
 
 def make_kit(job: Job, books: Books, heard: FaultListener, scratch: Path) -> Kit:
     """Join the parts of a launch; long answers are kept in `scratch` until they are in a WARC."""
     live, judge, own = Live(job), Judge(job.allow_private), Own(job.policies, heard.policy_failed)
+    offers, frontier = Offers(live, heard, own), books.frontier
+    entries = Entries(books, heard, offers.refused)
     fetcher = Fetcher(judge, job.limits, job.user_agent, scratch)
-    hosts = Hosts(Resolver(job.resolve, read_hosts(), job.name_servers), judge, books, heard)
-    offers, manners = Offers(live, heard, own), Manners(live)
-    sites = RobotsFiles(live, books, fetcher, hosts, offers, heard)
-    admission = Admission(live, own, books, hosts, sites, manners)
+    hosts = Hosts(Resolver(job.resolve, read_hosts(), job.name_servers), judge, frontier, entries)
+    robots = LaunchRobots(live, frontier, fetcher, entries, offers, hosts.addresses)
+    fetching = Fetching(fetcher, Admission(live, own, frontier, hosts, RobotsFiles(live), robots, Manners(live)))
     readers = Readers()
-    renders = Rendering(live, books, fetcher, admission, manners, offers, readers, heard, scratch)
-    return Kit(live, books, fetcher, admission, manners, offers, heard, readers, renders)
+    renders = Rendering(live, books, fetching, entries, offers, readers, heard, scratch)
+    reader = LinkReader(readers, renders, offers, frontier)
+    return Kit(live, books, fetching, entries, offers, heard, readers, renders, reader)

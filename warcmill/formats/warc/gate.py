@@ -45,7 +45,7 @@ from warcmill.formats.warc.checks import (
     checks_for,
 )
 from warcmill.formats.warc.gzip import CHUNK
-from warcmill.formats.warc.hearers import Audience, HeardStream, Hearer, Unheard, WholeRecord, arc_head, warc_head
+from warcmill.formats.warc.hearers import HeardStream, Hearer, Hearers, Unheard, WholeRecord, arc_head, warc_head
 from warcmill.formats.warc.reader import (
     FIRST_OF_ARC,
     NEWLINES_OF_ARC,
@@ -104,10 +104,10 @@ def examine(
     digest of the whole file with that of then. The records' declarations of
     themselves, digests and IDs, is not compared again.
     """
-    audience = Audience(hearers) if hearers else None
-    if audience:
-        stream = HeardStream(stream, audience)
-    walk = _Walk(stream, name, expect_offset, audience, proven)
+    heard_by = Hearers(hearers) if hearers else None
+    if heard_by:
+        stream = HeardStream(stream, heard_by)
+    walk = _Walk(stream, name, expect_offset, heard_by, proven)
     fault = None
     try:
         walk.to_the_end()
@@ -122,9 +122,9 @@ class _Walk:
     """One pass over a file's records, and what it counted."""
 
     def __init__(
-        self, stream: Readable, name: str, expect_offset: int | None, audience: Audience | None, proven: bool
+        self, stream: Readable, name: str, expect_offset: int | None, heard_by: Hearers | None, proven: bool
     ) -> None:
-        self._name, self._expect_offset, self._audience, self._proven = name, expect_offset, audience, proven
+        self._name, self._expect_offset, self._heard_by, self._proven = name, expect_offset, heard_by, proven
         self._kind = _NAME.fullmatch(name)
         gzip = self._kind is not None and self._kind["gzip"]
         self._is_warc = self._kind is not None and self._kind["kind"].lower() == "warc"
@@ -160,15 +160,15 @@ class _Walk:
 
     def _arc_record(self, reader: Reader) -> None:
         header, length = read_arc_header(reader)
-        if self._audience and self._audience.begin(arc_head(header, length, reader.offset), len(header)):
+        if self._heard_by and self._heard_by.begin(arc_head(header, length, reader.offset), len(header)):
             for piece in reader.take(length):
-                self._audience.feed(piece)
+                self._heard_by.feed(piece)
         else:
             reader.skip(length)
         reader.skip_newlines(NEWLINES_OF_ARC)
         reader.end()
-        if self._audience:
-            self._audience.end(reader.offset, reader.extent(self._audience.size))
+        if self._heard_by:
+            self._heard_by.end(reader.offset, reader.extent(self._heard_by.size))
         if header.startswith(FIRST_OF_ARC):
             self._described = True
 
@@ -176,8 +176,8 @@ class _Walk:
         record = reader.whole()
         if match := plain.match(record, proven=self._proven):
             reader.end_whole()
-            if self._audience:
-                self._audience.whole(WholeRecord(record, match, reader.offset, reader.extent(len(record))))
+            if self._heard_by:
+                self._heard_by.whole(WholeRecord(record, match, reader.offset, reader.extent(len(record))))
             if self._proven:
                 return
             self._ids.add(match[plain.RECORD_ID])
@@ -191,9 +191,9 @@ class _Walk:
         fields = warc.parse_header(header, reader.bad, self._warn)
         length = warc.content_length(fields, reader.bad)
         checks = [] if self._proven else checks_for(fields, length, reader.bad)
-        fed: Sequence[DigestCheck | Audience] = checks
-        if self._audience and self._audience.begin(warc_head(fields, length, reader.offset), len(header)):
-            fed = [*checks, self._audience]
+        fed: Sequence[DigestCheck | Hearers] = checks
+        if self._heard_by and self._heard_by.begin(warc_head(fields, length, reader.offset), len(header)):
+            fed = [*checks, self._heard_by]
         left = length
         if fed:
             left = 0
@@ -204,8 +204,8 @@ class _Walk:
             raise reader.bad(f"the record does not end in CR LF CR LF after the {length} bytes of its Content-Length")
         for check in checks:
             self._count_reading(check, fields, reader)
-        if self._audience:
-            self._audience.end(reader.offset, reader.extent(self._audience.size))
+        if self._heard_by:
+            self._heard_by.end(reader.offset, reader.extent(self._heard_by.size))
         if not self._proven:
             self._ids.add(fields[warc.RECORD_ID])
         if not self._described:
@@ -241,7 +241,7 @@ class _Walk:
             members=self._records if isinstance(self._reader, MemberReader) else 0,
             payload_digests=dict(self._readings),
             warnings=tuple(warnings),
-            unheard=tuple(self._audience.unheard) if self._audience else (),
+            unheard=tuple(self._heard_by.unheard) if self._heard_by else (),
         )
 
     def _compare_ids(self) -> None:

@@ -228,7 +228,7 @@ class Unheard:
         return describe(self.error)
 
 
-class Audience:
+class Hearers:
     """The hearers of one file; `unheard` are those that failed."""
 
     def __init__(self, hearers: Sequence[Hearer]) -> None:
@@ -295,14 +295,14 @@ class Audience:
 
 
 class HeardStream:
-    """A stream that passes its raw bytes on to an audience."""
+    """A stream that passes its raw bytes on to hearers."""
 
-    def __init__(self, stream: Readable, audience: Audience) -> None:
-        self._stream, self._audience = stream, audience
+    def __init__(self, stream: Readable, heard_by: Hearers) -> None:
+        self._stream, self._heard_by = stream, heard_by
 
     def read(self, size: int, /) -> bytes:
         """Read the next bytes, at most `size`."""
         data = self._stream.read(size)
         if data:
-            self._audience.raw(data)
+            self._heard_by.raw(data)
         return data

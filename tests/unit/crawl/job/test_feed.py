@@ -10,7 +10,7 @@ import pytest
 
 from warcmill.crawl.job.feed import LONGEST, NAME, FedTarget, RequestFeed
 from warcmill.crawl.job.job import Job
-from warcmill.crawl.job.targets import RequestTargets
+from warcmill.crawl.job.targets import RequestAudience, RequestTargets
 from warcmill.crawl.policies.request import RequestScope
 from warcmill.crawl.uri import make
 from warcmill.errors import BadInput, Unavailable
@@ -118,12 +118,12 @@ def test_the_uris_of_a_target_that_is_lost_are_refused_and_the_others_are_fetche
     data = bytearray(feed.path.read_bytes())
     data[0] = 0
     feed.path.write_bytes(data)
-    job = Job("ondemand", (), targets=RequestTargets(feed.document))
+    job = Job("ondemand", (), audiences=RequestTargets(feed.document))
     for number, is_there in ((0, False), (second.number, True), (5, False), (10**9, False)):
         uri = make("http://a.example/", source=f"target:{number}")
         found = job.of(uri)
-        assert found.target
+        assert isinstance(audience := found.audience, RequestAudience)
         assert isinstance(found.scope, RequestScope)
-        assert (found.target.judge(uri) is None) is is_there
-        assert (found.target.headers == (("User-Agent", "me/1"),)) is is_there
+        assert (audience.target.judge(uri) is None) is is_there
+        assert (audience.target.headers == (("User-Agent", "me/1"),)) is is_there
     assert job.of(make("http://a.example/")) is job

@@ -12,9 +12,11 @@ import pytest
 from several_hosts import Page, page, serve
 from warcio.archiveiterator import ArchiveIterator
 
-from warcmill.crawl.job.job import Job, Sheets
+from warcmill.crawl.job.job import NOBODY, Audience, Job, Sheets
+from warcmill.crawl.job.targets import RequestAudience
 from warcmill.crawl.launch.launch import Running
-from warcmill.crawl.logs.results import Requester, as_asked
+from warcmill.crawl.logs.results import as_asked
+from warcmill.crawl.policies.request import RequestScope, RequestTarget
 from warcmill.layout import RESULTS_LOG
 
 FIELDS = {"appid": "testapp", "attrs": {"k": [1]}, "crawlid": "c1"}
@@ -28,10 +30,16 @@ SITE = {
 }
 
 
-def asked(port: int, requester: Requester | None, **more: Any) -> Job:
+TARGET = RequestTarget(0, "http://a.example/", "testapp", "c1", "link", RequestScope(), attrs={"k": [1]})
+ASKER = RequestAudience(TARGET, gets_notices=True)
+
+
+def asked(port: int, audience: Audience, **more: Any) -> Job:
     """A job that crawls all it finds for one who asked."""
     plain = crawled.job(port, "a.example", results_log=True, robots=False, **more)
-    return replace(plain, sheets=Sheets(by_seed={plain.seeds[0]: replace(plain, requester=requester)}))
+    return replace(
+        plain, sheets=Sheets(by_seed={plain.seeds[0]: replace(plain, audience=audience, revisits=audience is NOBODY)})
+    )
 
 
 def results(folder: Path) -> dict[str, dict[str, Any]]:
@@ -42,7 +50,7 @@ def results(folder: Path) -> dict[str, dict[str, Any]]:
 
 def test_each_page_for_an_asker_has_a_line_that_names_its_record(tmp_path: Path) -> None:
     with serve(dict(SITE)) as port:
-        crawled.crawl(tmp_path, asked(port, Requester(FIELDS)))
+        crawled.crawl(tmp_path, asked(port, ASKER))
     found = results(tmp_path)
     assert set(found) == {"", "1", "new"}, "not what a page embeds"
     home = found[""]["value"]
@@ -68,7 +76,7 @@ def test_each_page_for_an_asker_has_a_line_that_names_its_record(tmp_path: Path)
 def test_a_redirect_is_a_result_only_if_nothing_follows_it(tmp_path: Path) -> None:
     site = {**SITE, ("a.example", "/"): page(["/moved", "/back"])}
     with serve(site) as port:
-        crawled.crawl(tmp_path, asked(port, Requester(FIELDS)))
+        crawled.crawl(tmp_path, asked(port, ASKER))
     found = results(tmp_path)
     assert set(found) == {"", "new", "back"}, "the target of /back was a result already"
     assert found["back"]["value"]["status_code"] == 301
@@ -76,9 +84,9 @@ def test_a_redirect_is_a_result_only_if_nothing_follows_it(tmp_path: Path) -> No
 
 def test_a_page_that_was_seen_in_an_earlier_launch_has_a_record_with_its_body(tmp_path: Path) -> None:
     with serve(dict(SITE)) as port:
-        crawled.crawl(tmp_path, asked(port, Requester(FIELDS)))
+        crawled.crawl(tmp_path, asked(port, ASKER))
         later = replace(crawled.LAUNCH, id="20261121091844")
-        crawled.crawl(tmp_path, asked(port, Requester(FIELDS)), launch=later)
+        crawled.crawl(tmp_path, asked(port, ASKER), launch=later)
     kinds = {kind for kind, _ in crawled.records(crawled.warcs(tmp_path, later))}
     assert "response" in kinds
     assert "revisit" not in kinds
@@ -86,14 +94,14 @@ def test_a_page_that_was_seen_in_an_earlier_launch_has_a_record_with_its_body(tm
 
 def test_what_nobody_asked_for_has_no_line(tmp_path: Path) -> None:
     with serve(dict(SITE)) as port:
-        crawled.crawl(tmp_path, asked(port, None))
+        crawled.crawl(tmp_path, asked(port, NOBODY))
     assert crawled.told(tmp_path, RESULTS_LOG) == ""
 
 
 def test_the_length_that_no_kill_cuts_is_known(tmp_path: Path) -> None:
     held: list[Running] = []
     with serve(dict(SITE)) as port:
-        crawled.crawl(tmp_path, asked(port, Requester(FIELDS)), held.append)
+        crawled.crawl(tmp_path, asked(port, ASKER), held.append)
     assert held[0].books.results_length == len(crawled.told(tmp_path, RESULTS_LOG))
 
 
@@ -109,7 +117,7 @@ def test_a_page_that_soon_refreshes_to_another_is_a_redirect_and_a_later_refresh
         ("a.example", "/new"): page([]), ("a.example", "/1"): page([]),
     }  # fmt: skip
     with serve(web) as port:
-        crawled.crawl(tmp_path, asked(port, Requester(FIELDS)))
+        crawled.crawl(tmp_path, asked(port, ASKER))
     found = results(tmp_path)
     assert set(found) == {"", "late", "itself", "hidden", "new", "1"}
     base = f"http://a.example:{port}"

@@ -89,6 +89,6 @@ def test_of_revisits_those_whose_bytes_have_come_can_be_recorded_whole() -> None
     before = visit('"a"')
     same = AnswerComparison(before, history.DUPLICATE, before.original("http://a.example/"))
     assert same.whole() == AnswerComparison(before, is_whole=True)
-    assert same.whole().annotations == ()
+    assert same.whole().word == ""
     for other in (AnswerComparison(before), AnswerComparison(before, history.NOT_MODIFIED)):
         assert other.whole() is other
