@@ -4,9 +4,13 @@ A URI is offered, leased to a holder, and finished or deferred, or a person remo
 which rates and blocks are kept. A frontier also keeps what visits share: cookies, the robots.txt of each site, and the
 sums that quotas count.
 
-Everything outside this folder is written against `Frontier` and `Change`; `sqlite` has the form for one machine, and
-one place opens it (`crawl/launch/database.py`). All calls take batches, and may be repeated: what was done already is
-not done twice.
+It has two forms:
+
+    sqlite    the frontier of one process, in the database of its books, and committed with them
+    redis     the frontier of workers on many machines; each journals a change on its own disk before Redis hears it
+
+Everything outside this folder is written against `Frontier` and `Change`, and one place opens a form
+(`crawl/launch/database.py`). All calls take batches, and may be repeated without a second effect.
 """
 
 from __future__ import annotations
