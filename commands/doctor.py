@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import socket
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from datetime import date, timedelta
 from itertools import groupby
 from pathlib import Path
@@ -15,51 +13,28 @@ import luigi
 from rich.text import Text
 
 from commands.console.arguments import add_json
-from commands.console.services import (
-    check_columns,
-    check_engines,
-    check_packages,
-    check_scale,
-    check_serve,
-    check_sinks,
-    check_text,
-    check_viruses,
-)
 from commands.console.show import as_json, counted
 from commands.console.terminal import console, lines
 from tasks.audited import audited
-from tasks.config import chains, engines, known, sections
+from tasks.config import engines, known, sections, services
 from tasks.config import feed as feeds
 from tasks.config import pypi as indexes
-from tasks.config import roots as places
 from tasks.config.folders import config_file
-from tasks.config.settings import Settings, check_hardened, notice_channels, settings
+from tasks.config.settings import Settings, check_hardened, settings
 from tasks.step import OpenRoots, open_line
 from warcmill.audit import health
 from warcmill.audit.answers import dues
 from warcmill.audit.answers.dues import Dues
 from warcmill.audit.due_crawls import NOT_LAUNCHED, JobGap
-from warcmill.audit.health import (
-    Check,
-    Level,
-    check_clock,
-    check_jobs,
-    check_own,
-    check_profile,
-    check_remote,
-    check_roots,
-)
+from warcmill.audit.health import Check, Level, check_jobs, check_profile
 from warcmill.audit.reconciliation import NO_BACKUP
 from warcmill.base import clock
 from warcmill.base.escapes import printable
-from warcmill.errors import BadConfig, NotReady, Unavailable, WarcmillError
+from warcmill.errors import BadConfig, Unavailable, WarcmillError
 from warcmill.launches import discovery
 from warcmill.launches.discovery import with_markers
-from warcmill.layout import SENTINEL
-from warcmill.model import Json, Root, stamp_time
-from warcmill.package.catalogue import REBUILD, Catalogue
+from warcmill.model import Json, stamp_time
 from warcmill.pulse import feed
-from warcmill.stores.opening import is_remote
 
 SUMMARY = "check that this machine, the configuration and the roots are ready"
 EPILOG = """\
@@ -76,10 +51,12 @@ several workers can run; luigid and clamd, if configured (clamd's limits by stre
 and over them); where SIPs are submitted and read again, and whether the minter gives new
 ARKs (four, which nothing uses); what extracts text, with its Solr, and what writes
 columns, where they are on; the cluster of [scale]; the CDX server of [index]; pywb and
-what it replays, where there is a [serve]; where notices go; crawls that were due and have
-no launch; archived launches and decisions that are in no backup; and the configuration of
-every job that an engine of luigi.cfg crawls. Never writes to the engines' roots. In
-state, store and index it creates a small file and removes it.
+what it replays, where there is a [serve]; the Redis of frontiers; the bus of [requests],
+who takes them (a warning), and the Redis of monitors (a warning); the source of a feed,
+the package index of [pypi]; where notices go; crawls that were due and have no launch;
+archived launches and decisions that are in no backup; and the configuration of every job
+that an engine of luigi.cfg crawls. Never writes to the engines' roots. In state, store
+and index it creates a small file and removes it.
 
 --json: {"checks": [{"name", "level": ok, warn or fail, "text", "todo"}]}
 
@@ -89,7 +66,6 @@ exit codes: 0 ready, maybe with warnings, 1 something would fail, 2 usage,
 STYLES = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "bold red"}
 PYTHONS = ((3, 11), (3, 13))
 LUIGI = "3.8."
-PATIENCE = 3  # seconds
 EVER = date(1970, 1, 1), date(9999, 12, 31)
 DAYS = 60  # as many as config/crontab scans and backs up
 TARGETS = 3  # targets of a frequency that are named
@@ -114,10 +90,10 @@ def run(args: argparse.Namespace) -> int:
         checks.append(Check("configuration", Level.FAIL, str(error), "warcmill init FOLDER writes a correct one"))
         code = 3
     else:
-        checks += [*configured(config), *fitness(config), *check_packages(config.access)]
-        checks += all_of(config, args.notice)
-        checks += [*profiles(config), *check_engines(), *check_viruses(), *check_text(), *check_columns()]
-        checks += [*check_scale(config), *check_sinks(), *check_serve(config), *check_dues(), scheduler()]
+        proved = services.proved(config, send=args.notice)
+        checks += [*configured(config), *proved["root"]]
+        checks += [*keys(), *secrets(), health.check_workers(), *launches(config), *proved["notice"]]
+        checks += [*profiles(config), *proved["engine"], *proved["server"], *check_dues(), *proved["scheduler"]]
     if args.json:
         print(as_json({"checks": [_json(check) for check in checks]}))
     else:
@@ -141,70 +117,6 @@ def configured(config: Settings) -> Iterator[Check]:
     yield Check("configuration", Level.OK, f"hardened; {config_file()}")
     if config.retire:
         yield Check("retire", Level.OK, "is on: WARCs are removed from the output root once they are read back")
-
-
-def fitness(config: Settings) -> Iterator[Check]:
-    """The roots and the clock."""
-    where: dict[Root, str] = {
-        "output": config.output,
-        "jobs": config.jobs,
-        "state": config.state,
-        "store": config.store,
-    }
-    folders = {root: Path(place) for root, place in where.items() if not is_remote(place)}
-    yield from check_roots(folders, config.retire)
-    yield from (check_remote(root, url, config.access) for root, url in where.items() if is_remote(url))
-    yield from _index(config)
-    for section in places.named():
-        yield from _of_section(config, section)
-    sentinel = Path(config.state) / SENTINEL
-    if sentinel.exists():
-        yield check_clock(sentinel)
-
-
-def _index(config: Settings) -> Iterator[Check]:
-    """The index root, which is optional."""
-    if not config.index:
-        yield Check("root index", Level.OK, "none is set, so there is no catalogue: warcmill init --adopt index")
-        return
-    todo = "mount its disk, or correct [warcmill] index; a new one: warcmill init --adopt index"
-    try:
-        config.check_index()
-        checks = list(check_roots({"index": Path(config.index)}, config.retire))
-    except BadConfig as error:
-        checks = [Check("root index", Level.FAIL, str(error))]
-    else:
-        checks += _catalogue(config.index)
-    for check in checks:
-        yield replace(check, todo=todo) if (check.name, check.level) == ("root index", Level.FAIL) else check
-
-
-def _catalogue(index: str) -> Iterator[Check]:
-    """The catalogue of SIPs can be read whole. If there is none, it is named where SIPs are switched on."""
-    catalogue = Catalogue(Path(index))
-    todo = f"{REBUILD}: it is made from the markers"
-    try:
-        sips = catalogue.check()
-        yield Check("catalogue", Level.OK, f"{catalogue.path} is sound, and has {counted(sips, 'SIP', 'SIPs')}")
-    except NotReady:
-        if chains.switch():
-            yield Check("catalogue", Level.WARN, "there is none yet", todo)
-    except WarcmillError as error:
-        yield Check("catalogue", Level.FAIL, str(error), todo)
-
-
-def _of_section(config: Settings, section: str) -> Iterator[Check]:
-    """The own roots of an engine or another writer."""
-    roots = {root: place for place, names in places.roots_of(section).items() for root in names}
-    folders = {root: Path(place) for root, place in roots.items() if not is_remote(place)}
-    remote = (check_remote(root, place, config.access) for root, place in roots.items() if is_remote(place))
-    checks = [*check_roots(folders, config.retire), *remote]
-    if section == places.IMPORTED and checks[0].level is Level.OK:
-        checks += check_own("output", folders["output"])
-    for check in checks:
-        todo = f"make it reachable, or correct luigi.cfg; a new root: warcmill init --adopt {section}"
-        unreachable = check.level is Level.FAIL and check.name.startswith("root ")
-        yield replace(check, name=f"{check.name} [{section}]", todo=todo if unreachable else check.todo)
 
 
 def profiles(config: Settings) -> Iterator[Check]:
@@ -236,20 +148,6 @@ def profiles(config: Settings) -> Iterator[Check]:
         yield from check_jobs(root, [job])
 
 
-def scheduler() -> Check:
-    """Check that luigid answers, if one is configured: without it every luigi waits for minutes, then fails."""
-    address = sections.luigid()
-    if address is None:
-        return Check("scheduler", Level.OK, "each luigi schedules for itself")
-    host, port = address
-    try:
-        socket.create_connection(address, PATIENCE).close()
-    except OSError as error:
-        todo = "start luigid there, or set local_scheduler=true in [core]"
-        return Check("scheduler", Level.FAIL, f"no luigid at {host}:{port}: {error.strerror or error}", todo)
-    return Check("scheduler", Level.OK, f"luigid answers at {host}:{port}")
-
-
 def _texts(checks: list[Check]) -> Iterator[Text]:
     width = max(len(check.name) for check in checks)
     for check in checks:
@@ -261,15 +159,6 @@ def _texts(checks: list[Check]) -> Iterator[Text]:
 
 def _json(check: Check) -> dict[str, Json]:
     return {"name": check.name, "level": str(check.level), "text": check.text, "todo": check.todo}
-
-
-def all_of(config: Settings, send: bool) -> Iterator[Check]:
-    """All of these checks. `send`: also send a test notice."""
-    yield from keys()
-    yield from secrets()
-    yield health.check_workers()
-    yield from launches(config)
-    yield from notices(send)
 
 
 def keys() -> Iterator[Check]:
@@ -317,21 +206,6 @@ def _passed_over(config: Settings, unexpected: Iterable[str]) -> Iterator[Check]
     followed = sum(not link.why for link in links)
     if followed:
         yield Check("follow_links", Level.OK, f"{followed} symbolic links are followed")
-
-
-def notices(send: bool) -> Iterator[Check]:
-    """Check that notices would arrive; with `send`, by sending one."""
-    try:
-        channels = notice_channels()
-    except BadConfig as error:
-        yield Check("notices", Level.FAIL, str(error), "correct luigi.cfg")
-        return
-    if not channels.mail_to and not channels.webhook:
-        level = Level.FAIL if send else Level.OK
-        yield Check(
-            "notices", level, "no address for them is configured", "set [notice] mail_to, or webhook" if send else ""
-        )
-    yield from health.check_channels(channels, send)
 
 
 def check_dues() -> Iterator[Check]:

@@ -16,9 +16,9 @@ from commands.console.launches import point_to, report_unreachable
 from commands.console.scanner import ALREADY_RUNNING, Scanner, log_file, moving
 from commands.console.show import counted, err, out
 from commands.console.terminal import console
-from commands.doctor import scheduler
 from tasks import health, logs
 from tasks.audited import audited
+from tasks.config.proofs import check_scheduler
 from tasks.config.settings import check_hardened, settings
 from tasks.step import OpenRoots, open_line
 from warcmill.audit import due_crawls, findings, omissions, survey
@@ -109,8 +109,9 @@ def _open() -> OpenRoots:
     line = open_line()
     if holder := locks.take(line.state, LOCK):
         raise Busy(f"'warcmill scan' (process {holder})")
-    if (check := scheduler()).level is Level.FAIL:
-        raise Unavailable("luigid", f"{check.text}; {check.todo}")
+    for check in check_scheduler():
+        if check.level is Level.FAIL:
+            raise Unavailable("luigid", f"{check.text}; {check.todo}")
     return line
 
 

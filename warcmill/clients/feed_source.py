@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -61,6 +62,19 @@ def read(source: str, seconds: float = SECONDS, most: int = LARGEST, key: str = 
     return read_file(source, most)
 
 
+def probe(source: str, seconds: float) -> str:
+    """Ask whether a source is there, and return its name as `shown`. A URL has to be answered, and is not read whole; a
+    command has to be found, and is not run. Raises as `read` does."""
+    if source.startswith(COMMAND):
+        if shutil.which(_words(source)[0]) is None:
+            raise Unavailable(shown(source), "there is no such command")
+    elif is_remote(source):
+        _from_url(source, seconds, LARGEST, SOURCE, whole=False)
+    else:
+        read(source)
+    return shown(source)
+
+
 def read_file(path: str, most: int = LARGEST) -> bytes:
     """Return the whole content of a file. Raises as `read` does."""
     try:
@@ -74,8 +88,11 @@ def read_file(path: str, most: int = LARGEST) -> bytes:
     return data
 
 
-def _from_url(source: str, seconds: float, most: int, key: str) -> bytes:
-    """GET a URL. Follow redirects only to the same scheme, host and port: its query may hold a secret."""
+def _from_url(source: str, seconds: float, most: int, key: str, *, whole: bool = True) -> bytes:
+    """GET a URL, `whole` or the beginning of its answer.
+
+    Follow redirects only to the same scheme, host and port: its query may hold a secret.
+    """
     deadline, url = time.monotonic() + seconds, source
     with requests.Session() as session:
         session.trust_env = False
@@ -87,7 +104,7 @@ def _from_url(source: str, seconds: float, most: int, key: str) -> bytes:
                         continue
                     if answer.status_code != requests.codes.ok:
                         raise Unavailable(shown(source), f"it was answered {answer.status_code}")
-                    return _body(answer, shown(source), deadline, most)
+                    return _body(answer, shown(source), deadline, most) if whole else next(answer.iter_content(1), b"")
             except requests.RequestException as error:
                 # The error's text may hold the whole URL.
                 raise Unavailable(shown(source), type(error).__name__) from None

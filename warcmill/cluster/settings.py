@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from warcmill.clients.bus import Bus
+from warcmill.clients.bus import SECONDS, Bus
 from warcmill.clients.bus.opening import open_bus
 from warcmill.clients.bus.spool import DAYS
 from warcmill.cluster.accounts import Accounts
@@ -90,9 +90,9 @@ class RequestsPlace:
         """Open the accounts that the roles share."""
         return RedisAccounts(RedisLink(self.redis, self.job)) if self.redis else FileAccounts(self.accounts)
 
-    def open_bus(self) -> Bus:
-        """Open the bus. BadConfig for a name that is none."""
-        return open_bus(self.bus, self.spool, self.days)
+    def open_bus(self, seconds: float = SECONDS) -> Bus:
+        """Open the bus, which may be silent for so many `seconds`. BadConfig for a name that is none."""
+        return open_bus(self.bus, self.spool, self.days, seconds)
 
     def values(self) -> dict[str, Any]:
         """Return all settings. BadConfig for a file that cannot be read, and for a value of another type."""

@@ -16,6 +16,9 @@ from warcmill.errors import BadInput
 LONGEST: Final = 10 << 20
 """Bytes of a message."""
 
+SECONDS: Final = 30
+"""For which a bus may be silent before that is an error."""
+
 _NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,248}")
 
 

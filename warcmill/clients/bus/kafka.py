@@ -18,11 +18,10 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from warcmill.clients.bus import LONGEST, Message, TooLong, check_name, check_values
+from warcmill.clients.bus import LONGEST, SECONDS, Message, TooLong, check_name, check_values
 from warcmill.errors import Unavailable
 
 _log = logging.getLogger(__name__)
-SECONDS: Final = 30
 _JOIN_SECONDS: Final = 60  # a group takes some seconds to agree who reads which partition
 _SESSION_SECONDS: Final = 10  # then the partitions of a killed reader are given to others
 _LOOK: Final = 0.1
@@ -151,7 +150,7 @@ class KafkaBus:
         try:
             return dict(self._admin.list_topics(timeout=self._seconds).topics)
         except KafkaException as error:
-            raise self._unavailable(_fault(error).str()) from error
+            raise Unavailable(f"Kafka at {self._hosts}", _fault(error).str()) from error
 
     def _unavailable(self, why: str) -> Unavailable:
         return Unavailable(f"Kafka at {self._hosts}", f"{why}. What was not acknowledged has to be sent again")

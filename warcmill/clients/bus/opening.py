@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from warcmill.clients.bus import Bus
+from warcmill.clients.bus import SECONDS, Bus
 from warcmill.clients.bus.spool import DAYS, Spool
 from warcmill.errors import BadConfig
 
@@ -14,8 +14,9 @@ _KAFKA = re.compile(
 )
 
 
-def open_bus(named: str, folder: Path, days: int = DAYS) -> Bus:
-    """Open a bus by its name; the spool's files are in `folder`, and kept for `days`. BadConfig for another name."""
+def open_bus(named: str, folder: Path, days: int = DAYS, seconds: float = SECONDS) -> Bus:
+    """Open a bus by its name; the spool's files are in `folder`, and kept for `days`; for so many `seconds` a Kafka may
+    be silent. BadConfig for another name."""
     if named == "spool":
         return Spool(folder, days)
     found = _KAFKA.fullmatch(named)
@@ -27,4 +28,4 @@ def open_bus(named: str, folder: Path, days: int = DAYS) -> Bus:
         raise BadConfig(
             "[requests] bus", f"Kafka's client is not installed: pip install 'warcmill[kafka]' ({error})"
         ) from None
-    return KafkaBus(found[1])
+    return KafkaBus(found[1], seconds)

@@ -39,6 +39,24 @@ _SECONDS: Final = 10.0  # for which a Redis may be silent
 _PR_SET_PDEATHSIG = 1
 
 
+def open_redis(place: RequestsPlace) -> Any:
+    """Open the Redis of the monitors; Unavailable when it does not answer."""
+    import redis  # noqa: PLC0415 an extra
+
+    values = place.values()
+    opened = redis.Redis(
+        host=values["REDIS_HOST"], port=values["REDIS_PORT"], db=values["REDIS_DB"], decode_responses=True,
+        password=place.plugin_settings().get("REDIS_PASSWORD") or None, socket_timeout=_SECONDS,
+        socket_connect_timeout=_SECONDS,
+    )  # fmt: skip
+    try:
+        opened.ping()
+    except redis.RedisError as error:
+        where = f"{values['REDIS_HOST']}:{values['REDIS_PORT']}"
+        raise Unavailable(f"the Redis of the plugins, {where}", str(error)) from error
+    return opened
+
+
 class PluginProcess:
     """The plugins of a place, of one kind, and the socket to the role."""
 
@@ -58,7 +76,7 @@ class PluginProcess:
         inside = {f"{package}.{name}": members for name, members in PLUGIN_MODULES.items()}
         sys.meta_path.insert(0, OldNames({**PLUGIN_MODULES, **inside}))
         if self._kind == MONITORS:
-            self._open()
+            self._redis = open_redis(self._place)
         handlers: dict[str, Any] = {}
         monitors: list[str] = []
         for name in names:
@@ -83,21 +101,6 @@ class PluginProcess:
             plugin.redis_conn = self._redis
         plugin.setup(self._settings)
         return plugin
-
-    def _open(self) -> None:
-        import redis  # noqa: PLC0415 an extra
-
-        values = self._place.values()
-        self._redis = redis.Redis(
-            host=values["REDIS_HOST"], port=values["REDIS_PORT"], db=values["REDIS_DB"], decode_responses=True,
-            password=self._settings.get("REDIS_PASSWORD") or None, socket_timeout=_SECONDS,
-            socket_connect_timeout=_SECONDS,
-        )  # fmt: skip
-        try:
-            self._redis.ping()
-        except redis.RedisError as error:
-            where = f"{values['REDIS_HOST']}:{values['REDIS_PORT']}"
-            raise Unavailable(f"the Redis of the plugins, {where}", str(error)) from error
 
     def handle(self, name: str, document: dict[str, Any]) -> dict[str, Any]:
         """Have a handler take a message; its fault is in `fault`, '' for none."""

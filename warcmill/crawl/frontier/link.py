@@ -98,15 +98,17 @@ def read_wait(key: str, text: str) -> int:
 class RedisLink:
     """One connection to Redis, for the keys of a job. Its calls are made on one thread at a time.
 
-    `now` gives the time in place of Redis's clock. Every call may raise Unavailable: whether it was done is not known
-    then.
+    `now` gives the time in place of Redis's clock; `seconds`: for so long Redis may be silent. Every call may raise
+    Unavailable: whether it was done is not known then.
     """
 
-    def __init__(self, place: RedisPlace, job: str, now: Callable[[], float] | None = None) -> None:
+    def __init__(
+        self, place: RedisPlace, job: str, now: Callable[[], float] | None = None, seconds: float = SECONDS
+    ) -> None:
         self.place, self.prefix, self._now = place, place.keys(job), now
         self._redis = _client()
         self._client = self._redis.Redis.from_url(
-            place.url, password=_password(place), socket_connect_timeout=CONNECT_SECONDS, socket_timeout=SECONDS,
+            place.url, password=_password(place), socket_connect_timeout=CONNECT_SECONDS, socket_timeout=seconds,
             retry=None, retry_on_timeout=False, client_name=f"warcmill-{job}",
         )  # fmt: skip
         self._shas: dict[str, str] = {}
@@ -178,7 +180,7 @@ class RedisLink:
 
 def examined(place: RedisPlace) -> str:
     """Return the URL of a Redis that fits; else BadConfig, or Unavailable."""
-    link = RedisLink(place, "")
+    link = RedisLink(place, "", seconds=CONNECT_SECONDS)
     try:
         link.examine()
     finally:

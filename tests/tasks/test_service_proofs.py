@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from minters import Answer, serving
 
-from commands.console import services
-from commands.console.services import check_minter
+from tasks.config import proofs
+from tasks.config.proofs import check_minter
 from warcmill.audit.health import Level
 from warcmill.audit.health_services import check_verified_at
 from warcmill.stores.opening import Access
@@ -51,7 +51,7 @@ def test_a_minter_that_cannot_be_used(answer: Answer, status: int, why: str) -> 
 def test_a_minter_that_is_down_or_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     with serving() as minter:
         minter.drip = True
-        monkeypatch.setattr(services, "PATIENCE", 0.2)
+        monkeypatch.setattr(proofs, "PATIENCE", 0.2)
         assert "not complete when the time was over" in check_minter(minter.url).text
     found = check_minter(minter.url)
     assert (found.level, "the minter does not answer: ConnectionError" in found.text) == (Level.FAIL, True)
