@@ -10,10 +10,13 @@ import random
 import shutil
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 
+import crawled
 import preloaded
 import pytest
+from call_trace import climbing, layers, traced
 from redis import Redis
 from redis_crawls import DEADLINE, HOSTS, JOB, Crawl, go_on, site
 
@@ -23,6 +26,7 @@ from servers.redis import RedisServer
 from warcmill.crawl.frontier import Begins
 from warcmill.crawl.frontier.link import read_place
 from warcmill.crawl.launch.database import open_frontier, restore
+from warcmill.crawl.launch.launch import open_launch
 from warcmill.errors import BadInput, NotReady
 
 
@@ -164,3 +168,21 @@ def test_a_crawl_on_redis_keeps_no_uri_in_its_own_database(redis: RedisServer, t
         assert crawl.begin().wait(DEADLINE) == 0, crawl.told()
         assert crawl.wrong(2) == []
         assert Redis(port=redis.port).hget(f"alone:{JOB}:about", "launch").decode() == crawl.last.launch
+
+
+def test_a_uri_over_redis_takes_a_short_way(redis: RedisServer, tmp_path: Path) -> None:
+    """A page of a known site: bounds with some room, and not the figures of today."""
+
+    async def crawl(port: int) -> None:
+        places = replace(crawled.places(tmp_path), frontier=read_place("url", f"{redis.url}?prefix=traced"))
+        running = await open_launch(places, crawled.job(port, HOSTS[0], workers=1), crawled.LAUNCH)
+        await running.close(await running.crawl())
+
+    with site(3) as port, traced("RedisFrontier.lease") as found:
+        asyncio.run(crawl(port))
+    is_climb = climbing(layers())
+    _, page, *_ = found
+    text = page.text(is_climb)
+    assert len(page.modules) <= 50, text
+    assert len(page.pairs) <= 89, text
+    assert len(page.climbs(is_climb)) <= 3, text
