@@ -20,6 +20,7 @@ from warcmill.formats.warc.records import Block, Capture
 
 URI = "http://h.example/a.css"
 LONG = bytes(range(256)) * 8192  # 2 MiB
+PACKED = gzip.compress(b"x", mtime=0)
 
 
 @pytest.fixture
@@ -70,7 +71,7 @@ def recalled(crawl: Path, raw: bytes) -> list[object]:
         (b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc", b"abc"),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n", b"abcde"),
         (b"HTTP/1.1 301 Moved\r\nLocation: /b.css\r\nContent-Length: 0\r\n\r\n", b""),
-        (b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n" + gzip.compress(b"x"), gzip.compress(b"x")),
+        (b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n" + PACKED, PACKED),
         (b"HTTP/1.1 200 OK\r\n\r\n" + LONG, LONG),
         (b"no head at all", b"no head at all"),
     ],
