@@ -28,7 +28,7 @@ HEADINGS = {
     "crawler part": "Parts of the crawler", "utility": "Utilities", "log line": "Log lines",
     "topic page": "Pages of its documentation",
 }  # fmt: skip
-ROW = re.compile(r"\| `([^|]+)` \| (kept|mapped|declined) \| ([^|]+) \|")
+ROW = re.compile(r"\| (`[^|]+`) \| (kept|mapped|declined) \| ([^|]+) \|")
 COMMANDS = json.loads((ROOT / "tests" / "data" / "requests" / "commands.json").read_text("utf-8"))
 VERBS = {
     "kafka_monitor.py feed": ("request", "feed"), "kafka_monitor.py run": ("run", "requests"),
@@ -48,7 +48,8 @@ def rows() -> dict[tuple[str, str], list[str]]:
         heading, _, text = part.partition("\n")
         for line in text.splitlines():
             if row := ROW.fullmatch(line):
-                found[kinds[heading], row[1]].append(row[2])
+                for name in row[1].strip("`").split("`, `"):
+                    found[kinds[heading], name].append(row[2])
     return found
 
 
