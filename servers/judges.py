@@ -1,4 +1,4 @@
-"""Judges of what Warcmill wrote: commons-ip, for E-ARK packages, and jwarc, for WARCs. Both are Java, and read only.
+"""Judges of Warcmill's output: commons-ip, for E-ARK packages, and jwarc, for WARCs. Both are Java, and read only.
 
 commons-ip exits 0 on an invalid package, so its report counts; its own `validate` fails at a second input, so
 `ValidateAll.java` calls the same validator for all of them in one JVM (a JVM takes about a second to start).

@@ -90,7 +90,7 @@ class _Judge:
 def _judge(address: RestAddress) -> _Judge:
     """The judge of requests; BadConfig where others than this machine may ask, and there is no token.
 
-    Another machine than that of the archive has no state with tokens: its own are in token_file.
+    A machine without the archive has no state with tokens: its tokens are in token_file.
     """
     if address.is_loopback:
         return _Judge(address, None)

@@ -147,7 +147,7 @@ def grid(state: MarkerStore, rootmap: RootMap | None, launch: Launch, wanted: Wa
 
 
 def of_survey(seen: Survey) -> LaunchGrid:
-    """The grid of what was seen of a launch."""
+    """The grid of a launch, as the survey saw it."""
     stale, rows = gaps.stale(seen), seen.rows()
     stages = tuple(
         (stage, {row.word: _cell(seen, row, stage, stale) for row in rows if row.scope == "stage"})

@@ -36,7 +36,7 @@ T = TypeVar("T", bound=WorkerAnswer)
 
 
 class Outside(NamedTuple):
-    """Why a worker gave no answer, for no fault of what it was asked."""
+    """The reason why a worker gave no answer, which is not a fault of the question."""
 
     why: str
 

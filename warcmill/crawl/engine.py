@@ -155,7 +155,7 @@ class WarcmillEngine:
         return self._until_it_crawls(job, seen.launch_id, pid, output)
 
     def proceed(self, job: str) -> None:
-        """A launch of this engine crawls as soon as it has begun; one that a person paused stays so."""
+        """A launch of this engine crawls as soon as it starts. A launch that a person paused stays paused."""
 
     def checkpoint(self, job: str) -> str:
         """Take a checkpoint, wait until it is complete, and return its name. NotReady if the job does not run."""

@@ -1,4 +1,4 @@
-"""The extract of what a WARC has of a package index: a first line that counts, then a line for each answer of it.
+"""The extract of a WARC's answers from a package index: a first line that counts, then a line for each answer.
 
      {"files": 5, "other": 1, "pages": 2, "without_facts": 1}
     {"date": "20261121081736", "offset": 692, "page": {…}, "url": "https://pypi.example/simple/six/"}

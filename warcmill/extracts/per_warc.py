@@ -155,7 +155,7 @@ class RemoteExtractor:
         return self._place.tika is not None
 
     def at_once(self, number: int) -> int:
-        """As the runner can. Raises what keeps a worker from the work, before any is begun."""
+        """As the runner can. Raises, before any work starts, the reason that keeps a worker from it."""
         if number:
             probe = Work("what workers need", reach, self._place, self._versions)
             self._ready = self._runner.ready(number, probe)

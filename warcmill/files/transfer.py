@@ -73,7 +73,7 @@ def place(file: FileRef) -> str:
 
 
 def present(store: Store, file: FileRef) -> Stat:
-    """The status of what is at the path of `file`; Mismatch unless it is a file of that length."""
+    """The status at the path of `file`; Mismatch unless a file of that length is there."""
     return as_announced(file, store.stat(file.path))
 
 

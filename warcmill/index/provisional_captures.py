@@ -1,4 +1,4 @@
-"""The captures of a running launch, as lines of an index that are marked as provisional. Writes notes of what was sent.
+"""The captures of a running launch, as lines of an index that are marked as provisional. Writes notes of sent parts.
 
 `filename` is `provisional/{job}/{launch}`, which no WARC has, and `offset` is where the line ends in the crawl logs of
 the launch, taken as one. Engines give a record the time of its fetch, so its second is that of the capture to come.

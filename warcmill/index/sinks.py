@@ -8,7 +8,7 @@ Acknowledgements of a sink are in `{index}/sinks/{sink}/`, one file an input.
     {digest}          the sink has answered that it has this input
     {digest}.begun    it may have a part of it: written before anything is sent, removed after the answer
 
-`digest` is of the input and of what was hidden in it, so a listing shows what is missing, and no file is opened. A file
+`digest` is of the input and its hidden entries, so a listing shows what is missing, and no file is opened. A file
 that is lost costs only that its input is sent again; without the folder, all of them are.
 """
 
@@ -111,7 +111,7 @@ class _Bringing:
         return found
 
     def _one(self, new: SinkInput | None, olds: list[Acknowledgement]) -> None:
-        """Have the sink have of a WARC what is new, and nothing of what is old."""
+        """Bring the sink up to date with a WARC: post the new entries, and delete the old ones."""
         if new:
             self._acknowledged.begin(new)
         for old in olds:

@@ -1,6 +1,6 @@
 """The pages that a WACZ lists: all HTML captures, with titles and text; those of seeds in a list of their own.
 
-A crawl log gives the keys of seeds and of what they redirected to, the index gives the captures: a page is listed only
+A crawl log gives the keys of seeds and of their redirects, the index gives the captures: a page is listed only
 if it can be replayed. A title and text are from the extract of text, or else the title is from the record.
 """
 

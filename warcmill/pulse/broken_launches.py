@@ -1,4 +1,4 @@
-"""Launches that broke off: begun by StartJob, without an end, and crawled by nothing any more, as after a reboot."""
+"""Launches that broke off: started by StartJob, without an end, and no longer crawled, as after a reboot."""
 
 from __future__ import annotations
 

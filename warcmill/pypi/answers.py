@@ -59,7 +59,7 @@ def provides(data: PublishedData, module: str) -> JsonObject:
 
 
 def requires(data: PublishedData, filename: str, project: str = "") -> JsonObject | None:
-    """The requirements of a file; None if it is not known. `project`: where the name alone does not tell it."""
+    """The requirements of a file; None if it is unknown. `project`: for a name that is ambiguous."""
     name = filenames.parse(filename, project)
     found = data.current(DEPGRAPH)
     if name is None:

@@ -118,7 +118,7 @@ def full(state: MarkerStore, key: Key, source: IndexSource) -> Claim:
 
 
 def increment(state: MarkerStore, key: Key, source: IndexSource, newest: EarlierDump) -> Claim:
-    """The claim of 00.feed of a crawl of what has changed since a dump, and of what that lacked or did not ask for."""
+    """The claim of 00.feed of a crawl of all changes since a dump, and of the projects that the dump lacks."""
     up_to = source.index.last_serial()
     if up_to < newest.up_to:
         why = f"its last serial is {up_to}, and serials up to {newest.up_to} are dumped: it is another index, or a copy"

@@ -69,7 +69,7 @@ def _judged(answer: SeedAnswer | None, url: str, lines: SeedLines) -> tuple[Seed
 
 
 def end(url: str, lines: SeedLines) -> tuple[SeedAnswer | None, str]:
-    """The answer at the end of what a URL is known to lead to, None without a line, and its URL."""
+    """The last answer that a URL is known to lead to, None without a line, and its URL."""
     place, seen, answer = url, {url}, lines.of(url)
     while redirected(answer) and len(seen) <= MOST_HOPS:
         following = lines.leads_to.get(place)

@@ -161,9 +161,9 @@ class _Logs:
 
 
 def _unfollowed(urls: Iterable[str], lines: SeedLines, locations: Locations) -> Iterator[tuple[str, str]]:
-    """The URLs at the end of what is known that redirect to another, and that one, by their records in the store.
+    """The last known URLs that redirect to another, each with its target, by their records in the store.
 
-    A crawl log has no line of what a redirect leads to if that was known by then.
+    A crawl log has no line of a redirect's target that was known by then.
     """
     for url in urls:
         answer, place = seed_fates.end(url, lines)

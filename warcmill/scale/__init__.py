@@ -1,7 +1,7 @@
 """Have work done by other processes: on all cores of this machine, or on the workers of a Dask or Spark cluster.
 
 `Runner` is the protocol; `processes`, `dask` and `spark` implement it, and `opening` chooses one. A piece of work is a
-function that every process can import, and its order (`work`). Runners know nothing of what it does.
+function that every process can import, and its order (`work`). Runners do not know its work.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Runner(Protocol):
     """Does work elsewhere."""
 
     def ready(self, number: int, probe: Work) -> Ready:
-        """Have every worker do the probe, before so many pieces of work are begun.
+        """Have every worker do the probe, before so many pieces of work start.
 
         Unavailable if no worker is reached, or if one lacks Warcmill; Mismatch if one has another version of it; any
         error of the probe.

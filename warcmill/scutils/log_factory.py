@@ -171,7 +171,7 @@ class _SharedFile(logging.Handler):
         try:
             self._write((self.format(record) + "\n").encode("utf-8", "backslashreplace"))
         except OSError:
-            self.handleError(record)  # as every handler of logging: printed to stderr, and the program goes on
+            self.handleError(record)  # as every handler of logging: printed to stderr, and the program continues
 
     def _write(self, line: bytes) -> None:
         with self._lock_path.open("ab") as lock:

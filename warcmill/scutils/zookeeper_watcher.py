@@ -73,7 +73,7 @@ class ZookeeperWatcher:
         return True
 
     def close(self, kill_restart: bool = True) -> None:
-        """End the session. With `kill_restart=False` a new one is begun, and the file is watched by it."""
+        """End the session. With `kill_restart=False` a new session starts, and watches the file."""
         if not kill_restart:
             self.zoo_client.restart()
             return

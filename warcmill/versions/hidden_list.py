@@ -113,7 +113,7 @@ def hidden_lines(look_up: Callable[[bytes], Iterable[bytes]], prefixes: tuple[by
 
 
 def beside(look_up: Callable[[bytes], Iterable[bytes]]) -> Iterator[bytes]:
-    """The lines of DNS records, and of what goes with pages: their keys do not begin as those of what they go with."""
+    """The lines of DNS records, and of records beside pages: their keys begin otherwise than those of pages."""
     for word in (DNS, *OF_PAGES):
         yield from look_up(word)
 
@@ -137,7 +137,7 @@ def decisions(state: LocalStore) -> list[AccessDecision]:
 
 
 def read(state: LocalStore, upto: int | None = None) -> Hidden:
-    """The list of what is hidden now, or was after `upto` decisions."""
+    """The list of hidden prefixes now, or after `upto` decisions."""
     return _after([one for one in decisions(state) if upto is None or one.number <= upto])
 
 

@@ -74,7 +74,7 @@ def parse_offsets(text: str) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Hiding:
-    """The list of what is hidden, as a version took it: after so many decisions, with this digest."""
+    """The list of hidden prefixes, as a version took it: after so many decisions, with this digest."""
 
     decisions: int
     sha512: str

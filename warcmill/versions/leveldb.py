@@ -118,7 +118,7 @@ class MadeDatabase(Database):
                     batch.put(key, value)
 
     def publish(self, index: LocalStore, folder: str, keys: int) -> Segment:
-        """Link the files into the folder of a version, synced, in place of what a killed fold left there."""
+        """Link the files into the folder of a version, synced, in place of a killed fold's files."""
         for entry in index.list(folder):
             index.remove(entry.path, entry)
         with _outage(self.where):

@@ -205,7 +205,7 @@ class Payloads:
         return sum(entry.size for entry in entries)
 
     def seen(self) -> str:
-        """A digest of what the last fold saw of the markers; '' if it is not known."""
+        """A digest of the markers that the last fold saw; '' if unknown."""
         try:
             return self.index.read(f"{self.top}/{SEEN}", 200).decode("ascii", "replace").strip()
         except NotReady:

@@ -202,7 +202,7 @@ class _Only:
 
 @contextmanager
 def _searched(index: LocalStore, segment: Segment, only: _Only) -> Iterator[sqlite3.Connection]:
-    """A segment, beside a table of what is hidden."""
+    """A segment, beside a table of hidden documents."""
     with opened(index, segment.files[SQLITE].path) as database:
         database.execute("CREATE TEMP TABLE hidden (first TEXT PRIMARY KEY, after TEXT NOT NULL) WITHOUT ROWID")
         database.executemany("INSERT INTO hidden VALUES (?, ?)", only.spans)

@@ -111,7 +111,7 @@ def commit(index: LocalStore, folder: str, spooled: Spooled, made: SegmentSource
 
 
 def named(made: SegmentSources) -> tuple[bytes, str]:
-    """The document of what a segment is made of, and the segment's name."""
+    """The document that lists a segment's inputs, and the segment's name."""
     document = _encode(made)
     return document, hashlib.sha512(document).hexdigest()[:16]
 

@@ -1,4 +1,4 @@
-"""A replay of a launch's journals into a frontier, and of what its files hold into the register. Reads files only.
+"""A replay of a launch's journals into a frontier, and of its files into the register. Reads files only.
 
 URIs that wait, URIs that were seen, and the results of visits are then as they were. The sums for quotas are counted
 from crawl.log again. Rates and blocks are not replayed: their users set them anew.
@@ -110,13 +110,13 @@ def restore_register(register: Register, launch: str, folders: Folders) -> int:
 
 
 def _begins(path: Path) -> Begins:
-    """Return how a launch has begun, by the first line of its first journal."""
+    """Return how a launch began, by the first line of its first journal."""
     with path.open("rb") as stream:
         return begins_of(next(journal.groups(stream), None))
 
 
 def begins_of(first: JournalGroup | None) -> Begins:
-    """Return how a launch has begun, by the first group of its first journal."""
+    """Return how a launch began, by the first group of its first journal."""
     entry = first.entries[0] if first else None
     if entry and entry.word == journal.CARRIED:
         return Begins.KEEPS if entry.more.get("seen") else Begins.FOLLOWS

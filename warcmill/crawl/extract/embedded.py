@@ -83,7 +83,7 @@ def add_json_ld(text: str, found: LinkCollector) -> None:
 
 
 def _strings(value: object) -> Iterator[tuple[str, str]]:
-    """Every text in a value, with the name of the property it is of; one in an object under `image` is of its own."""
+    """Every text in a value, with the name of its property. In an object under `image` the inner name counts."""
     left: list[tuple[str, object]] = [("", value)]
     while left:
         name, one = left.pop()

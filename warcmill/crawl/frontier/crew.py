@@ -130,7 +130,7 @@ class Crew:
         return [gzip.decompress(data) for _, data in sorted(zip(found[::2], found[1::2], strict=True))]
 
     async def publish(self, launch: str, files: Mapping[str, bytes], is_new: bool) -> None:
-        """Publish what a worker needs of a launch. One that is begun has no orders yet."""
+        """Publish what a worker needs of a launch. A new launch has no orders yet."""
         words = [word for pair in sorted(files.items()) for word in pair]
         digest = hashlib.sha256(b"\0".join(w.encode() if isinstance(w, str) else w for w in words)).hexdigest()
         await self._call("publish", int(is_new), launch, digest, *words)

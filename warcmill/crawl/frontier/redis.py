@@ -78,7 +78,7 @@ class RedisFrontier:
     process. `warn` hears when Redis goes away, and when it is back.
 
     One that does not lead (`leads`) joins the launch that Redis has: it begins none, and when Redis has lost it, waits
-    for the leader to begin it anew. `is_over`: another launch has begun.
+    for the leader to begin it anew. `is_over`: another launch has started.
     """
 
     is_shared = True

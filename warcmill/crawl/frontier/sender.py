@@ -96,7 +96,7 @@ class Sender:
         return not self.is_over
 
     async def catch_up(self) -> None:
-        """Let a Redis that has lost some of what it knew, or all, hear it again."""
+        """Send everything again to a Redis that has lost a part, or all, of its keys."""
         self.warn(f"{self._link.place.shown}: Redis knows less than it did; it hears the journal again")
         try:
             async with self._sending:

@@ -27,10 +27,10 @@ BY_OWN = -5001
 NAMED = frozenset([QUOTA, BY_OWN])
 """Statuses that several policies share: their lines name the one that refused, and its reason."""
 REFUSED = frozenset([OUT_OF_SCOPE, BY_OWN, NOT_ALLOWED, QUOTA, ROBOTS_FORBID, NO_ROBOTS])
-"""Statuses of what a policy is against: it is not tried again."""
+"""Statuses of URIs that a policy refuses: they are not tried again."""
 UNKNOWN, DNS = "unknown", "text/dns"
 BESIDES = 0
-"""The thread's number of what is fetched for others."""
+"""The thread's number of URIs that are fetched for others."""
 
 
 def prerequisite(text: str, via: Uri) -> Uri:
@@ -113,7 +113,7 @@ def _line(
 
 
 class FaultListener(Protocol):
-    """Hears of what goes wrong while a launch crawls, each for the log that Heritrix has for it."""
+    """Hears of faults while a launch crawls, each for the log that Heritrix has for it."""
 
     def failed(self, line: CrawlRecord, why: str) -> None:
         """A URI got no answer, or was refused (nonfatal-errors.log)."""

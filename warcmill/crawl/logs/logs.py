@@ -44,7 +44,7 @@ class Logs:
     """The logs in `folder`, from `Logs(...)` to `close`. A full disk raises Unavailable, with the file's name.
 
     `scope`: scope.log is one of them. It stays so from a launch's begin to its end: otherwise a log that is
-    missing because a rotation was killed could not be distinguished from one that has just begun.
+    missing because a rotation was killed could not be distinguished from one that has just started.
     """
 
     def __init__(self, folder: Path, now: Callable[[], float] = time.time, *, scope: bool = False) -> None:

@@ -61,7 +61,7 @@ def heading() -> str:
 
 
 def event(at: float, what: str, before: str) -> str:
-    """The line of what happened: `CRAWL RUNNING - Preparing`."""
+    """The line of an event: `CRAWL RUNNING - Preparing`."""
     return f"{_second(at)} CRAWL {what} - {before}"
 
 

@@ -31,7 +31,7 @@ class By(StrEnum):
 
 
 class Spent(NamedTuple):
-    """The sum of what was fetched: documents, bytes as transferred, and seconds that the fetches took."""
+    """The sum of all fetches: documents, bytes as transferred, and seconds."""
 
     documents: int = 0
     bytes: int = 0

@@ -124,7 +124,7 @@ def prefix(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CrawlScope:
-    """The prefixes of sites and of what is never crawled, the seeds that are pages, and the most hops from a seed."""
+    """The prefixes of sites and of exclusions, the seeds that are pages, and the most hops from a seed."""
 
     sites: SurtPrefixes = field(default_factory=SurtPrefixes)
     excluded: SurtPrefixes = field(default_factory=SurtPrefixes)

@@ -249,7 +249,7 @@ def fits(algorithm: str, digest: bytes) -> bool:
 
 
 class Summed:
-    """A stream that computes the digests of what is read of it, and counts it."""
+    """A stream that counts the bytes that are read from it, and computes their digests."""
 
     def __init__(self, stream: Readable, algorithms: tuple[str, ...]) -> None:
         self._read = stream.read

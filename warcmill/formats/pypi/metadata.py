@@ -87,7 +87,7 @@ def read_fields(header: bytes) -> MetadataFields:
 
 
 def _fields(header: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """The names, in lower case, and the values of fields; lines that go on (RFC 5322, 2.2.3) are joined."""
+    """The names, in lower case, and the values of fields; folded lines (RFC 5322, 2.2.3) are joined."""
     name, value = b"", b""
     for line in header.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n"):
         if line[:1] in (b" ", b"\t"):

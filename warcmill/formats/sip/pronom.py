@@ -173,7 +173,7 @@ def identified(sample: bytes) -> str:
 
 @cache
 def tools() -> Mapping[str, str]:
-    """The versions of what identifies: siegfried, and PRONOM's signatures."""
+    """The versions of the identifiers: siegfried, and PRONOM's signatures."""
     known = ask_once(b"%PDF-1.4")
     return {"siegfried": str(known["siegfried"]), "pronom": str(known["identifiers"][0]["details"])}
 

@@ -48,7 +48,7 @@ class Document:
 
 
 def made(text: str, title: str = "", charset: str = "", language: str = "", *, is_cut: bool = False) -> Document:
-    """Make a document of what a parser gave: no control characters, no lone surrogates, no more than the limits."""
+    """Make a document of a parser's output: no control characters, no lone surrogates, no more than the limits."""
     is_cut = is_cut or len(text) > MOST
     return Document(_cleaned(text[:MOST]), " ".join(_cleaned(title[:_MOST_TITLE]).split()), charset, language, is_cut)
 

@@ -16,7 +16,7 @@ lines, with a NUL, without a mandatory field, or with two values of a field that
 longer than its Content-Length; a digest that does not match. A file cut exactly between two records is sound in itself:
 only the crawl log's offsets (`expect_offset`) or a recorded size reveal the cut.
 
-It warns of what leaves every record whole: a repeated WARC-Record-ID, a field repeated with the same value, a blank
+It warns of faults that leave a record whole: a repeated WARC-Record-ID, a field repeated with the same value, a blank
 before a field's colon, a digest that cannot be checked, no record that names the crawler.
 
 It cannot detect changes that nothing covers: in a gzip member's header the time, level and system bytes, and the "text"

@@ -65,7 +65,7 @@ class _Pieces:
         return BadInput(self.path, why, self.offset)
 
     def whole(self) -> bytes:
-        """The whole record that was just begun, if it is in one piece; else b"". Consumes nothing."""
+        """The whole record at which the reader is, if it is in one piece; else b"". Consumes nothing."""
         return b""
 
     def end_whole(self) -> None:

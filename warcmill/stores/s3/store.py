@@ -4,7 +4,7 @@ S3 has no rename. A file of one part is one PUT with `If-None-Match: *`: it publ
 over something that is there. A longer one is a multipart upload: its parts get the name by one request, with the same
 condition, after all are there and compared. Each part goes with its SHA-256, which the server checks and keeps.
 
-Beside an upload lies a *note* with a temporary name that holds its id, so that `sweep` can abort what a dead process
+Beside an upload is a *note* with a temporary name that holds its id, so that `sweep` can abort what a dead process
 left. Folders are prefixes of keys: there is one wherever there is a file below it.
 """
 
