@@ -16,9 +16,9 @@ from commands.console.arguments import Interval, add_interval
 from commands.console.launches import report_unreachable
 from commands.console.scanner import ALREADY_RUNNING, Scanner, log_file, moving
 from commands.console.show import counted, err, heading, out
-from commands.plan import plan
 from tasks import logs
 from tasks.config.settings import check_hardened, settings
+from tasks.plan import plan
 from tasks.scans import scans
 from tasks.step import MOST_TASKS, LaunchScan, open_line
 from warcmill.errors import Busy, Unavailable

@@ -8,10 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from commands.console.addresses import networks, resolved
 from commands.console.show import out
 from tasks.config import folders
-from warcmill.crawl.fetch import addresses
-from warcmill.crawl.fetch.addresses import Judge
 from warcmill.crawl.render import WHICH
 from warcmill.crawl.uri import canonical
 from warcmill.errors import BadConfig, BadInput
@@ -95,8 +94,7 @@ def run(args: argparse.Namespace) -> int:
         sys.stderr.write("warcmill crawl: --no-delay is for the addresses that --allow-private names\n")
         return 2
 
-    from commands import pulse  # noqa: PLC0415 it imports Luigi, which --help does without
-    from commands.console import crawl  # noqa: PLC0415
+    from commands.console import crawl  # noqa: PLC0415 it imports Luigi, which --help does without
 
     config = folders.find()
     plan = crawl.plan(args, SCOPES[args.scope], is_new=config is None)
@@ -107,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
     from luigi.configuration import add_config_path  # noqa: PLC0415
 
     add_config_path(str(config))
-    return crawl.run(args, config, plan, pulse.run)
+    return crawl.run(args, config, plan)
 
 
 def _made() -> Path:
@@ -143,22 +141,3 @@ def _job(text: str) -> str:
         return parse_job(text)
     except BadInput as error:
         raise argparse.ArgumentTypeError(str(error)) from error
-
-
-def networks(text: str) -> list[str]:
-    """Networks of an option, separated by commas."""
-    networks = [network for part in text.split(",") if (network := part.strip())]
-    try:
-        Judge(networks)
-    except BadConfig as error:
-        raise argparse.ArgumentTypeError(error.why) from error
-    return networks
-
-
-def resolved(text: str) -> str:
-    """An option of the form HOST=ADDRESS."""
-    try:
-        addresses.parse_fixed([text])
-    except BadConfig as error:
-        raise argparse.ArgumentTypeError(error.why) from error
-    return text

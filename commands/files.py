@@ -12,7 +12,6 @@ from commands.console.arguments import LAST, Interval, add_json, add_scope
 from commands.console.launches import point_to, report_away, report_unreachable
 from commands.console.show import as_json, heading, in_words
 from commands.console.terminal import console, lines, styled
-from commands.status import STYLES
 from tasks.audited import audited
 from tasks.step import open_line
 from warcmill import chain
@@ -20,6 +19,7 @@ from warcmill.audit.answers import files
 from warcmill.audit.answers.files import LaunchFiles
 from warcmill.audit.answers.line import AuditedLine, each_once
 from warcmill.audit.inventory import MARKS, NEVER, FileState, steps
+from warcmill.audit.progress_grid import STYLES
 from warcmill.base.escapes import printable
 from warcmill.launches.discovery import Discovery
 from warcmill.model import Launch

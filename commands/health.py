@@ -15,13 +15,12 @@ from rich.text import Text
 from commands.console.arguments import add_json
 from commands.console.show import as_json, counted
 from commands.console.terminal import console, lines, styled
-from commands.status import STYLES
 from tasks import health as line_health
 from tasks.config.settings import settings
 from warcmill.audit.answers import metrics
 from warcmill.audit.answers.health import BOUND, Asker
 from warcmill.audit.health import GIB
-from warcmill.audit.progress_grid import Mark
+from warcmill.audit.progress_grid import STYLES, Mark
 from warcmill.crawl import durable
 
 SUMMARY = "ask engines, disks and servers whether they answer, and what runs and waits"

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 import luigi
 from luigi.parameter import DateIntervalParameter
-from luigi.task import flatten
 from rich.text import Text
 
 from commands.console.arguments import Interval, add_interval, add_json
 from commands.console.launches import report_unreachable
 from commands.console.show import as_json, days_json, heading, in_words
 from commands.console.terminal import console, lines, styled
+from tasks.plan import Planned, each_once
 from tasks.scans import scans
-from tasks.step import MOST_TASKS, LaunchScan, OpenRoots, open_line
+from tasks.step import MOST_TASKS, open_line
 from warcmill import chain
-from warcmill.errors import Unavailable, WarcmillError
 from warcmill.launches import discovery
-from warcmill.model import Json, Launch
+from warcmill.model import Json
 
 SUMMARY = "show what a scan would run, without running it"
 EPILOG = f"""\
@@ -38,16 +36,6 @@ is frozen.
 
 exit codes: 0 listed, 2 usage, 3 configuration, 4 a disk or a folder did not answer
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """The steps that one launch lacks. `error`: it could not be read; a scan would fail for it, after the others."""
-
-    launch: Launch
-    tasks: tuple[luigi.Task, ...]
-    error: str = ""
-    unavailable: bool = False
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,44 +56,6 @@ def run(args: argparse.Namespace) -> int:
     else:
         lines(console(), *_texts(days, planned))
     return 4 if report_unreachable(discovered) or any(each.unavailable for each in planned) else 0
-
-
-def plan(line: OpenRoots, scans: list[LaunchScan], launch: Launch, planned: Collection[str] = ()) -> Planned:
-    """The steps that scans would run for one launch, each after those it requires; none of `planned` (task ids).
-
-    A launch that resumes another one's checkpoint requires steps of that one.
-    """
-    try:
-        roots = [task for scan in scans for task in scan.missing(line, line.view(launch))]
-        return Planned(launch, tuple(in_order(roots, planned)))
-    except WarcmillError as error:
-        return Planned(launch, (), str(error), isinstance(error, Unavailable))
-
-
-def each_once(line: OpenRoots, scans: list[LaunchScan], launches: Iterable[Launch]) -> Iterator[Planned]:
-    """The steps that each launch lacks, no step twice."""
-    seen: set[str] = set()
-    for launch in launches:
-        planned = plan(line, scans, launch, seen)
-        seen.update(task.task_id for task in planned.tasks)
-        yield planned
-
-
-def in_order(roots: list[luigi.Task], planned: Collection[str] = ()) -> Iterator[luigi.Task]:
-    """The incomplete tasks among `roots` and all that they require, but none of `planned` (task ids).
-
-    A required task comes before those that require it.
-    """
-    seen = set(planned)
-    stack = [(task, False) for task in reversed(roots)]
-    while stack:
-        task, required_are_out = stack.pop()
-        if required_are_out:
-            yield task
-        elif task.task_id not in seen:
-            seen.add(task.task_id)
-            if not task.complete():
-                stack += [(task, True), *((required, False) for required in reversed(flatten(task.requires())))]
 
 
 def _texts(days: Interval, planned: list[Planned]) -> Iterator[Text | str]:

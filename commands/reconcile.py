@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
-
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from commands.console import dues
 from commands.console.arguments import LAST, Interval, add_interval, add_json
+from commands.console.comparison import show
 from commands.console.launches import point_to, report_away, report_unreachable
-from commands.console.show import as_json, heading
-from commands.console.terminal import console, lines, styled
+from commands.console.show import as_json
+from commands.console.terminal import console
 from tasks.audited import audited
 from tasks.step import open_line
-from warcmill.audit import findings, remedies
 from warcmill.audit.answers import comparison
-from warcmill.audit.answers.comparison import ReconciledDays
-from warcmill.audit.answers.dues import Dues
-from warcmill.audit.gaps import Gap
-from warcmill.audit.reconciliation import LaunchReport, StageRow, heads, total
-from warcmill.base.escapes import printable
 
 SUMMARY = "compare disk, packages and archive, and list every gap"
 EPILOG = f"""\
@@ -62,9 +51,6 @@ exit codes: 0 no gap, 1 one or more gaps, or a root whose launches are in other 
 than configured, 2 usage, 3 configuration, 4 a disk or a folder did not answer (what could
 be read is reported)
 """
-MOST_SEEDS = 10  # shown of one kind and cause: a launch may have lost 100,000
-MOST = 500  # launches; of more, those without a gap are counted and not listed
-GOOD, BAD, DIM = "green", "bold red", "dim"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -87,98 +73,3 @@ def run(args: argparse.Namespace) -> int:
     dues.report_away(known.due)
     report_away(known.away)
     return known.exit_code
-
-
-def show(target: Console, days: Interval, known: ReconciledDays) -> None:
-    """Print the table, then every gap."""
-    lines(target, heading(days, len(known.reports)))
-    if known.reports:
-        target.print(table(known.reports))
-    for text in known.discovered.unexpected:
-        lines(target, styled(f"not a launch: {text}", DIM))
-    lines(target, *_sections(known.reports, known.due, known.misplaced))
-
-
-def table(reports: Sequence[LaunchReport]) -> Table:
-    """One row per stage under each launch, and the totals."""
-    grid = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, show_footer=True)
-    grid.add_column("launch, stage", footer="total", overflow="fold", header_style="bold", footer_style="bold")
-    listed = [report for report in reports if len(reports) <= MOST or report.gaps or not report.ended]
-    everything = total(row.counts for report in reports for row in report.rows)
-    columns = heads([everything])
-    for name, head in columns.items():
-        footer = str(everything[name])
-        grid.add_column(head.replace("_", "\n"), footer=footer, justify="right", no_wrap=True, footer_style="bold")
-    for shown in listed:
-        grid.add_row(Text.assemble((f"{shown.launch}", "bold"), f" {shown.ended or 'running'}"))
-        for row in shown.rows:
-            grid.add_row(styled(f" {row.stage}{'' if row.sealed else ' (open)'}"), *_numbers(row, columns))
-    if len(listed) < len(reports):
-        grid.add_row(Text(f"{len(reports) - len(listed)} more, without a gap", style=DIM))
-    return grid
-
-
-def _numbers(row: StageRow, columns: Iterable[str]) -> Iterator[Text]:
-    """The cells of a row. Green: complete; red: a fault; yellow: still to come; empty: not due."""
-    for name in columns:
-        yield _number_of(row, name) if name in row.counts else Text()
-
-
-def _number_of(row: StageRow, name: str) -> Text:
-    number, expected = row.counts[name], max(row.counts.get("on_disk", 0), row.counts["assembled"])
-    fault = name in ("refused", "unnamed", "stale")
-    whole = number == 0 if fault else number >= expected or name == "on_disk"
-    style = DIM if number == 0 and (whole or not row.sealed) else GOOD if whole else BAD if row.sealed else "yellow"
-    return Text(str(number), style=style)
-
-
-def _sections(reports: Sequence[LaunchReport], due: Dues, misplaced: bool) -> Iterator[Text]:
-    gaps = [gap for report in reports for gap in report.gaps]
-    accepted = [gap for report in reports for gap in report.accepted]
-    if accepted or due.accepted:
-        yield Text(f"\n{len(accepted) + len(due.accepted)} accepted", style="bold")
-        yield from accepted_lines(accepted)
-        yield from (styled(f"  {gap.job} {gap.kind}: {gap.name}: {gap.why}", DIM) for gap in due.accepted)
-    yield from _unscanned(reports)
-    where = " where launches are expected; others are elsewhere" if misplaced else ""
-    number = len(gaps) + len(due.gaps)
-    yield Text(f"\n{_number(number)}{where}", style=BAD if number or misplaced else "bold green")
-    yield from gap_lines(gaps)
-    yield from dues.texts(due.gaps)
-
-
-def accepted_lines(accepted: Sequence[Gap]) -> Iterator[Text]:
-    """Each accepted finding by name; of the seeds of a launch the first ones."""
-    for (launch, kind), alike in groupby(accepted, key=lambda gap: (gap.launch, gap.kind)):
-        group = list(alike)
-        most = MOST_SEEDS if kind in findings.KINDS else len(group)
-        yield from (styled(f"  {gap.launch} {gap.stage} {gap.kind}: {gap.name}", DIM) for gap in group[:most])
-        if len(group) > most:
-            yield styled(f"  and {len(group) - most} more: {remedies.report_seeds(launch)}", DIM)
-
-
-def _unscanned(reports: Sequence[LaunchReport]) -> Iterator[Text]:
-    new = [report.launch for report in reports if report.unscanned]
-    if new:
-        yield Text(f"\n{len(new)} not yet scanned: new since the scans began, for the next one", style="bold")
-        yield from (styled(f"  {launch}", DIM) for launch in new)
-
-
-def _number(gaps: int) -> str:
-    return "no gap" if gaps == 0 else "1 gap" if gaps == 1 else f"{gaps} gaps"
-
-
-def gap_lines(gaps: Iterable[Gap]) -> Iterator[Text]:
-    """Each gap by name, grouped by kind, cause and remedy."""
-    alike: dict[tuple[str, str, str], list[Gap]] = {}
-    for gap in gaps:
-        alike.setdefault((gap.kind, gap.why, gap.todo), []).append(gap)
-    for (kind, why, todo), group in alike.items():
-        yield Text.assemble((f"  {kind}", BAD), f": {printable(why)}")
-        most = MOST_SEEDS if kind in findings.KINDS else len(group)
-        yield from (
-            Text.assemble(f"      {gap.launch} {gap.stage} ", (printable(gap.name), "bold")) for gap in group[:most]
-        )
-        if len(group) > most:
-            yield styled(f"      and {len(group) - most} more: {remedies.report_seeds(group[0].launch)}")
-        yield styled(f"      -> {todo}", "cyan")

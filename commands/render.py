@@ -15,8 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import TextIO
 
+from commands.console.addresses import networks, resolved
 from commands.console.show import err, out
-from commands.crawl import networks, resolved
 from tasks import logs
 from warcmill.base import disk
 from warcmill.crawl.beside.page import PageRenderer, rendering

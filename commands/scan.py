@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from commands import reconcile
 from commands.console import dues
 from commands.console.arguments import LAST, Interval, add_interval
+from commands.console.comparison import show
 from commands.console.launches import point_to, report_unreachable
 from commands.console.scanner import ALREADY_RUNNING, Scanner, log_file, moving
 from commands.console.show import counted, err, out
@@ -154,7 +154,7 @@ def _reconciled(line: OpenRoots, days: Interval, before: ScanStart, codes: list[
         there = counted(len(discovered.launches), "launch", "launches")
         out(f"scan {days.text}: {there}, which could not be reconciled; next: warcmill doctor")
         return _worst([error.exit_code, *map(ours, codes)])
-    reconcile.show(console(), days, known)
+    show(console(), days, known)
     point_to(line, discovered.launches, "scan")
     report_unreachable(discovered)
     dues.report_away(known.due)

@@ -17,16 +17,16 @@ from rich.text import Text
 
 from commands.console import dues, outside
 from commands.console.arguments import LAST, Interval, add_interval, add_json, job
+from commands.console.comparison import gap_lines
 from commands.console.launches import point_to, report_away, report_unreachable
 from commands.console.show import as_json, heading
 from commands.console.terminal import console, lines, styled
-from commands.reconcile import gap_lines
 from tasks.audited import audited
 from tasks.step import open_line
 from warcmill import chain
 from warcmill.audit import findings
 from warcmill.audit.answers import status
-from warcmill.audit.progress_grid import LEGEND, TROUBLES, Cell, LaunchGrid, Mark, Totals, totals
+from warcmill.audit.progress_grid import LEGEND, STYLES, TROUBLES, Cell, LaunchGrid, Mark, Totals, totals
 from warcmill.base.escapes import did_you_mean, printable
 
 SUMMARY = "show how far each launch has come, by day"
@@ -66,16 +66,6 @@ that their markers show is shown.
 exit codes: 0 shown, 2 usage, 3 configuration, 4 a disk or a folder did not answer
 """
 Scans = list[tuple[str, int]]  # name and process id
-STYLES = {
-    Mark.DONE: "green",
-    Mark.PARTIAL: "yellow",
-    Mark.WAITING: "cyan",
-    Mark.RUNNING: "cyan",
-    Mark.FAILED: "bold red",
-    Mark.REFUSED: "bold magenta",
-    Mark.STALE: "bold yellow",
-    Mark.NOT_DUE: "dim",
-}
 FOLDED = "   "  # before the id of a launch whose job is on its own line
 SHORTEST = 17  # columns: a folded id
 StyledText = tuple[str, str]  # a text and its style

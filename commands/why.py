@@ -12,10 +12,10 @@ from rich.text import Text
 
 from commands.console import dues
 from commands.console.arguments import add_json, add_launch, add_stage
+from commands.console.comparison import gap_lines
 from commands.console.launches import launch_of, report_away
 from commands.console.show import as_json, in_words
 from commands.console.terminal import console, lines, styled
-from commands.reconcile import gap_lines
 from tasks.audited import audited
 from tasks.config import engines
 from tasks.step import open_line

@@ -13,11 +13,12 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
+from commands.console import pulse
 from commands.console.luigi_cfg import engine_for, job_of, list_job
 from commands.console.scanner import log_file
 from commands.console.show import counted, err, out
@@ -46,7 +47,6 @@ from warcmill.stores.file import FileStore
 from warcmill.stores.opening import open_folder
 from warcmill.versions.search import title_of
 
-Pulse = Callable[[argparse.Namespace], int]  # the verb: from its arguments to its exit code
 POLL = 0.25  # seconds between two looks at the crawl
 INTERRUPTED = 130
 PATIENCE = 10.0  # seconds that a crawler has to end, once its lock is free
@@ -89,17 +89,17 @@ def refused(plan: CrawlPlan) -> int:
     return 1 if all(obstacle.final for obstacle in obstacles.values()) else Unavailable.exit_code
 
 
-def run(args: argparse.Namespace, config: Path, plan: CrawlPlan, pulse: Pulse) -> int:
-    """Crawl, then run the line; return the exit code. `pulse` starts and stops the crawl."""
+def run(args: argparse.Namespace, config: Path, plan: CrawlPlan) -> int:
+    """Crawl, then run the line; return the exit code."""
     name, written = plan.name, plan.files
     list_job(config, name, args.frontier or "")
     os.environ[logs.LOG] = log_file(open_line().state.store)
     if not args.verbose:
         os.environ[logs.ATTENDED] = "1"
     with closing(engine_for(name)) as engine:
-        stops = _begun(engine, name, written, pulse)
+        stops = _begun(engine, name, written)
         launch = engine.look(name).launch_id
-        interrupted = _watch(engine, name, stops, pulse)
+        interrupted = _watch(engine, name, stops)
         seen = engine.look(name)
         if seen.died:
             err(f"{name}: {seen.words}; the same command does so, and continues")
@@ -138,11 +138,11 @@ def _settings(args: argparse.Namespace) -> dict[str, Any]:
     return settings
 
 
-def _begun(engine: WarcmillEngine, name: str, written: Mapping[str, bytes], pulse: Pulse) -> int:
+def _begun(engine: WarcmillEngine, name: str, written: Mapping[str, bytes]) -> int:
     """Start the job; return 1 if Ctrl-C was pressed meanwhile, else 0. A crawl that runs by then is not left alone."""
     try:
         with _ctrl_c_waits(), locks.alone(open_line().state, f"crawl.{name}"):
-            _begin(engine, name, written, pulse)
+            _begin(engine, name, written)
     except KeyboardInterrupt:
         if not engine.look(name).running:
             raise
@@ -162,20 +162,20 @@ def _ctrl_c_waits() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
-def _begin(engine: WarcmillEngine, name: str, written: Mapping[str, bytes], pulse: Pulse) -> None:
+def _begin(engine: WarcmillEngine, name: str, written: Mapping[str, bytes]) -> None:
     """Start the job: afresh, or from the checkpoint of a launch that was stopped or has died."""
     seen = engine.look(name)
     if seen.running:
         raise Busy(f"job {name}, launch {seen.launch_id},")
     if seen.died:
-        _pulse(engine, pulse, "stop", name)
+        _pulse(engine, "stop", name)
     last = job_log.last(engine.places.job(name))
     _refuse_another_s(engine.places.job(name) / CONFIGURATION, name)
     engine.configure(name, written)
     checkpoint = left_at(engine, name, last)
     if checkpoint:
         out(f"{name}: continues from {checkpoint}")
-    _pulse(engine, pulse, "start", name, checkpoint)
+    _pulse(engine, "start", name, checkpoint)
 
 
 def _refuse_another_s(configuration: Path, name: str) -> None:
@@ -202,10 +202,10 @@ def left_at(engine: WarcmillEngine, name: str, last: Last | None) -> str:
     return whole
 
 
-def _pulse(engine: WarcmillEngine, pulse: Pulse, action: str, name: str, checkpoint: str = "") -> None:
+def _pulse(engine: WarcmillEngine, action: str, name: str, checkpoint: str = "") -> None:
     """A step of pulse, as its own command takes it. A start is one more crawl: a checkpoint may be resumed twice."""
-    args = argparse.Namespace(action=action, job=name, due=None, again=action == "start", checkpoint=checkpoint or None)
-    if code := pulse(args):
+    code = pulse.start(name, resumed=checkpoint, again=True) if action == "start" else pulse.stop(name)
+    if code:
         why = f"'warcmill pulse {action} {name}' ended with {code}; its error is above"
         if full := disk.full([*engine.places.roots, open_line().state.store.base]):
             raise Unavailable(str(full), f"its disk is full, and {why}. Make room, then run the same command again")
@@ -213,7 +213,7 @@ def _pulse(engine: WarcmillEngine, pulse: Pulse, action: str, name: str, checkpo
         raise Unavailable(f"job {name}", why) if seen.code == Unavailable.exit_code else NotReady(f"job {name}", why)
 
 
-def _watch(engine: WarcmillEngine, name: str, stops: int, pulse: Pulse) -> bool:
+def _watch(engine: WarcmillEngine, name: str, stops: int) -> bool:
     """Show progress until the crawl has ended; True if a person ended it, by pressing Ctrl-C `stops` times or more."""
     progress, pid = ProgressLine(name), 0
     while True:
@@ -225,7 +225,7 @@ def _watch(engine: WarcmillEngine, name: str, stops: int, pulse: Pulse) -> bool:
                 time.sleep(POLL)
             _until_gone(pid)
             if stops:
-                _pulse(engine, pulse, "stop", name)  # its files are closed: this writes the marker
+                _pulse(engine, "stop", name)  # its files are closed: this writes the marker
             progress.close()
             return bool(stops)
         except KeyboardInterrupt:

@@ -164,12 +164,15 @@ def test_nothing_but_the_place_that_opens_it_imports_the_form_of_a_frontier_in_s
     assert {path for path in importing if not path.startswith(folder)} == set()
 
 
-def test_a_helper_of_verbs_imports_no_verb() -> None:
+def test_nobody_imports_a_verb_or_makes_the_arguments_of_one() -> None:
+    """A verb's work is functions with arguments, in `commands/console/` or below, which others call too."""
     by = importers()
-    verbs = {path for path in trees() if re.fullmatch(r"commands/(?!__init__)\w+\.py", path)}
-    assert {verb: sorted(user for user in by[verb] if user.startswith("commands/console/")) for verb in verbs} == {
-        verb: [] for verb in verbs
-    }
+    verbs = {path for path in trees() if re.fullmatch(r"commands/(?!__init__|main)\w+\.py", path)}
+    assert {verb: sorted(by[verb]) for verb in verbs if by[verb]} == {}
+    made = (
+        ast.unparse(node.func) for tree in trees().values() for node in ast.walk(tree) if isinstance(node, ast.Call)
+    )
+    assert "argparse.Namespace" not in set(made)
 
 
 def names(tree: ast.Module) -> set[str]:

@@ -135,7 +135,7 @@ REPORTS = (
     Place("warcmill/audit/omissions.py"),
     Place("warcmill/audit/reconciliation.py", but=("heads",)),
     Place("warcmill/audit/survey.py", but=("did_you_mean_launch", "refuse_unknown")),
-    Place("warcmill/audit/progress_grid.py"),
+    Place("warcmill/audit/progress_grid.py", but=("STYLES",)),
     Place("warcmill/audit/inventory.py"),
     Place("warcmill/audit/day_summary.py"),
     Place("warcmill/audit/fixity_audit.py", raised=True),
@@ -235,6 +235,7 @@ NONE_OF_ITS_OWN = {
     "warcmill/decisions/workspace.py",
     "commands/accept.py",
     "commands/job.py",
+    "commands/console/scanner.py",
     # The requests are those of warcmill/crawl/control/messages.py.
     "warcmill/crawl/launch/intake.py",
     # They print answers of warcmill/audit/answers/ and warcmill/pulse/reported_jobs.py.

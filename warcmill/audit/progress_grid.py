@@ -48,6 +48,16 @@ LEGEND = (
     *(Mark.DONE, Mark.PARTIAL, Mark.WAITING, Mark.RUNNING),
     *(Mark.FAILED, Mark.REFUSED, Mark.STALE, Mark.NOT_DUE),
 )
+STYLES = {  # on a terminal
+    Mark.DONE: "green",
+    Mark.PARTIAL: "yellow",
+    Mark.WAITING: "cyan",
+    Mark.RUNNING: "cyan",
+    Mark.FAILED: "bold red",
+    Mark.REFUSED: "bold magenta",
+    Mark.STALE: "bold yellow",
+    Mark.NOT_DUE: "dim",
+}
 HAS_MARKER = (Mark.DONE, Mark.REFUSED, Mark.STALE)
 TROUBLES = (Mark.FAILED, Mark.REFUSED, Mark.STALE)
 
