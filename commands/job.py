@@ -66,7 +66,7 @@ exit codes: 0 done, 1 no crawl of the job runs, it refused, or the URI is not kn
 """
 
 LONG = 3600.0  # seconds for a checkpoint, or for a download to end
-TARGET, ALONE = ("resume", "suspend", "remove"), ("state", "pause", "checkpoint", "stop")
+TARGET = ("resume", "suspend", "remove")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

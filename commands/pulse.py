@@ -24,7 +24,6 @@ from warcmill.errors import WarcmillError
 from warcmill.pulse import reported_jobs
 from warcmill.pulse.reported_jobs import ReportedJob
 
-TICK = 0.1  # seconds between two looks at the clock
 SUMMARY = "start, checkpoint or stop a crawl, once however often called; or show its progress"
 EPILOG = """\
 examples:

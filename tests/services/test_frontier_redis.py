@@ -425,15 +425,13 @@ def test_a_redis_that_takes_nothing_is_waited_for_and_then_hears_all(there: Ther
             await frontier.offer([make("http://c.example/1")])
             assert await frontier.lease("w", 9) == []
             await asyncio.sleep(1)
-            assert frontier.waiting_for_redis >= 1, (
-                told
-            )  # a full one still hears an end, which begins by removing a lease
+            assert frontier._sender.size >= 1, told  # a full one still hears an end, which begins by removing a lease
             if is_full:
                 client.config_set("maxmemory", "0")
             else:
                 client.replicaof("NO", "ONE")
             deadline = asyncio.get_running_loop().time() + 30
-            while frontier.waiting_for_redis and asyncio.get_running_loop().time() < deadline:
+            while frontier._sender.size and asyncio.get_running_loop().time() < deadline:
                 await asyncio.sleep(0.05)
             rest = await frontier.lease("w", 9)
             await frontier.close()
@@ -508,7 +506,7 @@ def test_with_outbox_limit_changes_waiting_for_a_redis_that_is_away_the_crawl_wa
         assert not third.done(), "it waits for Redis"
         server.start()
         await asyncio.wait_for(third, 30)
-        while frontier.waiting_for_redis:
+        while frontier._sender.size:
             await asyncio.sleep(0.05)
         found = len((await frontier.list()).uris)
         await frontier.close()

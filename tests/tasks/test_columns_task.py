@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 from luigi.configuration import LuigiConfigParser, add_config_path
+from pyarrow import parquet
 from sample import JOB, LAUNCH_ID
 from typed import luigi, warcmill
 
 from commands.main import main
 from warcmill import layout
-from warcmill.formats.index import columns
 from warcmill.model import FINAL, Launch
 
 LAUNCH = Launch(JOB, LAUNCH_ID)
@@ -70,7 +70,10 @@ def test_text_lengths_are_joined_where_text_is_on(line: Path) -> None:
     switch_on(line, ON + "[text]\nsince=2026-11-01\n")
     assert luigi("index", "ScanForIndexing")[0] == OK
     with (line / FILE).open("rb") as file:
-        lengths = {str(row["url"]): row["text_length"] for row in columns.read(file)}
+        lengths = {
+            str(row["url"]): row["text_length"]
+            for row in parquet.read_table(file, page_checksum_verification=True).to_pylist()
+        }
     assert sum(length is not None for length in lengths.values()) > 100
     (found,) = json.loads(warcmill("search", "zlib", "--json")[1])["found"]
     assert lengths[found["url"]] is not None

@@ -45,9 +45,9 @@ def whole_line(engine: Engine) -> dict[str, Evidence]:
         chain.upto(engine, "Retire", stage)
     for claim in (
         process.process(engine.state, engine.roots, LAUNCH),
-        statements.accept(
-            survey(engine.state, engine.roots, LAUNCH, {}), f"warcs/daily/{LAUNCH.id}/{NAMES[2]}", "known"
-        ),
+        statements.accept_all(
+            survey(engine.state, engine.roots, LAUNCH, {}), [f"warcs/daily/{LAUNCH.id}/{NAMES[2]}"], "known"
+        )[0],
     ):
         engine.state.publish(claim.key, claim)
     return engine.state.folder(LAUNCH)

@@ -127,8 +127,3 @@ def missed(
     newest = moments[-1] if moments and now - moments[-1] <= window else None
     launch = newest if newest in lacking else None
     return Missed(launch, tuple(moment for moment in lacking if moment != launch))
-
-
-def due_once(schedules: list[Schedule], after: datetime, until: datetime) -> list[datetime]:
-    """The due times of all schedules, each once, in order."""
-    return sorted({moment for schedule in schedules for moment in schedule.due(after, until)})

@@ -49,17 +49,12 @@ def acceptable(seen: Survey) -> list[Gap]:
     return [gap for group in gaps.find(seen) for gap in group if gap.kind in gaps.ACCEPTABLE]
 
 
-def accept(seen: Survey, name: str, reason: str) -> Claim:
-    """The claim that accepts all findings under this name; its inputs are the markers that report them.
-
-    BadInput when there is no finding of this name. NotReady while files.Checksum has not read the file: it may report
-    more.
-    """
-    return accept_all(seen, [name], reason)[0]
-
-
 def accept_all(seen: Survey, names: Iterable[str], reason: str) -> list[Claim]:
-    """The claim of each name, as `accept` makes it. The findings are looked up once."""
+    """The claim of each name, which accepts all findings under it; its inputs are the markers that report them.
+
+    BadInput when there is no finding of a name. NotReady while files.Checksum has not read the file: it may report
+    more. The findings are looked up once.
+    """
     known: dict[str, list[Gap]] = {}
     for gap in acceptable(seen):
         known.setdefault(gap.name, []).append(gap)

@@ -68,7 +68,7 @@ def told(engine: Engine) -> list[tuple[str, str, str]]:
 
 
 def accept(engine: Engine, name: str) -> Claim:
-    claim = statements.accept(survey(engine.state, engine.roots, LAUNCH, {}), name, "the disk was full")
+    claim = statements.accept_all(survey(engine.state, engine.roots, LAUNCH, {}), [name], "the disk was full")[0]
     engine.state.publish(claim.key, claim)
     return claim
 

@@ -70,7 +70,7 @@ def test_an_operator_may_accept_it(archive: Archive) -> None:
     engine = Engine(archive.base / "line", launch=LAUNCH)
     resolve = RevisitResolver(archive.state, archive.index, archive.store, [LAUNCH])
     seen = looked_up(survey(archive.state, engine.roots, LAUNCH, {}), resolve)
-    claim = statements.accept(seen, f"{NAME} http://r.example/lost/", "the engine's fault")
+    claim = statements.accept_all(seen, [f"{NAME} http://r.example/lost/"], "the engine's fault")[0]
     assert [one.marker for one in claim.inputs] == [layout.marker_path(layout.step("verify-cdx", LAUNCH, FINAL))]
     archive.state.publish(claim.key, claim)
     assert [gap.name for gap in gaps(archive)] == [f"{NAME} http://r.example/unknown"]

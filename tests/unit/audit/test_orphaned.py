@@ -87,7 +87,7 @@ def test_the_first_sip_of_a_killed_run_is_listed_by_the_next_05(engine: Engine) 
     gap = only(engine)
     assert (gap.kind, gap.name, gap.stage) == ("orphaned", SIP, "final")
     assert gap.todo == f"warcmill accept {SIP} --launch daily {LAUNCH.id} --reason TEXT"
-    claim = statements.accept(survey(engine.state, engine.roots, LAUNCH, ON), SIP, "moved away")
+    claim = statements.accept_all(survey(engine.state, engine.roots, LAUNCH, ON), [SIP], "moved away")[0]
     engine.state.publish(claim.key, claim)
     assert [one.marker.rpartition("/")[2] for one in claim.inputs] == [f"05.packaged.daily.{LAUNCH.id}.final"]
     assert found(engine) == []

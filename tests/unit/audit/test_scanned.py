@@ -97,7 +97,7 @@ def test_a_hit_is_named_and_can_be_accepted_until_it_is_scanned_anew(engine: Eng
     ]
     assert (trouble["task"], trouble["why"]) == ("files.VirusScan", why)
     name = f"virus:warcs/daily/{LAUNCH.id}/{GOOD}"
-    claim = statements.accept(survey(engine.state, engine.roots, LAUNCH, {}), name, "a test file")
+    claim = statements.accept_all(survey(engine.state, engine.roots, LAUNCH, {}), [name], "a test file")[0]
     assert [one.marker.rpartition("/")[2] for one in claim.inputs] == [f"files.scanned.daily.{LAUNCH.id}.final"]
     engine.state.publish(claim.key, claim)
     assert found(engine) == []

@@ -16,10 +16,8 @@ from warcmill.base.schedule import (
     NAMED,
     QUARTERLY,
     SIXMONTHLY,
-    WEEKLY,
     Frequency,
     Schedule,
-    due_once,
     newest_due,
 )
 
@@ -62,11 +60,6 @@ def test_the_moment_itself_is_due_the_end_is_not() -> None:
     schedule = Schedule(at("2024-01-01T09:00"), DAILY, at("2024-01-04T09:00"))
     assert days(schedule, "2023-12-01", "2024-02-01") == ["01-01", "01-02", "01-03"]
     assert days(schedule, "2024-01-01T09:00", "2024-01-02T09:00") == ["01-02"]
-
-
-def test_several_schedules_are_due_once_at_the_same_moment() -> None:
-    daily, weekly = (Schedule(at("2024-01-01T09:00"), one) for one in (DAILY, WEEKLY))
-    assert len(due_once([daily, weekly], at("2024-01-01"), at("2024-01-09"))) == 8
 
 
 @given(moments, frequencies, moments, st.integers(0, 1000))

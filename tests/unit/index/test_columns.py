@@ -11,6 +11,7 @@ import chain as steps
 import pytest
 from captures import capture, response
 from engine import LAUNCH, Engine, line_of
+from pyarrow import parquet
 from warcs import warc_gz, warcinfo
 
 from warcmill import layout
@@ -73,7 +74,7 @@ def written(engine: Engine) -> Claim:
 
 def rows(engine: Engine) -> list[dict[str, object]]:
     with index_of(engine).open(FILE) as file:
-        return list(parquet_file.read(file))
+        return parquet.ParquetFile(file, page_checksum_verification=True).read().to_pylist()
 
 
 def test_it_writes_every_capture_sorted_by_key_and_counts_them(engine: Engine) -> None:

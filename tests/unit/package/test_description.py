@@ -103,7 +103,7 @@ def test_an_accepted_finding_is_told_with_its_reason_and_is_still_a_failure(engi
     assert "(accepted:" not in before
     seen = survey.survey(engine.state, engine.roots, LAUNCH, {})
     (found,) = (gap for gap in statements.acceptable(seen) if gap.kind == "refused")
-    claim = statements.accept(seen, found.name, "its engine was <killed>")
+    claim = statements.accept_all(seen, [found.name], "its engine was <killed>")[0]
     engine.state.publish(claim.key, claim)
     engine.store.real(f"sips/{LAUNCH}/final.tar").unlink()
     told = documents(engine)["premis.xml"]

@@ -275,7 +275,7 @@ def test_what_warcio_cannot_read_is_a_finding_and_other_content_a_failure(
     (gap,) = (one for one in found if one.name == f"second opinion:{NAME}")
     assert (gap.kind, gap.stage) == ("second opinion", "final")
     assert "warcmill accept" in str(gap.todo)
-    accepted = statements.accept(survey(engine.state, engine.roots, LAUNCH, {}), gap.name, "an old writer")
+    accepted = statements.accept_all(survey(engine.state, engine.roots, LAUNCH, {}), [gap.name], "an old writer")[0]
     assert [one.marker for one in accepted.inputs] == [layout.marker_path(claim.key)]
     engine.state.publish(accepted.key, accepted)
     found = report(engine.state, engine.rootmap, engine.store, LAUNCH, {}).gaps

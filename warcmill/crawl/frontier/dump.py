@@ -36,7 +36,6 @@ from warcmill.errors import BadInput, Conflict, Unavailable
 
 Ask = Callable[..., Any]
 VERSION, LEVEL = 1, 6
-_ALWAYS = ("uri", "queue")
 _TEXTS = ("crawl", "hops", "via", "source", "payload", "cluster", "host_ip", "spider")
 _GZIP = ".gz"
 

@@ -120,11 +120,6 @@ class RedisFrontier:
         return len(self._held)
 
     @property
-    def waiting_for_redis(self) -> int:
-        """The number of changes that Redis has not heard of yet."""
-        return self._sender.size
-
-    @property
     def is_over(self) -> bool:
         return self._sender.is_over
 

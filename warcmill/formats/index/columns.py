@@ -193,7 +193,6 @@ class CaptureNotes(NamedTuple):
     virus_hit: str | None = None
 
 
-NOTHING = CaptureNotes()
 About = Callable[[str, int], CaptureNotes]  # of a capture, by the stored name of its WARC and its offset there
 
 
@@ -222,12 +221,6 @@ def _groups(batches: Iterable[Sequence[bytes]]) -> Iterator[list[bytes]]:
             del held[:GROUP]
     if held:
         yield held
-
-
-def read(file: IO[bytes]) -> Iterator[dict[str, object]]:
-    """Yield each row of a Parquet file as a dict; its checksums are compared."""
-    for batch in parquet.ParquetFile(file, page_checksum_verification=True).iter_batches():
-        yield from batch.to_pylist()
 
 
 def table(lines: Sequence[bytes], segment: str, about: About | None) -> pa.Table:

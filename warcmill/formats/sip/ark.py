@@ -38,14 +38,6 @@ def zone_of(ark: str) -> tuple[str, str]:
     return naan, rest[: -LENGTH - 1]
 
 
-def check_character(zone: str) -> str:
-    """Return NOID's check character of `NAAN/name`.
-
-    It reveals one wrong character and two swapped neighbours, in the first 28 characters.
-    """
-    return BETANUMERIC[_total(zone) % len(BETANUMERIC)]
-
-
 def is_ark(text: str) -> bool:
     """True if a text is an ARK: `ark:NAAN/name`, or `ark:/NAAN/name` as older minters write it."""
     return len(text) <= LONGEST and _ARK.fullmatch(text) is not None

@@ -12,8 +12,6 @@ from dataclasses import dataclass, fields
 from string import ascii_letters, digits
 from urllib.parse import quote
 
-VERSION = "1.1"
-
 
 @dataclass(frozen=True, slots=True)
 class Description:

@@ -50,7 +50,7 @@ class Code(IntEnum):
     FAILURE = 4
 
 
-READ, WRITE_NEW, WRITE_APPEND = 0x01, 0x02 | 0x08 | 0x20, 0x02 | 0x04 | 0x08  # pflags of OPEN (section 6.3)
+READ, WRITE_NEW = 0x01, 0x02 | 0x08 | 0x20  # pflags of OPEN (section 6.3)
 _HAS_SIZE, _HAS_OWNER, _HAS_MODE, _HAS_TIMES = 1, 2, 4, 8
 _NO_ATTRIBUTES = b"\0\0\0\0"
 

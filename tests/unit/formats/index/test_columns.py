@@ -12,7 +12,7 @@ from pyarrow import parquet
 
 from warcmill.errors import BadInput
 from warcmill.formats.index import columns
-from warcmill.formats.index.columns import NOTHING, SCHEMA, CaptureNotes
+from warcmill.formats.index.columns import SCHEMA, CaptureNotes
 
 FIELDS = {"url": "http://www.gov.example/", "length": "12", "offset": "34", "filename": "daily/1/a.warc.gz"}
 
@@ -21,11 +21,18 @@ def line(key: str = "example,gov)/", date: str = "20161019234428", **fields: str
     return f"{key} {date} {json.dumps(FIELDS | fields)}\n".encode()
 
 
+def read(file: BytesIO) -> list[dict[str, object]]:
+    """The rows of a Parquet file; its checksums are compared."""
+    return parquet.ParquetFile(file, page_checksum_verification=True).read().to_pylist()
+
+
 def rows(*lines: bytes, known: dict[int, CaptureNotes] | None = None) -> list[dict[str, object]]:
     """What is read again of lines that were written; columns without a value are left out."""
     file = BytesIO()
-    assert columns.write([lines], "final", lambda _, offset: (known or {}).get(offset, NOTHING), file) == len(lines)
-    return [{name: value for name, value in row.items() if value is not None} for row in columns.read(file)]
+    assert columns.write([lines], "final", lambda _, offset: (known or {}).get(offset, CaptureNotes()), file) == len(
+        lines
+    )
+    return [{name: value for name, value in row.items() if value is not None} for row in read(file)]
 
 
 def test_a_capture_has_every_column_that_its_line_knows() -> None:
@@ -150,7 +157,7 @@ def test_a_damaged_page_is_found() -> None:
     start = parquet.ParquetFile(file).metadata.row_group(0).column(0).data_page_offset
     data[start + 40] ^= 1
     with pytest.raises(OSError, match=r"(?i)checksum|corrupt|crc"):
-        list(columns.read(BytesIO(data)))
+        read(BytesIO(data))
 
 
 def test_a_stage_without_captures_is_a_file_without_rows() -> None:
