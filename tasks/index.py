@@ -11,7 +11,7 @@ import luigi
 from luigi.task_register import Register
 
 from tasks import logs, sinks  # with it, Luigi learns the keys of [index]
-from tasks.config import chains, scale
+from tasks.config import chains, extractor
 from tasks.config.settings import NO_INDEX, check_hardened, settings
 from tasks.files import StoreScan, Verify, VirusScan, lacking
 from tasks.params import JobParameter, LaunchesParameter, LaunchParameter
@@ -60,7 +60,7 @@ class CdxIndex(StageStep):
     def work(self, line: OpenRoots) -> None:
         extracts: Extracts | None = line.extracts
         assert extracts is not None, "requires() has looked"
-        making = scale.making(line.settings, extracts)
+        making = extractor.making(line.settings, extracts)
         line.state.publish(self.key, cdx.cdx(line.state, making, extracts, self.launch, self.part))
 
 
@@ -108,7 +108,7 @@ class SolrIndex(StageStep):
     def work(self, line: OpenRoots) -> None:
         extracts: Extracts | None = line.extracts
         assert extracts is not None, "requires() has looked"
-        making = scale.making(line.settings, extracts)
+        making = extractor.making(line.settings, extracts)
         line.state.publish(self.key, texts.text(line.state, making, extracts, self.launch, self.part))
 
 
@@ -304,13 +304,13 @@ def _unverified(fold_: FoldCdx | FoldText, line: OpenRoots, verify: type[StageSt
 def publish(line: OpenRoots) -> Folded:
     """One fold of the CDX."""
     index = open_folder("index", line.settings.index)
-    return _fold(line, index, Cdx(line.state, scale.making(line.settings, Extracts(index)), index))
+    return _fold(line, index, Cdx(line.state, extractor.making(line.settings, Extracts(index)), index))
 
 
 def publish_text(line: OpenRoots) -> Folded:
     """One fold of the text index."""
     index = open_folder("index", line.settings.index)
-    return _fold(line, index, Text(line.state, scale.making(line.settings, Extracts(index)), index))
+    return _fold(line, index, Text(line.state, extractor.making(line.settings, Extracts(index)), index))
 
 
 def _fold(line: OpenRoots, index: LocalStore, data: DataSet) -> Folded:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import luigi
 
 from tasks import logs
+from tasks.config import extractor
 from tasks.config import pypi as section
-from tasks.config import scale
 from tasks.config.settings import NO_INDEX, check_hardened, settings
 from tasks.files import StoreScan, Verify, VirusScan
 from tasks.output import AssembleOutput, ProcessOutputs
@@ -48,7 +48,7 @@ class ProcessDistributions(StageStep):
 
     def work(self, line: OpenRoots) -> None:
         assert line.extracts is not None, "requires() has looked"
-        making = scale.making(line.settings, line.extracts)
+        making = extractor.making(line.settings, line.extracts)
         line.state.publish(self.key, process.process(line.state, making, line.extracts, self.launch, self.part))
 
 
@@ -78,7 +78,7 @@ class DumpDistributionData(Step):
 
     def work(self, line: OpenRoots) -> None:
         assert line.extracts is not None, "ProcessDistributions has looked"
-        making = scale.making(line.settings, line.extracts)
+        making = extractor.making(line.settings, line.extracts)
         claim = dump.dump(line.state, line.store, making, line.extracts, self.launch, section.concurrency())
         with locks.alone(line.state, dumps.lock(self.job)):
             dumps.refuse_outdated(line.state, self.launch, claim)
@@ -148,7 +148,7 @@ class DumpFull(Step):
                 layout.marker_path(self.key), f"nobody decided on it; run: warcmill pypi dump_full {self.job}"
             )
         assert line.extracts is not None, "ProcessDistributions has looked"
-        making = scale.making(line.settings, line.extracts)
+        making = extractor.making(line.settings, line.extracts)
         claim = full_dump.dump_full(line.state, line.store, making, line.extracts, self.full, section.concurrency())
         line.state.publish(self.key, claim)
 

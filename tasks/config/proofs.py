@@ -313,7 +313,7 @@ def check_columns(_: Settings) -> Iterator[Check]:
 
 def check_scale(config: Settings) -> Iterator[Check]:
     """Check [scale]; nothing where processes of this machine do it, or where nothing is indexed."""
-    from tasks.config import scale
+    from tasks.config import extractor, scale
     from warcmill.scale.opening import RunOn
 
     try:
@@ -326,7 +326,7 @@ def check_scale(config: Settings) -> Iterator[Check]:
     if run_on is RunOn.PROCESSES or not config.index:
         return
     try:
-        scale.probe(config)
+        extractor.probe(config)
     except WarcmillError as error:
         yield Check(SCALE, Level.FAIL, str(error), "put it right; until then nothing is read for the index")
         return

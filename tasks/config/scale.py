@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING
 
 import luigi
 
-from tasks.config import chains, sections
+from tasks.config import sections
 from warcmill.errors import BadConfig
-from warcmill.extracts.extracts import Extracts
-from warcmill.extracts.per_warc import Extractor, ExtractPlace, RemoteExtractor
-from warcmill.scale import Runner
-from warcmill.scale.opening import RunOn, open_runner
-from warcmill.stores.engine_folder import LinkRules
-from warcmill.stores.opening import Access, open_folder
-
-if TYPE_CHECKING:
-    from tasks.config.settings import Settings
+from warcmill.scale.opening import RunOn
 
 _PACKAGES = {RunOn.DASK: "distributed", RunOn.SPARK: "pyspark"}
 _WANTED = {RunOn.DASK: "tcp://HOST:8786", RunOn.SPARK: "spark://HOST:7077"}
@@ -57,26 +47,3 @@ def check_installed(chosen: RunOn) -> str:
     except PackageNotFoundError as error:
         why = f"is {chosen}, and {package} cannot be found: pip install 'warcmill[{chosen}]', or remove run_on"
         raise BadConfig("[scale] run_on", why) from error
-
-
-def runner() -> Runner:
-    """The runner that is configured; or BadConfig."""
-    return open_runner(*run_on())
-
-
-def place(config: Settings) -> ExtractPlace:
-    """Where workers find the store and the index root; no symbolic link is followed there, and no secret goes there."""
-    access = config.access
-    s3 = replace(access.s3, secret_key="")
-    reached = Access(access.block_size, access.known_hosts, access.key_file, s3, links=LinkRules())
-    return ExtractPlace(config.store, reached, config.index, chains.tika())
-
-
-def making(config: Settings, extracts: Extracts) -> Extractor:
-    """Who makes the extracts of a line; or BadConfig."""
-    return RemoteExtractor(runner(), place(config), extracts)
-
-
-def probe(config: Settings) -> None:
-    """Ask the workers whether they can work; raises what keeps one from it. Nothing is made."""
-    RemoteExtractor(runner(), place(config), Extracts(open_folder("index", config.index))).at_once(1)
