@@ -31,7 +31,7 @@ from warcmill.formats.warc.gate import examine
 from warcmill.launches.roots import JobRoots
 from warcmill.layout import OutputLayout
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts import NUMBERS, TABLES, Ended
+from warcmill.markers.facts.output import NUMBERS, TABLES, Ended
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FINAL, FileRef, Item, Json, Launch, Outcome, Root
 from warcmill.output.pack_logs import ZIP

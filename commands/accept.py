@@ -28,7 +28,7 @@ from warcmill.decisions import statements
 from warcmill.errors import BadInput, Conflict
 from warcmill.markers import decisions
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts import Accepted
+from warcmill.markers.facts.operator import Accepted
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Launch, parse_job, parse_stamp, stamp_time
 

@@ -28,7 +28,7 @@ from warcmill.errors import Busy
 from warcmill.launches.roots import RootMap
 from warcmill.markers import locks
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts import Imported
+from warcmill.markers.facts.operator import Imported
 from warcmill.model import Item, Json, Launch, Outcome
 from warcmill.stores.engine_folder import SourceFolder
 from warcmill.stores.opening import is_remote

@@ -19,7 +19,8 @@ from warcmill.formats.pypi.filenames import normalised
 from warcmill.launches import full_dumps
 from warcmill.markers import locks
 from warcmill.markers.claim import Evidence
-from warcmill.markers.facts import Dumped, Fed, Launched, Started
+from warcmill.markers.facts.pulse import Fed, Launched, Started
+from warcmill.markers.facts.pypi import Dumped
 from warcmill.model import Json, Launch, Stage
 from warcmill.pulse import broken_launches
 from warcmill.pypi import answers, dumps, full_dump, update_leveldb

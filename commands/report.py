@@ -15,7 +15,7 @@ from commands.console.terminal import console, lines
 from tasks.step import OpenRoots, open_line
 from warcmill.audit.survey import known as known_launch
 from warcmill.base.escapes import printable
-from warcmill.markers.facts import REPORT_TABLES, LostRequest, SeedFate, Seeds, SeedState
+from warcmill.markers.facts.reports import REPORT_TABLES, LostRequest, SeedFate, Seeds, SeedState
 from warcmill.model import Launch
 from warcmill.reports import figures
 from warcmill.reports.comparison import LaunchComparison

@@ -28,7 +28,7 @@ from warcmill.launches.roots import JobRoots
 from warcmill.launches.view import of_checkpoint
 from warcmill.markers import decisions, locks
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts import Continued, Started
+from warcmill.markers.facts.pulse import Continued, Started
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Json, Key, Launch, stamp_time
 from warcmill.pulse import broken_launches, feed

@@ -18,7 +18,8 @@ from warcmill.base.schedule import newest_due
 from warcmill.clients.engine import JobStatus
 from warcmill.errors import NotReady
 from warcmill.markers.claim import Evidence
-from warcmill.markers.facts import Assembled, Checkpointed, Launched
+from warcmill.markers.facts.output import Assembled
+from warcmill.markers.facts.pulse import Checkpointed, Launched
 from warcmill.model import Key, Launch, Stage, stamp_time
 from warcmill.pulse import control as steps
 

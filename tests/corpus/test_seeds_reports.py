@@ -8,7 +8,7 @@ from corpus import Corpus
 
 from warcmill import layout
 from warcmill.formats.seeds import comparable
-from warcmill.markers.facts import Seeds, SeedState
+from warcmill.markers.facts.reports import Seeds, SeedState
 from warcmill.model import Launch
 
 

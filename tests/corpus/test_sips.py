@@ -21,7 +21,7 @@ from corpus import Corpus
 from servers import judges, packages
 from warcmill import layout
 from warcmill.launches import holdings
-from warcmill.markers.facts import Packaged
+from warcmill.markers.facts.package import Packaged
 from warcmill.model import Stage
 from warcmill.package import index_sip, submit, verify
 from warcmill.package.catalogue import Catalogue, row_set

@@ -19,7 +19,8 @@ from warcmill import layout
 from warcmill.crawl.launch import job_log
 from warcmill.formats.logs import crawllog
 from warcmill.formats.logs.crawllog import CrawlRecord
-from warcmill.markers.facts import Seeds, Started
+from warcmill.markers.facts.pulse import Started
+from warcmill.markers.facts.reports import Seeds
 from warcmill.model import Key, Launch, Window
 from warcmill.pypi import feed
 

@@ -17,7 +17,7 @@ from several_hosts import page, serve
 from warcmill import layout
 from warcmill.crawl.launch import folders, job_log
 from warcmill.formats.logs import crawllog
-from warcmill.markers.facts import Launched, Started
+from warcmill.markers.facts.pulse import Launched, Started
 from warcmill.model import Launch
 from warcmill.pulse import broken_launches
 

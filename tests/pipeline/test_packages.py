@@ -13,7 +13,7 @@ from line import DAY, Line
 from sample import JOB, LAUNCH_ID
 
 from warcmill import layout
-from warcmill.markers.facts import Packaged
+from warcmill.markers.facts.package import Packaged
 from warcmill.model import Launch
 
 LAUNCH = Launch(JOB, LAUNCH_ID)

@@ -15,7 +15,7 @@ from warcs import http, record, warc_gz, warcinfo
 
 from warcmill import layout
 from warcmill.launches import holdings
-from warcmill.markers.facts import Packaged
+from warcmill.markers.facts.package import Packaged
 from warcmill.model import Launch, Stage
 
 DAY = "2016-10-19"

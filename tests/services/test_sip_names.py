@@ -18,7 +18,7 @@ from warcs import http, record, warc_gz, warcinfo
 
 from warcmill import layout
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts import Packaged, Submitted
+from warcmill.markers.facts.package import Packaged, Submitted
 from warcmill.model import FINAL
 from warcmill.package import build, submit, verify
 from warcmill.package.sips import Form, Terms

@@ -20,7 +20,7 @@ from warcs import WEEKLY
 from servers import judges
 from servers.judges import PackageReport
 from warcmill.formats.sip import eark
-from warcmill.markers.facts import Packaged
+from warcmill.markers.facts.package import Packaged
 from warcmill.model import FINAL, Stage
 from warcmill.package import build
 from warcmill.package.sips import Form, Terms

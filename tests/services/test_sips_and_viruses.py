@@ -14,7 +14,7 @@ from sample import JOB, LAUNCH_ID
 from servers.clamd import MAX_FILE_SIZE, SIGNATURE, STREAM_MAX_LENGTH, ClamdServer
 from warcmill import chain, layout
 from warcmill.launches import holdings
-from warcmill.markers.facts import Packaged
+from warcmill.markers.facts.package import Packaged
 from warcmill.model import FINAL, Launch
 
 LAUNCH = Launch(JOB, LAUNCH_ID)

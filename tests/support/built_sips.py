@@ -11,7 +11,7 @@ from pathlib import Path
 from corpus import Corpus
 
 from warcmill.extracts.extracts import Extracts
-from warcmill.markers.facts import Packaged
+from warcmill.markers.facts.package import Packaged
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Launch
 from warcmill.package import build, sips

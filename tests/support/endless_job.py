@@ -19,7 +19,8 @@ from warcmill import layout
 from warcmill.base import clock
 from warcmill.crawl.launch import folders, job_log
 from warcmill.formats.logs import crawllog
-from warcmill.markers.facts import Assembled, Started
+from warcmill.markers.facts.output import Assembled
+from warcmill.markers.facts.pulse import Started
 from warcmill.model import FINAL, Launch
 
 JOB, HOST, PAGES = "ondemand", "a.example", 40

@@ -15,7 +15,7 @@ from lxml import etree
 
 from warcmill import layout
 from warcmill.formats.logs import logzip
-from warcmill.markers.facts import REPORT_TABLES
+from warcmill.markers.facts.reports import REPORT_TABLES
 from warcmill.model import Launch
 
 TABLES = {*REPORT_TABLES, "carried", "hashes"}  # their keys are data

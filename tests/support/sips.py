@@ -9,7 +9,7 @@ from engine import FourRoots
 
 from warcmill import layout
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts import Packaged
+from warcmill.markers.facts.package import Packaged
 from warcmill.markers.state import input_of
 from warcmill.model import FINAL, FileRef, Launch, Stage
 

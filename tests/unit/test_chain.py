@@ -14,7 +14,7 @@ from warcmill.chain import ALWAYS, ROWS, Row
 
 ROOT = Path(__file__).parent.parent.parent
 # Beside the table and the steps: what reads how a launch ended, and the command that says again that it has.
-FACTS = {"warcmill/markers/facts/__init__.py", "warcmill/markers/facts/files.py"}  # which class reads a step's facts
+FACTS = {"warcmill/markers/facts/readers.py", "warcmill/markers/facts/files.py"}  # which class reads a step's facts
 CHAINS = (
     "warcmill/backup/",
     "warcmill/decisions/",

@@ -16,7 +16,8 @@ from warcmill.errors import BadInput
 from warcmill.formats.seeds import comparable
 from warcmill.markers import decisions
 from warcmill.markers.decisions import ACCEPTED, RecordedDecision
-from warcmill.markers.facts import Complete, Seeds, SeedState
+from warcmill.markers.facts.output import Complete
+from warcmill.markers.facts.reports import Seeds, SeedState
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Json, Launch
 

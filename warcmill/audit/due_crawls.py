@@ -18,7 +18,7 @@ from warcmill.base.schedule import Schedule, newest_due
 from warcmill.errors import BadInput
 from warcmill.markers.attempts import Attempts
 from warcmill.markers.decisions import RecordedDecision
-from warcmill.markers.facts import Stopped
+from warcmill.markers.facts.output import Stopped
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Json, Key, Launch, stamp_time
 

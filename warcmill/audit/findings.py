@@ -19,22 +19,13 @@ from warcmill.audit.survey import CrawlFinding, OpenRevisits, Survey, newest_dum
 from warcmill.errors import BadInput, NotReady
 from warcmill.extracts.extracts import Extracts
 from warcmill.layout import RESULTS_LOG
-from warcmill.markers.facts import (
-    DAMAGED,
-    DAMAGED_RESULT,
-    Assembled,
-    CdxVerified,
-    CrawlReported,
-    Dumped,
-    Hit,
-    Packaged,
-    Scanned,
-    ScannedFile,
-    Seeds,
-    SeedState,
-    SipVerified,
-    Started,
-)
+from warcmill.markers.facts.files import DAMAGED, Hit, Scanned, ScannedFile
+from warcmill.markers.facts.index import CdxVerified
+from warcmill.markers.facts.output import Assembled
+from warcmill.markers.facts.package import Packaged, SipVerified
+from warcmill.markers.facts.pulse import Started
+from warcmill.markers.facts.pypi import Dumped
+from warcmill.markers.facts.reports import DAMAGED_RESULT, CrawlReported, Seeds, SeedState
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FINAL, Item, Key, Launch, Outcome, Stage, is_writer
 from warcmill.stores import LocalStore, Store

@@ -19,7 +19,7 @@ from warcmill.formats.logs import logzip
 from warcmill.formats.logs.logzip import PackedLog
 from warcmill.launches import full_dumps
 from warcmill.markers.claim import Evidence
-from warcmill.markers.facts import PackedLogs
+from warcmill.markers.facts.output import PackedLogs
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef, Key, Launch
 from warcmill.stores import Store

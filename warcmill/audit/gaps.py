@@ -15,7 +15,7 @@ from warcmill.audit.survey import Survey
 from warcmill.chain import Row
 from warcmill.markers.attempts import Attempt
 from warcmill.markers.claim import Evidence
-from warcmill.markers.facts import is_salvaged
+from warcmill.markers.facts.files import is_salvaged
 from warcmill.model import Item, Json, Key, Launch, Outcome, Stage
 
 # Kinds of findings about the crawl. No run of a step closes them: an operator takes note with `warcmill accept`.

@@ -14,7 +14,7 @@ from warcmill.audit.progress_grid import Mark
 from warcmill.audit.survey import Survey
 from warcmill.chain import Row
 from warcmill.markers.attempts import settled
-from warcmill.markers.facts import is_salvaged
+from warcmill.markers.facts.files import is_salvaged
 from warcmill.model import FileRef, Item, Outcome, Stage
 
 # Words of `--json`; people read those of MARKS.

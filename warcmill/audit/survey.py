@@ -20,10 +20,16 @@ from warcmill.launches.holdings import Coverage
 from warcmill.launches.listing import Listing, all_stages, list_rendered
 from warcmill.launches.roots import JobRoots, RootMap
 from warcmill.launches.view import ENDS, LaunchView
-from warcmill.markers import claim, facts
+from warcmill.markers import claim
 from warcmill.markers.attempts import Attempt, Attempts
 from warcmill.markers.claim import Evidence
-from warcmill.markers.facts import Assembled, Complete, Dumped, Ended, Imported, Packaged, PackedLogs, Seeds, Stopped
+from warcmill.markers.facts import readers
+from warcmill.markers.facts.files import is_salvaged
+from warcmill.markers.facts.operator import Imported
+from warcmill.markers.facts.output import Assembled, Complete, Ended, PackedLogs, Stopped
+from warcmill.markers.facts.package import Packaged
+from warcmill.markers.facts.pypi import Dumped
+from warcmill.markers.facts.reports import Seeds
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef, Item, Key, Launch, Stage
 from warcmill.stores import Store
@@ -110,7 +116,7 @@ class Survey:
         """The WARCs in the marker of a step, by label, without salvaged ones. Empty when there is no marker."""
         marker = self.marker(step, stage)
         items = [item for item in marker.claim.items if item.file.is_engines] if marker else []
-        return {item.file.label: item for item in items if not facts.is_salvaged(item)}
+        return {item.file.label: item for item in items if not is_salvaged(item)}
 
     def logs(self, stage: Stage) -> PackedLogs | None:
         """The facts of a stage's 02 marker; None when there is none."""
@@ -371,7 +377,7 @@ def _read_marker(state: MarkerStore, key: Key, markers: Markers) -> Unsound | No
     if marker is None:
         return Unsound("broken", _why_broken(state, layout.marker_path(key)))
     try:
-        marker_facts = facts.of(marker.claim)
+        marker_facts = readers.of(marker.claim)
     except BadInput as error:
         return Unsound("broken", error.why, unfit=True)
     markers.sound[key], markers.facts[key] = marker, marker_facts

@@ -28,7 +28,9 @@ from warcmill.formats.logs import logzip
 from warcmill.formats.logs.logzip import LogToPack, PackedLog
 from warcmill.markers import claim as evidence
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts import BackedUp, Complete, Fed, Launched, Started
+from warcmill.markers.facts.output import Complete
+from warcmill.markers.facts.pulse import Fed, Launched, Started
+from warcmill.markers.facts.state import BackedUp
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import FileRef, Item, Key, Launch, Outcome
 from warcmill.stores import LocalStore, Stat, Store, temporary_names

@@ -13,7 +13,7 @@ from warcmill.formats.logs import logzip
 from warcmill.formats.logs.logzip import PackedLog
 from warcmill.markers import claim
 from warcmill.markers.claim import Evidence
-from warcmill.markers.facts import BackedUp
+from warcmill.markers.facts.state import BackedUp
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef, Launch, parse_job
 from warcmill.stores import Stat, Store, temporary_names

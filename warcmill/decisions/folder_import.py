@@ -31,7 +31,7 @@ from warcmill.errors import BadInput, Mismatch, NotReady, Unavailable, Unsettled
 from warcmill.launches.discovery import with_markers
 from warcmill.launches.roots import RootMap
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts import Imported
+from warcmill.markers.facts.operator import Imported
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef, Item, Json, Launch, Outcome
 from warcmill.stores import Stat

@@ -23,7 +23,7 @@ from warcmill.formats.warc.hearers import Hearer, Unheard
 from warcmill.launches.roots import JobRoots
 from warcmill.markers.attempts import Attempts, run_items
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts import Assembled
+from warcmill.markers.facts.output import Assembled
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import FileRef, Item, Json, Key, Launch, Outcome, Stage
 

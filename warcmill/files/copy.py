@@ -18,7 +18,7 @@ from warcmill.files.transfer import Sources, Tee, counts, progress, store_file
 from warcmill.launches.roots import JobRoots
 from warcmill.markers.attempts import Attempts, run_items
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts import Checked, Checksums
+from warcmill.markers.facts.files import Checked, Checksums
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import FileRef, Item, Json, Launch, Outcome, Root, Stage
 from warcmill.stores import Store

@@ -14,7 +14,8 @@ from warcmill.files.transfer import Tee, counts, place, present, progress, store
 from warcmill.formats.warc import gate
 from warcmill.markers.attempts import Attempts, run_items
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts import Assembled, Stored, StoredFile
+from warcmill.markers.facts.files import Stored, StoredFile
+from warcmill.markers.facts.output import Assembled
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import FileRef, Item, Launch, Outcome, Stage
 from warcmill.stores import Store

@@ -16,7 +16,7 @@ from warcmill.files.transfer import counts, place, present, stored
 from warcmill.launches.roots import JobRoots
 from warcmill.markers.attempts import Attempts, run_items
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts import Stored
+from warcmill.markers.facts.files import Stored
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import FileRef, Item, Launch, Outcome, Stage
 from warcmill.stores import Stat, Store

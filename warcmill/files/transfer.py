@@ -12,7 +12,7 @@ from warcmill.base.progress import Progress
 from warcmill.errors import BadInput, Conflict, Mismatch, Unavailable
 from warcmill.launches.roots import JobRoots
 from warcmill.markers.attempts import Attempts
-from warcmill.markers.facts import is_salvaged
+from warcmill.markers.facts.files import is_salvaged
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef, Item, Json, Launch, Outcome, Stage
 from warcmill.stores import Stat, Store

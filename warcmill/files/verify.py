@@ -11,7 +11,7 @@ from warcmill.errors import Mismatch
 from warcmill.files.transfer import as_announced, counts, place, progress, stored
 from warcmill.markers.attempts import Attempts, run_items
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts import Stored
+from warcmill.markers.facts.files import Stored
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import FileRef, Item, Launch, Stage
 from warcmill.stores import Store

@@ -23,7 +23,7 @@ from warcmill.formats.warc.hearers import Hearer, RecordHead
 from warcmill.formats.warc.payload import Payload, has_payload
 from warcmill.markers.attempts import Attempts, run_items
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts import DAMAGED, Hit, Scanned, is_salvaged
+from warcmill.markers.facts.files import DAMAGED, Hit, Scanned, is_salvaged
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import FileRef, Item, Json, Launch, Outcome, Stage
 from warcmill.stores import Store

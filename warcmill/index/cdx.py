@@ -15,7 +15,7 @@ from warcmill.extracts.extracts import Extracts
 from warcmill.extracts.per_warc import Extractor
 from warcmill.extracts.stage_extracts import StageExtracts, extracted
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts import Indexed
+from warcmill.markers.facts.index import Indexed
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef, Json, Launch, Stage
 

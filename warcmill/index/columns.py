@@ -26,7 +26,7 @@ from warcmill.extracts.stage_extracts import unread
 from warcmill.extracts.text import TextLengths
 from warcmill.launches import holdings
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts import Indexed, Rows
+from warcmill.markers.facts.index import Indexed, Rows
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import Launch, Stage
 from warcmill.stores import LocalStore, Store

@@ -25,7 +25,7 @@ from warcmill.extracts.stage_extracts import StageExtracts, extracted
 from warcmill.extracts.text import KINDS, DocumentTally, extract_kind
 from warcmill.formats.index.urlkey import urlkey
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts import TextIndexed
+from warcmill.markers.facts.index import TextIndexed
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef, Json, Launch, Stage
 from warcmill.versions import hidden_list

@@ -33,7 +33,7 @@ from warcmill.index.sinks import Acknowledged, QueriedSink, SinkInput
 from warcmill.launches import holdings
 from warcmill.markers.attempts import Attempts, run_items
 from warcmill.markers.claim import Claim, Evidence
-from warcmill.markers.facts import Indexed, IndexedFile
+from warcmill.markers.facts.index import Indexed, IndexedFile
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import FileRef, Item, Json, Key, Launch, Outcome, Stage
 from warcmill.stores import LocalStore

@@ -31,7 +31,7 @@ from warcmill.index.text import Line, ShownDocuments, key_of, lines_of
 from warcmill.launches import holdings
 from warcmill.markers.attempts import Attempts, run_items
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts import TextIndexed, TextIndexedFile
+from warcmill.markers.facts.index import TextIndexed, TextIndexedFile
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import FileRef, Item, Key, Launch, Outcome, Stage
 from warcmill.stores import LocalStore

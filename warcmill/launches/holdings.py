@@ -18,7 +18,7 @@ from typing import NamedTuple
 from warcmill import layout
 from warcmill.errors import BadInput
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts import Hit, Scanned, is_salvaged
+from warcmill.markers.facts.files import Hit, Scanned, is_salvaged
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef, Item, Launch, Outcome, Stage
 

@@ -17,7 +17,7 @@ from typing import BinaryIO, cast
 from warcmill import layout
 from warcmill.errors import BadInput
 from warcmill.formats.logs import logzip
-from warcmill.markers.facts import PackedLogs
+from warcmill.markers.facts.output import PackedLogs
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Json, Launch, Stage
 

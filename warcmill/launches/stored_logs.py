@@ -20,7 +20,7 @@ from warcmill.errors import Mismatch, NotReady
 from warcmill.formats.logs import crawllog, logzip
 from warcmill.markers import claim
 from warcmill.markers.claim import Evidence
-from warcmill.markers.facts import PackedLogs
+from warcmill.markers.facts.output import PackedLogs
 from warcmill.model import FileRef, Item
 from warcmill.stores import Store
 

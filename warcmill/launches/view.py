@@ -24,7 +24,8 @@ from warcmill.formats.logs import joblog
 from warcmill.launches.listing import OWN_CONFIGURATION, Listing, list_files
 from warcmill.launches.roots import JobRoots
 from warcmill.markers.claim import Evidence, Input
-from warcmill.markers.facts import Assembled, Complete, Continued, Ended, Started, Stopped
+from warcmill.markers.facts.output import Assembled, Complete, Ended, Stopped
+from warcmill.markers.facts.pulse import Continued, Started
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import FINAL, FileRef, Json, Key, Launch, Stage, stamp_time
 

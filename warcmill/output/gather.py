@@ -21,7 +21,8 @@ from warcmill.launches.stored_logs import in_order
 from warcmill.launches.view import LaunchView, how_it_ended, rests_on_start
 from warcmill.layout import Kind
 from warcmill.markers.claim import Evidence, Input
-from warcmill.markers.facts import Assembled, Continued, Ended, PackedLogs
+from warcmill.markers.facts.output import Assembled, Ended, PackedLogs
+from warcmill.markers.facts.pulse import Continued
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import FileRef, Item, Json, Launch, Stage
 

@@ -15,7 +15,7 @@ from warcmill.launches.roots import JobRoots
 from warcmill.launches.view import LaunchView
 from warcmill.markers import claim
 from warcmill.markers.claim import Claim, Input
-from warcmill.markers.facts import Ended, Stopped
+from warcmill.markers.facts.output import Ended, Stopped
 from warcmill.markers.state import MarkerStore, input_of, rests_on
 from warcmill.model import FileRef, Item, Json, Launch, Outcome, Stage, is_writer
 

@@ -12,7 +12,7 @@ from warcmill.launches.listing import all_stages, list_files, missing_numbers
 from warcmill.launches.roots import JobRoots
 from warcmill.launches.view import checkpoints_in
 from warcmill.markers.claim import Claim, Evidence
-from warcmill.markers.facts import NUMBERS, Assembled, PackedLogs
+from warcmill.markers.facts.output import NUMBERS, Assembled, PackedLogs
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import FINAL, Item, Json, Launch, Outcome, Stage
 

@@ -17,7 +17,8 @@ from warcmill import layout
 from warcmill.formats.logs.crawlcounts import TOP_HOSTS
 from warcmill.launches.roots import JobRoots
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts import TABLES, Assembled, Continued
+from warcmill.markers.facts.output import TABLES, Assembled
+from warcmill.markers.facts.pulse import Continued
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FINAL, FileRef, Item, Launch, Outcome, Stage
 

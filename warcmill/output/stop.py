@@ -7,7 +7,8 @@ from warcmill.errors import NotReady
 from warcmill.launches.roots import JobRoots
 from warcmill.launches.view import LaunchView
 from warcmill.markers.claim import Claim, Input
-from warcmill.markers.facts import Ended, Imported
+from warcmill.markers.facts.operator import Imported
+from warcmill.markers.facts.output import Ended
 from warcmill.markers.state import MarkerStore, input_of
 from warcmill.model import Json, Launch
 

@@ -29,7 +29,7 @@ from warcmill.formats.sip.eark import Package, PackageFile
 from warcmill.formats.sip.tar import Chunks, DocumentSpool, Make, PackageDocument, TarMember, TarStream
 from warcmill.formats.sip.xml import href
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts import Packaged
+from warcmill.markers.facts.package import Packaged
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef, Launch, Stage
 from warcmill.package import identifiers, sips

@@ -20,7 +20,7 @@ from warcmill.formats.sip import ark
 from warcmill.launches import holdings
 from warcmill.launches.holdings import StageHoldings
 from warcmill.markers.claim import Evidence
-from warcmill.markers.facts import GivenArks, Packaged
+from warcmill.markers.facts.package import GivenArks, Packaged
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Key, Launch, Stage
 from warcmill.package import identifiers

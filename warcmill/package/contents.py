@@ -26,7 +26,9 @@ from warcmill.formats.sip.xml import Description
 from warcmill.formats.targets import SEEDS, seeds, selected
 from warcmill.launches.holdings import Coverage
 from warcmill.markers.claim import Input
-from warcmill.markers.facts import Accepted, Fed, Packaged, Started
+from warcmill.markers.facts.operator import Accepted
+from warcmill.markers.facts.package import Packaged
+from warcmill.markers.facts.pulse import Fed, Started
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import FileRef, Launch, Stage, stamp_time
 from warcmill.package import identifiers, sips

@@ -10,7 +10,7 @@ from warcmill import layout
 from warcmill.base import digests
 from warcmill.base.progress import Advance, Counted
 from warcmill.errors import NotReady, Unavailable, WarcmillError
-from warcmill.markers.facts import Packaged, Submitted
+from warcmill.markers.facts.package import Packaged, Submitted
 from warcmill.markers.outside_copies import Lack
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Key, Launch, Stage

@@ -12,7 +12,9 @@ from warcmill import layout
 from warcmill.formats.sip.premis import Agent, EventType, Identifier, PremisEvent, PremisOutcome
 from warcmill.launches.holdings import Holding
 from warcmill.markers.claim import Claim, Run, SoundMarker
-from warcmill.markers.facts import Accepted, Assembled, Complete, Scanned, Stored, StoredFile, warnings
+from warcmill.markers.facts.files import Scanned, Stored, StoredFile, warnings
+from warcmill.markers.facts.operator import Accepted
+from warcmill.markers.facts.output import Assembled, Complete
 from warcmill.model import FileRef, Item, Key, Outcome
 from warcmill.package.sips import Proven
 

@@ -12,7 +12,7 @@ from warcmill.clients import minter
 from warcmill.errors import BadInput, Conflict
 from warcmill.formats.sip import ark
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts import GivenArks, Packaged
+from warcmill.markers.facts.package import GivenArks, Packaged
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef, Item, Key, Launch, Outcome, Stage
 from warcmill.package.sips import Terms

@@ -16,7 +16,8 @@ from warcmill.launches import holdings
 from warcmill.launches.holdings import Coverage, StageHoldings
 from warcmill.markers import claim
 from warcmill.markers.claim import Evidence, Run, SoundMarker
-from warcmill.markers.facts import Assembled, Packaged
+from warcmill.markers.facts.output import Assembled
+from warcmill.markers.facts.package import Packaged
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Launch, Stage
 from warcmill.stores import Store

@@ -27,7 +27,7 @@ from warcmill.base.digests import Readable
 from warcmill.base.progress import Progress
 from warcmill.errors import Conflict, Mismatch, NotReady
 from warcmill.markers.claim import Claim, Evidence, claim_digest
-from warcmill.markers.facts import Packaged, Submitted
+from warcmill.markers.facts.package import Packaged, Submitted
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import FileRef, Launch, Stage
 from warcmill.package.sips import BUILD

@@ -38,7 +38,8 @@ from warcmill.formats.warc.second_opinion import Opinion, opinion
 from warcmill.launches import holdings
 from warcmill.launches.holdings import HoldingKind, StageHoldings
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts import Checked, Checksums, Packaged, SipVerified, Submitted
+from warcmill.markers.facts.files import Checked, Checksums
+from warcmill.markers.facts.package import Packaged, SipVerified, Submitted
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import FileRef, Launch, Stage
 from warcmill.package.sips import BUILD

@@ -22,7 +22,7 @@ from warcmill.formats.logs import crawllog, logzip
 from warcmill.formats.logs.crawllog import CrawlRecord, blocks
 from warcmill.formats.wacz import Page
 from warcmill.markers.claim import Evidence
-from warcmill.markers.facts import PackedLogs
+from warcmill.markers.facts.output import PackedLogs
 from warcmill.markers.state import MarkerStore
 from warcmill.package.wacz_originals import Fate
 

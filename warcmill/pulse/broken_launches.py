@@ -13,7 +13,7 @@ from warcmill.errors import BadInput, Conflict, NotReady
 from warcmill.launches.roots import JobRoots
 from warcmill.launches.view import LaunchView, job_log
 from warcmill.markers.attempts import Attempts
-from warcmill.markers.facts import Continued
+from warcmill.markers.facts.pulse import Continued
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Launch, stamp_time
 

@@ -19,7 +19,7 @@ from warcmill.launches.roots import JobRoots
 from warcmill.launches.view import checkpoints
 from warcmill.markers.attempts import Attempts, Launching
 from warcmill.markers.claim import Claim, Evidence
-from warcmill.markers.facts import Continued, Fed, Launched, Started, follows
+from warcmill.markers.facts.pulse import Continued, Fed, Launched, Started, follows
 from warcmill.markers.state import MarkerStore, input_of, rests_on
 from warcmill.model import Json, Launch, Stage
 

@@ -27,7 +27,7 @@ from warcmill.formats.feed import Feed, Target
 from warcmill.formats.targets import Caps, plan
 from warcmill.layout import KINDS, OutputLayout
 from warcmill.markers.claim import Claim, Evidence
-from warcmill.markers.facts import Fed
+from warcmill.markers.facts.pulse import Fed
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef, Json, Key, Launch, stamp_time
 

@@ -15,7 +15,7 @@ from warcmill.errors import NotReady
 from warcmill.formats.pypi import data_sets, filenames
 from warcmill.formats.pypi.data_sets import DEPGRAPH, DISTRIBUTIONS, MODULES, Dependencies, DistributionLife
 from warcmill.launches.discovery import with_markers
-from warcmill.markers.facts import Fed, Started
+from warcmill.markers.facts.pulse import Fed, Started
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Json, JsonObject
 from warcmill.pypi import dumps

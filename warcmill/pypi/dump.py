@@ -33,7 +33,7 @@ from warcmill.launches.view import Part, parts
 from warcmill.layout import DumpedData, DumpFile, parse_dump_path
 from warcmill.markers.attempts import Attempts, run_items
 from warcmill.markers.claim import Claim, Evidence
-from warcmill.markers.facts import Started
+from warcmill.markers.facts.pulse import Started
 from warcmill.markers.facts.pypi import Dumped, Lacked
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import FINAL, FileRef, Item, Json, Launch, Outcome, Window

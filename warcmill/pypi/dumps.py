@@ -7,7 +7,7 @@ from warcmill.errors import NotReady
 from warcmill.launches import discovery
 from warcmill.launches.full_dumps import FullDump, decided, last_of, newest_of, newest_whole
 from warcmill.markers.claim import Claim, Evidence
-from warcmill.markers.facts import Started
+from warcmill.markers.facts.pulse import Started
 from warcmill.markers.facts.pypi import Dumped
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Key, Launch, Window

@@ -30,7 +30,7 @@ from warcmill.errors import BadConfig, BadInput, Mismatch, NotReady, Unavailable
 from warcmill.formats.pypi.filenames import is_project, normalised
 from warcmill.formats.seeds import SEED_LIST, SeedLine
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts import Fed
+from warcmill.markers.facts.pulse import Fed
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef, Json, Key, Window
 

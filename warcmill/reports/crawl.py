@@ -9,7 +9,7 @@ from warcmill import layout
 from warcmill.formats.logs.crawlreport import CrawlReport
 from warcmill.launches import stored_logs
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts import DAMAGED_RESULT, LostRequest
+from warcmill.markers.facts.reports import DAMAGED_RESULT, LostRequest
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import Json, Launch, Stage
 from warcmill.stores import Store

@@ -12,7 +12,7 @@ from itertools import chain
 
 from warcmill.errors import NotReady
 from warcmill.formats.logs.crawlreport import total
-from warcmill.markers.facts import REPORT_TABLES, CrawlReported, LostRequest, Seeds
+from warcmill.markers.facts.reports import REPORT_TABLES, CrawlReported, LostRequest, Seeds
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Json, Key, Launch, Stage
 from warcmill.reports import comparison

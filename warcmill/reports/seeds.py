@@ -26,7 +26,7 @@ from warcmill.launches import stored_logs
 from warcmill.launches.stored_logs import StoredLogs
 from warcmill.launches.view import Part, parts
 from warcmill.markers.claim import Claim, Evidence
-from warcmill.markers.facts import Started
+from warcmill.markers.facts.pulse import Started
 from warcmill.markers.facts.reports import SeedFate, SeedState
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import FINAL, Launch

@@ -28,7 +28,7 @@ from warcmill.formats.index.cdxj import GENERATION
 from warcmill.formats.seal import LAST
 from warcmill.launches import holdings
 from warcmill.launches.discovery import with_markers
-from warcmill.markers.facts import Indexed, TextIndexed
+from warcmill.markers.facts.index import Indexed, TextIndexed
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Launch, Stage
 from warcmill.stores import LocalStore

@@ -34,7 +34,7 @@ from warcmill.formats.warc import gate
 from warcmill.formats.warc.http import comparable
 from warcmill.launches.discovery import with_markers
 from warcmill.markers.claim import Evidence
-from warcmill.markers.facts import CdxVerified, Indexed
+from warcmill.markers.facts.index import CdxVerified, Indexed
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef, Item, Launch, Outcome, Stage
 from warcmill.stores import LocalStore, Store

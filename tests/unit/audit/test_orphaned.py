@@ -16,7 +16,7 @@ from warcmill.audit.survey import survey
 from warcmill.chain import Switch, Wanted
 from warcmill.decisions import redo, statements
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts import Packaged
+from warcmill.markers.facts.package import Packaged
 from warcmill.model import FINAL, Stage
 from warcmill.output import process
 from warcmill.package import build, submit

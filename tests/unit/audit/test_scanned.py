@@ -16,7 +16,7 @@ from warcmill.audit.survey import survey
 from warcmill.chain import Row
 from warcmill.decisions import statements
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts import DAMAGED
+from warcmill.markers.facts.files import DAMAGED
 from warcmill.markers.state import rests_on
 from warcmill.model import FINAL, Item, Json
 from warcmill.output import process

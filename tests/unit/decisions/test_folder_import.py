@@ -20,7 +20,7 @@ from warcmill.decisions.folder_layouts import ImportOrder, ImportResult
 from warcmill.decisions.intake import Advance, may_link, stamp_of
 from warcmill.errors import BadInput, Conflict, Unavailable, Unsettled
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts import Imported
+from warcmill.markers.facts.operator import Imported
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Launch, Outcome
 from warcmill.stores import sentinel

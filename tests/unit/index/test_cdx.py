@@ -21,9 +21,9 @@ from warcmill.extracts.per_warc import LocalExtractor
 from warcmill.files import checksum
 from warcmill.formats.warc.hearers import Hearer
 from warcmill.index.cdx import cdx
-from warcmill.markers import facts
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts import Indexed, IndexedFile
+from warcmill.markers.facts import readers
+from warcmill.markers.facts.index import Indexed, IndexedFile
 from warcmill.markers.state import rests_on
 from warcmill.model import FINAL, FileRef, Item, Outcome
 from warcmill.stores import sentinel
@@ -106,7 +106,7 @@ def test_it_counts_whole_and_salvaged_warcs_and_no_others(engine: Engine, extrac
         layout.marker_path(layout.step(word, LAUNCH, FINAL)) for word in ("assemble", "verify")
     ]
     assert left(extracts) == {f"{digests(known)[name]}.cdxj.gz" for name in found(claim)}
-    assert facts.of(claim) == Indexed.from_claim(claim)
+    assert readers.of(claim) == Indexed.from_claim(claim)
 
 
 def test_checksum_leaves_the_same_extracts_and_claims_the_same(engine: Engine, extracts: Extracts) -> None:

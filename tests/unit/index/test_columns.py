@@ -26,7 +26,7 @@ from warcmill.index import columns
 from warcmill.index.cdx import cdx
 from warcmill.index.text import text
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts import Rows
+from warcmill.markers.facts.index import Rows
 from warcmill.markers.state import rests_on
 from warcmill.model import FINAL
 from warcmill.stores import sentinel

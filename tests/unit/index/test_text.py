@@ -24,9 +24,9 @@ from warcmill.extracts.per_warc import LocalExtractor
 from warcmill.extracts.text import TEXT
 from warcmill.extracts.text_workers import TextWorkers
 from warcmill.index.text import text
-from warcmill.markers import facts
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts import TextIndexed, TextIndexedFile
+from warcmill.markers.facts import readers
+from warcmill.markers.facts.index import TextIndexed, TextIndexedFile
 from warcmill.markers.state import rests_on
 from warcmill.model import FINAL, FileRef, Item, Outcome
 from warcmill.stores import sentinel
@@ -103,7 +103,7 @@ def test_it_counts_documents_of_whole_and_salvaged_warcs(
         "cut.warc.gz": TextIndexedFile({"html": 1}, {}, 0),
     }
     assert claim.counts == COUNTS
-    assert facts.of(claim) == TextIndexed.from_claim(claim)
+    assert readers.of(claim) == TextIndexed.from_claim(claim)
     digests = {(item.made or item.file).sha512 for item in claim.items}
     assert {path.name for path in left(extracts)} == {f"{digest}.jsonl.gz" for digest in digests}
 

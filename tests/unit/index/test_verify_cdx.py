@@ -17,8 +17,9 @@ from warcmill.extracts.extracts import Extracts
 from warcmill.extracts.revisits import REVISITS
 from warcmill.formats.index import zipnum
 from warcmill.index import verify_cdx
-from warcmill.markers import facts
 from warcmill.markers.claim import Claim
+from warcmill.markers.facts import readers
+from warcmill.markers.facts.index import CdxVerified
 from warcmill.model import FINAL, Launch
 from warcmill.versions import hidden_list
 
@@ -68,7 +69,7 @@ def test_every_capture_of_a_stage_is_found_and_the_claim_follows_from_the_stage(
         "a.warc.gz": {"captures": 90}, "b.warc.gz": {"captures": 0},
     }  # fmt: skip
     assert [one.marker for one in claim.inputs] == [layout.marker_path(layout.step("cdx", LAUNCH, FINAL))]
-    assert facts.of(claim) == facts.CdxVerified.from_claim(claim)
+    assert readers.of(claim) == CdxVerified.from_claim(claim)
     archive.add(TWO, {"a.warc.gz": warc_gz(warcinfo(), response("http://e1.example/new"))})
     archive.fold()
     hidden_list.decide(archive.state.store, lambda: archive.store, "example,e2", "order of a court", hides=True)

@@ -14,8 +14,9 @@ from warcmill import layout
 from warcmill.errors import NotReady, Unsettled
 from warcmill.extracts.text_workers import TextWorkers
 from warcmill.index import verify_text
-from warcmill.markers import facts
 from warcmill.markers.claim import Claim
+from warcmill.markers.facts import readers
+from warcmill.markers.facts.index import TextFound
 from warcmill.model import FINAL, Launch
 from warcmill.versions import hidden_list
 
@@ -58,7 +59,7 @@ def test_every_document_is_found_and_the_claim_follows_from_the_stage(archive: T
     archive.fold()
     claim = verify(archive)
     assert claim.counts == {"warcs": 2, "documents": 9}
-    assert facts.of(claim) == facts.TextFound.from_claim(claim)
+    assert readers.of(claim) == TextFound.from_claim(claim)
     assert [one.marker for one in claim.inputs] == [layout.marker_path(layout.step("text", LAUNCH, FINAL))]
     archive.add(TWO, {"a.warc.gz": warc({"new.example/": "new"})})
     assert not verify_text.is_ready(archive.state, archive.index, None, NEXT, FINAL)

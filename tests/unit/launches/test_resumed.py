@@ -14,7 +14,7 @@ from engine import LAUNCH, Engine, line_of
 from warcmill import layout
 from warcmill.launches.view import LaunchView, of_checkpoint
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts import Continued
+from warcmill.markers.facts.pulse import Continued
 from warcmill.model import FINAL, Launch, Stage
 from warcmill.output import process, stage_report
 

@@ -26,9 +26,10 @@ from warcmill.extracts.text_workers import TextWorkers
 from warcmill.formats.logs import logzip
 from warcmill.index import cdx, columns, text
 from warcmill.markers import claim as evidence
-from warcmill.markers import facts
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts import Continued, Ended, Stopped
+from warcmill.markers.facts import files, index, operator, output, package, pulse, pypi, readers, reports
+from warcmill.markers.facts.output import Ended, Stopped
+from warcmill.markers.facts.pulse import Continued
 from warcmill.model import FINAL, FileRef, Item, Key, Launch, Outcome, Stage
 from warcmill.output import process
 from warcmill.stores import sentinel
@@ -58,42 +59,42 @@ MAY_LACK = {
     "package.BuildSip": {"ark", "zone", "orphaned"},
 }  # fmt: skip
 # Counts that no step and no report reads: for people alone.
-UNREAD = {"files", "bytes", "ok", "refused", "salvaged"}, {*facts.NUMBERS, "refused", "absent", "unnamed"}
+UNREAD = {"files", "bytes", "ok", "refused", "salvaged"}, {*output.NUMBERS, "refused", "absent", "unnamed"}
 OF_SIPS = {"files", "bytes", "warcs", "referred"}
 FIELDS: dict[str, set[str]] = {
     task: {name for one in classes for name in one.__annotations__} | more
     for task, classes, more in (
-        ("pulse.CrawlFeed", (facts.Fed,), set()),
-        ("pulse.StartJob", (facts.Launched,), {"launch_id"}),
-        ("pulse.Started", (facts.Started,), set()),
-        ("pulse.CheckpointJob", (facts.Checkpointed,), set()),
-        ("pulse.StopJob", (facts.Confirmed,), set()),
-        ("operator.Close", (facts.Closed,), set()),
-        ("operator.Import", (facts.Imported,), {"origin"}),  # read as `origins`
-        ("operator.Accept", (facts.Accepted,), set()),
-        ("output.CheckJobStopped", (facts.Stopped,), set()),
-        ("output.PackageLogs", (facts.PackedLogs,), {"member"}),
-        ("output.AssembleOutput", (facts.Assembled,), {"odd", "offset"}),  # `odd` is read as `unexpected`
-        ("output.ProcessOutputs", (facts.Complete,), set()),
-        ("files.Checksum", (facts.Checked,), set()),
-        ("files.Copy", (facts.StoredFile,), set()),
-        ("files.Verify", (facts.StoredFile,), set()),
-        ("files.VirusScan", (facts.ScannedFile,), set()),
-        ("files.ReadBack", (facts.StoredFile,), set()),
-        ("index.CdxIndex", (facts.IndexedFile,), set()),
-        ("index.VerifyCdx", (facts.CdxVerified,), set()),
-        ("index.SolrIndex", (facts.TextIndexedFile,), set()),
-        ("index.VerifySolr", (facts.TextFound,), set()),
-        ("index.Columns", (facts.Rows,), {"rows"}),
-        ("reports.GenerateCrawlLogReports", (facts.CrawlReported,), {*facts.REPORT_TABLES}),
-        ("reports.ListDeadSeeds", (facts.Seeds,), {"list"}),  # read as `listed`
-        ("package.GiveArks", (facts.GivenArks,), {"ark"}),
-        ("pypi.ProcessDistributions", (facts.Processed,), set()),
-        ("pypi.DumpDistributionData", (facts.Dumped,), set()),
-        ("pypi.VerifyDump", (facts.DumpVerified,), set()),
-        ("pypi.DumpFull", (facts.Dumped,), set()),
-        ("package.BuildSip", (facts.Packaged,), set()),
-        ("package.SubmitSip", (facts.Submitted,), set()),
+        ("pulse.CrawlFeed", (pulse.Fed,), set()),
+        ("pulse.StartJob", (pulse.Launched,), {"launch_id"}),
+        ("pulse.Started", (pulse.Started,), set()),
+        ("pulse.CheckpointJob", (pulse.Checkpointed,), set()),
+        ("pulse.StopJob", (pulse.Confirmed,), set()),
+        ("operator.Close", (operator.Closed,), set()),
+        ("operator.Import", (operator.Imported,), {"origin"}),  # read as `origins`
+        ("operator.Accept", (operator.Accepted,), set()),
+        ("output.CheckJobStopped", (output.Stopped,), set()),
+        ("output.PackageLogs", (output.PackedLogs,), {"member"}),
+        ("output.AssembleOutput", (output.Assembled,), {"odd", "offset"}),  # `odd` is read as `unexpected`
+        ("output.ProcessOutputs", (output.Complete,), set()),
+        ("files.Checksum", (files.Checked,), set()),
+        ("files.Copy", (files.StoredFile,), set()),
+        ("files.Verify", (files.StoredFile,), set()),
+        ("files.VirusScan", (files.ScannedFile,), set()),
+        ("files.ReadBack", (files.StoredFile,), set()),
+        ("index.CdxIndex", (index.IndexedFile,), set()),
+        ("index.VerifyCdx", (index.CdxVerified,), set()),
+        ("index.SolrIndex", (index.TextIndexedFile,), set()),
+        ("index.VerifySolr", (index.TextFound,), set()),
+        ("index.Columns", (index.Rows,), {"rows"}),
+        ("reports.GenerateCrawlLogReports", (reports.CrawlReported,), {*reports.REPORT_TABLES}),
+        ("reports.ListDeadSeeds", (reports.Seeds,), {"list"}),  # read as `listed`
+        ("package.GiveArks", (package.GivenArks,), {"ark"}),
+        ("pypi.ProcessDistributions", (pypi.Processed,), set()),
+        ("pypi.DumpDistributionData", (pypi.Dumped,), set()),
+        ("pypi.VerifyDump", (pypi.DumpVerified,), set()),
+        ("pypi.DumpFull", (pypi.Dumped,), set()),
+        ("package.BuildSip", (package.Packaged,), set()),
+        ("package.SubmitSip", (package.Submitted,), set()),
     )
 }
 
@@ -145,7 +146,7 @@ def scanned(engine: Engine, stage: Stage) -> None:
     items = (
         item._replace(
             facts={"clean": 1, "hits": [hit], "not_scanned": {"over MaxFileSize": 2}}
-            | ({"salvaged": True} if facts.is_salvaged(item) else {}),
+            | ({"salvaged": True} if files.is_salvaged(item) else {}),
         )
         for item in verified.items
         if item.file.is_engines
@@ -182,7 +183,7 @@ def packaged(engine: Engine) -> None:
     """What the steps of SIPs leave: one for both stages, whose ARKs a minter gave for `final` alone."""
     state, launch, folder = engine.state, engine.launch, f"sips/{engine.launch}"
     sip = FileRef("store", f"{folder}/final.2.tar", 1, "ab" * 64)
-    made = facts.Packaged((CP1, FINAL), None, "value", f"daily.{launch.id}.final.2", sip, "ark:9/x", "12345/x5", ())
+    made = package.Packaged((CP1, FINAL), None, "value", f"daily.{launch.id}.final.2", sip, "ark:9/x", "12345/x5", ())
 
     def leave(task: str, **parts: Any) -> None:
         key = layout.key(task, launch, stage=FINAL)
@@ -192,7 +193,7 @@ def packaged(engine: Engine) -> None:
     leave("package.GiveArks", items=(ark,), facts={"sip": "ark:9/x", "minter": "http://noid.example/"})
     told = replace(made, orphaned=(f"{folder}/final.tar",)).facts()
     leave("package.BuildSip", outputs=(sip,), facts=told, counts={"files": 1, "bytes": 1})
-    leave("package.SubmitSip", facts=facts.Submitted("a.tar", "ab" * 64, "cd" * 64).facts())
+    leave("package.SubmitSip", facts=package.Submitted("a.tar", "ab" * 64, "cd" * 64).facts())
     leave("package.VerifySip", counts=dict.fromkeys(OF_SIPS, 1))
     leave("package.IndexSip")
 
@@ -319,7 +320,7 @@ def test_a_value_that_is_missing_or_of_another_type_breaks_its_marker_alone(
 def test_the_golden_markers_fit(name: str) -> None:
     data = (GOLDEN / name).read_bytes()
     found = evidence.decode(logzip.evidence(BytesIO(data)) if name.endswith(".zip") else data, name)
-    assert facts.of(found.claim)
+    assert readers.of(found.claim)
 
 
 def test_the_classes_read_what_the_page_lists_for_their_tasks() -> None:

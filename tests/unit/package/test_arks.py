@@ -15,7 +15,7 @@ from warcmill import layout
 from warcmill.backup import backup
 from warcmill.errors import BadInput, Mismatch, Unavailable
 from warcmill.formats.sip import ark
-from warcmill.markers.facts import GivenArks
+from warcmill.markers.facts.package import GivenArks
 from warcmill.model import FINAL, FileRef
 from warcmill.output import process
 from warcmill.package import identifiers

@@ -21,7 +21,7 @@ from warcmill.extracts.formats import FormatsHearer
 from warcmill.files import checksum
 from warcmill.formats.sip import pronom
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts import Packaged
+from warcmill.markers.facts.package import Packaged
 from warcmill.model import FINAL, Launch, Stage
 from warcmill.package import build, sips
 from warcmill.package.sips import Terms

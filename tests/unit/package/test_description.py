@@ -18,7 +18,7 @@ from warcmill import layout
 from warcmill.audit import survey
 from warcmill.decisions import statements
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts import Packaged
+from warcmill.markers.facts.package import Packaged
 from warcmill.model import FINAL, FileRef
 from warcmill.package import build, contents
 from warcmill.package.sips import Terms

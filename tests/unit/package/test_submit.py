@@ -13,7 +13,7 @@ import pytest
 from warcmill import layout
 from warcmill.errors import BadConfig, BadInput, Conflict, Mismatch, NotReady
 from warcmill.markers.claim import Claim, claim_digest
-from warcmill.markers.facts import Packaged, Submitted
+from warcmill.markers.facts.package import Packaged, Submitted
 from warcmill.markers.state import MarkerStore, input_of
 from warcmill.model import FINAL, FileRef, Launch, Root, Stage
 from warcmill.package.submit import submit

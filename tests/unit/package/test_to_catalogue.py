@@ -21,7 +21,7 @@ from warcmill import layout
 from warcmill.errors import BadInput
 from warcmill.launches import holdings
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts import Packaged
+from warcmill.markers.facts.package import Packaged
 from warcmill.model import FINAL, Launch, Stage
 from warcmill.package import build, contents, index_sip, sips, submit, verify
 from warcmill.package.catalogue import Catalogue

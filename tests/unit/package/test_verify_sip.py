@@ -23,7 +23,7 @@ from warcmill.decisions import statements
 from warcmill.errors import BadConfig, BadInput, Mismatch, NotReady, Unavailable
 from warcmill.markers.attempts import Attempts
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts import Packaged
+from warcmill.markers.facts.package import Packaged
 from warcmill.model import FINAL, FileRef, Stage
 from warcmill.package import build
 from warcmill.package.sips import Terms

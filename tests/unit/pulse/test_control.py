@@ -17,7 +17,7 @@ from warcmill import layout
 from warcmill.clients.engine import JobStatus
 from warcmill.errors import BadInput, Conflict, Mismatch, NotReady, Unavailable
 from warcmill.launches.view import LaunchView, of_checkpoint
-from warcmill.markers.facts import Continued, Started
+from warcmill.markers.facts.pulse import Continued, Started
 from warcmill.model import Json, Launch, Stage
 from warcmill.pulse import control
 

@@ -16,7 +16,7 @@ from warcmill.crawl.job import file
 from warcmill.errors import BadConfig, BadInput, Mismatch, NotReady, Unavailable
 from warcmill.formats import seeds
 from warcmill.formats.seeds import SEED_LIST, SeedLine
-from warcmill.markers.facts import Fed
+from warcmill.markers.facts.pulse import Fed
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Window
 from warcmill.pypi import feed

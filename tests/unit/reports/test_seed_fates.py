@@ -7,7 +7,7 @@ from io import BytesIO
 import pytest
 
 from warcmill.formats import seeds, surt
-from warcmill.markers.facts import SeedState
+from warcmill.markers.facts.reports import SeedState
 from warcmill.reports import seed_fates
 from warcmill.reports.seed_lines import SeedLines
 

@@ -22,7 +22,7 @@ from warcmill.extracts.text import GENERATION, NO_EXTRACTOR, OFFICE_TEXT, TEXT, 
 from warcmill.extracts.text_workers import TextWorkers
 from warcmill.index.verify_text import verify
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts import TextFound
+from warcmill.markers.facts.index import TextFound
 from warcmill.model import FINAL, Launch
 from warcmill.versions import fold as folding
 

@@ -17,7 +17,7 @@ from warcmill.errors import BadInput, Unavailable
 from warcmill.markers import decisions
 from warcmill.markers.attempts import Attempts
 from warcmill.markers.decisions import RecordedDecision
-from warcmill.markers.facts import Launched
+from warcmill.markers.facts.pulse import Launched
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Json, Launch, stamp_time
 

@@ -20,7 +20,7 @@ from warcmill.audit.progress_grid import LaunchGrid, grid
 from warcmill.base import clock
 from warcmill.base.schedule import Schedule, newest_due
 from warcmill.errors import BadInput, Foreign, NotReady
-from warcmill.markers.facts import Fed, Launched, Started
+from warcmill.markers.facts.pulse import Fed, Launched, Started
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef, Json, Launch, Window, parse_job, stamp_time
 

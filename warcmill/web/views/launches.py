@@ -24,7 +24,9 @@ from warcmill.audit.survey import Survey
 from warcmill.chain import Row
 from warcmill.errors import BadInput, NotReady, Unavailable
 from warcmill.launches import packed_logs
-from warcmill.markers.facts import Packaged, SeedFate, SeedState, Stopped, Submitted
+from warcmill.markers.facts.output import Stopped
+from warcmill.markers.facts.package import Packaged, Submitted
+from warcmill.markers.facts.reports import SeedFate, SeedState
 from warcmill.model import Key, Launch, Stage
 from warcmill.reports import figures
 from warcmill.reports.comparison import LaunchComparison
