@@ -136,7 +136,7 @@ def _begun(
         Redis(port=redis.port).flushall()
     frontier = ("--frontier", redis.url, "") if redis else ()
     words = (*frontier, folder / "output", folder / "jobs", "kind-first", JOB, "", "")
-    crawler = _started(folder, "warcmill.crawl.process", *words)
+    crawler = _started(folder, "warcmill.requests.process", *words)
     stack.callback(_ended, crawler)
     _wait_for_launch(folder)
     role = _started(folder, "commands.main", "run", "requests")

@@ -19,19 +19,19 @@ from commands.console.show import err, out
 from tasks.config.engines import running_job
 from warcmill.base import disk
 from warcmill.clients.bus import Bus, TopicReader
-from warcmill.cluster.accounts import HOME, NO_HOME
-from warcmill.cluster.compat import KAFKA, REDIS, REST
-from warcmill.cluster.migration import (
+from warcmill.errors import BadInput, NotReady, Unavailable, WarcmillError
+from warcmill.requests.accounts import HOME, NO_HOME
+from warcmill.requests.compat import KAFKA, REDIS, REST
+from warcmill.requests.migration import (
     MigratedMessages,
     open_redis,
     policy_messages,
     queued_messages,
     read_zookeeper,
 )
-from warcmill.cluster.monitor import log_of
-from warcmill.cluster.sender import DAMAGED, damaged_lines
-from warcmill.cluster.settings import RequestsPlace, Topics
-from warcmill.errors import BadInput, NotReady, Unavailable, WarcmillError
+from warcmill.requests.monitor import log_of
+from warcmill.requests.sender import DAMAGED, damaged_lines
+from warcmill.requests.settings import RequestsPlace, Topics
 
 SUMMARY = "ask for pages by Scrapy Cluster's API, and see what comes back"
 EPILOG = """\

@@ -15,6 +15,7 @@ from warcmill.crawl.frontier.link import FRONTIER, read_place
 from warcmill.crawl.launch.worker import Worker
 from warcmill.errors import BadConfig, BadInput
 from warcmill.model import parse_job
+from warcmill.requests.serving.service import RequestService
 
 SUMMARY = "run a part of a crawl on this machine until a signal, such as a worker"
 EPILOG = """\
@@ -89,7 +90,9 @@ def _worker_arguments(parser: argparse.ArgumentParser) -> None:
 def _worker(args: argparse.Namespace) -> int:
     place = read_place(FRONTIER, args.frontier, args.password_file)
     bus = requests.place_of_worker(args.job)
-    worker = Worker(args.output.absolute(), args.name, args.job, place, args.exit or "", sends=bus is not None)
+    service = None if bus is None else RequestService
+    output, unserved = args.output.absolute(), requests.unserved(args.job)
+    worker = Worker(output, args.name, args.job, place, args.exit or "", service=service, unserved=unserved)
     with requests.sending(worker, bus):
         asyncio.run(worker.run())
     return 0

@@ -380,7 +380,7 @@ ENGINE_LOGS = (
     "uri-errors.log",
 )
 RESULTS_LOG = "results.jsonl"
-"""A log of launches that serve requests: see `warcmill.crawl.logs.results`."""
+"""A log of launches that serve requests: see `warcmill.requests.serving.results`."""
 
 
 def split_log_name(name: str) -> tuple[str, str]:

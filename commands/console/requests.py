@@ -15,19 +15,20 @@ from tasks.config.engines import engine_of, is_here, running_job
 from tasks.config.requests import requests as requests_section
 from tasks.config.requests import requests_place
 from tasks.config.settings import settings
-from warcmill.cluster.answers import RequestsJob
-from warcmill.cluster.compat import CRAWLER, REDIS
-from warcmill.cluster.monitor import RequestMonitor, log_of
-from warcmill.cluster.plugins.runners import PluginHandlers, PluginMonitors
-from warcmill.cluster.sender import ResultSender, ResultSource
-from warcmill.cluster.settings import RequestsPlace
 from warcmill.crawl.durable import make_folder
 from warcmill.crawl.engine import WarcmillEngine
 from warcmill.crawl.job import file
 from warcmill.crawl.launch.folders import Places
 from warcmill.crawl.launch.worker import Worker
 from warcmill.errors import BadConfig
+from warcmill.requests.answers import RequestsJob
+from warcmill.requests.compat import CRAWLER, REDIS
+from warcmill.requests.monitor import RequestMonitor, log_of
+from warcmill.requests.plugins.runners import PluginHandlers, PluginMonitors
+from warcmill.requests.sender import ResultSender, ResultSource
+from warcmill.requests.settings import RequestsPlace
 
+SERVICE = "requests"  # of a job's crawl.toml
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
@@ -51,7 +52,7 @@ def places_of(job: str) -> Places:
     if not isinstance(engine, WarcmillEngine):
         engine.close()
         raise BadConfig("[requests] job", f"job {job} is one of an engine that serves no requests; take kind=warcmill")
-    if not file.read(engine.places.job(job), job).requests:
+    if file.read(engine.places.job(job), job).service != SERVICE:
         raise BadConfig("[requests] job", f"job {job} serves none: set 'requests = true' in its crawl.toml")
     return engine.places
 
@@ -59,6 +60,12 @@ def places_of(job: str) -> Places:
 def home_of(place: RequestsPlace) -> Places | None:
     """The folders of the job that serves requests; None on another machine, which reaches it over Redis."""
     return None if place.redis and not is_here(place.job) else places_of(place.job)
+
+
+def unserved(job: str) -> str:
+    """The reason for which a worker cannot take part in a job that serves requests, as no [requests] is for it."""
+    why = f"it serves requests, and the luigi.cfg of this worker has no [requests] with 'job = {job}'"
+    return f"{why}: set it, with the bus, as pages are sent from here"
 
 
 def place_of_worker(job: str) -> RequestsPlace | None:

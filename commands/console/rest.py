@@ -15,11 +15,11 @@ from commands.console.show import err
 from tasks.config import sections
 from tasks.config.requests import PORT, RestAddress, rest_address
 from tasks.step import open_line
-from warcmill.cluster.compat import REST
-from warcmill.cluster.monitor import log_of
-from warcmill.cluster.rest import RestService, is_of_this_machine
-from warcmill.cluster.settings import RequestsPlace
 from warcmill.errors import BadConfig
+from warcmill.requests.compat import REST
+from warcmill.requests.monitor import log_of
+from warcmill.requests.rest import RestService, is_of_this_machine
+from warcmill.requests.settings import RequestsPlace
 from warcmill.web import access, server
 from warcmill.web.access import Role, WebAccess
 

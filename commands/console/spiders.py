@@ -83,7 +83,7 @@ def _work(args: argparse.Namespace) -> int:
     place = read_place(FRONTIER, args.frontier, args.password_file)
     bus = requests.place_of_worker(args.job)
     refused = process.work(
-        args.output.absolute(), args.name, args.job, place, found, sends=bus is not None,
+        args.output.absolute(), args.name, args.job, place, found, unserved="" if bus else requests.unserved(args.job),
         beside=partial(requests.sending, place=bus),
     )  # fmt: skip
     if refused:

@@ -31,6 +31,7 @@ from warcmill.stores.opening import is_remote
 JOB_KEYS = ("frequency", "start", "overrun")
 STOP, WAIT = "stop", "wait"
 HERITRIX, WARCMILL = HeritrixEngine.kind, WarcmillEngine.kind
+PROCESSES = {"requests": "warcmill.requests.process"}  # what crawls a job of a service, by its key in crawl.toml
 _LOGIN_KEYS = ("url", "user", "password", "password_file", "certificate", "engine_output")
 _FRONTIER_KEYS = ("frontier_password_file", "leads_only", "checkpoint_wait")
 _JOB = "job."
@@ -174,7 +175,7 @@ def own_engine(section: str) -> WarcmillEngine:
         Judge(networks)
     except BadConfig as error:
         raise BadConfig(f"[{section}] allow_private", error.why) from error
-    return WarcmillEngine(Places(output, jobs, site.layout, frontier_of(section)), networks)
+    return WarcmillEngine(Places(output, jobs, site.layout, frontier_of(section)), networks, PROCESSES)
 
 
 def running_job(job: str) -> RunningJob:

@@ -15,9 +15,9 @@ from tasks.config.folders import config_file
 from warcmill.clients.bus import check_name
 from warcmill.clients.bus.opening import open_bus
 from warcmill.clients.bus.spool import DAYS
-from warcmill.cluster.settings import RequestsPlace
 from warcmill.errors import BadConfig, BadInput
 from warcmill.model import parse_job
+from warcmill.requests.settings import RequestsPlace
 from warcmill.web.access import ROLES, SHORTEST, Role, digest_of
 
 LOOPBACK, PORT = "127.0.0.1", 5343

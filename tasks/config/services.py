@@ -187,8 +187,8 @@ def _ask_bus(_: Settings, __: str, seconds: float) -> HealthReply:
 def _ask_requests(*_: object) -> HealthReply:
     """The roles that take requests; NotReady where none does, or none on the job's own machine."""
     from tasks.config.requests import requests_place
-    from warcmill.cluster.accounts import HOME, NO_HOME
-    from warcmill.cluster.compat import KAFKA
+    from warcmill.requests.accounts import HOME, NO_HOME
+    from warcmill.requests.compat import KAFKA
 
     place = requests_place()
     if not place.redis and not place.accounts.exists():  # opening would make it
@@ -210,7 +210,7 @@ def _monitors(_: Settings) -> Iterable[str]:
 
 def _ask_monitors_redis(*_: object) -> HealthReply:
     from tasks.config.requests import requests_place
-    from warcmill.cluster.plugins.process import open_redis
+    from warcmill.requests.plugins.process import open_redis
 
     with closing(open_redis(requests_place())):
         return HealthReply("it answers the monitors of the plugins")

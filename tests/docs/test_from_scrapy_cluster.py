@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from commands.main import main
-from warcmill.cluster import compat
-from warcmill.cluster.handlers import HANDLERS
-from warcmill.cluster.settings import DEFAULTS
+from warcmill.requests import compat
+from warcmill.requests.handlers import HANDLERS
+from warcmill.requests.settings import DEFAULTS
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "from-scrapy-cluster.md").read_text("utf-8")
@@ -79,7 +79,7 @@ def test_kept_fields_are_those_of_the_schemas() -> None:
 
 def test_kept_log_lines_are_in_the_code() -> None:
     code = "".join(
-        path.read_text("utf-8") for path in (*(ROOT / "warcmill/cluster").glob("*.py"), ROOT / "commands/request.py")
+        path.read_text("utf-8") for path in (*(ROOT / "warcmill/requests").glob("*.py"), ROOT / "commands/request.py")
     )
     parts = [part.removesuffix(" Stats Dump") for name in kept("log line") for part in name.split(" ... ")]
     assert [part for part in parts if part not in code] == []

@@ -12,10 +12,10 @@ from accounts_conformance import KEY, message
 from redis import Redis
 
 from servers.redis import RedisServer
-from warcmill.cluster.accounts import DomainRate
-from warcmill.cluster.accounts.file import FileAccounts
-from warcmill.cluster.accounts.over_redis import RedisAccounts
 from warcmill.crawl.frontier.link import RedisLink, RedisPlace
+from warcmill.requests.accounts import DomainRate
+from warcmill.requests.accounts.file import FileAccounts
+from warcmill.requests.accounts.over_redis import RedisAccounts
 
 _numbers = itertools.count()
 

@@ -17,7 +17,7 @@ from redis import Redis
 from servers.redis import RedisServer
 from servers.zookeeper import ZookeeperServer
 from warcmill.clients.bus.spool import Spool
-from warcmill.cluster.migration import NODE
+from warcmill.requests.migration import NODE
 
 POLICY = b"domains:\n  example.org: {hits: 60, window: 60, scale: 0.5}\nblacklist: [bad.example]\n"
 FED = {

@@ -11,10 +11,10 @@ import pytest
 from redis import Redis
 
 from servers.redis import RedisServer
-from warcmill.cluster.accounts.file import FileAccounts
-from warcmill.cluster.plugins.runners import PluginMonitors
-from warcmill.cluster.settings import RequestsPlace
 from warcmill.errors import Unavailable
+from warcmill.requests.accounts.file import FileAccounts
+from warcmill.requests.plugins.runners import PluginMonitors
+from warcmill.requests.settings import RequestsPlace
 from warcmill.scutils.log_factory import LogObject
 
 PLUGINS = Path(__file__).parents[1] / "data" / "plugins"

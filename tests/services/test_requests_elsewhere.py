@@ -27,9 +27,9 @@ from waiting import wait_for
 
 from servers import pins
 from servers.redis import RedisServer
-from warcmill.cluster.accounts import DomainPolicy, DomainRate
-from warcmill.cluster.accounts.over_redis import RedisAccounts
 from warcmill.crawl.frontier.link import RedisLink, read_place
+from warcmill.requests.accounts import DomainPolicy, DomainRate
+from warcmill.requests.accounts.over_redis import RedisAccounts
 
 INI = re.compile(r"^```ini\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Protocol
 
-from warcmill.cluster.accounts import LIFETIME, WINDOWS, Accounts, AsideMessage, CrawlKey, DomainRate
+from warcmill.requests.accounts import LIFETIME, WINDOWS, Accounts, AsideMessage, CrawlKey, DomainRate
 
 
 class Place(Protocol):

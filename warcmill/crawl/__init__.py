@@ -21,6 +21,29 @@ Top down; each imports only from those below it, which setup.cfg holds:
     fetch/               names to addresses, connections, answers, cookies; the records of an exchange
     uri | durable        a URI and the table of its moves; files that outlive a power cut
 
+One process, or many
+--------------------
+
+A launch is crawled by one process, or by workers on many machines. The steps below are the same; four things differ.
+
+    frontier    `sqlite`, in the database of the books; or `redis`, which all workers share (`frontier.redis`)
+    leader      the job's own process: it holds the lock, writes job.log, calls checkpoints and the end
+    worker      each process with a root of its own: its WARCs, its crawl.log, its journal (`launch.worker`)
+    crew        the workers as Redis knows them: signs of life, the job's files, orders, documents (`frontier.crew`)
+
+With Redis a group is committed to WARC, crawl.log and journal first; then Redis hears it, by a number that it notes in
+the same script. So the journals are the only source, and rebuild an emptied Redis (`frontier.sender`,
+`frontier.outbox`). A worker without a sign is *missing*, and its leases return after a while. Only a person declares
+one *dead*. A checkpoint and the end wait until every living worker has closed its slice.
+
+Feeds
+-----
+
+A launch gets its URIs from the seeds of its job, from `control` (a person adds some), or from a service that was handed
+to `open_launch`, such as that of applications' requests. A service (`launch.launch.LaunchService`) brings audiences and
+verbs of the control socket, and offers URIs. Nothing here knows which service it is: a launch without one reads its
+seeds and ends. An endless job waits for more, and its next launch follows with the frontier as it is.
+
 The way of a URI
 ----------------
 

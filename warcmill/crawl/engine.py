@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import cast
 
 from warcmill import __version__
@@ -41,16 +42,20 @@ POLL = 0.05  # seconds
 START_SECONDS, STOP_SECONDS = 120.0, 600.0
 CHECKPOINT_SECONDS = 600.0
 OUTPUT = "process.log"
+PROCESS = "warcmill.crawl.process"
 TAIL = 2000  # characters of what a process printed
 
 
 class WarcmillEngine:
-    """An `Engine` over the jobs of some roots. `allow_private`: networks that each of its jobs may dial, too."""
+    """An `Engine` over the jobs of some roots. `allow_private`: networks that each of its jobs may dial, too.
+    `processes`: the module that crawls a job of a service, by the service's name."""
 
     kind = "warcmill"
 
-    def __init__(self, places: Places, allow_private: Sequence[str] = ()) -> None:
-        self.places, self.allow_private = places, tuple(allow_private)
+    def __init__(
+        self, places: Places, allow_private: Sequence[str] = (), processes: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        self.places, self.allow_private, self._processes = places, tuple(allow_private), processes
 
     def close(self) -> None:
         """Nothing is kept open."""
@@ -142,7 +147,7 @@ class WarcmillEngine:
         Conflict if it runs already, or has another newest launch; BadConfig, with nothing done, if its files have a
         fault.
         """
-        file.read(self.places.job(parse_job(job)), job)
+        service = file.read(self.places.job(parse_job(job)), job).service
         seen = self.look(job)
         if seen.running:
             raise Conflict(job, f"launch {seen.launch_id} is running ({seen.words})")
@@ -151,7 +156,7 @@ class WarcmillEngine:
         self.places.require()
         durable.make_folder(self.places.state(job))
         output = self.places.state(job) / OUTPUT
-        pid = _detached(self._words(job, checkpoint, follows), output)
+        pid = _detached(self._words(job, checkpoint, follows, service), output)
         return self._until_it_crawls(job, seen.launch_id, pid, output)
 
     def proceed(self, job: str) -> None:
@@ -182,12 +187,12 @@ class WarcmillEngine:
         """The state of a job that runs, from its control socket; empty for one that does not."""
         return self._state(job)
 
-    def _words(self, job: str, checkpoint: str, follows: str) -> list[str]:
+    def _words(self, job: str, checkpoint: str, follows: str, service: str) -> list[str]:
         places = self.places
         roots = [str(places.output), str(places.jobs), str(places.layout)]
         frontier = places.frontier.words if places.frontier else ()
         return [
-            sys.executable, "-m", "warcmill.crawl.process", *frontier, *roots, job, checkpoint, follows,
+            sys.executable, "-m", self._processes.get(service, PROCESS), *frontier, *roots, job, checkpoint, follows,
             *self.allow_private,
         ]  # fmt: skip
 

@@ -27,11 +27,11 @@ from warcmill.crawl.launch import checkpoint as restore
 from warcmill.crawl.launch import folders
 from warcmill.crawl.launch.folders import Places
 from warcmill.crawl.launch.job_log import JobLog
-from warcmill.crawl.launch.launch import SpiderMaker, open_launch
+from warcmill.crawl.launch.launch import ServiceMaker, SpiderMaker, open_launch
 from warcmill.crawl.launch.repair import put_in_order
 from warcmill.crawl.launch.session import Session
 from warcmill.crawl.visit.spider import Spider
-from warcmill.errors import Unavailable, WarcmillError, describe
+from warcmill.errors import BadConfig, Unavailable, WarcmillError, describe
 from warcmill.layout import OutputLayout
 from warcmill.model import Launch
 
@@ -40,13 +40,17 @@ BALLAST, ROOM = "ballast", 1 << 18  # a file in the job's `state`; its bytes
 
 async def crawl(
     places: Places, name: str, checkpoint: str = "", allow_private: Sequence[str] = (), follows: str = "",
-    spider: SpiderMaker = Spider,
+    spider: SpiderMaker = Spider, service: ServiceMaker | None = None,
 ) -> End:  # fmt: skip
     """Crawl a job to its end: afresh, from a checkpoint, or with what waited in the launch before. That one is put in
-    order first, if its process died. An error that ends it is in job.log."""
+    order first, if its process died. An error that ends it is in job.log. `service` serves a job that has one; without
+    it such a job is BadConfig."""
     with folders.held(places.state(name)) as held:
         job = file.read(places.job(name), name)
         job = replace(job, allow_private=(*job.allow_private, *allow_private))
+        if job.service and service is None:
+            why = f"this process does not serve its {job.service}; 'warcmill pulse start {name}' begins one that does"
+            raise BadConfig(f"job {name}", why)
         with _named_in_job_log(places, name) as launches:
             await put_in_order(places, name)
             checkpoints = places.job(name) / folders.CHECKPOINTS
@@ -54,7 +58,7 @@ async def crawl(
             launch = Launch.parse(name, folders.next_id(places.job(name), clock.stamp()))
             held.name(launch)
             launches.append(launch)
-            return await Session(await open_launch(places, job, launch, resume, follows, spider)).run()
+            return await Session(await open_launch(places, job, launch, resume, follows, spider, service)).run()
 
 
 @contextmanager
@@ -85,15 +89,15 @@ def _drop(ballast: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def main(argv: Sequence[str]) -> int:
-    """Crawl the launch that the words name; return the exit code."""
+def main(argv: Sequence[str], service: ServiceMaker | None = None) -> int:
+    """Crawl the launch that the words name, by a service if its job has one; return the exit code."""
     collect_garbage_less_often()
     frontier, argv = (argv[1:3], argv[3:]) if argv[0] == FRONTIER else ((), argv)
     output, jobs, layout, name, checkpoint, follows, *networks = argv
     try:
         place = read_place(FRONTIER, *frontier) if frontier else None
         places = Places(Path(output), Path(jobs), OutputLayout(layout), place)
-        asyncio.run(crawl(places, name, checkpoint, networks, follows))
+        asyncio.run(crawl(places, name, checkpoint, networks, follows, service=service))
     except (WarcmillError, OSError) as error:
         sys.stderr.write(f"{printable(str(error))}\n")
         return _code(error)

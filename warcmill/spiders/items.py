@@ -15,8 +15,8 @@ from itemadapter import ItemAdapter, is_item
 from scrapy.http import Headers
 
 from warcmill.crawl.books.books import CrawlResult
-from warcmill.crawl.logs.results import ITEM
 from warcmill.model import Json
+from warcmill.requests.serving.results import ITEM
 from warcmill.spiders.requests import APPID, CRAWLID
 
 BODY, ENCODING, BASE64, TIME = "body", "encoding", "base64", "timestamp"

@@ -21,11 +21,11 @@ from warcmill.crawl.fetch import heartbeat
 from warcmill.crawl.frontier import Lease
 from warcmill.crawl.job.job import End
 from warcmill.crawl.logs.statistics import Figures
-from warcmill.crawl.policies.request import crawl_name
 from warcmill.crawl.uri import Status
 from warcmill.crawl.visit.spider import HOLDER, Spider
 from warcmill.crawl.visit.visit import Kit, Visit
 from warcmill.errors import BadConfig, WarcmillError
+from warcmill.requests.serving.scope import crawl_name
 from warcmill.spiders.addon import BRIDGES, OURS, LaunchAddon
 from warcmill.spiders.bridge import ScrapyBridge
 from warcmill.spiders.guard import CodeGuard
@@ -83,7 +83,7 @@ class ScrapyLoop(Spider):
         leases = await self._kit.books.frontier.lease(HOLDER, limit, spider=self._name)
         if leases:
             self.bridge.is_drained = False
-        if self._kit.job.requests and len(leases) < limit:  # some may be for our own crawler
+        if self._kit.job.audiences and len(leases) < limit:  # some may be for our own crawler
             leases += await super()._lease(limit - len(leases))
         return leases
 

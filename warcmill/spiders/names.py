@@ -18,7 +18,7 @@ from scrapy.http import Response
 from scrapy.linkextractors import LinkExtractor
 from scrapy.settings import BaseSettings, Settings
 
-from warcmill.cluster.plugins.names import OldNames
+from warcmill.requests.plugins.names import OldNames
 from warcmill.scutils.log_factory import LogFactory
 
 log = logging.getLogger(__name__)

@@ -28,6 +28,7 @@ from warcmill.crawl.logs.statistics import Figures
 from warcmill.crawl.process import collect_garbage_less_often, crawl
 from warcmill.crawl.visit.visit import Kit
 from warcmill.errors import NotReady
+from warcmill.requests.serving.service import RequestService
 from warcmill.spiders.addon import REACTOR
 from warcmill.spiders.loop import ScrapyLoop
 from warcmill.spiders.project import ScrapyProject
@@ -61,21 +62,23 @@ def run(
     loops: list[ScrapyLoop] = []
     end = _beside_reactor(
         project, loops, places.state(job),
-        lambda made: crawl(places, job, checkpoint, allow_private, follows, spider=made),
+        lambda made: crawl(places, job, checkpoint, allow_private, follows, spider=made, service=RequestService),
     )  # fmt: skip
     return SpiderEnd(end, sum(loop.bridge.refused for loop in loops))
 
 
 def work(
-    output: Path, name: str, job: str, place: RedisPlace, project: ScrapyProject, *, sends: bool,
+    output: Path, name: str, job: str, place: RedisPlace, project: ScrapyProject, *, unserved: str,
     beside: Callable[[Worker], AbstractContextManager[None]],
 ) -> int:  # fmt: skip
     """Join the launches of a job as a worker, by a spider, until that ends or a signal comes; return the number of
-    requests that were refused. `beside` does something while it works, such as to send results (`sends`)."""
+    requests that were refused. `beside` does something while it works, such as to send results; `unserved`: why none
+    are sent, so that a job of requests is refused; '' if they are."""
     loops: list[ScrapyLoop] = []
 
     async def whole(made: SpiderMaker) -> None:
-        worker = Worker(output, name, job, place, spider=made, sends=sends)
+        service = None if unserved else RequestService
+        worker = Worker(output, name, job, place, spider=made, service=service, unserved=unserved)
         with beside(worker):
             await worker.run()
 

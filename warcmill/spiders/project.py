@@ -19,8 +19,8 @@ from scrapy.utils.conf import feed_process_params_from_cli
 from scrapy.utils.project import get_project_settings
 from scrapy.utils.spider import iter_spider_classes
 
-from warcmill.crawl.policies.request import LINK_SPIDER
 from warcmill.errors import BadConfig
+from warcmill.requests.serving.scope import LINK_SPIDER
 from warcmill.spiders.names import leave_out_parts, resolve
 
 _CFG, _MODULE = "scrapy.cfg", "SCRAPY_SETTINGS_MODULE"

@@ -16,10 +16,10 @@ from scrapy import Request, Spider
 from scrapy.http import Headers
 
 from warcmill.crawl.job.job import NOBODY, Audience
-from warcmill.crawl.job.targets import RequestAudience
-from warcmill.crawl.policies.request import LINK_SPIDER, SOURCE, RequestTarget, crawl_name
 from warcmill.crawl.uri import Uri, make
 from warcmill.errors import BadInput
+from warcmill.requests.serving.scope import LINK_SPIDER, SOURCE, RequestTarget, crawl_name
+from warcmill.requests.serving.targets import RequestAudience
 
 MARK = "_warcmill"
 """The key in `meta` of a request in hand: the number of its visit."""

@@ -17,8 +17,8 @@ from waiting import wait_for
 from commands.console.rest import _Judge
 from tasks.config.requests import RestAddress
 from warcmill.clients.bus.spool import Spool
-from warcmill.cluster.rest import RestService
-from warcmill.cluster.settings import RequestsPlace
+from warcmill.requests.rest import RestService
+from warcmill.requests.settings import RequestsPlace
 from warcmill.scutils.log_factory import LogObject
 from warcmill.stores import LocalStore, sentinel
 from warcmill.stores.file import FileStore

@@ -18,12 +18,12 @@ from warcmill.base import clock
 from warcmill.crawl.fetch.limits import FetchLimits
 from warcmill.crawl.frontier.sqlite import SqliteFrontier
 from warcmill.crawl.job.job import Ceilings, End, Retries
-from warcmill.crawl.job.targets import RequestAudience
 from warcmill.crawl.launch import database
 from warcmill.crawl.launch.launch import Running
 from warcmill.crawl.policies.quotas import By, Quota
-from warcmill.crawl.policies.request import RequestScope, RequestTarget
 from warcmill.layout import RESULTS_LOG
+from warcmill.requests.serving.scope import RequestScope, RequestTarget
+from warcmill.requests.serving.targets import RequestAudience
 
 NO_ROBOTS = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
 OK = b'HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 23\r\n\r\n<a href="/next">x</a>\r\n'

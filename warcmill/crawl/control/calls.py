@@ -92,7 +92,7 @@ class RunningJob:
     frontier. One of the two may be None."""
 
     def __init__(self, name: str, socket: Path | None, place: RedisPlace | None = None) -> None:
-        self._name, self._socket, self._place = name, socket, place
+        self.name, self._socket, self._place = name, socket, place
         self._link: RedisLink | None = None
         self.is_elsewhere = False  # the last answer came over Redis
 
@@ -135,10 +135,10 @@ class RunningJob:
         if len(line) > messages.LINE:
             raise BadInput("request", f"the line is longer than {messages.LINE} bytes")
         if not self._place:
-            raise NotReady(f"job {self._name}", "it is not crawled on this machine, and its frontier is in no Redis")
-        self._link = self._link or RedisLink(self._place, self._name)
+            raise NotReady(f"job {self.name}", "it is not crawled on this machine, and its frontier is in no Redis")
+        self._link = self._link or RedisLink(self._place, self.name)
         name, deadline, wait = uuid.uuid4().hex, time.monotonic() + seconds, 0.01
-        absent = NotReady(f"job {self._name}", f"no crawl of it runs; nobody listens at {self._place.shown}")
+        absent = NotReady(f"job {self.name}", f"no crawl of it runs; nobody listens at {self._place.shown}")
         if not self._link.call("calls", "ask", name, line, round(seconds * 1000)):
             raise absent
         while True:

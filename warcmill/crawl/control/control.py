@@ -15,11 +15,12 @@ import socket
 import stat
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import BinaryIO, Protocol
 
 from warcmill.base import disk
 from warcmill.crawl.control import messages
-from warcmill.crawl.control.messages import LINE, ControlRequest, Subject
+from warcmill.crawl.control.messages import LINE, ControlRequest, ServiceVerb, Subject
 from warcmill.errors import BadInput, Conflict, NotReady, Unavailable, WarcmillError
 from warcmill.model import Json
 
@@ -90,28 +91,13 @@ class Controlled(Protocol):
         """Copy the frontier to a new file."""
         ...
 
-    async def learn(self) -> Json:
-        """Take the requests that the job's feed has besides."""
-        ...
-
-    async def feed(self, targets: Sequence[tuple[str, dict[str, Json]]]) -> Json:
-        """Append requests to the job's feed, each with its place on the bus, and take them."""
-        ...
-
-    async def tally(self, crawl: str, appid: str) -> Json:
-        """Count what waits for requests, by crawl, owner and queue; '' for all."""
-        ...
-
-    async def purge(self, crawl: str, appid: str) -> Json:
-        """Forget a crawl of requests, or what an owner has in it."""
-        ...
-
 
 class Control:
-    """The socket at `path`, from `open` to `close`. Only the owner of the process may speak to it."""
+    """The socket at `path`, from `open` to `close`. Only the owner of the process may speak to it. `added`: the verbs
+    of the job's service."""
 
-    def __init__(self, path: Path, crawl: Controlled) -> None:
-        self._path, self._crawl = path, crawl
+    def __init__(self, path: Path, crawl: Controlled, added: Mapping[str, ServiceVerb] = MappingProxyType({})) -> None:
+        self._path, self._crawl, self._added = path, crawl, added
         self._pace = asyncio.Lock()
         self._clients: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
@@ -167,13 +153,13 @@ class Control:
     async def reply(self, line: bytes) -> bytes:
         """Return the line that answers one."""
         try:
-            return await self._reply(messages.parse(line))
+            return await self._reply(messages.parse(line, self._added))
         except BadInput as error:
             return messages.refusal(error)
 
     async def _answer(self, line: bytes, writer: asyncio.StreamWriter) -> None:
         try:
-            request = messages.parse(line)
+            request = messages.parse(line, self._added)
         except BadInput as error:
             await _send(writer, messages.refusal(error))
             return
@@ -196,6 +182,8 @@ class Control:
 
     async def _do(self, request: ControlRequest) -> Json:
         verb, fields, crawl = request.verb, request.fields, self._crawl
+        if added := self._added.get(verb):
+            return await added.act(fields)
         match verb:
             case "state" | "watch":
                 return dict(await crawl.state())
@@ -209,8 +197,6 @@ class Control:
             case "list":
                 after, limit = messages.whole(fields, "after", 0), messages.whole(fields, "limit", 100)
                 return await crawl.list(messages.text(fields, "crawl"), after, limit)
-            case "learn" | "feed" | "tally" | "purge":
-                return await self._serve(verb, fields)
             case "rate":
                 return await crawl.rate(fields)
             case "load":
@@ -218,14 +204,6 @@ class Control:
             case "dump":
                 return await crawl.dump(messages.text(fields, "to"))
         return await self._do_to(verb, messages.target(verb, fields), fields)
-
-    async def _serve(self, verb: str, fields: Mapping[str, Json]) -> Json:
-        if verb == "learn":
-            return await self._crawl.learn()
-        if verb == "feed":
-            return await self._crawl.feed(messages.targets(fields))
-        act = self._crawl.tally if verb == "tally" else self._crawl.purge
-        return await act(messages.text(fields, "crawl"), messages.text(fields, "appid"))
 
     async def _do_to(self, verb: str, target: Subject | None, fields: Mapping[str, Json]) -> Json:
         if verb == "resume" and target is None:

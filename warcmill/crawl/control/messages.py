@@ -10,8 +10,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple
 
 from warcmill.crawl.uri import canonical, queue_of
@@ -24,10 +25,14 @@ LINE = 1 << 19
 MOST = 1000
 """The most URIs in a line, in either direction."""
 
+NO_VERB = "it has no 'verb' of"
+"""The refusal of a verb that is not known begins so."""
+
 _ROOM = LINE - 4096  # bytes for the members of a list
 
-_TARGET: dict[str, type | tuple[type, ...]] = {"crawl": str, "uri": str, "key": str, "site": str}
-FIELDS: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
+Fields = Mapping[str, type | tuple[type, ...]]
+_TARGET: Fields = {"crawl": str, "uri": str, "key": str, "site": str}
+FIELDS: Mapping[str, Fields] = {
     "state": {},
     "pause": {},
     "resume": _TARGET,
@@ -44,13 +49,9 @@ FIELDS: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
     },
     "load": {"uris": list, "visited": list},
     "dump": {"to": str},
-    "learn": {},
-    "feed": {"targets": list},
-    "purge": {"crawl": str, "appid": str},
-    "tally": {"crawl": str, "appid": str},
     "watch": {"seconds": int},
 }  # fmt: skip
-"""Each verb, with the fields that it may have."""
+"""Each verb, with the fields that it may have. The service of a job may add some."""
 
 _ERRORS: Mapping[str, type[BadInput] | type[NotReady] | type[Unavailable] | type[Conflict]] = {
     "BadInput": BadInput, "NotReady": NotReady, "Unavailable": Unavailable, "Conflict": Conflict,
@@ -64,6 +65,13 @@ class ControlRequest(NamedTuple):
     fields: Mapping[str, Json]
 
 
+class ServiceVerb(NamedTuple):
+    """A verb that the service of a job adds: the fields that it may have, and its work, which returns the result."""
+
+    fields: Fields
+    act: Callable[[Mapping[str, Json]], Awaitable[Json]]
+
+
 @dataclass(frozen=True, slots=True)
 class Subject:
     """The subject of a request: a URI of a crawl, by its key, or a whole site, by the name of its queue."""
@@ -73,15 +81,16 @@ class Subject:
     site: str = ""
 
 
-def parse(line: bytes) -> ControlRequest:
-    """Return what a line asks for; BadInput with what is wrong with it."""
+def parse(line: bytes, added: Mapping[str, ServiceVerb] = MappingProxyType({})) -> ControlRequest:
+    """Return what a line asks for; BadInput with what is wrong with it. `added`: the verbs of the job's service."""
+    verbs = {**FIELDS, **{name: one.fields for name, one in added.items()}}
     try:
         found = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise BadInput("request", f"it is no JSON: {error}") from error
-    if not isinstance(found, dict) or not isinstance(verb := found.pop("verb", None), str) or verb not in FIELDS:
-        raise BadInput("request", f"it has no 'verb' of {', '.join(FIELDS)}")
-    known = FIELDS[verb]
+    if not isinstance(found, dict) or not isinstance(verb := found.pop("verb", None), str) or verb not in verbs:
+        raise BadInput("request", f"{NO_VERB} {', '.join(verbs)}")
+    known = verbs[verb]
     for name, value in found.items():
         if name not in known:
             raise BadInput(verb, f"it has no '{_shown(name)}'; it may have {', '.join(known) or 'nothing'}")
@@ -128,18 +137,6 @@ def required(verb: str, fields: Mapping[str, Json]) -> Subject:
     found = target(verb, fields)
     if found is None:
         raise BadInput(verb, "name a URI (uri, or key) or a site: host, and port where it is not the usual one")
-    return found
-
-
-def targets(fields: Mapping[str, Json]) -> list[tuple[str, dict[str, Json]]]:
-    """Return the place and the document of each request to feed; BadInput for what is none."""
-    found, pairs = [], fields.get("targets")
-    for pair in pairs if isinstance(pairs, list) else []:
-        match pair:
-            case [str(place), dict(document)] if place:
-                found.append((place, document))
-            case _:
-                raise BadInput("feed", "'targets' is a list of pairs: the place of a message, and its document")
     return found
 
 

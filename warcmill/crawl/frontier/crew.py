@@ -29,7 +29,7 @@ LAUNCH, EDITION, ELSEWHERE = "launch", "edition", "elsewhere"
 LEFT = 1e8  # seconds: it gave its name up, so its last sign is of 1970
 WRITER = 32  # letters of a token that are the name of a register; the rest is that of the host
 NO_LAUNCH = "-"
-_MOST = 100  # targets of a call
+_MOST = 100  # documents of a call
 
 
 class Order(StrEnum):
@@ -143,20 +143,20 @@ class Crew:
         return launch, edition, files
 
     async def teach(self, documents: Mapping[int, Mapping[str, Json]]) -> None:
-        """Publish the documents of targets, by number: each process needs them to visit URIs of these."""
+        """Publish the documents of a service, by number: each process needs them to visit URIs of these."""
         for some in parts([*documents.items()], _MOST):
             await self._call("teach", *(word for number, one in some for word in (number, json.dumps(one))))
 
-    async def targets(self, numbers: Sequence[int]) -> list[bytes | None]:
-        """Return the documents of targets; None for one that Redis has not: the leader is asked for it."""
+    async def documents(self, numbers: Sequence[int]) -> list[bytes | None]:
+        """Return documents by number; None for one that Redis has not: the leader is asked for it."""
         return [one for some in parts(numbers, _MOST) for one in await self._call("targets", *some)]
 
     async def asked(self) -> list[int]:
-        """Return numbers of targets that others ask for, up to a hundred."""
+        """Return numbers of documents that others ask for, up to a hundred."""
         return [int(one) for one in await self._call("asked")]
 
-    async def keep_targets(self, numbers: Collection[int]) -> None:
-        """Remove the documents of all targets but these."""
+    async def keep_documents(self, numbers: Collection[int]) -> None:
+        """Remove all documents but these."""
         cursor: Any = b"0"
         while True:
             cursor, *found = await self._call("taught", cursor)

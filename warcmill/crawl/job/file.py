@@ -58,10 +58,11 @@ SEEDS, SURTS, EXCLUDE = "seeds.txt", "surts.txt", "exclude.txt"
 TABLES = {"limits": "ceilings", "traps": "traps"}
 LISTS = ("policies", "patterns", "extensions", "allow_private", "name_servers", "resolve")
 NUMBERS = {"workers": (1, 1000), "warc_size": (1, 1 << 40), "checkpoint_hours": (0, 24 * 366), "hops": (0, 255)}
-FLAGS = ("no_delay", "endless", "requests", "scope_log", "results_log")
+FLAGS = ("no_delay", "endless", "scope_log", "results_log")
+SERVICES = ("requests",)  # flags of which one may be set: the room that serves who asks for URIs
 KEYS = (
-    "contact", "queue_by", "gate_by", "expires", "pages", "revisits", *FLAGS, *NUMBERS, *LISTS, *TABLES, *SHEET_KEYS,
-    SHEETS,
+    "contact", "queue_by", "gate_by", "expires", "pages", "revisits", *FLAGS, *SERVICES, *NUMBERS, *LISTS, *TABLES,
+    *SHEET_KEYS, SHEETS,
 )  # fmt: skip
 
 
@@ -197,7 +198,8 @@ def parse(files: Mapping[str, bytes], name: str) -> Job:
     found = _toml(files[CONFIGURATION])
     values.refuse_unknown(CONFIGURATION, found, KEYS)
     seeds = _lines(files, SEEDS)
-    if not seeds and SEED_LIST not in files and not values.flag(found, "requests"):
+    service = next((key for key in SERVICES if values.flag(found, key)), "")
+    if not seeds and SEED_LIST not in files and not service:
         raise BadConfig(SEEDS, f"job {name} has no seed in it: URLs to begin with, a line each")
     texts = {key: values.text_list(found, key) for key in LISTS}
     numbers: dict[str, Any] = {key: values.number(found, key, *NUMBERS[key]) for key in NUMBERS if key in found}
@@ -221,6 +223,7 @@ def parse(files: Mapping[str, bytes], name: str) -> Job:
         name_servers=tuple(map(_server, texts["name_servers"])),
         expiry=Expiry({} if ends is None else {"": ends}),
         **flags,
+        service=service,
         **tables,
         **numbers,
     )

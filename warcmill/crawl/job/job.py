@@ -222,8 +222,9 @@ class Job:
     Without `revisits` each answer is a full record, and nothing is asked for by what is new.
     `results_log`: the launch has results.jsonl, for what is brought for an `audience`.
 
-    `queue_by`: politeness is kept by `host`, and port; or by registered `domain`. `requests`: it serves those of its
-    feed; `audiences` has who asked, once a launch is open, and `audience` is the one that this is the job for.
+    `queue_by`: politeness is kept by `host`, and port; or by registered `domain`. `service`: the room
+    that serves who asks for its URIs; `audiences` has these, once a launch is open, and `audience` is the one that this
+    is the job for.
     """
 
     name: str
@@ -260,7 +261,7 @@ class Job:
     render: RenderSettings = field(default_factory=RenderSettings)
     sheets: Sheets = field(default_factory=Sheets)
     queue_by: str = HOST
-    requests: bool = False
+    service: str = ""
     audiences: Audiences | None = None
     audience: Audience = NOBODY
 

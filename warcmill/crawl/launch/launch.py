@@ -16,24 +16,24 @@ import asyncio
 import os
 import socket
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from pathlib import Path
+from typing import Protocol
 
 from warcmill import __version__
 from warcmill.base import clock
 from warcmill.crawl.books.books import Books, open_books
 from warcmill.crawl.books.files import Folders
+from warcmill.crawl.control.messages import ServiceVerb
 from warcmill.crawl.durable import make_folder
 from warcmill.crawl.frontier import Begins, Frontier, Gate, Rate
 from warcmill.crawl.frontier.crew import Crew, Order
 from warcmill.crawl.frontier.link import RedisLink, RedisPlace
-from warcmill.crawl.frontier.register import Register
-from warcmill.crawl.job.feed import RequestFeed
-from warcmill.crawl.job.job import End, Fetched, Job
-from warcmill.crawl.job.targets import RequestTargets
+from warcmill.crawl.frontier.register import FED, Register
+from warcmill.crawl.job.job import Audiences, End, Fetched, Job
 from warcmill.crawl.launch import checkpoint, reports
 from warcmill.crawl.launch import folders as launch_folders
 from warcmill.crawl.launch import folders as lock
@@ -48,7 +48,6 @@ from warcmill.crawl.logs.logs import Logs
 from warcmill.crawl.logs.progress import Moment
 from warcmill.crawl.logs.statistics import Figures, Statistics
 from warcmill.crawl.uri import Status, canonical
-from warcmill.crawl.visit.feeding import AnswerCounts, Feeding
 from warcmill.crawl.visit.spider import Spider
 from warcmill.crawl.visit.visit import Kit, make_kit
 from warcmill.errors import BadInput, NotReady, Unavailable, WarcmillError
@@ -61,6 +60,45 @@ SpiderMaker = Callable[[Kit, Figures, float], Spider]
 """Makes the loop of a launch of its kit, its figures and the time when it began."""
 
 
+class LaunchService(Protocol):
+    """Serves, in one process of a launch, those who ask its job for URIs. A room above the crawler docks by it."""
+
+    @property
+    def audiences(self) -> Audiences:
+        """Those who ask, for `job.of`."""
+        ...
+
+    @property
+    def counts(self) -> Mapping[str, Mapping[str, int]]:
+        """The answers that this process has got for them, by spider, then by status."""
+        ...
+
+    @property
+    def verbs(self) -> Mapping[str, ServiceVerb]:
+        """The verbs that it adds to those of the control socket."""
+        ...
+
+    def opened(self, running: Running, crew: Crew | None) -> None:
+        """Hear that the launch is open. `crew`: the workers of the process that leads."""
+        ...
+
+    def beside(self) -> Sequence[Coroutine[None, None, None]]:
+        """Return the work that is done beside the crawl, until that ends and cancels it."""
+        ...
+
+
+class ServiceMaker(Protocol):
+    """Makes the service of a process."""
+
+    def leads(self, folder: Path) -> LaunchService:
+        """Return that of the job's own process; `folder` is the job's."""
+        ...
+
+    def joins(self, crew: Crew) -> LaunchService:
+        """Return that of a worker."""
+        ...
+
+
 @dataclass(slots=True)
 class Running:
     """A launch with all its files open. `continues`: the checkpoint that it was resumed from. `leader`: who leads its
@@ -71,6 +109,7 @@ class Running:
     job: Job
     launch: Launch
     books: Books
+    register: Register
     logs: Logs
     figures: Figures
     job_log: JobLog
@@ -79,8 +118,7 @@ class Running:
     reporter: Reporter
     continues: Stage | None = None
     leader: Leader | None = None
-    feeding: Feeding | None = None
-    served: AnswerCounts | None = None
+    service: LaunchService | None = None
     is_closed: bool = False
     _watching: asyncio.Task[None] | None = None
 
@@ -118,11 +156,11 @@ class Running:
         summary = reports.figures(
             found, self.kit.offers.refused, self.reporter.first_failure, self.reporter.policies_failed
         )
-        served = self.served.counts if self.served else {}
+        served = self.service.counts if self.service else {}
         return Share.of(self.launch.id, found, summary, self.spider.under_way, served)
 
     def answers(self) -> dict[str, Json]:
-        """The answers that requests got, by process ('' is this one), spider and status."""
+        """The answers that its service has got, by process ('' is this one), spider and status."""
         others = self.leader.shares if self.leader else {}
         return {
             name: {spider: {**statuses} for spider, statuses in one.served.items()}
@@ -155,7 +193,7 @@ class Running:
                 await self.books.settle()
                 if self.leader:
                     await self.leader.done()
-                fed = await self.feeding.place() if self.feeding else 0
+                fed = await self.books.frontier.run(lambda: self.register.number(FED))
                 row = self.logs.progress(await self.moment())
                 await checkpoint.take(
                     self.books, self.logs, self.job_log, await self._statistics(), self.folders, self.launch, stage,
@@ -253,13 +291,14 @@ def began(launch: Launch) -> float:
 
 async def open_launch(
     places: Places, job: Job, launch: Launch, resume: Checkpoint | None = None, follows: str = "",
-    spider: SpiderMaker = Spider,
+    spider: SpiderMaker = Spider, service: ServiceMaker | None = None,
 ) -> Running:  # fmt: skip
-    """Open a launch, and offer its seeds. Unavailable when a disk is not there: nothing was written then."""
+    """Open a launch, and offer its seeds. Unavailable when a disk is not there: nothing was written then. `service`:
+    whom a job that has one is served by; without it the launch may be put in order, but nobody is served."""
     places.require()
-    feed = RequestFeed(places.job(job.name)) if job.requests else None
-    if feed:
-        job = replace(job, audiences=RequestTargets(feed.document))
+    serving = service.leads(places.job(job.name)) if service and job.service else None
+    if serving:
+        job = replace(job, audiences=serving.audiences)
     folders = places.folders(launch)
     job_log = JobLog(folders.job, folders.own, launch)
     make_folder(places.state(job.name))
@@ -276,14 +315,15 @@ async def open_launch(
         await frontier.close()
         raise
     await books.frontier.set_gates(job.gate_by)
-    if not (job.requests and follows):  # the rates of its requests stay over its launches
+    if not (job.service and follows):  # the rates of who is served stay over its launches
         await books.frontier.set_rate(Gate(""), _rate(job))
-    running = _opened(places, job, launch, books, job_log, resume, spider)
+    running = _opened(places, job, launch, books, register, job_log, resume, spider)
     crew = await _lead(running, places.frontier) if places.frontier else None
     seeds = running.kit.offers.seeds(job.seeds)
     running.kit.offers.taken(seeds, await books.frontier.offer(seeds))
-    if feed and isinstance(job.audiences, RequestTargets):
-        running.feeding = Feeding(feed, job.audiences, books, register, running.kit, running.spider, crew)
+    if serving:
+        running.service = serving
+        serving.opened(running, crew)
     return running
 
 
@@ -314,9 +354,11 @@ async def _lead(running: Running, place: RedisPlace) -> Crew:
 
 
 async def join_launch(
-    places: Places, job: Job, launch: Launch, frontier: Frontier, register: Register, spider: SpiderMaker = Spider
+    places: Places, job: Job, launch: Launch, frontier: Frontier, register: Register, spider: SpiderMaker = Spider,
+    service: LaunchService | None = None,
 ) -> Running:  # fmt: skip
     """Join a launch that another process leads, as a worker."""
+    job = replace(job, audiences=service.audiences) if service else job
     folders = places.folders(launch)
     try:
         books = await open_books(
@@ -327,8 +369,11 @@ async def join_launch(
         await frontier.close()
         raise
     await frontier.set_gates(job.gate_by)
-    running = _opened(places, job, launch, books, JobLog(folders.job, folders.own, launch), None, spider)
+    running = _opened(places, job, launch, books, register, JobLog(folders.job, folders.own, launch), None, spider)
     running.spider.follow()
+    if service:
+        running.service = service
+        service.opened(running, None)
     return running
 
 
@@ -366,8 +411,8 @@ def at_once(job: Job) -> int:
 
 
 def _opened(
-    places: Places, job: Job, launch: Launch, books: Books, job_log: JobLog, resume: Checkpoint | None,
-    spider: SpiderMaker = Spider,
+    places: Places, job: Job, launch: Launch, books: Books, register: Register, job_log: JobLog,
+    resume: Checkpoint | None, spider: SpiderMaker = Spider,
 ) -> Running:  # fmt: skip
     folders = places.folders(launch)
     logs, figures = Logs(folders.logs, scope=job.scope_log), _figures(job, resume)
@@ -384,10 +429,7 @@ def _opened(
     kit = make_kit(job, books, reporter, places.scratch(job.name))
     books.hear = partial(reporter.kept, kit.offers)
     stage, loop = resume.stage if resume else None, spider(kit, figures, began(launch))
-    running = Running(places, folders, job, launch, books, logs, figures, job_log, kit, loop, reporter, stage)
-    if isinstance(job.audiences, RequestTargets):
-        running.served = AnswerCounts(job.audiences, books)
-    return running
+    return Running(places, folders, job, launch, books, register, logs, figures, job_log, kit, loop, reporter, stage)
 
 
 def _passed_over(what: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -26,8 +26,7 @@ from warcmill.crawl.launch.folders import CONTROL, PAPERS
 from warcmill.crawl.launch.job_log import Word
 from warcmill.crawl.launch.launch import Running, at_once
 from warcmill.crawl.launch.leader import files_of
-from warcmill.crawl.visit.feeding import AskedCrawl, Feeding
-from warcmill.errors import Conflict, NotReady, Unavailable, WarcmillError, describe
+from warcmill.errors import Conflict, Unavailable, WarcmillError, describe
 from warcmill.formats.seeds import SEED_LIST
 from warcmill.model import Json
 
@@ -47,21 +46,19 @@ class Session(FrontierControl):
         folders = running.folders
         self._edits = Edits(folders.job, folders.own, running.kit.live)
         self._watched = Watched(running.watched())
-        self._feeding = running.feeding
 
     async def run(self) -> End:
         """Crawl to the end, with a checkpoint when something is left; a second signal ends it at once."""
         places, name = self._running.places, self._running.job.name
-        control = Control(places.state(name) / CONTROL, self)
+        service = self._running.service
+        control = Control(places.state(name) / CONTROL, self, service.verbs if service else {})
         calls = CallsOverRedis(RedisLink(places.frontier, name), control.reply) if places.frontier else None
         await control.open()
         loop = asyncio.get_running_loop()
         for one in SIGNALS:
             loop.add_signal_handler(one, self._signalled)
         beside = [asyncio.create_task(self._take_checkpoints()), asyncio.create_task(self._watch_roots())]
-        if self._feeding:
-            beside.append(asyncio.create_task(self._take_requests(self._feeding)))
-            beside.append(asyncio.create_task(self._tidy(self._feeding)))
+        beside += [asyncio.create_task(work) for work in (service.beside() if service else ())]
         if calls:
             beside.append(calls.open())
         for task in beside:
@@ -148,17 +145,6 @@ class Session(FrontierControl):
         except WarcmillError as error:
             self._running.logs.alert("SEVERE", unfit(error))
 
-    async def _take_requests(self, feeding: Feeding) -> None:
-        """Take what no role has reported, as one may have died."""
-        while not self._stopping:
-            await feeding.learn()
-            await asyncio.sleep(ROOT_SECONDS)
-
-    async def _tidy(self, feeding: Feeding) -> None:
-        """Delete what purges leave."""
-        while not self._stopping:
-            await feeding.tidy()
-
     def _signalled(self) -> None:
         if self._stopping:
             self._running.spider.hurry()
@@ -179,32 +165,8 @@ class Session(FrontierControl):
             "under_way": moment.busy,
             **({"results": running.books.results_length} if running.job.results_log else {}),
             **running.summary(),
-            **({"served": running.answers()} if self._feeding else {}),
+            **({"served": running.answers()} if running.service else {}),
         }
-
-    async def learn(self) -> Json:
-        """Take the requests that the job's feed has besides; return up to where it was read."""
-        return {"fed": await self._serving().learn()}
-
-    async def feed(self, targets: Sequence[tuple[str, dict[str, Json]]]) -> Json:
-        """Append requests to the job's feed, and take them; return how many are new."""
-        fed = await self._serving().feed(targets)
-        await self.learn()
-        return {"new": fed}
-
-    async def tally(self, crawl: str, appid: str) -> Json:
-        """Count what waits for requests, by crawl, owner and queue."""
-        return {"waiting": await self._serving().tally(AskedCrawl(crawl, appid))}
-
-    async def purge(self, crawl: str, appid: str) -> Json:
-        """Forget a crawl of requests, or what an owner has in it; return how many URIs waited."""
-        return {"purged": await self._serving().purge(AskedCrawl(crawl, appid))}
-
-    def _serving(self) -> Feeding:
-        if self._feeding is None:
-            name = self._running.job.name
-            raise NotReady(f"job {name}", "it serves none: its crawl.toml has no 'requests = true'")
-        return self._feeding
 
     async def pause(self) -> None:
         """Begin no more downloads, and wait until those under way have ended."""

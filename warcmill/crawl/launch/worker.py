@@ -26,13 +26,12 @@ from warcmill.crawl.frontier.crew import Crew, Order, Orders, token_of
 from warcmill.crawl.frontier.link import CHECKPOINT_WAIT, PARTLY, RedisLink, RedisPlace
 from warcmill.crawl.job import file
 from warcmill.crawl.job.job import Fetched, Job
-from warcmill.crawl.job.targets import SharedTargets
 from warcmill.crawl.launch import folders as launch_folders
 from warcmill.crawl.launch import reports
 from warcmill.crawl.launch.database import on_redis, open_register
 from warcmill.crawl.launch.folders import NAME as LOCK
 from warcmill.crawl.launch.folders import Places
-from warcmill.crawl.launch.launch import Running, SpiderMaker, join_launch
+from warcmill.crawl.launch.launch import Running, ServiceMaker, SpiderMaker, join_launch
 from warcmill.crawl.launch.leader import NETWORKS, Share
 from warcmill.crawl.logs.statistics import Figures
 from warcmill.crawl.visit.offers import Refusals
@@ -60,14 +59,14 @@ class WorkerPlaces(Places):
 
 class Worker:
     """A worker of a job, by its name, over the Redis that has the frontier; `exit` is its public address, where rates
-    are by that, too. `spider` makes its loop in each launch. `sends`: a
-    sender posts its results."""
+    are by that, too. `spider` makes its loop in each launch. `service` serves a job that has one; `unserved`: why such
+    a job is refused without it."""
 
     def __init__(
         self, output: Path, name: str, job: str, place: RedisPlace, exit: str = "",  # noqa: A002
-        spider: SpiderMaker = Spider, sends: bool = False,
+        spider: SpiderMaker = Spider, service: ServiceMaker | None = None, unserved: str = "",
     ) -> None:  # fmt: skip
-        self._spider, self._sends = spider, sends
+        self._spider, self._service, self._unserved = spider, service, unserved
         self._name, self._job, self._place, self._exit = name, job, place, exit
         self._places = WorkerPlaces(output, output / OWN, frontier=place, job_name=job)
         self._running: Running | None = None
@@ -186,8 +185,7 @@ class Worker:
     async def _crawl(self, crew: Crew, launch: Launch, edition: str, files: dict[str, bytes]) -> None:
         """Crawl one launch, until it is over or a signal comes."""
         folders, job = self._places.folders(launch), self._read_job(files)
-        if job.requests:
-            job = replace(job, audiences=SharedTargets(crew.targets))
+        service = self._service.joins(crew) if self._service and job.service else None
         for folder in (folders.warcs, folders.logs, self._places.scratch(self._job)):
             make_folder(folder)
         self._close_left(launch.id)
@@ -199,7 +197,7 @@ class Worker:
         frontier, register = on_redis(
             self._places.database(self._job), self._job, self._place, leads=False, exit=self._exit
         )
-        running = await join_launch(self._places, job, launch, frontier, register, self._spider)
+        running = await join_launch(self._places, job, launch, frontier, register, self._spider, service)
         self._running, self._edition = running, edition
         signs = asyncio.create_task(self._follow(crew, running))
         signs.add_done_callback(lambda _: running.spider.stop())  # without them it would crawl unled
@@ -224,13 +222,12 @@ class Worker:
             await self._sign(crew)
 
     def _read_job(self, files: Mapping[str, bytes]) -> Job:
-        """The job that these files configure. BadConfig for one that serves requests, if nobody would send results."""
+        """The job that these files configure. BadConfig for one whose service this worker lacks."""
         papers = dict(files)
         networks = json.loads(papers.pop(NETWORKS))
         job = file.parse(papers, self._job)
-        if job.requests and not self._sends:
-            why = f"it serves requests, and the luigi.cfg of this worker has no [requests] with 'job = {self._job}'"
-            raise BadConfig(f"job {self._job}", f"{why}: set it, with the bus, as pages are sent from here")
+        if job.service and not self._service:
+            raise BadConfig(f"job {self._job}", self._unserved)
         return replace(job, allow_private=tuple(networks))
 
     async def _follow(self, crew: Crew, running: Running) -> Orders | None:

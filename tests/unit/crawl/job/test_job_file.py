@@ -310,7 +310,7 @@ def test_without_a_browser_nothing_begins(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_a_job_that_serves_requests_needs_no_seed_and_may_have_queues_by_domain() -> None:
     job = file.parse({"crawl.toml": b'requests = true\nqueue_by = "domain"\n', "seeds.txt": b"# none\n"}, "ondemand")
-    assert (job.seeds, job.requests) == ((), True)
+    assert (job.seeds, job.service) == ((), "requests")
     found = [job.queue(uri) for uri in (
         "http://www.news.example.org:8080/x", "https://example.org/", "http://a.b.example.co.uk/", "http://127.0.0.1:81/",
         "http://[::1]:81/", "http://localhost/", "data:,x",
