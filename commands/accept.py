@@ -16,7 +16,7 @@ from commands.console.arguments import Interval, interval, reason
 from commands.console.show import counted, err, out
 from tasks.audited import audited
 from tasks.config import engines
-from tasks.step import OpenRoots, open_line
+from tasks.line import OpenRoots, open_line
 from warcmill import layout
 from warcmill.audit import accepted_seeds, due_crawls, gaps, survey
 from warcmill.audit.answers import dues

@@ -18,9 +18,10 @@ from commands.console.scanner import ALREADY_RUNNING, Scanner, log_file, moving
 from commands.console.show import counted, err, heading, out
 from tasks import logs
 from tasks.config.settings import check_hardened, settings
+from tasks.line import open_line
 from tasks.plan import plan
 from tasks.scans import scans
-from tasks.step import MOST_TASKS, LaunchScan, open_line
+from tasks.step import MOST_TASKS, LaunchScan
 from warcmill.errors import Busy, Unavailable
 from warcmill.launches import discovery
 from warcmill.model import Launch

@@ -102,9 +102,6 @@ def run(args: argparse.Namespace) -> int:
         return code
     config = config or _made()
     os.environ[folders.VARIABLE] = str(config)
-    from luigi.configuration import add_config_path  # noqa: PLC0415
-
-    add_config_path(str(config))
     return crawl.run(args, config, plan)
 
 

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from commands.console.arguments import add_json, add_launch
 from commands.console.show import as_json, counted, out
 from tasks.config.settings import NO_INDEX, settings
-from tasks.step import open_line
+from tasks.line import open_line
 from warcmill.errors import BadConfig
 from warcmill.model import Json, Launch
 from warcmill.stores.opening import open_folder

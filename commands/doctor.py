@@ -21,7 +21,7 @@ from tasks.config import feed as feeds
 from tasks.config import pypi as indexes
 from tasks.config.folders import config_file
 from tasks.config.settings import Settings, check_hardened, settings
-from tasks.step import OpenRoots, open_line
+from tasks.line import OpenRoots, open_line
 from warcmill.audit import health
 from warcmill.audit.answers import dues
 from warcmill.audit.answers.dues import Dues

@@ -13,7 +13,7 @@ from commands.console.launches import point_to, report_away, report_unreachable
 from commands.console.show import as_json, heading, in_words
 from commands.console.terminal import console, lines, styled
 from tasks.audited import audited
-from tasks.step import open_line
+from tasks.line import open_line
 from warcmill import chain
 from warcmill.audit.answers import files
 from warcmill.audit.answers.files import LaunchFiles

@@ -19,7 +19,7 @@ from commands.console.show import as_json, counted, err
 from commands.console.terminal import console, lines
 from tasks.config import chains
 from tasks.config.settings import Settings, settings
-from tasks.step import open_line
+from tasks.line import open_line
 from warcmill import layout
 from warcmill.base.escapes import printable
 from warcmill.decisions import folder_import

@@ -13,9 +13,10 @@ from commands.console.arguments import Interval, add_interval, add_json
 from commands.console.launches import report_unreachable
 from commands.console.show import as_json, days_json, heading, in_words
 from commands.console.terminal import console, lines, styled
+from tasks.line import open_line
 from tasks.plan import Planned, each_once
 from tasks.scans import scans
-from tasks.step import MOST_TASKS, open_line
+from tasks.step import MOST_TASKS
 from warcmill import chain
 from warcmill.launches import discovery
 from warcmill.model import Json

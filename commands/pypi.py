@@ -12,7 +12,7 @@ from commands.console.single_task import do, free_moment
 from tasks.config import engines
 from tasks.config import pypi as indexes
 from tasks.config.settings import NO_INDEX, check_hardened, settings
-from tasks.step import OpenRoots, open_line
+from tasks.line import OpenRoots, open_line
 from warcmill import layout
 from warcmill.errors import BadConfig, BadInput, NotReady, Unavailable
 from warcmill.formats.pypi.filenames import normalised

@@ -11,7 +11,7 @@ from commands.console.launches import point_to, report_away, report_unreachable
 from commands.console.show import as_json
 from commands.console.terminal import console
 from tasks.audited import audited
-from tasks.step import open_line
+from tasks.line import open_line
 from warcmill.audit.answers import comparison
 
 SUMMARY = "compare disk, packages and archive, and list every gap"

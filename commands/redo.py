@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from commands.console.arguments import add_launch, reason, stage
 from commands.console.show import err, in_words, out
-from tasks.step import OpenRoots, open_line
+from tasks.line import OpenRoots, open_line
 from warcmill import chain, layout
 from warcmill.audit import remedies
 from warcmill.audit.survey import did_you_mean_launch

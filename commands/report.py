@@ -12,7 +12,7 @@ from commands.console.arguments import add_json, add_launch
 from commands.console.launches import launch_of, report_away
 from commands.console.show import as_json, counted, err
 from commands.console.terminal import console, lines
-from tasks.step import OpenRoots, open_line
+from tasks.line import OpenRoots, open_line
 from warcmill.audit.survey import known as known_launch
 from warcmill.base.escapes import printable
 from warcmill.markers.facts.reports import REPORT_TABLES, LostRequest, SeedFate, Seeds, SeedState

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from commands.console.show import counted, out
 from tasks.config.settings import settings
-from tasks.step import open_line
+from tasks.line import open_line
 from warcmill.backup import archive, restore
 from warcmill.backup.backup import DueCrawl
 from warcmill.errors import BadInput, Unavailable

@@ -20,7 +20,7 @@ from tasks import health, logs
 from tasks.audited import audited
 from tasks.config.proofs import check_scheduler
 from tasks.config.settings import check_hardened, settings
-from tasks.step import OpenRoots, open_line
+from tasks.line import OpenRoots, open_line
 from warcmill.audit import due_crawls, findings, omissions, survey
 from warcmill.audit.answers import comparison
 from warcmill.audit.due_crawls import JobGap

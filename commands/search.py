@@ -11,7 +11,7 @@ from commands.console.arguments import add_json
 from commands.console.show import as_json, counted, err
 from commands.console.terminal import console, lines
 from tasks.config.settings import NO_INDEX, settings
-from tasks.step import open_line
+from tasks.line import open_line
 from warcmill.base import clock
 from warcmill.base.escapes import printable
 from warcmill.errors import BadConfig

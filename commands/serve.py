@@ -22,7 +22,7 @@ from tasks.audited import audited
 from tasks.config.serve import Serving, index_of, program_of, replay_folder, serving
 from tasks.config.settings import Settings, settings
 from tasks.health import look
-from tasks.step import OpenRoots, open_line
+from tasks.line import OpenRoots, open_line
 from warcmill.audit.answers.health import Asker, Refresher
 from warcmill.errors import BadConfig, WarcmillError
 from warcmill.formats.pypi.data_sets import DISTRIBUTIONS

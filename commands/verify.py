@@ -12,7 +12,7 @@ from commands.console.arguments import Interval, add_json, add_scope
 from commands.console.progress import bytes_done
 from commands.console.show import as_json, counted
 from commands.console.terminal import console, lines
-from tasks.step import OpenRoots, open_line
+from tasks.line import OpenRoots, open_line
 from warcmill.audit.fixity_audit import FixityFinding, FixityPlan, read_again, work
 from warcmill.audit.survey import in_order
 from warcmill.base.escapes import printable

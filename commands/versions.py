@@ -12,7 +12,7 @@ from commands.console.arguments import add_json, reason
 from commands.console.show import as_json, counted, err, out
 from commands.console.terminal import console, styled
 from tasks.config.settings import NO_INDEX, settings
-from tasks.step import open_line
+from tasks.line import open_line
 from warcmill.errors import BadConfig, BadInput
 from warcmill.formats.pypi import data_sets
 from warcmill.markers import decisions

@@ -15,7 +15,7 @@ from commands.console.launches import launch_of
 from commands.console.progress import bytes_done
 from commands.console.show import counted, out
 from tasks.config.settings import NO_INDEX
-from tasks.step import open_line
+from tasks.line import open_line
 from warcmill.audit.survey import did_you_mean_launch
 from warcmill.errors import BadInput, Conflict, Unavailable
 from warcmill.package.wacz import WaczContents, WaczSources, WrittenWacz, contents, write

@@ -18,7 +18,7 @@ from commands.console.show import as_json, in_words
 from commands.console.terminal import console, lines, styled
 from tasks.audited import audited
 from tasks.config import engines
-from tasks.step import open_line
+from tasks.line import open_line
 from warcmill.audit.answers import dues as due_answers
 from warcmill.audit.answers import explanation
 from warcmill.audit.answers.dues import DueExplanation

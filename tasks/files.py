@@ -13,8 +13,9 @@ from luigi.task_register import Register
 
 from tasks.config.chains import scanner
 from tasks.config.settings import settings
+from tasks.line import OpenRoots
 from tasks.output import AssembleOutput
-from tasks.step import LaunchScan, OpenRoots, StageStep, ToRun
+from tasks.step import LaunchScan, StageStep, ToRun
 from tasks.summary import ScanEnding
 from warcmill import chain
 from warcmill.clients.notice import Trouble

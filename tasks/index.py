@@ -14,8 +14,9 @@ from tasks import logs, sinks  # with it, Luigi learns the keys of [index]
 from tasks.config import chains, extractor
 from tasks.config.settings import NO_INDEX, check_hardened, settings
 from tasks.files import StoreScan, Verify, VirusScan, lacking
+from tasks.line import OpenRoots, open_line
 from tasks.params import JobParameter, LaunchesParameter, LaunchParameter
-from tasks.step import OpenRoots, StageStep, ToRun, open_line
+from tasks.step import StageStep, ToRun
 from tasks.summary import ScanEnding
 from warcmill import chain, layout
 from warcmill.errors import BadConfig, Unavailable, Unsettled

@@ -10,7 +10,8 @@ from functools import cached_property
 import luigi
 
 from tasks.config.settings import silent_after
-from tasks.step import LaunchScan, OpenRoots, StageStep, Step, ToRun, open_line
+from tasks.line import OpenRoots, open_line
+from tasks.step import LaunchScan, StageStep, Step, ToRun
 from tasks.summary import ScanEnding
 from warcmill.clients.notice import Trouble
 from warcmill.launches.view import LaunchView

@@ -10,7 +10,8 @@ from luigi.task_register import Register
 
 from tasks.config import chains as configured
 from tasks.files import StoreScan
-from tasks.step import OpenRoots, StageStep, open_line
+from tasks.line import OpenRoots, open_line
+from tasks.step import StageStep
 from warcmill import chain, layout
 from warcmill.chain import Row, Switch
 from warcmill.errors import BadConfig, WarcmillError

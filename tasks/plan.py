@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import luigi
 from luigi.task import flatten
 
-from tasks.step import LaunchScan, OpenRoots
+from tasks.line import OpenRoots
+from tasks.step import LaunchScan
 from warcmill.errors import Unavailable, WarcmillError
 from warcmill.model import Launch
 

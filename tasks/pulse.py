@@ -13,9 +13,10 @@ import luigi
 from tasks.config import engines
 from tasks.config import feed as feeds
 from tasks.config import pypi as indexes
+from tasks.line import OpenRoots, open_line
 from tasks.params import CheckpointParameter, DueParameter, LaunchParameter, NumberParameter
 from tasks.pypi import DumpDistributionData, DumpFull
-from tasks.step import JobStep, OpenRoots, Scan, Step, ToRun, open_line, span
+from tasks.step import JobStep, Scan, Step, ToRun, span
 from tasks.summary import ScanEnding
 from warcmill import errors, layout
 from warcmill.audit import due_crawls

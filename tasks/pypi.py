@@ -11,9 +11,10 @@ from tasks.config import extractor
 from tasks.config import pypi as section
 from tasks.config.settings import NO_INDEX, check_hardened, settings
 from tasks.files import StoreScan, Verify, VirusScan
+from tasks.line import OpenRoots, open_line
 from tasks.output import AssembleOutput, ProcessOutputs
 from tasks.params import JobParameter, NumberParameter
-from tasks.step import OpenRoots, StageStep, Step, ToRun, open_line
+from tasks.step import StageStep, Step, ToRun
 from tasks.summary import ScanEnding
 from warcmill import chain, layout
 from warcmill.errors import BadConfig, NotReady, Unsettled

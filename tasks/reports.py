@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import luigi
 
 from tasks.files import StoreScan, Verify
+from tasks.line import OpenRoots, open_line
 from tasks.output import AssembleOutput, ProcessOutputs
-from tasks.step import OpenRoots, StageStep, Step, open_line
+from tasks.step import StageStep, Step
 from warcmill import layout
 from warcmill.launches.view import LaunchView, parts
 from warcmill.reports import crawl, seeds

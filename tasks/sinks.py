@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 
 from tasks.config.chains import cdx_server
 from tasks.config.settings import NO_INDEX, settings
-from tasks.step import OpenRoots
+from tasks.line import OpenRoots
 from warcmill.clients.cdx_server import CdxServer
 from warcmill.errors import BadConfig
 from warcmill.index.sink_cdx import CdxSink, settle

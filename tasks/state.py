@@ -9,8 +9,9 @@ from luigi.date_interval import DateInterval
 
 from tasks import health, logs
 from tasks.config.settings import check_hardened
+from tasks.line import OpenRoots, open_line
 from tasks.params import DaysParameter
-from tasks.step import OpenRoots, open_line, span
+from tasks.step import span
 from warcmill import errors
 from warcmill.backup import archive, backup
 from warcmill.backup.backup import DueCrawl

@@ -14,68 +14,26 @@ from luigi.interface import PidLockAlreadyTakenExit  # makes Luigi exit with 10
 
 from targets.marker import MarkerTarget
 from tasks import logs
-from tasks.config.settings import Settings, check_hardened, settings
+from tasks.config import command_line  # noqa: F401 its command line has our keys
+from tasks.config.settings import check_hardened, settings
+from tasks.line import OpenRoots, open_line
 from tasks.params import JobParameter, LaunchesParameter, LaunchParameter, StageParameter
 from tasks.summary import ScanEnding, report_at_exit
 from tasks.visualiser import Visualiser
 from warcmill import errors, layout
 from warcmill.base.progress import watched
-from warcmill.chain import Wanted
 from warcmill.clients.notice import Trouble
 from warcmill.errors import BadInput, Unsettled, WarcmillError
-from warcmill.extracts.extracts import Extracts
 from warcmill.launches import discovery
 from warcmill.launches.empty_roots import Bare
-from warcmill.launches.roots import JobRoots, RootMap
 from warcmill.launches.view import LaunchView
 from warcmill.markers import locks
 from warcmill.markers.attempts import Attempts
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Key, Launch, Stage
-from warcmill.stores import Store
 
 log = logging.getLogger(__name__)
 MOST_TASKS = 1_000  # Luigi's cost grows faster than the number of its pending tasks
-
-
-@dataclass(frozen=True)
-class OpenRoots:
-    """The open roots, for one run of a step; each is opened when first used."""
-
-    settings: Settings
-    state: MarkerStore
-
-    @cached_property
-    def rootmap(self) -> RootMap:
-        return self.settings.rootmap()
-
-    @cached_property
-    def wanted(self) -> Wanted:
-        """The switches that are on; or BadConfig. Read once: a scan asks for each of its launches."""
-        return self.settings.wanted()
-
-    def roots_of(self, job: str) -> JobRoots:
-        """The roots of a job, or Unavailable."""
-        return self.rootmap.of(job)
-
-    def view(self, launch: Launch) -> LaunchView:
-        """A new view of a launch; it opens no root before it needs one."""
-        return LaunchView(self.state, launch, self.rootmap.of)
-
-    @cached_property
-    def store(self) -> Store:
-        return self.settings.open_store()
-
-    @cached_property
-    def extracts(self) -> Extracts | None:
-        """The extracts of the index root; None for a line without one."""
-        return self.settings.open_extracts()
-
-
-def open_line() -> OpenRoots:
-    """The configured line, or Unavailable."""
-    config = settings()
-    return OpenRoots(config, config.open_state())
 
 
 class JobStep(luigi.Task):

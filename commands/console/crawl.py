@@ -24,7 +24,7 @@ from commands.console.scanner import log_file
 from commands.console.show import counted, err, out
 from tasks import logs
 from tasks.audited import audited
-from tasks.step import OpenRoots, open_line
+from tasks.line import OpenRoots, open_line
 from warcmill.audit import findings, survey
 from warcmill.audit.answers import comparison
 from warcmill.audit.remedies import report_seeds

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sized
 from datetime import date
 
 from commands.console.show import err
-from tasks.step import OpenRoots
+from tasks.line import OpenRoots
 from warcmill.audit import remedies, survey
 from warcmill.base.escapes import printable
 from warcmill.errors import BadInput, Unavailable

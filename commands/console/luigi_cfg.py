@@ -14,10 +14,10 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from configupdater import ConfigUpdater, Option, Section
-from luigi.configuration import get_config
 
 from tasks.config import engines, roots
-from tasks.step import open_line
+from tasks.config.source import read_again
+from tasks.line import open_line
 from warcmill.base.schedule import Frequency
 from warcmill.crawl import durable
 from warcmill.crawl.engine import WarcmillEngine
@@ -77,7 +77,7 @@ def edit(config: Path, change: Callable[[str], EditedConfig]) -> bool:
     unusual way.
     """
     with locks.alone(open_line().state, config.name):
-        get_config().reload()
+        read_again()
         before = read(config)
         is_dos = "\n" in before and before.count("\n") == before.count("\r\n")
         text = before.replace("\r\n", "\n") if is_dos else before
@@ -90,7 +90,7 @@ def edit(config: Path, change: Callable[[str], EditedConfig]) -> bool:
         if parsed(after) != wanted:
             raise BadConfig(str(config), f"edit {' and '.join(f'[{name}]' for name in holds)} by hand: it is unusual")
         durable.replace(config.resolve(), after.encode())
-        get_config().reload()
+        read_again()
     return True
 
 

@@ -17,8 +17,8 @@ from tasks import sinks
 from tasks.config import chains
 from tasks.config import chains as configured
 from tasks.config.chains import cdx_server
+from tasks.line import OpenRoots
 from tasks.package import destination_of, verified_at
-from tasks.step import OpenRoots
 from warcmill import layout
 from warcmill.audit import remedies
 from warcmill.base import clock

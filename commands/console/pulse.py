@@ -11,7 +11,7 @@ from commands.console.show import err, out
 from commands.console.single_task import do, free_moment
 from tasks.config import engines
 from tasks.config.settings import check_hardened, settings
-from tasks.step import OpenRoots, open_line
+from tasks.line import OpenRoots, open_line
 from warcmill import layout
 from warcmill.base import clock
 from warcmill.base.schedule import newest_due

@@ -14,7 +14,7 @@ from commands.console import requests
 from commands.console.show import err
 from tasks.config import sections
 from tasks.config.requests import PORT, RestAddress, rest_address
-from tasks.step import open_line
+from tasks.line import open_line
 from warcmill.errors import BadConfig
 from warcmill.requests.compat import REST
 from warcmill.requests.monitor import log_of

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 from commands.console.show import err, out
-from tasks.step import OpenRoots
+from tasks.line import OpenRoots
 from warcmill import layout
 from warcmill.base import clock
 from warcmill.markers.claim import Evidence

@@ -15,9 +15,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import luigi
-
 from tasks.config import sections
+from tasks.config.sections import Section, TextKey, WholeKey
 from warcmill.chain import Switch
 from warcmill.clients import cdx_server as clients
 from warcmill.clients import clamd
@@ -65,12 +64,12 @@ def _day(text: str, section: str) -> date:
         raise BadConfig(f"[{section}] since", f"is {text!r}; a day such as 2016-10-19, of the launches' ids") from error
 
 
-class index(luigi.Config):  # noqa: N801 - Luigi names the section after the class
+class index(Section):  # noqa: N801 - the section has the name of the class
     """[index]: CDXJ lines of stored WARCs; off unless `since` is set. It needs `[warcmill] index`, their folder."""
 
-    since = luigi.Parameter(default="", description="index the launches from this day on, by their ids; empty: off")
-    jobs = luigi.Parameter(default="", description="index only these jobs, separated by commas; empty: all")
-    cdx_server = luigi.Parameter(
+    since = TextKey(default="", description="index the launches from this day on, by their ids; empty: off")
+    jobs = TextKey(default="", description="index only these jobs, separated by commas; empty: all")
+    cdx_server = TextKey(
         default="", description="OutbackCDX that gets the lines as well, http://HOST:PORT/COLLECTION; empty: none"
     )
 
@@ -84,11 +83,11 @@ def cdx_server() -> str:
     return url
 
 
-class columns(luigi.Config):  # noqa: N801 - Luigi names the section after the class
+class columns(Section):  # noqa: N801 - the section has the name of the class
     """[columns]: Parquet files of captures; off unless `since` is set. It needs `[warcmill] index`, and the extra."""
 
-    since = luigi.Parameter(default="", description="write the launches from this day on, by their ids; empty: off")
-    jobs = luigi.Parameter(default="", description="write only these jobs, separated by commas; empty: all")
+    since = TextKey(default="", description="write the launches from this day on, by their ids; empty: off")
+    jobs = TextKey(default="", description="write only these jobs, separated by commas; empty: all")
 
 
 def check_columns_installed() -> str:
@@ -100,13 +99,13 @@ def check_columns_installed() -> str:
         raise BadConfig("[columns] since", f"is set, and {_PYARROW} cannot be found: {how}") from error
 
 
-class text(luigi.Config):  # noqa: N801 - Luigi names the section after the class
+class text(Section):  # noqa: N801 - the section has the name of the class
     """[text]: the words of stored documents; off unless `since` is set. It needs `[warcmill] index`, and the extra."""
 
-    since = luigi.Parameter(default="", description="extract the launches from this day on, by their ids; empty: off")
-    jobs = luigi.Parameter(default="", description="extract only these jobs, separated by commas; empty: all")
-    tika = luigi.Parameter(default="", description="path of tika-app's jar, for office documents; empty: not extracted")
-    solr = luigi.Parameter(default="", description="URL of a Solr's collection that gets the text too; empty: none")
+    since = TextKey(default="", description="extract the launches from this day on, by their ids; empty: off")
+    jobs = TextKey(default="", description="extract only these jobs, separated by commas; empty: all")
+    tika = TextKey(default="", description="path of tika-app's jar, for office documents; empty: not extracted")
+    solr = TextKey(default="", description="URL of a Solr's collection that gets the text too; empty: none")
 
 
 def check_text_installed() -> None:
@@ -172,14 +171,14 @@ def _list(section: str, key: str) -> tuple[str, ...]:
     return tuple(filter(None, re.split(r"[,\s]+" if key == "hosts" else r"\s+", sections.value(section, key))))
 
 
-class viruses(luigi.Config):  # noqa: N801 - Luigi names the section after the class
+class viruses(Section):  # noqa: N801 - the section has the name of the class
     """[viruses]: the scan of stored WARCs; off unless `since` is set."""
 
-    clamd = luigi.Parameter(default="", description="where clamd listens: the path of its socket, or HOST:PORT")
-    since = luigi.Parameter(default="", description="scan the launches from this day on, by their ids; empty: off")
-    jobs = luigi.Parameter(default="", description="scan only these jobs, separated by commas; empty: all")
-    stream_max_length = luigi.IntParameter(default=100 << 20, description="bytes; StreamMaxLength of clamd.conf")
-    max_file_size = luigi.IntParameter(default=100 << 20, description="bytes; MaxFileSize of clamd.conf")
+    clamd = TextKey(default="", description="where clamd listens: the path of its socket, or HOST:PORT")
+    since = TextKey(default="", description="scan the launches from this day on, by their ids; empty: off")
+    jobs = TextKey(default="", description="scan only these jobs, separated by commas; empty: all")
+    stream_max_length = WholeKey(default=100 << 20, description="bytes; StreamMaxLength of clamd.conf")
+    max_file_size = WholeKey(default=100 << 20, description="bytes; MaxFileSize of clamd.conf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,21 +207,21 @@ def scanner() -> VirusScanner:
     return VirusScanner(Clamd(address), ClamdLimits(keys.stream_max_length, keys.max_file_size))
 
 
-class package(luigi.Config):  # noqa: N801 - Luigi names the section after the class
+class package(Section):  # noqa: N801 - the section has the name of the class
     """[package]: SIPs of archived launches; none without `since`."""
 
-    since = luigi.Parameter(default="", description="day, 2026-11-21: launches from then on get SIPs; empty: none")
-    jobs = luigi.Parameter(default="", description="the jobs whose launches get SIPs, separated by commas; empty: all")
-    stages = luigi.Parameter(default="final", description="final: one SIP a launch; every: one SIP a stage")
-    form = luigi.Parameter(default="value", description="value: WARCs are in the SIP; reference: fetch.txt lists them")
-    locate = luigi.Parameter(default="", description="URL before stored paths in fetch.txt; default: the store's own")
-    naan = luigi.Parameter(default="", description="NAAN of your ARKs; empty: no ARKs, unless there is a minter")
-    shoulder = luigi.Parameter(default="", description="shoulder of the ARKs below the NAAN")
-    minter = luigi.Parameter(default="", description="URL of a service that gives ARKs, asked with ?arks=N")
-    agreement = luigi.Parameter(default="", description="identifier of the submission agreement, for METS")
-    organisation = luigi.Parameter(default="", description="name of the archive that submits; a must with since")
-    destination = luigi.Parameter(default="", description="where SIPs are submitted: a folder, sftp:// or webhdfs://")
-    verified_at = luigi.Parameter(default="", description="where the ingesting system puts SIPs; else destination")
+    since = TextKey(default="", description="day, 2026-11-21: launches from then on get SIPs; empty: none")
+    jobs = TextKey(default="", description="the jobs whose launches get SIPs, separated by commas; empty: all")
+    stages = TextKey(default="final", description="final: one SIP a launch; every: one SIP a stage")
+    form = TextKey(default="value", description="value: WARCs are in the SIP; reference: fetch.txt lists them")
+    locate = TextKey(default="", description="URL before stored paths in fetch.txt; default: the store's own")
+    naan = TextKey(default="", description="NAAN of your ARKs; empty: no ARKs, unless there is a minter")
+    shoulder = TextKey(default="", description="shoulder of the ARKs below the NAAN")
+    minter = TextKey(default="", description="URL of a service that gives ARKs, asked with ?arks=N")
+    agreement = TextKey(default="", description="identifier of the submission agreement, for METS")
+    organisation = TextKey(default="", description="name of the archive that submits; a must with since")
+    destination = TextKey(default="", description="where SIPs are submitted: a folder, sftp:// or webhdfs://")
+    verified_at = TextKey(default="", description="where the ingesting system puts SIPs; else destination")
 
 
 def switches(*, has_index: bool) -> dict[str, Switch]:

@@ -7,12 +7,10 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import luigi
-from luigi.configuration import get_config
-
 from tasks.config import roots, sections
-from tasks.config.sections import jobs_of, needed, value
+from tasks.config.sections import Section, WholeKey, jobs_of, needed, value
 from tasks.config.settings import settings
+from tasks.config.source import configuration
 from warcmill.base.escapes import did_you_mean
 from warcmill.base.schedule import Frequency, Schedule
 from warcmill.clients.engine import Engine
@@ -38,10 +36,10 @@ _JOB = "job."
 _FINGERPRINT = re.compile(r"[0-9A-Fa-f]{2}(:?[0-9A-Fa-f]{2}){31}")
 
 
-class pulse(luigi.Config):  # noqa: N801 - Luigi names the section after the class
+class pulse(Section):  # noqa: N801 - the section has the name of the class
     """[pulse]: start crawls when they are due."""
 
-    catch_up_hours = luigi.IntParameter(default=24, description="hours; a crawl that is more overdue is not launched")
+    catch_up_hours = WholeKey(default=24, description="hours; a crawl that is more overdue is not launched")
 
 
 def catch_up() -> timedelta:
@@ -116,7 +114,7 @@ def schedules() -> tuple[dict[str, Schedule], list[BadConfig]]:
 def schedule_of(job: str) -> Schedule:
     """When a job is due, or BadConfig."""
     section = f"{_JOB}{job}"
-    if not get_config().has_section(section):
+    if not configuration().has_section(section):
         raise BadConfig(f"[{section}]", "there is no such section; it sets when the job is due: frequency and start")
     sections.refuse_unknown(section, JOB_KEYS)
     word, start = needed(section, "frequency"), needed(section, "start")

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import luigi
-
 from tasks.config import engines, sections
+from tasks.config.sections import FlagKey, Section, TextKey, WholeKey
 from tasks.config.settings import Settings, settings
 from warcmill.clients import feed_source
 from warcmill.clients.engine import Engine
@@ -25,33 +24,26 @@ SHIPPED = Path(__file__).parent.parent / "profile.cxml"  # a link into config/he
 MIB = 1 << 20
 
 
-class feed(luigi.Config):  # noqa: N801 - Luigi names the section after the class
+class feed(Section):  # noqa: N801 - the section has the name of the class
     """[feed]: jobs that are crawled by a feed of targets; none by default."""
 
-    source = luigi.Parameter(default="", description="absolute path, http or https URL, or command: with a command")
-    jobs = luigi.Parameter(default="", description="the jobs crawled by it, separated by commas")
-    contact = luigi.Parameter(default="", description="URL where webmasters read who crawls; engines require it")
-    profile = luigi.Parameter(
-        default="", description="file that jobs of Heritrix are made from; by default the shipped one"
-    )
-    settings = luigi.Parameter(
-        default="", description="a crawl.toml with keys for the jobs of kind=warcmill; by default none"
-    )
-    exclude = luigi.Parameter(
+    source = TextKey(default="", description="absolute path, http or https URL, or command: with a command")
+    jobs = TextKey(default="", description="the jobs crawled by it, separated by commas")
+    contact = TextKey(default="", description="URL where webmasters read who crawls; engines require it")
+    profile = TextKey(default="", description="file that jobs of Heritrix are made from; by default the shipped one")
+    settings = TextKey(default="", description="a crawl.toml with keys for the jobs of kind=warcmill; by default none")
+    exclude = TextKey(
         default="", description="path, http or https URL, or command: URLs and SURT prefixes that are never crawled"
     )
-    capped = luigi.IntParameter(default=512 * MIB, description="bytes from one host at which a CAPPED target ends")
-    capped_large = luigi.IntParameter(default=2048 * MIB, description="the same for a CAPPED_LARGE target")
-    engine_output = luigi.Parameter(default="", description="path of the output root on the engine, if it differs")
-    fallback = luigi.BoolParameter(
+    capped = WholeKey(default=512 * MIB, description="bytes from one host at which a CAPPED target ends")
+    capped_large = WholeKey(default=2048 * MIB, description="the same for a CAPPED_LARGE target")
+    engine_output = TextKey(default="", description="path of the output root on the engine, if it differs")
+    fallback = FlagKey(
         default=False,
-        parsing=luigi.BoolParameter.EXPLICIT_PARSING,
         description="crawl by the last good feed if the new one is not good",
     )
-    most_faulty = luigi.IntParameter(
-        default=5, description="percent of faulty targets up to which the others are crawled"
-    )
-    accept = luigi.Parameter(default="", description="SHA-512, or its first digits, of a feed that may be far smaller")
+    most_faulty = WholeKey(default=5, description="percent of faulty targets up to which the others are crawled")
+    accept = TextKey(default="", description="SHA-512, or its first digits, of a feed that may be far smaller")
 
 
 def refuse_unfit(line: Settings, job: str) -> None:

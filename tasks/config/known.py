@@ -11,11 +11,11 @@ import luigi.notifications
 import luigi.retcodes
 import luigi.scheduler
 import luigi.worker
-from luigi.configuration import get_config
 from luigi.task_register import Register
 
-from tasks.config import chains, engines, roots
-from tasks.config.sections import CLOSE
+from tasks.config import chains, engines, roots, sections
+from tasks.config.sections import CLOSE, own_keys
+from tasks.config.source import configuration
 from warcmill.base.escapes import nearest
 
 NAMED = {roots.ENGINE: roots.ENGINE_KEYS, roots.WRITER: roots.WRITER_KEYS, "job.": engines.JOB_KEYS}
@@ -39,7 +39,7 @@ class UnknownKey:
 def unknown() -> Iterator[UnknownKey]:
     """Every section and key of the configuration that nothing reads."""
     ours, luigis = _sections()
-    for section in get_config().sections():
+    for section in configuration().sections():
         prefix = next((prefix for prefix in NAMED if section.startswith(prefix)), "")
         if section == roots.IMPORTED:
             yield from _keys(section, roots.IMPORTED_KEYS)
@@ -55,15 +55,13 @@ def unknown() -> Iterator[UnknownKey]:
 
 
 def _sections() -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """The keys of each section that is a luigi.Config: Warcmill's sections, then Luigi's."""
-    ours: dict[str, list[str]] = {}
-    luigis: dict[str, list[str]] = {}
-    for config in _subclasses(luigi.Config):
-        keys = [name for name, _ in config.get_params()]
-        if config.__module__.startswith("tasks."):
-            ours[str(config.get_task_family())] = keys
-        elif config.__module__.startswith("luigi."):
-            luigis[str(config.get_task_family())] = keys
+    """The keys of each section: Warcmill's, then Luigi's."""
+    ours = {section.__name__: [key.name for key in section.listed()] for section in sections.every()}
+    luigis = {
+        str(config.get_task_family()): [name for name, _ in config.get_params()]
+        for config in _subclasses(luigi.Config)
+        if config.__module__.startswith("luigi.")
+    }
     return ours, luigis
 
 
@@ -75,7 +73,7 @@ def _subclasses(base: type[luigi.Config]) -> Iterator[type[luigi.Config]]:
 
 def _keys(section: str, known: Iterable[str], *, is_ours: bool = True) -> Iterator[UnknownKey]:
     names = list(known)
-    for key in sorted(set(get_config().options(section)) - set(get_config().defaults())):
+    for key in sorted(own_keys(section)):
         if key.replace("-", "_") not in names:
             meant = nearest(key.replace("-", "_"), names, CLOSE)
             yield UnknownKey(f"[{section}] {key}", meant, is_ours)

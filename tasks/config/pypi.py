@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import luigi
-
 from tasks.config import engines, feed, sections
+from tasks.config.sections import Section, TextKey, WholeKey
 from warcmill.clients import feed_source
 from warcmill.clients.engine import Engine
 from warcmill.clients.package_index import IndexClient
@@ -26,20 +25,20 @@ RELEASES, WHEELS = {"all": False, "newest": True}, {"tail": False, "whole": True
 MOST_AT_ONCE = 64
 
 
-class pypi(luigi.Config):  # noqa: N801 - Luigi names the section after the class
+class pypi(Section):  # noqa: N801 - the section has the name of the class
     """[pypi]: jobs that mirror a package index by its changelog; off unless `since` is set."""
 
-    since = luigi.Parameter(default="", description="dump the launches from this day on, by their ids; empty: off")
-    jobs = luigi.Parameter(default="", description="the jobs of kind=warcmill that mirror it, separated by commas")
-    index = luigi.Parameter(default="", description="URL of the index, without /simple/")
-    contact = luigi.Parameter(default="", description="URL where its operators read who crawls")
-    concurrency = luigi.IntParameter(default=1, description="shards of a full dump that are written side by side")
-    settings = luigi.Parameter(default="", description="a crawl.toml with further keys for the jobs; by default none")
-    projects = luigi.Parameter(
+    since = TextKey(default="", description="dump the launches from this day on, by their ids; empty: off")
+    jobs = TextKey(default="", description="the jobs of kind=warcmill that mirror it, separated by commas")
+    index = TextKey(default="", description="URL of the index, without /simple/")
+    contact = TextKey(default="", description="URL where its operators read who crawls")
+    concurrency = WholeKey(default=1, description="shards of a full dump that are written side by side")
+    settings = TextKey(default="", description="a crawl.toml with further keys for the jobs; by default none")
+    projects = TextKey(
         default="", description="names, an absolute path, a URL or command: of the projects wanted; empty: all"
     )
-    releases = luigi.Parameter(default="all", description="all, or newest: of each project its newest release alone")
-    wheels = luigi.Parameter(default="tail", description="tail, or whole: how much of a wheel is fetched")
+    releases = TextKey(default="all", description="all, or newest: of each project its newest release alone")
+    wheels = TextKey(default="tail", description="tail, or whole: how much of a wheel is fetched")
 
 
 def jobs() -> tuple[str, ...]:

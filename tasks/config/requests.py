@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import luigi
-
 from tasks.config import engines, sections
 from tasks.config.folders import config_file
+from tasks.config.sections import Section, TextKey, WholeKey
 from warcmill.clients.bus import check_name
 from warcmill.clients.bus.opening import open_bus
 from warcmill.clients.bus.spool import DAYS
@@ -25,21 +24,21 @@ SPOOL = "spool"
 """The folder of the bus of this name, in the state."""
 
 
-class requests(luigi.Config):  # noqa: N801 - Luigi names the section after the class
+class requests(Section):  # noqa: N801 - the section has the name of the class
     """[requests]: `warcmill run requests`."""
 
-    job = luigi.Parameter(default="", description="the endless job that requests are fed to; empty: none is taken")
-    prefix = luigi.Parameter(default="demo", description="what the names of the topics begin with")
-    bus = luigi.Parameter(default="spool", description="spool: files below the state; or kafka://HOST:PORT,HOST:PORT")
-    settings = luigi.Parameter(
+    job = TextKey(default="", description="the endless job that requests are fed to; empty: none is taken")
+    prefix = TextKey(default="demo", description="what the names of the topics begin with")
+    bus = TextKey(default="spool", description="spool: files below the state; or kafka://HOST:PORT,HOST:PORT")
+    settings = TextKey(
         default="", description="a settings file of Scrapy Cluster, beside luigi.cfg: read, never executed"
     )
-    spool_days = luigi.IntParameter(default=DAYS, description="days for which the spool keeps messages")
-    rest_listen = luigi.Parameter(
+    spool_days = WholeKey(default=DAYS, description="days for which the spool keeps messages")
+    rest_listen = TextKey(
         default=LOOPBACK, description="address to listen at with the REST service; beyond loopback only with tokens"
     )
-    rest_port = luigi.IntParameter(default=PORT, description="port of the REST service")
-    token_file = luigi.Parameter(
+    rest_port = WholeKey(default=PORT, description="port of the REST service")
+    token_file = TextKey(
         default="", description="tokens of the REST service besides those of serve token, a line each: ROLE TOKEN"
     )
 

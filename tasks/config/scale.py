@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
 
-import luigi
-
 from tasks.config import sections
+from tasks.config.sections import Section, TextKey
 from warcmill.errors import BadConfig
 from warcmill.scale.opening import RunOn
 
@@ -14,11 +13,11 @@ _PACKAGES = {RunOn.DASK: "distributed", RunOn.SPARK: "pyspark"}
 _WANTED = {RunOn.DASK: "tcp://HOST:8786", RunOn.SPARK: "spark://HOST:7077"}
 
 
-class scale(luigi.Config):  # noqa: N801 - Luigi names the section after the class
+class scale(Section):  # noqa: N801 - the section has the name of the class
     """[scale]: where the WARCs are read that an index needs. All keys are optional."""
 
-    run_on = luigi.Parameter(default="processes", description="processes (of this machine, all cores), dask or spark")
-    url = luigi.Parameter(default="", description="the Dask scheduler, tcp://HOST:8786, or Spark master")
+    run_on = TextKey(default="processes", description="processes (of this machine, all cores), dask or spark")
+    url = TextKey(default="", description="the Dask scheduler, tcp://HOST:8786, or Spark master")
 
 
 def run_on() -> tuple[RunOn, str]:

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import luigi
-
 from tasks.config import sections
+from tasks.config.sections import FlagKey, Section, TextKey, WholeKey
 from tasks.config.settings import NO_INDEX, Settings
 from warcmill.errors import BadConfig
 from warcmill.replay import pywb
@@ -24,31 +23,28 @@ from warcmill.web.access import GROUP_HEADER, SHORTEST, USER_HEADER, Proxies
 _TOKEN = re.compile(r"[A-Za-z0-9._~-]+")
 
 
-class serve(luigi.Config):  # noqa: N801 - Luigi names the section after the class
+class serve(Section):  # noqa: N801 - the section has the name of the class
     """[serve]: the pages, search and replay, over HTTP. All keys are optional."""
 
-    listen = luigi.Parameter(default=LOOPBACK, description="address to listen at; beyond loopback only with tokens")
-    port = luigi.IntParameter(default=8090, description="port of the pages")
-    replay = luigi.BoolParameter(
+    listen = TextKey(default=LOOPBACK, description="address to listen at; beyond loopback only with tokens")
+    port = WholeKey(default=8090, description="port of the pages")
+    replay = FlagKey(
         default=True,
-        parsing=luigi.BoolParameter.EXPLICIT_PARSING,
         description="whether pywb is started; false: the pages alone",
     )
-    replay_listen = luigi.Parameter(default=LOOPBACK, description="address to listen at with replay; in a container")
-    replay_port = luigi.IntParameter(default=8091, description="port of replay, on localhost")
-    replay_url = luigi.Parameter(
-        default="", description="address of replay behind a proxy; of another host name than search"
-    )
-    pywb = luigi.Parameter(
+    replay_listen = TextKey(default=LOOPBACK, description="address to listen at with replay; in a container")
+    replay_port = WholeKey(default=8091, description="port of replay, on localhost")
+    replay_url = TextKey(default="", description="address of replay behind a proxy; of another host name than search")
+    pywb = TextKey(
         default="", description="path of the program wayback of pywb 2.10; empty: that of --get-replay, or on PATH"
     )
-    token = luigi.Parameter(default="", description="the secret of the readers, as ${ENV}; empty: a new one each start")
-    token_file = luigi.Parameter(default="", description="file with that secret as its only line")
-    proxies = luigi.Parameter(default="", description="addresses of proxies that sign people in, separated by commas")
-    user_header = luigi.Parameter(default=USER_HEADER, description="header in which a proxy names the user")
-    group_header = luigi.Parameter(default=GROUP_HEADER, description="header with the user's groups")
-    operators = luigi.Parameter(default="", description="users and groups of a proxy who are operators")
-    curators = luigi.Parameter(default="", description="users and groups of a proxy who are curators")
+    token = TextKey(default="", description="the secret of the readers, as ${ENV}; empty: a new one each start")
+    token_file = TextKey(default="", description="file with that secret as its only line")
+    proxies = TextKey(default="", description="addresses of proxies that sign people in, separated by commas")
+    user_header = TextKey(default=USER_HEADER, description="header in which a proxy names the user")
+    group_header = TextKey(default=GROUP_HEADER, description="header with the user's groups")
+    operators = TextKey(default="", description="users and groups of a proxy who are operators")
+    curators = TextKey(default="", description="users and groups of a proxy who are curators")
 
 
 @dataclass(frozen=True, slots=True)

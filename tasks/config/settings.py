@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import filterfalse
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
-import luigi
-from luigi.configuration import get_config
-
 from tasks.config import chains, scale, sections
 from tasks.config import roots as places
 from tasks.config.folders import NO_ARCHIVE, VARIABLE, config_file, find
-from tasks.config.sections import while_unchanged
+from tasks.config.sections import FlagKey, Section, TextKey, WholeKey, while_unchanged
+from tasks.config.source import configuration
 from warcmill import chain
 from warcmill.base.escapes import did_you_mean
 from warcmill.chain import Wanted
@@ -45,73 +42,66 @@ _HARDENED = {
 }
 
 
-class warcmill(luigi.Config):  # noqa: N801 - Luigi names the section after the class
+class warcmill(Section):  # noqa: N801 - the section has the name of the class
     """[warcmill]: the roots, of which only the index is optional; `warcmill init` writes them."""
 
-    output = luigi.Parameter(  # type: ignore[assignment]  # hides Task.output, which a Config never uses
-        description="where engines write WARCs, logs and reports: a folder or sftp://; only read"
-    )
-    jobs = luigi.Parameter(
-        description="the engines' jobs (job.log, seeds, crawler-beans.cxml): a folder or sftp://; only read"
-    )
-    state = luigi.Parameter(description="folder of the markers; local or NFS")
-    store = luigi.Parameter(
+    output = TextKey(description="where engines write WARCs, logs and reports: a folder or sftp://; only read")
+    jobs = TextKey(description="the engines' jobs (job.log, seeds, crawler-beans.cxml): a folder or sftp://; only read")
+    state = TextKey(description="folder of the markers; local or NFS")
+    store = TextKey(
         description="the archive: a folder, webhdfs://HOST:PORT[,HOST:PORT]/PATH?user=NAME, sftp:// or s3://"
     )
-    index = luigi.Parameter(
+    index = TextKey(
         default="", description="folder of files that can be rebuilt; local or NFS; never backed up; empty: none"
     )
-    output_layout = luigi.Parameter(description="kind-first or job-first")
-    follow_links = luigi.Parameter(
+    output_layout = TextKey(description="kind-first or job-first")
+    follow_links = TextKey(
         default="", description="folders, separated by commas; symbolic links to what is below them are followed"
     )
 
 
-class files(luigi.Config):  # noqa: N801
+class files(Section):  # noqa: N801
     """[files]: transfer to the store."""
 
-    hdfs_block_size = luigi.IntParameter(default=128 << 20, description="bytes; for the HDFS checksum computed locally")
-    retire = luigi.BoolParameter(
+    hdfs_block_size = WholeKey(default=128 << 20, description="bytes; for the HDFS checksum computed locally")
+    retire = FlagKey(
         default=False,
-        parsing=luigi.BoolParameter.EXPLICIT_PARSING,
         description="remove WARCs from the output root once they are read back from the store",
     )
 
 
-class sftp(luigi.Config):  # noqa: N801
+class sftp(Section):  # noqa: N801
     """[sftp]: how to reach sftp:// roots."""
 
-    known_hosts = luigi.Parameter(default="", description="file of trusted host keys, in the format of ssh")
-    key_file = luigi.Parameter(default="", description="private key of the user in the URL, without passphrase")
+    known_hosts = TextKey(default="", description="file of trusted host keys, in the format of ssh")
+    key_file = TextKey(default="", description="private key of the user in the URL, without passphrase")
 
 
-class s3(luigi.Config):  # noqa: N801
+class s3(Section):  # noqa: N801
     """[s3]: how to reach an s3:// store; what is empty is for boto3 to find, as in AWS_* of the environment."""
 
-    endpoint = luigi.Parameter(default="", description="URL of the server; empty: Amazon's")
-    region = luigi.Parameter(default="", description="its region; empty: boto3's, else us-east-1")
-    access_key = luigi.Parameter(default="", description="who we are; empty: boto3 finds that, and the secret")
-    secret_key = luigi.Parameter(default="", description="the secret of that key, as ${ENV}")
-    secret_key_file = luigi.Parameter(default="", description="file with that secret as its only line")
+    endpoint = TextKey(default="", description="URL of the server; empty: Amazon's")
+    region = TextKey(default="", description="its region; empty: boto3's, else us-east-1")
+    access_key = TextKey(default="", description="who we are; empty: boto3 finds that, and the secret")
+    secret_key = TextKey(default="", description="the secret of that key, as ${ENV}")
+    secret_key_file = TextKey(default="", description="file with that secret as its only line")
 
 
-class notice(luigi.Config):  # noqa: N801
+class notice(Section):  # noqa: N801
     """[notice]: where to send a notice when a scan ends with something refused, failed or stale; nowhere by default."""
 
-    mail_to = luigi.Parameter(default="", description="addresses, separated by commas")
-    mail_from = luigi.Parameter(default="", description="sender of notices; needed for mail_to")
-    smtp_host = luigi.Parameter(default="localhost", description="mail server")
-    smtp_port = luigi.IntParameter(default=25, description="its port")
-    smtp_tls = luigi.Parameter(default="none", description="none, starttls or tls")
-    smtp_user = luigi.Parameter(default="", description="user to log in as; needs smtp_tls")
-    smtp_password = luigi.Parameter(default="", description="its password, as ${ENV}")
-    smtp_password_file = luigi.Parameter(default="", description="file with that password as its only line")
-    webhook = luigi.Parameter(
-        default="", description="https or http URL that takes JSON by POST; a secret one as ${ENV}"
-    )
-    webhook_file = luigi.Parameter(default="", description="file with that URL as its only line, instead of webhook")
-    proxy = luigi.Parameter(default="", description="proxy for the webhook, http://HOST:PORT")
-    silent_hours = luigi.IntParameter(
+    mail_to = TextKey(default="", description="addresses, separated by commas")
+    mail_from = TextKey(default="", description="sender of notices; needed for mail_to")
+    smtp_host = TextKey(default="localhost", description="mail server")
+    smtp_port = WholeKey(default=25, description="its port")
+    smtp_tls = TextKey(default="none", description="none, starttls or tls")
+    smtp_user = TextKey(default="", description="user to log in as; needs smtp_tls")
+    smtp_password = TextKey(default="", description="its password, as ${ENV}")
+    smtp_password_file = TextKey(default="", description="file with that password as its only line")
+    webhook = TextKey(default="", description="https or http URL that takes JSON by POST; a secret one as ${ENV}")
+    webhook_file = TextKey(default="", description="file with that URL as its only line, instead of webhook")
+    proxy = TextKey(default="", description="proxy for the webhook, http://HOST:PORT")
+    silent_hours = WholeKey(
         default=24, description="hours without a sign of its engine after which a running launch is reported; 0: never"
     )
 
@@ -221,13 +211,11 @@ def settings() -> Settings:
 @while_unchanged
 def _read() -> Settings:
     """The sections of the line, read together; BadConfig for a key that is missing or wrong."""
+    if key := sections.missing(warcmill):
+        raise BadConfig("[warcmill]", _missing(key)) if _is_ours() else BadConfig("archive", _no_archive())
+    roots, transfer, ssh = sections.read(warcmill), sections.read(files), sections.read(sftp)
     try:
-        roots, transfer, ssh = sections.read(warcmill), sections.read(files), sections.read(sftp)
         layout = OutputLayout(roots.output_layout)
-    except luigi.parameter.MissingParameterException as error:
-        if not _is_ours():
-            raise BadConfig("archive", _no_archive()) from error
-        raise BadConfig("[warcmill]", _missing(error)) from error
     except ValueError as error:
         raise BadConfig("[warcmill] output_layout", f"is {roots.output_layout}; kind-first or job-first") from error
     return Settings(
@@ -289,12 +277,10 @@ def notice_channels() -> Channels:
     return channels
 
 
-def _missing(error: Exception) -> str:
-    """Which key is missing, and what is set in its place. Luigi's own message names the section's class, too."""
-    key = re.search(r"requires the '(\w+)' parameter", str(error))
-    what = f"the key '{key[1]}' is missing" if key else str(error)
-    others = set(get_config().options("warcmill")) - set(warcmill.get_param_names())
-    return f"{what}{did_you_mean(key[1] if key else '', others) or '; each root has one'}"
+def _missing(key: str) -> str:
+    """The missing key, and what is set in its place."""
+    others = set(configuration().options("warcmill")) - {known.name for known in warcmill.listed()}
+    return f"the key '{key}' is missing{did_you_mean(key, others) or '; each root has one'}"
 
 
 def _no_archive() -> str:
@@ -310,9 +296,8 @@ def _no_archive() -> str:
 @while_unchanged
 def check_hardened() -> None:
     """BadConfig unless Luigi is set to fail loudly: by default it exits 0 over failed tasks and missing outputs."""
-    config = get_config()
     for (section, name), wanted in _HARDENED.items():
-        value = config.get(section, name, "")
+        value = configuration().text(section, name) or ""
         if value.lower() != wanted:
             raise BadConfig(
                 f"[{section}] {name}",
@@ -329,7 +314,7 @@ def _where_to_look() -> str:
 
 def _is_ours() -> bool:
     """True if the configuration that was read belongs to this line, even if it has a mistake."""
-    return bool(get_config().has_section("warcmill")) and not _missing_file()
+    return bool(configuration().has_section("warcmill")) and not _missing_file()
 
 
 def _missing_file() -> str:

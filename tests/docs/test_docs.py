@@ -9,6 +9,7 @@ import importlib
 import pkgutil
 import re
 from collections.abc import Iterator
+from operator import attrgetter
 from pathlib import Path
 
 import luigi
@@ -17,7 +18,8 @@ from documented import FILES, PAGES, ROOT, printed
 
 import tasks
 from commands import main as command
-from tasks.config import chains, engines, roots, settings
+from tasks.config import chains, engines, roots, sections, settings
+from tasks.config.sections import Section
 from tasks.step import JobStep, Scan
 from warcmill import chain, errors
 from warcmill.audit import gaps
@@ -137,14 +139,11 @@ def test_the_overview_names_every_verb(verb: str) -> None:
 # Configuration.
 
 
-CONFIGS = [one for one in subclasses(luigi.Config) if one.__module__.startswith("tasks.")]
-
-
-@pytest.mark.parametrize("config", CONFIGS, ids=family)
-def test_every_key_that_warcmill_reads_is_documented(config: type[luigi.Config]) -> None:
-    told = first_cells(section("configuration.md", f"## [{family(config)}]"))
-    assert told, f"docs/configuration.md has no heading '## [{family(config)}]'"
-    assert {name for name, _ in config.get_params()} <= told
+@pytest.mark.parametrize("config", sections.every(), ids=attrgetter("__name__"))
+def test_every_key_that_warcmill_reads_is_documented(config: type[Section]) -> None:
+    told = first_cells(section("configuration.md", f"## [{config.__name__}]"))
+    assert told, f"docs/configuration.md has no heading '## [{config.__name__}]'"
+    assert {key.name for key in config.listed()} <= told
 
 
 NAMED_KEYS = [

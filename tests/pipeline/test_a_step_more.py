@@ -11,8 +11,8 @@ from typing import Any
 import chain as steps
 import luigi
 import pytest
+from configured import configured
 from engine import LAUNCH, Engine, line_of
-from luigi.configuration import LuigiConfigParser
 from luigi.date_interval import Date
 from receivers import web_server
 from warcs import warc_gz, warcinfo
@@ -21,7 +21,8 @@ from commands.init import configuration
 from commands.main import main
 from tasks.config.settings import Settings
 from tasks.files import Verify
-from tasks.step import OpenRoots, StageStep
+from tasks.line import OpenRoots
+from tasks.step import StageStep
 from tasks.summary import ScanEnding
 from warcmill import chain, layout
 from warcmill.base import digests
@@ -97,9 +98,7 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Engine:
     steps.upto(made, "Verify")
     config = tmp_path / "luigi.cfg"
     config.write_text(configuration(made.folders, made.layout))
-    parser = LuigiConfigParser()
-    parser.read(config)
-    monkeypatch.setattr(LuigiConfigParser, "_instance", parser)
+    configured(monkeypatch, config)
     monkeypatch.setattr(chain, "ROWS", (*chain.ROWS, ROW))
     monkeypatch.setattr(Settings, "wanted", lambda _: ON)
     return made

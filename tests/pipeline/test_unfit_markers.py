@@ -9,8 +9,8 @@ from typing import Any
 
 import chain as steps
 import pytest
+from configured import configured
 from engine import LAUNCH, Engine, line_of
-from luigi.configuration import LuigiConfigParser
 from unfit import rewrite
 from warcs import warc_gz, warcinfo
 
@@ -52,9 +52,7 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Engine:
     made = crawled(Engine(tmp_path))
     config = tmp_path / "luigi.cfg"
     config.write_text(configuration(made.folders, made.layout))
-    parser = LuigiConfigParser()
-    parser.read(config)
-    monkeypatch.setattr(LuigiConfigParser, "_instance", parser)
+    configured(monkeypatch, config)
     return made
 
 

@@ -9,8 +9,8 @@ from types import MappingProxyType
 
 import chain as steps
 import pytest
+from configured import configured
 from engine import Engine, line_of
-from luigi.configuration import LuigiConfigParser
 
 from commands.init import configuration
 from warcmill import layout
@@ -100,9 +100,7 @@ class Archive:
         folders: dict[Root, Path] = {root: self.base / "line" / root for root in roots}
         config = self.base / "luigi.cfg"
         config.write_text(configuration({**folders, "index": self.base / "index"}, OutputLayout.KIND_FIRST))
-        parser = LuigiConfigParser()
-        parser.read(config)
-        monkeypatch.setattr(LuigiConfigParser, "_instance", parser)
+        configured(monkeypatch, config)
 
     def scan(self, launch: Launch, hits: Mapping[str, int]) -> None:
         """Publish a files.scanned: in these WARCs, a virus in the record at this offset."""

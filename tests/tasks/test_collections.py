@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from luigi.configuration import LuigiConfigParser
+from configured import Keys, configured
 
 from tasks.config import chains, known
 from warcmill.errors import BadConfig
@@ -12,27 +12,26 @@ URL = "https://user:${PASSWORD}@search.example:8983/solr/discovery/"
 
 
 @pytest.fixture
-def config(monkeypatch: pytest.MonkeyPatch) -> LuigiConfigParser:
-    parser = LuigiConfigParser()
+def config(monkeypatch: pytest.MonkeyPatch) -> Keys:
+    parser = configured(monkeypatch)
     parser.add_section("text")
-    monkeypatch.setattr(LuigiConfigParser, "_instance", parser)
     return parser
 
 
-def table(config: LuigiConfigParser, name: str, **keys: str) -> None:
+def table(config: Keys, name: str, **keys: str) -> None:
     config.add_section(f"collection.{name}")
     for key, value in keys.items():
         config.set(f"collection.{name}", key, value)
 
 
-def test_without_a_url_there_is_no_solr(config: LuigiConfigParser) -> None:
+def test_without_a_url_there_is_no_solr(config: Keys) -> None:
     assert chains.solr() is None
     table(config, "gov", hosts="gov.example")
     with pytest.raises(BadConfig, match=r"\[text\] solr: is not set, and \[collection.gov\] routes to"):
         chains.solr()
 
 
-def test_a_solr_and_its_collections(config: LuigiConfigParser, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_solr_and_its_collections(config: Keys, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PASSWORD", "s3cret")
     config.set("text", "solr", URL)
     table(config, "gov", hosts="gov.example, b.example\nc.example", surts="org,example)/gov/\n  org,example)/b")
@@ -48,7 +47,7 @@ def test_a_solr_and_its_collections(config: LuigiConfigParser, monkeypatch: pyte
 @pytest.mark.parametrize(
     "url", ["discovery", "ftp://h/solr/a", "http://h:8983/", "http://h:8983/solr/", "http://h/solr/a?b"]
 )
-def test_what_is_no_url_of_a_collection_is_named(config: LuigiConfigParser, url: str) -> None:
+def test_what_is_no_url_of_a_collection_is_named(config: Keys, url: str) -> None:
     config.set("text", "solr", url)
     with pytest.raises(BadConfig, match="is not the URL of a collection, such as http"):
         chains.solr()
@@ -64,7 +63,7 @@ def test_what_is_no_url_of_a_collection_is_named(config: LuigiConfigParser, url:
         ("gov", {"surts": "x,e"}, r"x,e: is routed to both other and gov"),
     ],
 )
-def test_a_wrong_table_is_named(config: LuigiConfigParser, name: str, keys: dict[str, str], why: str) -> None:
+def test_a_wrong_table_is_named(config: Keys, name: str, keys: dict[str, str], why: str) -> None:
     config.set("text", "solr", "http://h:8983/solr/discovery")
     table(config, "other", surts="x,e")
     table(config, name, **keys)

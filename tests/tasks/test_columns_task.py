@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from luigi.configuration import LuigiConfigParser, add_config_path
+from configured import configured
 from pyarrow import parquet
 from sample import JOB, LAUNCH_ID
 from typed import luigi, warcmill
@@ -90,8 +90,7 @@ def test_without_the_extra_it_is_a_wrong_configuration(
     line: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     switch_on(line)
-    monkeypatch.setattr(LuigiConfigParser, "_instance", None)
-    add_config_path(str(line / "luigi.cfg"))
+    configured(monkeypatch, line / "luigi.cfg")
     monkeypatch.setattr("tasks.config.chains._PYARROW", "no-such-package")
     why = "[columns] since: is set, and no-such-package cannot be found: pip install 'warcmill[columns]', or empty it"
     for verb in ("status", "scan"):

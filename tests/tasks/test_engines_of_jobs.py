@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 import sample
+from configured import configured
 from engine import LAUNCH as BUILT
 from engine import Engine, line_of
 from line import Line, line_at, without_dead_seed
-from luigi.configuration import LuigiConfigParser
 from warcs import http, record, warc_gz, warcinfo
 
 from tasks.config import engines, roots
@@ -276,6 +276,4 @@ def test_engine_output_of_the_feed_is_for_warcmill_s_own_root(tmp_path: Path, mo
 
 def parsed(line: Line, monkeypatch: pytest.MonkeyPatch, more: str) -> None:
     line.config.write_text(f"{line.config.read_text()}\n{more}\n")
-    parser = LuigiConfigParser()
-    parser.read(line.config)
-    monkeypatch.setattr(LuigiConfigParser, "_instance", parser)
+    configured(monkeypatch, line.config)

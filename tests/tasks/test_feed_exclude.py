@@ -10,8 +10,8 @@ from pathlib import Path
 
 import luigi
 import pytest
+from configured import configured
 from line import Line, line_at
-from luigi.configuration import LuigiConfigParser
 from several_hosts import Page, serve
 
 from tasks.config import feed as feeds
@@ -53,9 +53,7 @@ class Curators:
         fed = f"[feed]\njobs=daily\nsource={feed}\ncontact=http://archive.example/\nexclude={source}\n"
         sections = f"[job.daily]\nfrequency=daily\nstart=2026-01-01\n{fed}"
         self.line.config.write_text(f"{text}\n{sections}")
-        parser = LuigiConfigParser()
-        parser.read(self.line.config)
-        self.monkeypatch.setattr(LuigiConfigParser, "_instance", parser)
+        configured(self.monkeypatch, self.line.config)
 
 
 @pytest.fixture

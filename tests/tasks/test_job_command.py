@@ -10,10 +10,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from configured import configured
 from line import Line, line_at
-from luigi.configuration import LuigiConfigParser
 
 from commands.main import main
+from tasks.config.source import configuration
 from warcmill.crawl.control.control import Control
 from warcmill.crawl.control.frontier import FrontierControl
 from warcmill.crawl.frontier.sqlite import SqliteFrontier
@@ -48,8 +49,7 @@ class Crawl(FrontierControl):
 @pytest.fixture
 def line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Line:
     made = line_at(tmp_path)
-    monkeypatch.setattr(LuigiConfigParser, "_instance", LuigiConfigParser())
-    LuigiConfigParser.instance().read([str(made.config)])
+    configured(monkeypatch, made.config)
     return made
 
 
@@ -141,7 +141,7 @@ def test_wrong_usage(words: list[str]) -> None:
 
 
 def test_a_job_whose_files_are_elsewhere_is_steered_there(line: Line, capsys: pytest.CaptureFixture[str]) -> None:
-    LuigiConfigParser.instance().set("warcmill", "jobs", "sftp://crawler01/jobs")
+    configuration().set("warcmill", "jobs", "sftp://crawler01/jobs")
     assert main(["job", "daily", "state"]) == 3
     assert "is on another machine; a crawl is steered where it runs" in capsys.readouterr().err
 
@@ -163,7 +163,7 @@ F+ ftp://a.example/
 @pytest.fixture
 def engine(line: Line) -> None:
     line.config.write_text(f"{line.config.read_text()}\n[engine.own]\nkind=warcmill\njobs=daily\n")
-    LuigiConfigParser.instance().read([str(line.config)])
+    configuration().read([str(line.config)])
 
 
 def documented(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, object]]:
@@ -262,5 +262,5 @@ def test_a_job_without_a_past_has_no_books(capsys: pytest.CaptureFixture[str]) -
 
 def test_another_engine_has_no_such_frontier(line: Line, capsys: pytest.CaptureFixture[str]) -> None:
     line.config.write_text(f"{line.config.read_text()}\n[engine.h3]\nurl=https://h3:8443\njobs=daily\nuser=a\n")
-    LuigiConfigParser.instance().read([str(line.config)])
+    configuration().read([str(line.config)])
     assert main(["job", "daily", "dump", "new"]) == 3

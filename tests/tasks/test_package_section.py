@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 
 import pytest
-from luigi.configuration import LuigiConfigParser
+from configured import Keys, configured
 
 from tasks.config import chains
 from warcmill.chain import Switch
@@ -14,32 +14,31 @@ from warcmill.package.sips import Terms
 
 
 @pytest.fixture
-def section(monkeypatch: pytest.MonkeyPatch) -> LuigiConfigParser:
+def section(monkeypatch: pytest.MonkeyPatch) -> Keys:
     """A configuration with an empty section."""
-    parser = LuigiConfigParser()
+    parser = configured(monkeypatch)
     parser.read_string("[package]\n")
-    monkeypatch.setattr(LuigiConfigParser, "_instance", parser)
     return parser
 
 
-def write(section: LuigiConfigParser, **keys: str) -> None:
+def write(section: Keys, **keys: str) -> None:
     for key, value in keys.items():
         section.set("package", key, value)
 
 
-def test_without_since_it_is_off_whatever_else_is_set(section: LuigiConfigParser) -> None:
+def test_without_since_it_is_off_whatever_else_is_set(section: Keys) -> None:
     write(section, stages="neither", organisation="")
     assert chains.switch() is None
 
 
-def test_since_and_organisation_are_enough(section: LuigiConfigParser) -> None:
+def test_since_and_organisation_are_enough(section: Keys) -> None:
     write(section, since="2026-11-21", organisation="National Library")
     assert chains.switch() == Switch(date(2026, 11, 21), None, final_only=True)
     assert chains.terms() == Terms("National Library")
     assert (chains.destination(), chains.verified_at()) == ("", "")
 
 
-def test_every_key_is_read(section: LuigiConfigParser) -> None:
+def test_every_key_is_read(section: Keys) -> None:
     write(section, since="2026-11-21", organisation="NL", jobs="daily, weekly", stages="every", form="reference")
     write(section, locate="https://archive.example/", naan="12345", shoulder="x5", agreement="SA-7")
     write(section, destination="/ingest/in/", verified_at="sftp://ingest.example/done")
@@ -65,7 +64,7 @@ def test_every_key_is_read(section: LuigiConfigParser) -> None:
         ({"since": "2026-11-21%"}, "since: "),
     ],
 )
-def test_a_wrong_value_is_refused_by_its_key(section: LuigiConfigParser, keys: dict[str, str], why: str) -> None:
+def test_a_wrong_value_is_refused_by_its_key(section: Keys, keys: dict[str, str], why: str) -> None:
     section.remove_section("package")
     section.add_section("package")
     for key, value in ({"since": "2026-11-21", "organisation": "NL"} | keys).items():
@@ -83,7 +82,7 @@ def test_a_wrong_value_is_refused_by_its_key(section: LuigiConfigParser, keys: d
         ({"destination": "/in", "verified_at": "ftp://x/"}, "verified_at: is ftp://x/; an absolute path"),
     ],
 )
-def test_a_wrong_place_is_refused_by_its_key(section: LuigiConfigParser, keys: dict[str, str], why: str) -> None:
+def test_a_wrong_place_is_refused_by_its_key(section: Keys, keys: dict[str, str], why: str) -> None:
     write(section, since="2026-11-21", organisation="NL", **keys)
     with pytest.raises(BadConfig) as error:
         chains.verified_at()

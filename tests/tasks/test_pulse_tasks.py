@@ -9,8 +9,8 @@ from pathlib import Path
 
 import luigi
 import pytest
+from configured import configured
 from line import Line, line_at
-from luigi.configuration import LuigiConfigParser
 from luigi.date_interval import Custom
 from luigi.task_register import Register
 
@@ -50,9 +50,7 @@ def line(tmp_path: Path, closed_port: int, monkeypatch: pytest.MonkeyPatch) -> L
 
 def configure(monkeypatch: pytest.MonkeyPatch, line: Line, more: str) -> None:
     line.config.write_text(line.config.read_text() + more)
-    parser = LuigiConfigParser()
-    parser.read(line.config)
-    monkeypatch.setattr(LuigiConfigParser, "_instance", parser)
+    configured(monkeypatch, line.config)
 
 
 def at(monkeypatch: pytest.MonkeyPatch, now: str) -> None:

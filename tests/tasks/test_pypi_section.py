@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from configured import configured
 from line import Line, line_at
-from luigi.configuration import LuigiConfigParser
 
 from tasks.config import engines, pypi
 from warcmill.errors import BadConfig, Unavailable
@@ -22,9 +22,7 @@ def line(tmp_path: Path) -> Line:
 
 def configure(monkeypatch: pytest.MonkeyPatch, line: Line, more: str, keys: str = KEYS) -> None:
     line.config.write_text(f"{line.config.read_text()}{ENGINE}\n[pypi]\njobs=mirror\n{keys}{more}")
-    parser = LuigiConfigParser()
-    parser.read(line.config)
-    monkeypatch.setattr(LuigiConfigParser, "_instance", parser)
+    configured(monkeypatch, line.config)
 
 
 def test_a_job_mirrors_an_index_by_its_name_alone(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,9 +35,7 @@ def test_a_job_mirrors_an_index_by_its_name_alone(line: Line, monkeypatch: pytes
 
 
 def test_without_the_section_no_job_does(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    parser = LuigiConfigParser()
-    parser.read(line.config)
-    monkeypatch.setattr(LuigiConfigParser, "_instance", parser)
+    configured(monkeypatch, line.config)
     assert pypi.jobs() == ()
 
 

@@ -9,15 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from configured import configured
 from documented import PAGES
-from luigi.configuration import LuigiConfigParser
 from web_client import ask
 
 from commands.main import main
 from tasks.audited import audited
 from tasks.config import services
 from tasks.config.services import SERVICES, Service
-from tasks.step import open_line
+from tasks.line import open_line
 from warcmill.audit.answers.health import HealthReply
 from warcmill.audit.health import Check, Level
 from warcmill.errors import Unavailable
@@ -88,9 +88,7 @@ def here(line: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def read_again(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    parser = LuigiConfigParser()
-    parser.read(config)
-    monkeypatch.setattr(LuigiConfigParser, "_instance", parser)
+    configured(monkeypatch, config)
 
 
 def printed(capsys: pytest.CaptureFixture[str], verb: str) -> tuple[int, dict[str, dict[str, object]]]:

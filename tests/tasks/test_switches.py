@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 
 import pytest
-from luigi.configuration import LuigiConfigParser
+from configured import Keys, configured
 
 from tasks.config import chains
 from warcmill.chain import Switch
@@ -16,15 +16,14 @@ MIB = 1 << 20
 
 
 @pytest.fixture
-def config(monkeypatch: pytest.MonkeyPatch) -> LuigiConfigParser:
+def config(monkeypatch: pytest.MonkeyPatch) -> Keys:
     """A configuration of [viruses] alone."""
-    parser = LuigiConfigParser()
+    parser = configured(monkeypatch)
     parser.add_section("viruses")
-    monkeypatch.setattr(LuigiConfigParser, "_instance", parser)
     return parser
 
 
-def test_a_section_without_since_switches_nothing_on(config: LuigiConfigParser) -> None:
+def test_a_section_without_since_switches_nothing_on(config: Keys) -> None:
     assert chains.wanted() == {}
     assert not chains.is_configured()
     config.set("viruses", "clamd", "/run/clamd.sock")
@@ -32,7 +31,7 @@ def test_a_section_without_since_switches_nothing_on(config: LuigiConfigParser) 
     assert chains.is_configured()
 
 
-def test_since_and_jobs(config: LuigiConfigParser) -> None:
+def test_since_and_jobs(config: Keys) -> None:
     config.set("viruses", "since", "2016-10-19")
     assert chains.wanted() == {"viruses": Switch(date(2016, 10, 19))}
     config.set("viruses", "jobs", "daily, weekly")
@@ -46,13 +45,13 @@ def test_since_and_jobs(config: LuigiConfigParser) -> None:
         ("jobs", "daily", r"\[viruses\] jobs: is set without since"),
     ],
 )
-def test_a_wrong_switch_is_named(key: str, value: str, why: str, config: LuigiConfigParser) -> None:
+def test_a_wrong_switch_is_named(key: str, value: str, why: str, config: Keys) -> None:
     config.set("viruses", key, value)
     with pytest.raises(BadConfig, match=why):
         chains.wanted()
 
 
-def test_the_scanner_and_its_limits(config: LuigiConfigParser) -> None:
+def test_the_scanner_and_its_limits(config: Keys) -> None:
     config.set("viruses", "clamd", "scan.example:3310")
     assert chains.scanner().limits == ClamdLimits(100 * MIB, 100 * MIB), "as clamd's own defaults"
     config.set("viruses", "max_file_size", str(MIB))
@@ -71,7 +70,7 @@ def test_the_scanner_and_its_limits(config: LuigiConfigParser) -> None:
         ("max_file_size", "100M", r"\[viruses\] max_file_size"),
     ],
 )
-def test_a_wrong_scanner_is_named(key: str, value: str, why: str, config: LuigiConfigParser) -> None:
+def test_a_wrong_scanner_is_named(key: str, value: str, why: str, config: Keys) -> None:
     config.set("viruses", "clamd", "/run/clamd.sock")
     config.set("viruses", key, value)
     with pytest.raises(BadConfig, match=why):

@@ -8,7 +8,7 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
-from luigi.configuration import LuigiConfigParser, add_config_path
+from configured import configured
 from sample import JOB, LAUNCH_ID
 from typed import luigi, warcmill
 
@@ -105,8 +105,7 @@ def test_without_the_extra_it_is_a_wrong_configuration(
 ) -> None:
     switch_on(line)
     assert "ok   text" in warcmill("doctor")[1]
-    monkeypatch.setattr(LuigiConfigParser, "_instance", None)
-    add_config_path(str(line / "luigi.cfg"))
+    configured(monkeypatch, line / "luigi.cfg")
     version = metadata.version
 
     def without(package: str) -> str:

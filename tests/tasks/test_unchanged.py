@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import luigi
 import pytest
+from configured import Keys, configured
 from luigi.cmdline_parser import CmdlineParser
-from luigi.configuration import LuigiConfigParser
 
 from tasks.config import sections
 from tasks.config.sections import while_unchanged
@@ -14,23 +14,22 @@ from warcmill.errors import BadConfig
 
 
 @pytest.fixture
-def config(monkeypatch: pytest.MonkeyPatch) -> LuigiConfigParser:
+def config(monkeypatch: pytest.MonkeyPatch) -> Keys:
     """A configuration of [warcmill] alone."""
-    parser = LuigiConfigParser()
+    parser = configured(monkeypatch)
     parser.add_section("warcmill")
     for key in ("output", "jobs", "state", "store"):
         parser.set("warcmill", key, f"/line/{key}")
     parser.set("warcmill", "output_layout", "kind-first")
-    monkeypatch.setattr(LuigiConfigParser, "_instance", parser)
     monkeypatch.delenv("LUIGI_CONFIG_PATH", raising=False)
     return parser
 
 
-def test_it_is_read_once(config: LuigiConfigParser) -> None:
+def test_it_is_read_once(config: Keys) -> None:
     assert settings() is settings()
 
 
-def test_a_key_that_changes_is_read_again(config: LuigiConfigParser) -> None:
+def test_a_key_that_changes_is_read_again(config: Keys) -> None:
     before = settings()
     config.set("warcmill", "index", "/line/index")
     assert (before.index, settings().index) == ("", "/line/index")
@@ -40,14 +39,14 @@ def test_a_key_that_changes_is_read_again(config: LuigiConfigParser) -> None:
     assert list(settings().wanted()) == ["index"]
 
 
-def test_a_variable_that_changes_is_read_again(config: LuigiConfigParser, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variable_that_changes_is_read_again(config: Keys, monkeypatch: pytest.MonkeyPatch) -> None:
     config.set("warcmill", "store", "${ARCHIVE}/store")
     for place in ("/one", "/two"):
         monkeypatch.setenv("ARCHIVE", place)
         assert settings().store == f"{place}/store"
 
 
-def test_a_key_on_the_command_line_counts_in_its_run(config: LuigiConfigParser) -> None:
+def test_a_key_on_the_command_line_counts_in_its_run(config: Keys) -> None:
     class Nothing(luigi.Task):
         pass
 
@@ -58,7 +57,7 @@ def test_a_key_on_the_command_line_counts_in_its_run(config: LuigiConfigParser) 
             assert settings().state == "/other/state"
 
 
-def test_what_is_wrong_is_read_again(config: LuigiConfigParser) -> None:
+def test_what_is_wrong_is_read_again(config: Keys) -> None:
     config.set("warcmill", "output_layout", "upside-down")
     for _ in range(2):
         with pytest.raises(BadConfig, match="upside-down"):
@@ -67,7 +66,7 @@ def test_what_is_wrong_is_read_again(config: LuigiConfigParser) -> None:
     assert settings().output_layout == "job-first"
 
 
-def test_other_arguments_have_other_values(config: LuigiConfigParser) -> None:
+def test_other_arguments_have_other_values(config: Keys) -> None:
     @while_unchanged
     def value(key: str) -> str:
         return sections.value("warcmill", key)

@@ -18,11 +18,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import configured
 import luigi
 import sample
 from crash import sink, solr
 from line import without_dead_seed, without_index
-from luigi.configuration import add_config_path
 from luigi.date_interval import Custom
 from mirrored import CONFIGURATION, JOB, SECONDS, small_index, wait_for_end
 
@@ -110,7 +110,7 @@ def run_line(folder: Path) -> bool:
 
 def _run(folder: Path, *tasks: Callable[[], luigi.Task]) -> bool:
     try:
-        add_config_path(str(folder / "luigi.cfg"))
+        configured.read(folder / "luigi.cfg")
         done = [_luigi(task()) for task in tasks]
         return all(done)
     except Exception:  # noqa: BLE001 - before there is any task; Luigi's own command ends with exit 40
@@ -173,7 +173,7 @@ def line_of(source: Path, layout: str, folder: Path) -> None:
         (folder / "output" / "jobs").rename(folder / "jobs")
     assert verb("init", str(folder), "--layout", layout)
     allow_retire(folder)
-    add_config_path(str(folder / "luigi.cfg"))
+    configured.read(folder / "luigi.cfg")
     known = settings().rootmap()
     for launch in discovery.find(known, ALL_DAYS.date_a, ALL_DAYS.date_b).launches:
         if not how_ended(known.of(launch.job), launch):
@@ -182,7 +182,7 @@ def line_of(source: Path, layout: str, folder: Path) -> None:
 
 def close(folder: Path) -> bool:
     """`warcmill close`."""
-    add_config_path(str(folder / "luigi.cfg"))
+    configured.read(folder / "luigi.cfg")
     return verb("close", *LAUNCH, "--reason", "its engine was killed")
 
 
@@ -195,7 +195,7 @@ def refused_sample(folder: Path) -> None:
 
 def accept(folder: Path) -> bool:
     """`warcmill accept`, for the WARC that was cut."""
-    add_config_path(str(folder / "luigi.cfg"))
+    configured.read(folder / "luigi.cfg")
     (warc,) = (sample.SAMPLE / "warcs").glob("*/*/*.warc.gz")
     return verb("accept", f"{warc.name}.open", "--reason", "its engine was killed")
 
@@ -346,7 +346,7 @@ def serve(folder: Path) -> bool:
 
 def retire(folder: Path) -> bool:
     """`warcmill versions retire`, of all but the current version."""
-    add_config_path(str(folder / "luigi.cfg"))
+    configured.read(folder / "luigi.cfg")
     return verb("versions", "retire", "--keep", "1")
 
 
@@ -370,7 +370,7 @@ def run_packages(folder: Path) -> bool:
 
 def redo(folder: Path) -> bool:
     """`warcmill redo`; where nothing is left to move, it has been done."""
-    add_config_path(str(folder / "luigi.cfg"))
+    configured.read(folder / "luigi.cfg")
     code = main(["redo", *LAUNCH, "checksum", "final", "--downstream"])
     assert code in (0, 1, *HONEST), f"redo: exit code {code}"
     return code == 0 or (code == 1 and not list((folder / "state").glob("*/*/*/files.checksums.*")))
@@ -388,7 +388,7 @@ def built_sample(folder: Path) -> None:
         f"verified_at={folder}/ingested",
     )
     config.write_text("\n".join([config.read_text(), "[package]", *section, ""]))
-    add_config_path(str(config))
+    configured.read(config)
     assert verb("init", "--adopt", "package", "--create")
     assert run_line(folder)
     assert _luigi(package.BuildSip(job=LAUNCH[0], launch_id=LAUNCH[1], stage="final"))
@@ -428,13 +428,13 @@ def line_without_a_launch(folder: Path) -> None:
 
 def import_warcs(folder: Path, source: Path = WGET) -> bool:
     """`warcmill import` of what wget left."""
-    add_config_path(str(folder / "luigi.cfg"))
+    configured.read(folder / "luigi.cfg")
     return verb("import", str(source), "--job", "wget", "--launch-id", WGET_LAUNCH)
 
 
 def import_between_scans(folder: Path) -> bool:
     """The first scan finds what a killed import left, if anything, and must take none of it for a launch."""
-    add_config_path(str(folder / "luigi.cfg"))
+    configured.read(folder / "luigi.cfg")
     before = run_line(folder)
     assert not list((folder / "state").glob("*/*/*/0[2-4].*")) or list((folder / "state").glob("*/*/*/01.*.imported"))
     forget_tasks()

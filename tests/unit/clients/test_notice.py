@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from luigi.configuration import get_config
+from configured import configured
 from receivers import Received, certificate, mail_server, proxy_server, web_server
 
 from tasks.config.settings import notice_channels
@@ -245,12 +245,11 @@ def test_a_name_that_is_not_utf8_is_sent_as_json_has_it() -> None:
 
 
 @pytest.fixture
-def section() -> Any:
-    """Luigi's configuration with an empty [notice], and without it afterwards."""
-    config = get_config()
+def section(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """An empty [notice], whose keys are then set."""
+    config = configured(monkeypatch)
     config.add_section("notice")
-    yield lambda **keys: [config.set("notice", name, value) for name, value in keys.items()]
-    config.remove_section("notice")
+    return lambda **keys: [config.set("notice", name, value) for name, value in keys.items()]
 
 
 def test_without_a_section_nothing_is_sent() -> None:

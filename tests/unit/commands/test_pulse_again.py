@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from commands.console.single_task import free_moment
-from tasks.step import OpenRoots
+from tasks.line import OpenRoots
 from warcmill import layout
 from warcmill.base import clock
 from warcmill.markers.claim import Claim

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from luigi.configuration import LuigiConfigParser
+from configured import configured
 from package_dumps import DumpedIndex, listed, row, state
 
 from commands import pypi as command
@@ -35,9 +35,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DumpedIndex:
         sentinel.adopt({root: tmp_path / root})
     config = tmp_path / "luigi.cfg"
     config.write_text(configuration({root: tmp_path / root for root in roots}, OutputLayout.KIND_FIRST))
-    parser = LuigiConfigParser()
-    parser.read(config)
-    monkeypatch.setattr(LuigiConfigParser, "_instance", parser)
+    configured(monkeypatch, config)
     monkeypatch.setenv("LUIGI_CONFIG_PATH", str(config))
     return made
 
