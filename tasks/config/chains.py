@@ -189,11 +189,6 @@ class VirusScanner:
     limits: ClamdLimits
 
 
-def is_configured() -> bool:
-    """True if a clamd is named, or its step is switched on."""
-    return bool(sections.value("viruses", "clamd") or sections.value("viruses", "since"))
-
-
 def scanner() -> VirusScanner:
     """The configured clamd, or BadConfig. It is not asked for anything."""
     keys = sections.read(viruses)

@@ -134,13 +134,17 @@ def _roots(config: Settings) -> dict[str, tuple[Root, str]]:
 def _ask_root(config: Settings, name: str, _: float) -> HealthReply:
     root, place = _roots(config)[name]
     open_store(root, place, config.access).stat("")
-    return HealthReply(space=None if is_remote(place) else DiskSpace.of(Path(place)))
+    return _room(place)
 
 
 def _ask_destination(config: Settings, *_: object) -> HealthReply:
     place = chains.destination()
     if open_other("destination", place, config.access).stat("") is None:
         raise Unavailable(place, "there is no such folder")
+    return _room(place)
+
+
+def _room(place: str) -> HealthReply:
     return HealthReply(space=None if is_remote(place) else DiskSpace.of(Path(place)))
 
 
@@ -205,7 +209,10 @@ def _ask_requests(*_: object) -> HealthReply:
 def _monitors(_: Settings) -> Iterable[str]:
     from tasks.config.requests import requests_place
 
-    return ["requests"] if value("requests", "job") and requests_place().values()["REDIS_HOST"] else []
+    try:
+        return ["requests"] if value("requests", "job") and requests_place().values()["REDIS_HOST"] else []
+    except BadConfig:
+        return []  # reported with the bus
 
 
 def _ask_monitors_redis(*_: object) -> HealthReply:

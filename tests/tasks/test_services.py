@@ -176,7 +176,9 @@ DOWN = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("keys", "name", "text", "todo"), DOWN)
+@pytest.mark.parametrize(
+    ("keys", "name", "text", "todo"), DOWN, ids=[f"{one[1]}-{number}" for number, one in enumerate(DOWN)]
+)
 def test_doctor_names_one_that_is_down(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
     keys: str, name: str, text: str, todo: str,
@@ -187,6 +189,7 @@ def test_doctor_names_one_that_is_down(
         with here.open("a") as config:
             config.write(f"{CRAWL}{keys}\n".replace("PORT", port))
         read_again(here, monkeypatch)
+        monkeypatch.setattr(services, "PATIENCE", 1.0)
         code, checks = printed(capsys, "doctor")
     found = checks[name]
     assert (code, found["level"], found["todo"]) == (1, "fail", todo)
