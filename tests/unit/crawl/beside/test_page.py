@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -91,3 +92,42 @@ def test_a_disk_that_fails_fails_the_page_though_its_browser_waits_no_more(
     with pytest.raises(Unavailable, match="no space left"):
         render(tmp_path, {(HOST, "/"): Page(b"<p>page</p>")}, "/", asked)
     assert stored(tmp_path) == []
+
+
+def test_two_pages_of_a_host_are_a_crawl_delay_apart_and_the_parts_of_one_are_not(tmp_path: Path) -> None:
+    robots = Page(b"User-agent: *\nCrawl-delay: 0.4\n", "text/plain")
+    web = {(HOST, path): Page(b"text", "text/plain") for path in ("/1", "/2", "/3")} | {(HOST, "/robots.txt"): robots}
+    asked: list[tuple[float, str, str]] = []
+
+    async def scenario(port: int) -> list[PageResult | NotFetched]:
+        keys, resolver = ProxyKeys(), Resolver({HOST: ("127.0.0.1",)}, {})
+        made = PageRenderer(tmp_path, crawled.job(port, HOST), resolver, Browser(BrowserSettings(), keys), Proxy(keys))
+        async with rendering(made) as renderer:
+            first = await renderer.render(f"http://{HOST}:{port}/1", PREFIX)
+            both = (renderer.render(f"http://{HOST}:{port}/{number}", PREFIX) for number in (2, 3))
+            return [first, *await asyncio.gather(*both)]
+
+    with serve(web, asked) as port:
+        found = asyncio.run(asyncio.wait_for(scenario(port), 60))
+    assert all(isinstance(one, PageResult) for one in found)
+    times = {path: moment for moment, _, path in asked}
+    assert [path for _, _, path in asked].count("/robots.txt") == 1
+    pages = sorted(times[path] for path in ("/1", "/2", "/3"))
+    assert all(later - earlier >= 0.4 for earlier, later in itertools.pairwise(pages))
+
+
+def test_a_site_that_gives_no_robots_txt_is_asked_again_later_and_never_given_up(tmp_path: Path) -> None:
+    web = {(HOST, "/"): Page(b"text", "text/plain"), (HOST, "/robots.txt"): Page(b"", status=503)}
+    asked: list[tuple[float, str, str]] = []
+
+    async def scenario(port: int) -> list[PageResult | NotFetched]:
+        keys, resolver = ProxyKeys(), Resolver({HOST: ("127.0.0.1",)}, {})
+        made = PageRenderer(tmp_path, crawled.job(port, HOST), resolver, Browser(BrowserSettings(), keys), Proxy(keys))
+        async with rendering(made) as renderer:
+            return [await renderer.render(f"http://{HOST}:{port}/", PREFIX) for _ in range(3)]
+
+    with serve(web, asked) as port:
+        found = asyncio.run(asyncio.wait_for(scenario(port), 60))
+    why = "its robots.txt is not known, as the site gives no answer now"
+    assert found == [NotFetched(why, final=False)] * 3
+    assert [path for _, _, path in asked] == ["/robots.txt"], "it is asked again after a while, not at each page"
