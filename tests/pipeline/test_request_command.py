@@ -158,7 +158,7 @@ def test_a_role_that_cannot_send_results_ends_by_that(tmp_path: Path) -> None:
         with role(line) as process:
             wait_for(lambda: process.poll() is not None, line.log)
         assert process.returncode == 1, line.log()
-        assert "results-sent.json: it is no place in results" in line.log()
+        assert "results-sent.json: it is not a place in results" in line.log()
         assert "no result is sent until that is corrected" in line.log()
 
 

@@ -31,7 +31,10 @@ TIC_ON_THE_WIRE = {
     "commands/report.py": 1,
     "warcmill/audit/day_summary.py": 1,
     "warcmill/clients/package_index.py": 1,
+    "warcmill/crawl/beside/page.py": 1,
     "warcmill/crawl/books/uri_list.py": 1,
+    "warcmill/crawl/control/frontier.py": 2,
+    "warcmill/crawl/control/messages.py": 1,
     "warcmill/crawl/fetch/addresses.py": 1,
     "warcmill/crawl/fetch/exchange.py": 7,
     "warcmill/crawl/fetch/http.py": 1,
@@ -50,21 +53,15 @@ TIC_ON_THE_WIRE = {
     "warcmill/package/verify.py": 1,
     "warcmill/pypi/feed.py": 1,
     "warcmill/reports/seed_lines.py": 1,
+    "warcmill/requests/incoming.py": 1,
+    "warcmill/requests/migration.py": 2,
+    "warcmill/requests/sender.py": 1,
+    "warcmill/requests/serving/scope.py": 1,
+    "warcmill/spiders/requests.py": 4,
+    "warcmill/spiders/visit.py": 1,
     "warcmill/stores/engine_folder.py": 1,
 }  # fmt: skip
 # Not yet as the rules have it: these only shrink.
-TIC_LEFT = (
-    "warcmill/requests/",
-    "warcmill/crawl/beside/",
-    "warcmill/crawl/control/",
-    "warcmill/crawl/job/",
-    "warcmill/crawl/launch/",
-    "warcmill/requests/serving/results.py",
-    "warcmill/requests/serving/scope.py",
-    "warcmill/crawl/visit/",
-    "warcmill/requests/",
-    "warcmill/spiders/",
-)  # fmt: skip
 SEAMS_LEFT = 0
 ALONE_LEFT: set[str] = set()
 LARGE_LEFT: set[str] = set()
@@ -197,7 +194,7 @@ def test_no_sentence_of_a_docstring_begins_as_a_question() -> None:
 def test_nothing_is_no_something() -> None:
     pages = {path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]}
     texts = {path: (ROOT / path).read_text("utf-8") for path in trees().keys() | pages - {"CHANGELOG.md"}}
-    found = {path: TIC.findall(text) for path, text in texts.items() if not path.startswith(TIC_LEFT)}
+    found = {path: TIC.findall(text) for path, text in texts.items()}
     assert {path: tics for path, tics in found.items() if len(tics) != TIC_ON_THE_WIRE.get(path, 0)} == {}
 
 

@@ -65,8 +65,8 @@ async def crawl(
 def _named_in_job_log(places: Places, name: str) -> Iterator[list[Launch]]:
     """Report an error in job.log, of the launch that is added to the list.
 
-    The ballast is some room on the disk of the job. It is written before anything of a launch, so that none begins on
-    a full disk; and given up when a crawl breaks off, so that job.log takes the line that gives the reason.
+    The ballast is a file that keeps some room on the disk of the job. It is written before anything of a launch, so
+    that no launch begins on a full disk. When a crawl breaks off it is removed, which leaves job.log room for why.
     """
     launches, ballast = list[Launch](), places.state(name) / BALLAST
     try:

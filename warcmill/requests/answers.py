@@ -55,7 +55,7 @@ class RequestsJob:
         return self._feed is not None and not self._crawl.is_elsewhere
 
     def feed(self, targets: Sequence[tuple[str, dict[str, Json]]]) -> None:
-        """Append targets to the feed, durable when this returns. NotReady if that takes a crawl, and none runs."""
+        """Append targets to the feed, durable when this returns. NotReady if that takes a crawl that does not run."""
         if self._feed and self.is_here:
             self._feed.append(targets)
             return
@@ -63,7 +63,7 @@ class RequestsJob:
             self.ask("feed", targets=some)
 
     def ask(self, verb: str, **fields: Json) -> Mapping[str, Any]:
-        """Return what the launch answers. NotReady if none runs."""
+        """Return what the launch answers. NotReady if no launch runs."""
         seconds = _PURGE_SECONDS if verb == "purge" else SECONDS
         try:
             return cast("Mapping[str, Any]", self._crawl.ask(verb, seconds, **fields))
@@ -79,7 +79,7 @@ class RequestsJob:
 
 
 class JobAnswers:
-    """Answers what is asked, and counts it. `log` is that of the original's part, `machine` the name of this one."""
+    """Answers questions, and counts them. `log` has the name that Scrapy Cluster gives it; `machine` is this one."""
 
     def __init__(
         self, values: Mapping[str, Any], job: RequestsJob, accounts: Accounts, bus: Bus, log: LogObject, machine: str
@@ -279,7 +279,7 @@ class JobAnswers:
         self._counts.clear()
 
     def dump(self, incoming: LogObject, handlers: Sequence[str]) -> None:
-        """Write statistics to the logs. `incoming` is that of the other part, with its `handlers`."""
+        """Write statistics to the logs. `incoming` is the log of the other part, with its `handlers`."""
         self.note_counts()
         self._log_dump(incoming, "Kafka Monitor", replies.monitor_dump(self._accounts.sums(KAFKA), handlers))
         self._log_dump(self._log, "Redis Monitor", replies.monitor_dump(self._accounts.sums(REDIS), _MONITORS))

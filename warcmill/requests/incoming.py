@@ -67,7 +67,7 @@ class StatsRequest:
 
 @dataclass(frozen=True, slots=True)
 class PolicyChange:
-    """A rate of a domain, or a domain that may not be crawled; `hits` in `window` seconds are 0 where none is meant."""
+    """A rate of a domain, or a domain that may not be crawled; `hits` in `window` seconds are 0 without a rate."""
 
     action: str
     domain: str
@@ -150,7 +150,7 @@ _READERS: Final[dict[str, Callable[[Mapping[str, Any]], Request]]] = {
 
 
 def _url(text: str) -> str:
-    """The URL with `http://` before it if it has no scheme; `host:8080/` has none."""
+    """The URL with `http://` before it if it has no scheme; `host:8080/` has no scheme."""
     if len(text) > LONGEST_URL:
         raise BadInput("request", f"url has {len(text):,} characters, {LONGEST_URL:,} are the most")
     found = _SCHEME.match(text := text.strip())
@@ -189,7 +189,7 @@ def _listed(name: str, value: list[str] | None, most: int) -> list[str]:
 
 
 def _expressions(name: str, patterns: list[str]) -> None:
-    """Refuse what the crawl could not compile: one that is none, and all of them where they are too large together."""
+    """Refuse expressions that the crawl could not compile: an invalid one, and all if they are too large together."""
     options = re2.Options()
     options.log_errors = False
     for pattern in patterns:

@@ -5,7 +5,7 @@
     SPIDER:blacklist        crawls that were stopped or have expired, as APPID||CRAWLID
     /scrapy-cluster/crawler/all, in ZooKeeper: rates and bans, in the YAML that file_pusher.py writes
 
-A pickle may name a few types of values and nothing else, so that none of it is run.
+A pickle may name a few types of values and nothing else, so that none of its code is run.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _FIELDS: Final = (
 
 @dataclass(slots=True)
 class MigratedMessages:
-    """The counts of a migration, so far. `unread`: items that are no requests, with the reason of the first."""
+    """The counts of a migration, so far. `unread`: items that are not requests, with the reason of the first."""
 
     requests: int = 0
     stopped: int = 0
@@ -57,13 +57,13 @@ class MigratedMessages:
 
 def policy_messages(text: bytes, where: str, known: DomainPolicy | None = None) -> Iterator[dict[str, Any]]:
     """Yield the messages by which rates and bans become those of a YAML text; those `known` that it lacks are removed.
-    BadInput for a text that is none, or has what is no rate."""
+    BadInput for a text that is not YAML, or has an invalid rate."""
     found = _policy(text, where)
     if known is not None and not found:
         raise BadInput(where, "it has nothing, so all would be removed; if that is meant, write 'domains: {}'")
     domains, banned = found.get("domains") or {}, found.get("blacklist") or []
     if not isinstance(domains, dict) or not isinstance(banned, list):
-        raise BadInput(where, "'domains' is no table of domains, or 'blacklist' no list of them")
+        raise BadInput(where, "'domains' is not a table of domains, or 'blacklist' not a list of them")
     rates = {str(domain): rate for domain, rate in domains.items()}
     for domain, rate in rates.items():
         values = rate if isinstance(rate, dict) else {}
@@ -87,8 +87,8 @@ def policy_messages(text: bytes, where: str, known: DomainPolicy | None = None) 
 
 
 def queued_messages(client: Any, counts: MigratedMessages) -> Iterator[dict[str, Any]]:
-    """Yield the messages of what a Redis has: crawls that were stopped, then requests, those of the highest priority in
-    each queue first."""
+    """Yield messages for the items of a Redis: crawls that were stopped, then requests, by priority
+    in each queue."""
     for key in sorted({*client.scan_iter(match="*:blacklist", count=MOST)}):  # a scan may yield a key twice
         spider = _text(key).rpartition(":")[0]
         for member in sorted(client.smembers(key)):
@@ -113,7 +113,8 @@ def queued_messages(client: Any, counts: MigratedMessages) -> Iterator[dict[str,
 
 
 def open_redis(url: str, password: str = "") -> Any:
-    """Return a client of the Redis at a URL. BadConfig for none, or without the extra; Unavailable if it is away."""
+    """Return a client of the Redis at a URL. BadConfig for an invalid URL, or without the extra; Unavailable if the
+    Redis is away."""
     try:
         import redis  # noqa: PLC0415 an extra
     except ImportError as error:
@@ -123,14 +124,15 @@ def open_redis(url: str, password: str = "") -> Any:
         client = redis.Redis.from_url(url, socket_timeout=_SECONDS, socket_connect_timeout=_SECONDS, **more)
         client.ping()
     except ValueError as error:
-        raise BadConfig("--from", f"it is no redis://HOST:PORT/DATABASE: {error}") from None
+        raise BadConfig("--from", f"it is not redis://HOST:PORT/DATABASE: {error}") from None
     except redis.RedisError as error:
         raise Unavailable("the Redis of --from", str(error)) from error
     return client
 
 
 def read_zookeeper(hosts: str) -> bytes:
-    """Return the policy that a ZooKeeper has; b'' for none. BadConfig without the extra; Unavailable if it is away."""
+    """Return the policy that a ZooKeeper has; b'' without one. BadConfig without the extra; Unavailable if the
+    ZooKeeper is away."""
     try:
         from kazoo.client import KazooClient  # noqa: PLC0415 an extra
         from kazoo.exceptions import KazooException, NoNodeError  # noqa: PLC0415
@@ -157,7 +159,7 @@ def _policy(text: bytes, where: str) -> Mapping[str, Any]:
     try:
         found = yaml.safe_load(text) or {}
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise BadInput(where, f"it is no YAML: {str(error).partition(chr(10))[0]}") from None
+        raise BadInput(where, f"it is not YAML: {str(error).partition(chr(10))[0]}") from None
     if not isinstance(found, dict):
         raise BadInput(where, "it has no 'domains' and no 'blacklist'")
     return found
@@ -246,8 +248,9 @@ _TYPES: Final[Mapping[tuple[str, str], Callable[..., Any]]] = {
 
 
 class _ClosedPickle(pickle._Unpickler):  # noqa: SLF001 the other one takes as much memory as an item asks for
-    """A reader of pickles that makes values of the types above, and of no others. The one in Python, for its memory is
-    what an item has, and not what it asks for by a number: so a bytearray, which is made before it is read, is none."""
+    """A reader of pickles that makes values of the types above, and of no others. It is the one written in Python, as
+    its memory grows with the bytes of an item, not with a number in it: so a bytearray, made before its bytes are read,
+    is refused."""
 
     dispatch: ClassVar = {**pickle._Unpickler.dispatch}  # noqa: SLF001
     del dispatch[pickle.BYTEARRAY8[0]]

@@ -52,7 +52,7 @@ PATIENCE: Final = 86_400.0
 
 
 class ReadMessage(NamedTuple):
-    """A message that a handler has taken: its values, and of what they were read."""
+    """A message that a handler has taken: its values, and the document that they were read from."""
 
     request: CrawlRequest | Question
     handler: str
@@ -60,7 +60,7 @@ class ReadMessage(NamedTuple):
 
 
 class RequestMonitor:
-    """One process of the role. `log` makes the log of a name, which is that of the original's part."""
+    """One process of the role. `log` makes the log of a part, by the name that Scrapy Cluster gives the part."""
 
     def __init__(
         self,
@@ -218,7 +218,7 @@ class RequestMonitor:
     # Questions, of which some wait for the job.
 
     def _answered(self, request: CrawlRequest | Question) -> bool:
-        """Answer a question; False if it takes a job that does not run, or is none."""
+        """Answer a question; False for a request, and for a question to a job that does not run."""
         if isinstance(request, CrawlRequest):
             return False
         try:
@@ -312,7 +312,7 @@ def log_of(values: Mapping[str, Any]) -> Callable[[str], LogObject]:
 
 
 def _check(request: object, document: Mapping[str, Any]) -> None:
-    """BadInput for what a job could not do."""
+    """BadInput for a request that a job could not serve."""
     if isinstance(request, CrawlRequest):
         canonical(request.url)
         if len(json.dumps(document)) > LONGEST - _OVERHEAD:
@@ -324,7 +324,7 @@ def _check(request: object, document: Mapping[str, Any]) -> None:
 
 
 def _key_of(request: CrawlRequest | Question) -> CrawlKey | None:
-    """The crawl that a message is about; None for one that is about none."""
+    """The crawl that a message is about, if any."""
     if isinstance(request, CrawlRequest | CrawlAction) and request.crawlid is not None:
         return CrawlKey(request.spiderid, request.appid, request.crawlid)
     return None

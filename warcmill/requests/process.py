@@ -1,6 +1,6 @@
 """The process that crawls one launch of a job of requests: `warcmill.crawl.process`, with their service.
 
-python -m warcmill.requests.process ...      the words are those of `python -m warcmill.crawl.process`
+python -m warcmill.requests.process ...      its words: see `python -m warcmill.crawl.process`
 """
 
 from __future__ import annotations

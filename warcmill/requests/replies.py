@@ -95,7 +95,7 @@ def plugins(sums: Sums, nodes: Mapping[str, Sequence[str]]) -> dict[str, Json]:
 
 
 def alive(nodes: Mapping[str, Sequence[str]]) -> dict[str, Json]:
-    """Return the processes of a role by machine; nothing if there are none."""
+    """Return the processes of a role by machine; empty if no process runs."""
     return {"nodes": {machine: list(names) for machine, names in nodes.items()}} if nodes else {}
 
 

@@ -73,7 +73,7 @@ class Answers:
         durable.replace(self._path(name), answer)
 
     def take(self, name: Json) -> Json:
-        """Return an answer, and forget it; None for none."""
+        """Return an answer, and forget it; None if there is no answer yet."""
         path = self._path(name)
         try:
             data = path.read_bytes()
@@ -204,7 +204,7 @@ class RestService:
         return _failure(404, DOES_NOT_EXIST)
 
     async def _json(self, request: Request) -> Json | Response:
-        """The JSON of a request; or the answer to what is none."""
+        """The JSON of a request; or the answer to invalid JSON."""
         mime = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         is_json = mime == "application/json" or (mime.startswith("application/") and mime.endswith("+json"))
         data = bytearray()
@@ -285,7 +285,7 @@ def is_of_this_machine(host: str) -> bool:
 
 
 def _poll_fault(item: Json) -> str:
-    """The fault of a poll, in the words of the original's schema; '' for none."""
+    """The fault of a poll, in the words of the original's schema; '' if it is valid."""
     if not isinstance(item, dict):
         return f"{item!r} is not of type 'object'"
     if "poll_id" in item:

@@ -57,7 +57,7 @@ _MOST_BYTES: Final = 8 << 20
 _TEXT: Final = ("text/", "application/json", "application/javascript", "application/xml", "application/xhtml+xml")
 _MEDIA: Final = ("image/", "audio/", "video/", "font/")
 PLAIN: Final = "cp1252"
-"""The encoding of a body that is ASCII and declares none."""
+"""The encoding of a body that is ASCII and declares no encoding."""
 
 _LARGE: Final = ("body", "links", "response_headers", "request_headers")
 """The values that a message can be without, in the order in which they are left out."""
@@ -113,7 +113,7 @@ class ResultSource(NamedTuple):
 
 
 class ResultSender:
-    """Sends results, at each `step`, until `close`. Without a `bus` it opens that of the place.
+    """Sends results, at each `step`, until `close`. Without a `bus` it opens the place's.
 
     A WARC that has left the crawler's disk is read from the store, if it is given.
     """
@@ -136,7 +136,7 @@ class ResultSender:
 
     def run(self, ended: Event, log: LogObject, *, to_end: bool = False) -> None:
         """Send results until the end is asked for; `to_end`: and then those that are left. While bus, disk or crawl do
-        not answer it tries again; Unavailable for what is left then. It names a line that is no result, and passes over
+        not answer it tries again; Unavailable for what is left then. It names an invalid line, and passes over
         it. Another fault is logged and raised: nobody else would notice that no result is sent."""
         try:
             is_last = False
@@ -164,7 +164,7 @@ class ResultSender:
             self.close()
 
     def step(self) -> int:
-        """Send some results; return how many. 0: there are none, or another process sends them. Unavailable: the bus, a
+        """Send some results; return how many. 0: nothing is left, or another process sends. Unavailable: the bus, a
         disk or the crawl does not answer, try again."""
         if not self._owns():
             return 0
@@ -299,7 +299,7 @@ class ResultSender:
         return self._topics.outbound(appid) if kind == NOTICE else self._topics.crawled(appid)
 
     def _message(self, result: Mapping[str, Any], launch: Launch) -> dict[str, Json]:
-        """The message of a result; that of a page with its body, from its record."""
+        """The message of a result; a page's has its body, from its record."""
         place: dict[str, Json] = {"name": result["warc"], "offset": result["offset"]}
         message = {**result["value"], "id": result["id"], "warc": place if result["warc"] else None}
         if result["kind"] != PAGE:
@@ -356,8 +356,8 @@ class ResultSender:
 
 
 def _body(data: bytes, mime: str, *, encodes: bool) -> tuple[str, str]:
-    """The body of a page as text, and its encoding, as Scrapy names it; what is no text is in base64. With `encodes`
-    all is: its bytes, of which `encoding` names the charset."""
+    """The body of a page as text, and its encoding, as Scrapy names it; base64 of a body that is not text. `encodes`:
+    base64 of any body, whose charset `encoding` then names."""
     if not _is_text(data, mime.partition(";")[0].strip().lower()):
         return base64.b64encode(data).decode("ascii"), BASE64
     name = charset.of_links(data, mime)
@@ -369,7 +369,7 @@ def _body(data: bytes, mime: str, *, encodes: bool) -> tuple[str, str]:
 
 
 def _is_text(data: bytes, kind: str) -> bool:
-    """True for what is declared as text, and for what is text whatever it is declared as."""
+    """True for a body declared as text, and for one that is text whatever it is declared as."""
     try:
         data.decode()
         is_utf8 = True
@@ -390,7 +390,7 @@ def _json(message: Mapping[str, Json]) -> bytes:
 
 
 def _read_result(line: bytes) -> Mapping[str, Any]:
-    """The result in a line, with all that a message takes from it. ValueError, KeyError or TypeError for none."""
+    """The result in a line, with all that a message takes from it. ValueError, KeyError or TypeError: it is invalid."""
     found = json.loads(line)
     value, is_page = found["value"], found["kind"] == PAGE
     types: list[tuple[object, type]] = [(found["id"], str), (found["kind"], str), (value, dict)]
@@ -404,7 +404,7 @@ def _read_result(line: bytes) -> Mapping[str, Any]:
 
 
 def _id_of(line: bytes) -> str:
-    """The id of a result; of a line that is none its digest."""
+    """The id of a result; of an invalid line its digest."""
     try:
         return str(json.loads(line)["id"])
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -422,7 +422,8 @@ def damaged_lines(place: RequestsPlace) -> list[str]:
     except OSError as error:
         raise Unavailable(str(path), disk.reason(error, path)) from error
     except (ValueError, KeyError, TypeError) as error:
-        raise BadInput(str(path), f"it is no list of damaged lines ({error!r}); look at it, and remove it") from error
+        why = f"it is not a list of damaged lines ({error!r}); look at it, and remove it"
+        raise BadInput(str(path), why) from error
 
 
 def _lines(path: Path, offset: int, end: int) -> Iterator[tuple[bytes, int]]:
@@ -443,5 +444,5 @@ def _read_spot(path: Path) -> _Spot:
     except FileNotFoundError:
         return _Spot()
     except (ValueError, KeyError, TypeError) as error:
-        why = f"it is no place in results ({error!r}); move it away, and all results are sent again"
+        why = f"it is not a place in results ({error!r}); move it away, and all results are sent again"
         raise BadInput(str(path), why) from error

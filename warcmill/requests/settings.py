@@ -66,7 +66,7 @@ _PREFIX, _INCOMING = "KAFKA_TOPIC_PREFIX", "KAFKA_INCOMING_TOPIC"
 
 @dataclass(frozen=True, slots=True)
 class RequestsPlace:
-    """The job that requests are fed to, the prefix of the topics, the bus, and the settings file, '' for none.
+    """The job that requests are fed to, the prefix of the topics, the bus, and the settings file, '' without one.
 
     `spool` is the folder of the bus `spool`, `days` are those for which it keeps messages. `given` are settings of the
     command line. `redis` has the frontier of the job, if one does: then roles run on any machine.
@@ -91,7 +91,7 @@ class RequestsPlace:
         return RedisAccounts(RedisLink(self.redis, self.job)) if self.redis else FileAccounts(self.accounts)
 
     def open_bus(self, seconds: float = SECONDS) -> Bus:
-        """Open the bus, which may be silent for so many `seconds`. BadConfig for a name that is none."""
+        """Open the bus, which may be silent for so many `seconds`. BadConfig for an invalid name."""
         return open_bus(self.bus, self.spool, self.days, seconds)
 
     def values(self) -> dict[str, Any]:

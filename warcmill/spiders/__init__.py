@@ -20,5 +20,5 @@ The way of a request
  4. The scheduler hands it to Scrapy's engine; downloader middlewares of the project see it; our handler fetches it.
  5. The answer goes back through them to the callback. Items go to the pipelines.
  6. The engine has nothing left to do for it: its entry is kept, and the lease ends. Killed before that, all of it
-    is done again. So pipelines may see an item twice, but none is lost.
+    is done again. So pipelines may see an item twice, but no item is lost.
 """

@@ -54,7 +54,7 @@ class ScrapyBridge:
 
     @property
     def loss_is_error(self) -> bool:
-        """True if an answer that broke off is no answer."""
+        """True if an answer that broke off does not count."""
         return bool(self.crawler.settings.getbool("DOWNLOAD_FAIL_ON_DATALOSS"))
 
     @property
@@ -107,7 +107,7 @@ class ScrapyBridge:
         return list(self._ready)
 
     def next_request(self) -> Request | None:
-        """The request of the next visit; None if none is ready."""
+        """The request of the next visit, if one is ready."""
         if not self._ready:
             return None
         visit = self._ready.popleft()
@@ -208,7 +208,7 @@ class ScrapyBridge:
                         self._refuse(uri.uri, uri.via, answer.why)
 
     def flush_feeds(self) -> None:
-        """Hand the items in Scrapy's feeds to the system, so that a kill loses none of a page that is kept: Scrapy does
+        """Hand the items in Scrapy's feeds to the system, so that a kill loses no item of a kept page: Scrapy does
         so only at its end. Unavailable when the disk does not take them."""
         feeds: Any = self.crawler.get_extension(FeedExporter)
         for slot in feeds.slots if feeds else ():

@@ -1,8 +1,8 @@
 """The guard of a project's code while that runs: it knows which page the code is at, keeps what it raises from ending
 the launch, names code that does not let go of the loop, and counts pages at which the process has died.
 
-Writes the file `callback` of a job's state: the digest of the URI whose code runs now, zeros while none does, then one
-for each death of the process at a page that is not done with. It is mapped, so it outlives the process.
+Writes the file `callback` of a job's state: the digest of the URI whose code runs now, zeros while no code runs; then
+a digest for each death of the process at a page that is not done with. The file is mapped, so it outlives the process.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ class CodeGuard:
 
     @types.coroutine
     def run(self, uri: Uri | None, code: Awaitable[T]) -> Generator[Any, Any, T]:
-        """Run code that is at a page, or within code that is. CodeExit for what is no Exception: Scrapy lets it pass,
-        so it would end the process, or leave the page in hand for ever."""
+        """Run code that is at a page, or within code that is. CodeExit for an error that is not an Exception: Scrapy
+        lets it pass, so it would end the process, or leave the page in hand for ever."""
         steps: Any = code.__await__()
         sent: Any = None
         thrown: BaseException | None = None
@@ -134,7 +134,7 @@ class CodeGuard:
         self._timer = asyncio.get_running_loop().call_later(LOOK, self._beat)
 
     def _look(self) -> None:
-        """Watch, on a thread. Looks are counted, as a process that was stopped has had none."""
+        """Watch, on a thread. Looks are counted, as a process that was stopped has had no looks."""
         seen, looks = 0, 0
         while not self._over.wait(LOOK):
             seen, looks = self._beats, looks + 1 if seen == self._beats else 0

@@ -1,6 +1,6 @@
 """An item of a spider as a line of results.jsonl: of one that names who asked, by `appid` and `crawlid`. Pure.
 
-It stands alone, as what it writes is read by others: the names and forms are those of Scrapy Cluster's messages.
+It stands alone, as others read what it writes: names and forms are as in Scrapy Cluster's messages.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def result_of(item: object) -> CrawlResult | None:
 
 
 def _body(body: bytes, encoding: str) -> tuple[str, str]:
-    """The text of a body, and its coding: base64 for what is no text of its own."""
+    """The text of a body, and its coding: base64 for a body that is not text."""
     try:
         return body.decode(encoding), encoding
     except (UnicodeDecodeError, LookupError):

@@ -37,7 +37,7 @@ CLOSE_SECONDS = 30.0  # until pipelines and extensions have closed
 
 
 class ScrapyLoop(Spider):
-    """A `Spider` whose visits go to a spider of Scrapy. `state`: the folder of what its job keeps for itself."""
+    """A `Spider` whose visits go to a spider of Scrapy. `state`: the folder that its job keeps for itself."""
 
     def __init__(
         self, kit: Kit, figures: Figures, began: float, state: Path, spider: type[ScrapySpider], settings: Settings,

@@ -1,7 +1,7 @@
 """The modules that spiders of Scrapy Cluster import, by its names: `redis_spider`, `lxmlhtml`, `crawling.items`,
 `scrapy.conf`, `scutils`. Pure, but for the import system of this process.
 
-Names, parameters and results are those of its documentation, so that a spider written for it runs unchanged.
+Names, parameters and results are as in its documentation, so that a spider written for it runs unchanged.
 """
 
 from __future__ import annotations

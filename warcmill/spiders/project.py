@@ -73,7 +73,7 @@ def find(meant: str, words: CommandLine = _NO_WORDS) -> ScrapyProject:
 
 def _of_file(path: Path, name: str) -> tuple[type[Spider], Settings]:
     if path.suffix not in (".py", ".pyw"):
-        raise BadConfig("spider", f"{path} is no file of Python")
+        raise BadConfig("spider", f"{path} is not a file of Python")
     settings = _settings(path.parent)
     resolve(settings)
     sys.path.insert(0, str(path.parent))
@@ -101,7 +101,7 @@ def _imported(path: Path) -> ModuleType:
 
 def _of_project(folder: Path, name: str) -> tuple[type[Spider], Settings]:
     if not (folder / _CFG).is_file():
-        raise BadConfig("spider", f"{folder} has no {_CFG}, so it is no Scrapy project")
+        raise BadConfig("spider", f"{folder} has no {_CFG}, so it is not a Scrapy project")
     sys.path.insert(0, str(folder))
     settings = _settings(folder)
     resolve(settings)
@@ -114,7 +114,7 @@ def _of_project(folder: Path, name: str) -> tuple[type[Spider], Settings]:
 
 
 def _settings(folder: Path) -> Settings:
-    """The settings of the project that a folder is in; Scrapy's own if it is in none."""
+    """The settings of the project that a folder is in; without a project Scrapy's own."""
     before = Path.cwd()
     os.chdir(folder)
     try:

@@ -1,4 +1,4 @@
-"""The accounts in a file: what all accounts do, a file that is none, and what of it must not be lost."""
+"""The accounts in a file: what all accounts do, an invalid file, and what of it must not be lost."""
 
 from __future__ import annotations
 

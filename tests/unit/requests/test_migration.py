@@ -1,4 +1,4 @@
-"""Rates and bans of a file, as messages: a file that is none changes nothing."""
+"""Rates and bans of a file, as messages: an invalid file changes nothing."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ KNOWN = DomainPolicy({"a.example": DomainRate(60, 60, 1.0)}, frozenset({"b.examp
     [
         (b"", "all would be removed"),
         (b"\xff\xfe", "all would be removed"),
-        (b"domains: [\n", "it is no YAML"),
+        (b"domains: [\n", "it is not YAML"),
         (b"text\n", "no 'domains' and no 'blacklist'"),
-        (b"domains: [a.example]\n", "no table of domains"),
+        (b"domains: [a.example]\n", "not a table of domains"),
         (b"domains:\n  c.example: {hits: 5, window: 60}\n  a.example:\n", "a.example has no rate"),
         (b"domains:\n  a.example: {hits: 60}\n", "a.example has no rate"),
         (b"domains:\n  a.example: {hits: x, window: 60}\n", "a.example has no rate"),

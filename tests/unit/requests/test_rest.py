@@ -91,7 +91,7 @@ def test_its_answers_are_those_of_the_original(
 
 
 def test_more_of_its_answers_are_those_of_the_original(ask: Ask) -> None:
-    """Paths, content types, what is no JSON, what is no poll: `rest.json` has them as the running original answered."""
+    """Paths, content types, invalid JSON, invalid polls: `rest.json` has them as the running original answered."""
     cases = json.loads((Path(__file__).parents[2] / "data" / "requests" / "rest.json").read_text("utf-8"))
     for case in cases:
         method, path, body, headers = case["ask"]

@@ -215,7 +215,7 @@ def test_the_body_of_a_page_whose_warc_is_only_in_the_store_is_taken_from_there(
         path.rename(stored)
     word, away = tmp_path / "store" / layout.SENTINEL, tmp_path / "away"
     word.rename(away)
-    with pytest.raises(Unavailable):  # an outage of the store is no absence of the WARC
+    with pytest.raises(Unavailable):  # an outage of the store is not the absence of the WARC
         one.step()
     away.rename(word)
     assert sum(iter(one.step, 0)) == 4

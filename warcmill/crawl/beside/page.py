@@ -56,7 +56,7 @@ WORK = ".rendering"  # in the root: WARCs that are being written, and long answe
 PAGES = 4  # that are open at once; the others wait
 HOSTS_REMEMBERED = 1_000
 ALWAYS = 1 << 30  # tries: no site is given up, as the other engine decides that
-FOLLOWED = frozenset([LINK, REDIRECT, MANIFEST, INFERRED])  # hops of what the other engine is to fetch
+FOLLOWED = frozenset([LINK, REDIRECT, MANIFEST, INFERRED])  # hops of URIs that the other engine is to fetch
 
 
 class PageResult(NamedTuple):
@@ -162,7 +162,7 @@ class PageRenderer:
     async def render(self, url: str, prefix: str) -> PageResult | NotFetched:
         """Render a page into a WARC whose name begins with the prefix; it is closed and durable then.
 
-        BadInput for what is no URL; Unavailable if the disk takes nothing, and then there is no WARC.
+        BadInput for an invalid URL; Unavailable if the disk takes nothing, and then there is no WARC.
         """
         uri = canonical(url)
         if not uri.startswith(("http://", "https://")):
@@ -203,7 +203,7 @@ class PageRenderer:
         return PageResult(first.status, links, notes)
 
     async def _links(self, page: _Page, first: Exchange, render: Render) -> tuple[list[str], tuple[str, ...]]:
-        """The links of the page as it came, and as the browser had it in the end; and what is noted of it."""
+        """The links of the page as it came, and as the browser had it in the end; and notes for the log."""
         readers, job = self._kit.readers, self._kit.job
         links, notes = await readers.read(page.uri, first, job)
         if shown := render.page:

@@ -1,4 +1,4 @@
-"""The books of a launch: each entry is in the WARC, in crawl.log, in the journal and in the frontier, or in none.
+"""The books of a launch: each entry is in the WARC, in crawl.log, in the journal and in the frontier, or nowhere.
 
 Entries are committed in groups, by one change of the frontier. Records are durable first, then the log lines and the
 journal; then the frontier has the visits and what they found, and the register how long each file is. After a kill the
@@ -162,7 +162,7 @@ class Books:
 
     @property
     def results_length(self) -> int:
-        """The length of results.jsonl by what is durable in all parts: no kill cuts off what is before it."""
+        """The length of results.jsonl that is durable in all books: no kill cuts off a line before it."""
         return self._results_length
 
     async def tell(self, results: Sequence[CrawlResult]) -> None:

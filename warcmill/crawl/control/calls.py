@@ -97,7 +97,7 @@ class RunningJob:
         self.is_elsewhere = False  # the last answer came over Redis
 
     def ask(self, verb: str, seconds: float = SECONDS, **fields: Json) -> Json:
-        """Return what the crawl answers, or raise its refusal. NotReady when none runs; Unavailable when it does not
+        """Return what the crawl answers, or raise its refusal. NotReady without a crawl; Unavailable when it does not
         answer within `seconds`, and what became of the request is not known."""
         try:
             if self._socket:

@@ -1,7 +1,7 @@
 """Both ends of a crawl's control socket: `Control` listens within the crawl, `ask` and `watch` speak to it.
 
-The crawl continues whatever comes in: lines that are no requests, too long, or never end are refused by name, and
-requests are taken one after the other, at most 200 a second in all.
+The crawl continues whatever comes in: a line that is not a request, is too long or never ends is refused by name.
+Requests are taken one after the other, at most 200 a second in all.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Controlled(Protocol):
         ...
 
     async def rate(self, fields: Mapping[str, Json]) -> Json:
-        """Set the rate of a site, or of all that have none of their own."""
+        """Set the rate of a site, or of all sites without a rate of their own."""
         ...
 
     async def load(self, uris: Sequence[Json], visited: Sequence[Json]) -> Json:
@@ -230,7 +230,7 @@ def _bound(path: Path) -> socket.socket:
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
     try:
         if path.exists() and not stat.S_ISSOCK(path.lstat().st_mode):
-            raise Conflict(str(path), "it is no socket, the crawl listens there; look at it, then move it away")
+            raise Conflict(str(path), "it is not a socket, the crawl listens there; look at it, then move it away")
         path.unlink(missing_ok=True)
         with reachable(path) as name:
             listening.bind(name)
@@ -282,7 +282,7 @@ def _some(fields: Mapping[str, Json], name: str) -> list[Json]:
 
 
 def ask(path: Path, verb: str, seconds: float = SECONDS, **fields: Json) -> Json:
-    """Return what the crawl answers. NotReady when none listens; Unavailable when it does not answer within `seconds`,
+    """Return what the crawl answers. NotReady when no crawl listens; Unavailable when it is silent for `seconds`,
     and what became of the request is not known."""
     with _conversation(path, seconds, {"verb": verb, **fields}) as stream:
         return messages.read_answer(_answer_line(stream, path))

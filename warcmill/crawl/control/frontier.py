@@ -21,7 +21,7 @@ _MAY = {"uri": str, "key": str, "source": str, "via": str, "priority": int, "not
 
 class FrontierControl:
     """A part of a crawl's `Controlled`. `offer` takes the URIs that a person adds; by default the frontier does.
-    `at_once` is that of a rate by hits that names none."""
+    A rate by hits without an `at_once` gets this one."""
 
     def __init__(self, frontier: Frontier, offer: Offer | None = None, at_once: int = 1) -> None:
         self._frontier, self._offer, self._at_once = frontier, offer or frontier.offer, at_once
@@ -72,7 +72,7 @@ class FrontierControl:
         return {"uris": [as_json(uri) for uri in page.uris], "next": page.next}
 
     async def rate(self, fields: Mapping[str, Json]) -> Json:
-        """Set the rate of a site, or of all that have none of their own; `none`: it has none of its own any more."""
+        """Set the rate of a site, or of all sites without a rate of their own; `none` removes the site's own rate."""
         more = {name: value for name, value in fields.items() if name not in ("site", "none")}
         if bool(fields.get("none")) == bool(more):
             raise BadInput("rate", "name hits, window, scale, moderated or at_once; or none, to have none of its own")
@@ -84,9 +84,9 @@ class FrontierControl:
         return {"site": site}
 
     async def load(self, uris: Sequence[Json], visited: Sequence[Json]) -> Json:
-        """Offer URIs as a dump has them, and note others as visited; count the answers. BadInput when one is none."""
+        """Offer URIs as a dump has them, and note others as visited; count the answers. BadInput for an invalid one."""
         try:
-            offered = [dump.uri_of(one) for one in uris]  # type: ignore[arg-type] # TypeError for what is no object
+            offered = [dump.uri_of(one) for one in uris]  # type: ignore[arg-type] # TypeError unless it is an object
             done = [_visited(one) for one in visited]
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise BadInput("load", f"a line of it is none of a dump: {error!r}") from error
@@ -140,7 +140,7 @@ def as_json(uri: Uri) -> dict[str, Json]:
 
 
 def _moment(seconds: float) -> str:
-    """A time as text; '' for none, and for one that never comes."""
+    """A time as text; '' without one, and for one that never comes."""
     return f"{crawllog.moment(seconds)[:19]}Z" if 0 < seconds < FOREVER else ""
 
 

@@ -173,7 +173,7 @@ def refusal(error: BaseException) -> bytes:
 
 
 def read_answer(line: bytes) -> Json:
-    """Return the result of an answer, or raise its error; BadInput for what is no answer."""
+    """Return the result of an answer, or raise its error; BadInput for an invalid answer."""
     try:
         found = json.loads(line)
         if found["ok"]:
@@ -181,7 +181,7 @@ def read_answer(line: bytes) -> Json:
             return result
         kind, what, why = str(found["kind"]), str(found["what"]), str(found["why"])
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise BadInput("answer", f"it is none of a crawl: {error!r}") from error
+        raise BadInput("answer", f"it is not the answer of a crawl: {error!r}") from error
     if kind in _ERRORS:
         raise _ERRORS[kind](what, why)
     raise WarcmillError(why)

@@ -28,7 +28,7 @@ def find(
 ) -> Outlinks:
     """The links of an answer with these header fields. `data` is what it brought, decoded; nothing in it raises.
 
-    `payload` is that of the URI.
+    `payload` is the URI's.
     """
     found = links.links(fields, uri, status) if "headers" in names else Outlinks()
     inside = _inside(data, uri, status, fields, names, payload)
@@ -99,7 +99,7 @@ def _by_root(data: bytes) -> str:
 
 
 def _vague(data: bytes) -> str:
-    """A sitemap by its root, where the type may be wrong: servers give some types to what they know none for."""
+    """A sitemap by its root, where the type may be wrong: servers give some types to files of unknown type."""
     begin = feeds.unpacked(data, _BEGIN)[:_BEGIN]
     is_xml = begin.removeprefix(b"\xef\xbb\xbf").lstrip().startswith((b"<?xml", b"<!--", b"<urlset", b"<sitemapindex"))
     return "sitemap" if is_xml and feeds.is_sitemap(begin) and b"<html" not in begin else ""

@@ -38,7 +38,7 @@ Tag = tuple[str, dict[str, str], str]
 
 
 def is_feed(data: bytes) -> bool:
-    """True if the root of an XML document is that of a feed."""
+    """True if an XML document has the root of a feed."""
     return _FEED_ROOT.search(data[:4096]) is not None
 
 
@@ -94,7 +94,7 @@ def _attached(attachments: list[object], found: LinkCollector) -> None:
 
 
 def is_sitemap(data: bytes) -> bool:
-    """True if the root of an XML document is that of a sitemap, or of an index."""
+    """True if an XML document has the root of a sitemap, or of an index of sitemaps."""
     return _SITEMAP_ROOT.search(data[:4096]) is not None
 
 

@@ -116,7 +116,7 @@ def texts(data: bytes, uri: str, content_type: str = "") -> dict[str, str]:
 
 
 def _add_inside(page: str, found: LinkCollector) -> None:
-    """Add the links of a page in `srcdoc`. Its base is that of the outer page. A page inside it adds none."""
+    """Add the links of a page in `srcdoc`. They have the base of the outer page. A page inside it adds none."""
     data = page.encode("utf-8", "replace")
     for tag, attributes, node in _from_tags(data, charset.UTF8)[1]:  # many trees would take long
         _add(tag, attributes, node, found)

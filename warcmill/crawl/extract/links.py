@@ -24,7 +24,7 @@ TOO_MANY = "linksTrunc"  # noted in the log of a document of which a limit left 
 CHARACTERS = 1 << 24  # of all links of a document; a long base makes even short ones long
 WORK = 1 << 26  # characters that are joined for a document, with JOIN for each link
 JOIN = 200
-LONGEST = 16_384  # characters of what is joined; more is not a URL that a server takes
+LONGEST = 16_384  # characters of a joined URL; servers take no longer one
 UNREADABLE, SHOWN = 100, 2_083  # invalid links of a document that are kept for the log, and characters of each
 
 # What the URL standard leaves as it is in a path and a query: such links need no parser. No "." begins a segment.
@@ -56,7 +56,7 @@ _NOTHING = frozenset(["dns-prefetch", "preconnect", "pingback", "edituri", "wlwm
 
 class Link(NamedTuple):
     """A link: its absolute URI without a fragment, its hop, where it was found (`a/@href`); true if it, or its page,
-    has nofollow. Where it `is_uri` not, `uri` is its text. `payload` is that of the URI that it makes."""
+    has nofollow. Unless it `is_uri`, `uri` is its text. The URI made of it gets the `payload`."""
 
     uri: str
     hop: str

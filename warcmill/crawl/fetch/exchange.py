@@ -259,7 +259,7 @@ class FetchOptions:
 
     @property
     def is_plain(self) -> bool:
-        """True if it asks for what every browser would get."""
+        """True if every browser would get the same answer."""
         return self.method == "GET" and not (self.headers or self.body or self.range)
 
 

@@ -338,11 +338,11 @@ class Frontier(Protocol):
         ...
 
     async def set_rate(self, gate: Gate, rate: Rate | None) -> None:
-        """Set the rate of a gate, that of every gate with none of its own (queue ''), or None for none of its own."""
+        """Set the rate of a gate, or with the queue '' of every gate without its own; None removes its own rate."""
         ...
 
     async def set_gates(self, by: GateBy) -> None:
-        """Set what shares a rate. BadConfig for what this form has not."""
+        """Set what shares a rate. BadConfig if this form does not have it."""
         ...
 
     async def next_time(self) -> float | None:

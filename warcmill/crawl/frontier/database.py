@@ -134,7 +134,7 @@ def examine(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def copy(connection: sqlite3.Connection, path: Path) -> None:
-    """Copy a database to a new file, durable, as that of a launch which has ended. Conflict when there is a file."""
+    """Copy a database to a new file, durable, as of a launch that has ended. Conflict when the file exists."""
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
     except FileExistsError as error:
@@ -173,7 +173,7 @@ def write_back(connection: sqlite3.Connection, path: Path) -> None:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection, path: Path) -> Iterator[None]:
-    """All or nothing of what is done within; errors of SQLite name the file."""
+    """Keep all changes made within, or, on an error, no change; errors of SQLite name the file."""
     with named(path):
         connection.execute("BEGIN")
         try:

@@ -120,7 +120,7 @@ def carried(*, seen: bool = False) -> str:
 
 
 def spent(totals: Iterable[Sequence[str | int]]) -> str:
-    """The line of what was fetched, by what quotas count."""
+    """The line of fetched documents, added up by all that quotas count."""
     return _line(SPENT, [], {"sums": [*totals]})
 
 

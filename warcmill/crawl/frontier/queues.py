@@ -135,7 +135,7 @@ class Queues:
             self._db.execute(f"UPDATE queues SET wake = NULL, (priority, head) = {_FIRST} WHERE id = ?", (queue,))
 
     def set_rate(self, gate: Gate, rate: Rate | None) -> None:
-        """Set the rate of a gate; of the gate '': that of all that have none of their own."""
+        """Set the rate of a gate; the gate '' stands for all gates without their own rate."""
         if name := by_queue(gate):
             self._db.execute("UPDATE queues SET rate = ? WHERE id = ?", (pack(rate), self.names.id(name)))
             return

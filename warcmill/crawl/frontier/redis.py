@@ -74,8 +74,8 @@ _ANY = "*"  # any crawl, where rows are listed
 class RedisFrontier:
     """A `Frontier` in Redis, over a link; that protocol describes its methods.
 
-    `register` is that of the launch's files, in a database of this machine; without one nothing here outlives the
-    process. `warn` hears when Redis goes away, and when it is back.
+    `register` has the launch's files, in a database of this machine; without it nothing here outlives the process.
+    `warn` hears when Redis goes away, and when it is back.
 
     One that does not lead (`leads`) joins the launch that Redis has: it begins none, and when Redis has lost it, waits
     for the leader to begin it anew. `is_over`: another launch has started.

@@ -27,7 +27,7 @@ _PLACES = (
 
 
 class KnownFile(NamedTuple):
-    """A file by its final name: `folder` is `warcs` or `logs`, `length` is that of the last commit."""
+    """A file by its final name: `folder` is `warcs` or `logs`, `length` is its length at the last commit."""
 
     name: str
     folder: str
@@ -42,7 +42,7 @@ class Register:
         self._db, self._path, self.is_shared = db, path, is_shared
 
     def disconnect(self) -> None:
-        """Close the database, where it is not that of the frontier."""
+        """Close the database, unless the frontier is in it too."""
         self._db.close()
 
     @property
@@ -169,7 +169,7 @@ class Register:
 
     @contextmanager
     def whole(self) -> Iterator[None]:
-        """All or nothing of what is noted within."""
+        """Keep all notes made within, or, on an error, no note."""
         if self._db.in_transaction:
             yield
         else:

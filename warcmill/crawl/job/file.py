@@ -4,7 +4,7 @@ crawl.toml    the crawl; each key has a default, and one that is not known is re
 seeds.txt     the URLs to begin with, a line each
 seeds.jsonl   more of them, each with a payload if it has one: such a list may be long, and is not read here
 surts.txt     SURT prefixes of the sites: all of them belongs to the crawl
-exclude.txt   SURT prefixes of what is never crawled
+exclude.txt   SURT prefixes of URIs that are never crawled
 
 Some URIs may have settings of their own: those of a SURT prefix, or found from a seed.
 
@@ -72,7 +72,7 @@ def read_settings(found: Mapping[str, Any], base: Job, where: str = CONFIGURATIO
         field: values.table(found, key, getattr(base, field), where) for key, field in SHEET_TABLES.items()
     }
     if unfit := [one for one in changed["retries"].statuses if not 400 <= one <= 599]:
-        raise BadConfig(f"{where} [retries] statuses", f"{unfit[0]} is no status of an error; they are 400 to 599")
+        raise BadConfig(f"{where} [retries] statuses", f"{unfit[0]} is not the status of an error; they are 400 to 599")
     for key in ("robots", "nofollow"):
         if key in found:
             changed[key] = values.choice(found, key, OBEY, "", where)
@@ -107,7 +107,7 @@ def sheets(found: Mapping[str, Any], base: Job) -> Sheets:
 
 
 def _refuse_of_job(one: Mapping[str, Any], where: str) -> None:
-    """BadConfig for what only a whole job may have: the gate of a host is one, whatever the URI."""
+    """BadConfig for settings that only a whole job may have: a host has one gate, whatever the URI."""
     if "at_once" in values.as_table(one.get("politeness", {}), f"{where} [politeness]"):
         raise BadConfig(f"{where} [politeness] at_once", "it is for the whole job; put it into its [politeness]")
 
@@ -145,7 +145,7 @@ def _recrawl(found: Mapping[str, Any], where: str) -> Recrawl:
 
 
 def _render(found: Mapping[str, Any], base: RenderSettings, where: str) -> RenderSettings:
-    """The pages that are opened in a browser, and what one may take. The sandbox is that of all: there is one
+    """The pages that are opened in a browser, and what one may take. All share the sandbox: there is one
     browser."""
     at = f"{where} [render]"
     table = dict(values.as_table(found["render"], at))
@@ -254,7 +254,7 @@ def _pages(found: Mapping[str, Any], seeds: Iterable[str]) -> dict[str, PageReac
     value = found.get("pages", {})
     where = f"{CONFIGURATION} [pages]"
     if not isinstance(value, dict):
-        raise BadConfig(where, "it is no table of seeds")
+        raise BadConfig(where, "it is not a table of seeds")
     try:
         reaches = {canonical(seed): PageReach(word) for seed, word in value.items()}
     except BadInput as error:

@@ -65,7 +65,7 @@ class Ceilings:
     seconds: int = 0
 
     def reached(self, done: Fetched, elapsed: float) -> End | None:
-        """Which ceiling a launch has reached; None while it has none."""
+        """Return the ceiling that a launch has reached; None before that."""
         if self.documents and done.documents >= self.documents:
             return End.DOCUMENTS
         if self.bytes and done.bytes >= self.bytes:
@@ -94,7 +94,7 @@ class Retries:
 
     def asks_again(self, status: int, tries: int, asked: float, *, is_late: bool = False) -> bool:
         """True if another answer is asked for after this one; not if its server asks for a day or more. `is_late`: this
-        one was not whole in time, which counts as none."""
+        one was not whole in time, as if it had failed."""
         return (is_late or status in self.statuses) and tries < self.times and asked < LONGEST_WAIT
 
 
@@ -110,7 +110,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Sheets:
-    """The job as it is for URIs of a SURT prefix, and for what was found from a seed. The longest prefix wins."""
+    """The job with the settings of a SURT prefix, or of a seed and all found from it. The longest prefix wins."""
 
     by_prefix: Mapping[str, Job] = field(default_factory=dict)
     by_seed: Mapping[str, Job] = field(default_factory=dict)
@@ -120,7 +120,7 @@ class Sheets:
         object.__setattr__(self, "_lengths", tuple(sorted({len(prefix) for prefix in self.by_prefix}, reverse=True)))
 
     def of(self, uri: Uri) -> Job | None:
-        """Return the job as it is for a URI; None when it has no settings of its own."""
+        """Return the job with the settings of a URI; None when the URI has no settings of its own."""
         surt = uri.surt if self._lengths else ""
         for length in self._lengths:
             if found := self.by_prefix.get(surt[:length]):
@@ -160,7 +160,7 @@ class Audience:
         return None
 
     def late(self, answer: Exchange) -> str:
-        """Return why an answer counts as none, as it was not whole in time; '' if it counts."""
+        """Return why an answer that was not whole in time does not count; '' if it counts."""
         return ""
 
     def followed(self, answer: Exchange, links: Sequence[Link], limits: FetchLimits) -> Sequence[Link]:
@@ -196,11 +196,11 @@ class Audiences(Protocol):
 
 
 class Scope(Protocol):
-    """Decides which URIs belong to a crawl; `excluded` are prefixes of what never does."""
+    """Decides which URIs belong to a crawl; those with a prefix in `excluded` never do."""
 
     @property
     def excluded(self) -> SurtPrefixes:
-        """The prefixes of what is never crawled."""
+        """The prefixes of URIs that are never crawled."""
         ...
 
     def judge(self, uri: Uri) -> Decision | None:
@@ -215,12 +215,12 @@ class Job:
 
     `allow_private` are networks of inside addresses that may be reached; with `no_delay` these are crawled without
     waiting. `resolve` are addresses of hosts, `name_servers` addresses and ports of the servers to ask instead of the
-    machine's. `conditional` names the URIs that are asked for by what is new: those that pages embed, all, or none.
+    machine's. `conditional` names the URIs that are asked for by what is new: those that pages embed, all, or no URI.
     `render`: the pages that are opened in a browser. `scope_log`: each link that a policy refuses has a line in
     scope.log. A launch of an `endless` job does not end when nothing waits, and the next one carries on its frontier.
     `gate_by` is what shares a rate.
     Without `revisits` each answer is a full record, and nothing is asked for by what is new.
-    `results_log`: the launch has results.jsonl, for what is brought for an `audience`.
+    `results_log`: the launch has results.jsonl, for the results of an `audience`.
 
     `queue_by`: politeness is kept by `host`, and port; or by registered `domain`. `service`: the room
     that serves who asks for its URIs; `audiences` has these, once a launch is open, and `audience` is the one that this

@@ -47,7 +47,7 @@ def table(found: Mapping[str, Any], key: str, base: D, where: str = CONFIGURATIO
 def as_table(value: object, where: str) -> dict[str, Any]:
     """Return a table; BadConfig for anything else."""
     if not isinstance(value, dict):
-        raise BadConfig(where, "it is no table")
+        raise BadConfig(where, "it is not a table")
     return value
 
 
@@ -55,7 +55,7 @@ def tables(found: Mapping[str, Any], key: str, where: str = CONFIGURATION) -> li
     """Return a list of tables, each with its place in the file; an empty list when it is not set."""
     value = found.get(key, [])
     if not isinstance(value, list):
-        raise BadConfig(f"{where} [[{key}]]", "it is no list of tables")
+        raise BadConfig(f"{where} [[{key}]]", "it is not a list of tables")
     places = (f"{where} [[{key}]] {number}" for number in range(1, len(value) + 1))
     return [(place, as_table(one, place)) for place, one in zip(places, value, strict=True)]
 

@@ -125,7 +125,7 @@ def continued_from(own: Path) -> str:
 
 
 def followed(own: Path) -> str:
-    """The id of the launch that this one follows; '' for none."""
+    """The id of the launch that this one follows; '' if it follows no launch."""
     return _read(own / FOLLOWS)
 
 
@@ -151,7 +151,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The newest whole checkpoint, None when there is none; `passed_over` names newer ones, each with the reason."""
+    """The newest whole checkpoint, if there is one; `passed_over` names newer ones, each with the reason."""
 
     checkpoint: Checkpoint | None
     passed_over: tuple[str, ...] = ()
@@ -215,12 +215,12 @@ def statistics(checkpoint: Checkpoint) -> Statistics:
 
 
 def fed(checkpoint: Checkpoint) -> int:
-    """Return how far the feed of requests was read when a frontier in Redis was dumped; 0: there was none."""
+    """Return how far the feed of requests was read when a frontier in Redis was dumped; 0 without a feed."""
     return int((checkpoint.folder / FED).read_bytes()) if FED in checkpoint.files else 0
 
 
 def database(checkpoint: Checkpoint, target: Path) -> Path | None:
-    """Bring a checkpoint's database to `target`; return where the one before it is now, None when there was none.
+    """Bring a checkpoint's database to `target`; return where the one before it is now, if there was one.
 
     Mismatch when the copy differs from its manifest: nothing was changed. A kill leaves either of the two there.
     Only the last one before is kept: what it has more than the checkpoint is in the journal too.

@@ -63,7 +63,7 @@ def lines_of(path: Path, job: str = "", place: RedisPlace | None = None) -> Iter
 
 
 def committed(path: Path) -> tuple[str, dict[str, int]]:
-    """Return the launch of a register, and how long each of its logs is by what was committed."""
+    """Return the launch of a register, and the committed length of each of its logs."""
     register = open_register(path)
     try:
         return register.launch, {file.name: file.length for file in register.files() if file.folder == "logs"}

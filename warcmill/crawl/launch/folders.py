@@ -42,7 +42,7 @@ LATEST, CHECKPOINTS, STATE, CONTROL = "latest", "checkpoints", "state", "control
 
 @dataclass(frozen=True, slots=True)
 class LaunchFolders:
-    """The folders of one launch. `job` is its job's, `own` is that of its papers and its job.log."""
+    """The folders of one launch. `job` is its job's; `own` has its papers and its job.log."""
 
     job: Path
     own: Path
@@ -68,7 +68,7 @@ def of(output: Path, jobs: Path, layout: OutputLayout, launch: Launch) -> Launch
 
 
 def state_of(jobs: Path, job: str) -> Path:
-    """Return the folder of what a job keeps for itself: lock, control socket, database."""
+    """Return the folder that a job keeps for itself: lock, control socket, database."""
     return jobs / job / STATE
 
 
@@ -246,7 +246,7 @@ class Places:
         return self.jobs / name
 
     def state(self, name: str) -> Path:
-        """The folder of what a job keeps for itself."""
+        """The folder that a job keeps for itself."""
         return state_of(self.jobs, name)
 
     def database(self, name: str) -> Path:

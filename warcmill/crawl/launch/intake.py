@@ -34,7 +34,7 @@ def dump_to(places: Places, name: str, path: Path) -> dict[str, int]:
 @contextmanager
 def current(places: Places, name: str, folder: Path) -> Iterator[Iterator[dict[str, Any]]]:
     """Yield the lines of a dump of a job's frontier as it is now. A crawl that has it in SQLite copies it into a new
-    file in `folder` for that. NotReady for a job that has none yet."""
+    file in `folder` for that. NotReady for a job without a frontier yet."""
     if places.frontier:
         yield lines_of(places.database(name), name, places.frontier)
         return

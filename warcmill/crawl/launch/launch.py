@@ -91,11 +91,11 @@ class ServiceMaker(Protocol):
     """Makes the service of a process."""
 
     def leads(self, folder: Path) -> LaunchService:
-        """Return that of the job's own process; `folder` is the job's."""
+        """Return the service for the job's own process; `folder` is the job's."""
         ...
 
     def joins(self, crew: Crew) -> LaunchService:
-        """Return that of a worker."""
+        """Return the service for a worker."""
         ...
 
 

@@ -206,7 +206,7 @@ class Leader:
 
 
 def lost(dead: RetiredWorker) -> str:
-    """The words for what a dead worker has taken along."""
+    """The words for all that a dead worker has taken along."""
     return f"{dead.visits:,} visits since its last stage have no file"
 
 

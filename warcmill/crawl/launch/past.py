@@ -43,9 +43,11 @@ class JournalSource(NamedTuple):
 
 @dataclass(slots=True)
 class Journals:
-    """The groups of a source's journals of a launch which a dump lacks: those after the last that it `heard` of their
-    writer; or after the stage `after`, when they have no numbers. `limits` has how long each journal is by what was
-    committed; of one that `is_open`, of a worker, the last group is left to it, as it may not have committed it."""
+    """The groups that a dump lacks, of the journals which one source wrote in one launch.
+
+    Lacking are the groups after the last one that the dump has `heard` of their writer; after the stage `after`, where
+    groups have no numbers. `limits` is the length of each journal that was committed. While the launch `is_open`, the
+    last group of a worker's journal is passed over: the worker may not have committed it."""
 
     source: JournalSource
     launch: Launch
@@ -135,7 +137,7 @@ class Past:
 
 
 def read(places: Places, name: str, workers: Sequence[JournalSource]) -> Past:
-    """Read the past of a job. NotReady when it has none: no launch has a journal or a checkpoint."""
+    """Read the past of a job. NotReady when no launch has a journal or a checkpoint."""
     found, last = Past(), job_log.last(places.job(name))
     chain, found.base = _chain(places, name, last.launch if last else "")
     names = dict[str, str]()
@@ -184,7 +186,7 @@ def _chain(places: Places, name: str, current: str) -> tuple[list[tuple[Launch, 
 
 
 def _committed(places: Places, name: str) -> tuple[str, dict[str, int]]:
-    """The launch of the register, and the lengths of its logs; none while a crawl has it."""
+    """The launch of the register, and the lengths of its logs; both empty while a crawl has the register."""
     try:
         return committed(places.database(name)) if places.database(name).exists() else ("", {})
     except Busy:

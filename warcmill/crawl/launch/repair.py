@@ -73,7 +73,7 @@ async def _opened(places: Places, launch: Launch) -> Running:
 
 
 def _resumed(places: Places, launch: Launch) -> Checkpoint | None:
-    """The checkpoint that it continues; None for none, and for one that cannot be read."""
+    """The checkpoint that a launch continues, if any; None also for one that cannot be read."""
     folders = places.folders(launch)
     try:
         name = checkpoint.continued_from(folders.own)
@@ -84,7 +84,7 @@ def _resumed(places: Places, launch: Launch) -> Checkpoint | None:
 
 
 def _followed(places: Places, launch: Launch) -> Checkpoint | None:
-    """The last checkpoint of the launch that it follows; None for none."""
+    """The last checkpoint of the launch that this one follows, if any."""
     folders = places.folders(launch)
     followed = checkpoint.followed(folders.own)
     return checkpoint.newest(folders.checkpoints, Launch(launch.job, followed)).checkpoint if followed else None

@@ -5,7 +5,7 @@ mimetype-report   processors-report         responsecode-report
 seeds-report      source-report             threads-report
 
 Each is text, a row an item, greatest first. `Reporter` puts what a launch hears of its crawl into its figures and logs.
-`summary.json`, in the launch's folder among the job's, is for who began it. Reports are no evidence.
+`summary.json`, in the launch's folder among the job's, is for who began it. Reports are not evidence.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ Report = Callable[[Ending], Iterator[str]]
 
 
 def write(folder: Path, ending: Ending, reports: Mapping[str, Report] | None = None) -> list[Path]:
-    """Write the reports of a kind of job, those of a crawl when none are given, durable; return their paths."""
+    """Write the reports of a kind of job, by default those of a crawl, durable; return their paths."""
     durable.make_folder(folder)
     paths = []
     for name, report in (CRAWL if reports is None else reports).items():
@@ -118,7 +118,7 @@ def hosts(ending: Ending) -> Iterator[str]:
 
 
 def mime_types(ending: Ending) -> Iterator[str]:
-    """The sums of what was fetched, by type."""
+    """The sums of all answers, by type."""
     yield "[#urls] [#bytes] [mime-types]"
     for mime, (urls, total) in _by_count(ending.statistics.mimes.items(), lambda row: row[0]):
         yield f"{urls} {total} {mime}"
@@ -264,7 +264,7 @@ class Reporter:
         self._logs.judged(number, found, uri)
 
     def no_uri(self, via: str, why: str, text: str) -> None:
-        """Log the text of a link that is no URI."""
+        """Log the text of a link that is not a URI."""
         self._logs.no_uri(via or "-", text, why)
 
 

@@ -218,7 +218,7 @@ class Edits:
         self._seen: Signature = ()
 
     def take(self) -> str:
-        """Let edits count, and name them; '' when there are none. BadConfig, once for each edit, when they have a
+        """Let edits count, and name them; '' without edits. BadConfig, once for each edit, when they have a
         fault: then what counted before still does."""
         if (signature := _signature(self._folder)) == self._seen:
             return ""

@@ -80,7 +80,8 @@ class Worker:
         """Crawl launch after launch, until a signal. BadConfig without its folder; Busy when its name, or its folder,
         is another's; Conflict when it was retired."""
         if not self._places.output.is_dir():
-            raise BadConfig("--output", f"{self._places.output} is no folder; make it, and name it in a [writer.NAME]")
+            why = f"{self._places.output} is not a folder; make it, and name it in a [writer.NAME]"
+            raise BadConfig("--output", why)
         with launch_folders.held(self._places.state(self._job)):
             link = RedisLink(self._place, self._job)
             crew = Crew(link)
@@ -231,7 +232,7 @@ class Worker:
         return replace(job, allow_private=tuple(networks))
 
     async def _follow(self, crew: Crew, running: Running) -> Orders | None:
-        """Give signs of life, and do what is ordered; return the order that ended the launch, None for none."""
+        """Give signs of life, and do what is ordered; return the order that ended the launch, if one did."""
         ours = running.launch.id
         while True:
             await asyncio.sleep(SIGN_SECONDS)

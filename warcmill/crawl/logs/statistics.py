@@ -76,7 +76,7 @@ class Statistics:
         return self.succeeded + self.failed + self.disregarded
 
     def add(self, line: CrawlRecord) -> None:
-        """Count a line of crawl.log; not that of an answer after which its URI is asked again."""
+        """Count a line of crawl.log, unless its URI is asked again after that answer."""
         if line.is_asked_again:
             return
         status = line.status or 0

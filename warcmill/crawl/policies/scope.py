@@ -115,7 +115,7 @@ def read(text: str) -> SurtPrefixes:
 
 
 def prefix(text: str) -> str:
-    """Return a prefix as SURTs are compared, which have http for https; BadInput for what none begins with."""
+    """Return a prefix as SURTs are compared, which have http for https; BadInput for a text that begins no SURT."""
     found = HTTP + text.removeprefix(HTTPS) if text.startswith(HTTPS) else text
     if not found.startswith(HTTP):
         raise BadInput(repr(text), "is not a SURT prefix, such as http://(org,example,www,)/news/")

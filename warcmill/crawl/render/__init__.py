@@ -82,8 +82,8 @@ class Wishes:
 class RenderedPage(NamedTuple):
     """A page as the browser had it in the end: its DOM as HTML in UTF-8, and a screenshot in PNG if it was wished for.
 
-    `script_value` is JSON of what the script returned; '' without one. `notes` are of what the browser refused, each a
-    word for the crawl log, such as `download`.
+    `script_value` is the value that the script returned, in JSON; '' without a script. `notes` has a word for the crawl
+    log for each thing that the browser refused, such as `download`.
     """
 
     dom: bytes
@@ -117,8 +117,8 @@ NEVER, SEEDS, PAGES = WHICH = ("never", "seeds", "pages")
 
 @dataclass(frozen=True, slots=True)
 class RenderSettings:
-    """The pages that a job renders, `which` of WHICH; and what one may take: `seconds`, `requests`, and `bytes` of
-    answers. `width` and `height` are those of its window."""
+    """The pages that a job renders, `which` of WHICH; and the limits of a page: `seconds`, `requests`, and `bytes` of
+    answers. `width` and `height` are its window's."""
 
     which: str = NEVER
     seconds: float = 30.0

@@ -53,7 +53,7 @@ class Admission:
         self._sums: dict[tuple[str, str], Sums] = {}
 
     async def admit(self, uri: Uri, job: Job, *, in_turn: bool = True) -> Admitted | NotAdmitted:
-        """Judge a leased URI; `job` is the job as it is for it. One that is admitted is under way from now on.
+        """Judge a leased URI; `job` is its job. One that is admitted is under way from now on.
 
         `in_turn`: False for a part of a page that is open, whose parts are fetched at once.
         """
@@ -155,7 +155,7 @@ class Admission:
 
 
 def _no_address(why: Failure) -> Refusal | Failure:
-    """The result for a host without an address, or with none that may be connected to."""
+    """The result for a host without an address that may be connected to."""
     if why.status == NOT_ALLOWED:
         return Refusal(why.status, Decision(Verdict.REJECT, "addresses", why.why))
     return replace(why, status=lines.NO_HOST)
@@ -170,7 +170,7 @@ class Hosts:
         self._asking: dict[str, asyncio.Task[HostLookup | Failure]] = {}
 
     async def addresses(self, via: Uri) -> tuple[str, ...] | Failure:
-        """The addresses that may be connected to for a URI; why there is none."""
+        """The addresses that may be connected to for a URI; or why it has no such address."""
         host = Site.of(via.uri).host
         if _is_address(host):
             return judged(self._judge, (host,))
@@ -199,7 +199,7 @@ class Hosts:
         return found
 
     async def _last(self, host: str, via: Uri) -> int:
-        """The status that was logged last for a host in this launch, also before a kill; 0 for none."""
+        """The status that was logged last for a host in this launch, also before a kill; 0 if nothing was logged."""
         if host in self._logged:
             return self._logged[host]
         seen = (await self._frontier.list(via.crawl, keys=[f"dns:{host}"])).uris
@@ -212,7 +212,7 @@ class Hosts:
 
 
 def judged(judge: Judge, addresses: tuple[str, ...]) -> tuple[str, ...] | Failure:
-    """Return those of a host's addresses that may be connected to; why there is none."""
+    """Return those of a host's addresses that may be connected to; or why it has no such address."""
     refused = {address: judge.why_refused(address) for address in addresses}
     if all(refused.values()):
         address, why = next(iter(refused.items()))

@@ -37,7 +37,7 @@ _MOST_ANSWER = 1 << 26
 
 @dataclass(frozen=True, slots=True)
 class WorkerReply:
-    """The links of a document, and if a limit left some out; or why there are none."""
+    """The links of a document, and if a limit left some out; or why they are missing."""
 
     links: list[Link] = field(default_factory=list)
     cut: bool = False

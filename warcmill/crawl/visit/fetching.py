@@ -88,7 +88,7 @@ class Admits(Protocol):
 
 
 class FetchResult(NamedTuple):
-    """An answer, or why there is none; and when the queue of its URI may be asked again."""
+    """An answer, or why it is missing; and when the queue of its URI may be asked again."""
 
     answer: Exchange | Failure
     opens: float = 0.0
@@ -109,7 +109,7 @@ class Fetching:
         self._fetcher, self._admission = fetcher, admission
 
     async def admit(self, uri: Uri, job: Job, *, in_turn: bool = True) -> Admitted | NotAdmitted:
-        """Judge a URI; `job` is the job as it is for it. One that is admitted is under way from now on."""
+        """Judge a URI; `job` is its job. One that is admitted is under way from now on."""
         return await self._admission.admit(uri, job, in_turn=in_turn)
 
     async def fetch(

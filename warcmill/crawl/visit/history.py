@@ -74,7 +74,7 @@ def of_visit(
 
 
 def pack(history: PastVisit) -> bytes:
-    """Return a history in at most 200 bytes; a validator that does not fit, or was no header, is left out."""
+    """Return a history in at most 200 bytes; a validator that does not fit, or was not a header, is left out."""
     etag, last_modified = _validator(history.etag), _validator(history.last_modified)
     room = LONGEST_HISTORY - _FIXED.size
     if len(last_modified) > room:
@@ -95,7 +95,7 @@ def pack(history: PastVisit) -> bytes:
 
 
 def read(raw: bytes) -> PastVisit | None:
-    """Return the history of these bytes; None when there is none, or it is of another version: all is fetched anew."""
+    """Return the history in these bytes; None for no bytes, or those of another version: all is fetched anew."""
     if len(raw) < _FIXED.size or raw[0] != _VERSION:
         return None
     _, sha1, length, second, moment, record, etag = _FIXED.unpack_from(raw)
@@ -167,7 +167,7 @@ def records(answer: Exchange, compared: AnswerComparison, metadata: Pairs) -> tu
 
 
 def next_visit(job: Job, uri: Uri, left: bytes) -> float:
-    """The time of the next visit after one that ends now and has `left` this history; 0: there is none.
+    """The time of the next visit after one that ends now and has `left` this history; 0: there is no next visit.
 
     A visit after the end of its crawl would not be made, so nothing waits for it.
     """

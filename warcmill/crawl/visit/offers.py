@@ -126,7 +126,7 @@ class Offers:
                 self._traps.taken(uri)
 
     def _within(self, page: Uri, links: list[Link]) -> list[Link]:
-        """Leave out the links of a page on its audience's last level, where they are no URIs yet: they are many."""
+        """Leave out the links of a page on its audience's last level before they are made into URIs: they are many."""
         last = None if self._are_logged or not self._live.job.audiences else self._audience(page).last(page)
         if not last:
             return links
@@ -232,12 +232,12 @@ def _space(crawl: str) -> str:
 
 REFUSED = Decision(Verdict.REJECT, "nofollow", "its page asks not to follow it")
 _FOLLOWED = frozenset([LINK, SUBMIT])
-# Directives with a value, so that what is before the colon is no crawler's name.
+# Directives with a value, so that what is before the colon is not a crawler's name.
 _VALUED = frozenset(["unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"])
 
 
 def followed(links: Iterable[Link], is_closed: bool) -> list[Link]:
-    """The links that may be followed; `is_closed`: the page, or its header, asks for none of them to be."""
+    """The links that may be followed; `is_closed`: the page, or its header, asks not to follow any."""
     return [link for link in links if link.hop not in _FOLLOWED or not (is_closed or link.nofollow)]
 
 

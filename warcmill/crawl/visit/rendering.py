@@ -69,7 +69,7 @@ _NOT_SENT = frozenset(["host", "user-agent", "accept-encoding", "cookie", "conne
 
 
 class FetchedPage(NamedTuple):
-    """A page that was fetched, with its answer, the job as it is for it, and the rest that its host asks for."""
+    """A page that was fetched, with its answer, the job of its URI, and the rest that its host asks for."""
 
     uri: Uri
     job: Job
@@ -79,7 +79,7 @@ class FetchedPage(NamedTuple):
 
 
 class Render(NamedTuple):
-    """The page as the browser had it, or why there is none; and when its queue may be asked again. `missed`: what it
+    """The page as the browser had it, or why it is missing; and when its queue may be asked again. `missed`: what it
     has asked for, and no server has answered: the crawl is to try that."""
 
     result: Result | None = None
@@ -110,7 +110,7 @@ class Render(NamedTuple):
 
     def records(self, uri: Uri, about: Record) -> list[Record]:
         """The records of the DOM and of the screenshot. Their URIs have a scheme that no page has, so that nobody takes
-        them for captures of it; Browsertrix names screenshots so, too. Their date is that of the page, whose they are.
+        them for captures of it; Browsertrix names screenshots so, too. They have the date of the page.
         """
         if self.page is None:
             return []
@@ -260,7 +260,7 @@ class _PageAsking:
             task.cancel()
 
     async def rest(self) -> float:
-        """Let the hosts rest that were asked, as their politeness says; return until when that of the page does."""
+        """Let the hosts rest that were asked, as their politeness says; return until when the page's host rests."""
         opens = 0.0
         for queue, part in self._slowest.items():
             is_own = queue == self._page.uri.queue
@@ -299,7 +299,7 @@ class _PageAsking:
     async def _send(self, uri: Uri, request: PageRequest) -> Answer | Refused:
         """A request of another method, which is never shared: what it does it does each time."""
         body = hashlib.sha256(request.body).hexdigest()
-        uri.key = f"{request.method} {uri.uri} {body[:32]}"  # it is no visit of the URI itself
+        uri.key = f"{request.method} {uri.uri} {body[:32]}"  # it is not a visit of the URI itself
         shared = SharedAnswer()
         self._begin(uri, request, shared, shared.end)
         return _answer(shared, await shared.read())

@@ -17,7 +17,7 @@ from warcmill.crawl.uri import Uri
 class SharedAnswer:
     """An answer that is asked for, and then, until nobody needs its bytes any more, there.
 
-    `has_waited`: who asks for it has waited for another to end. `why`: the reason for which there is none.
+    `has_waited`: who asks for it has waited for another to end. `why`: the reason for which it has no answer.
     """
 
     def __init__(self, *, has_waited: bool = False) -> None:
@@ -68,11 +68,11 @@ class Turns:
         self._under_way: dict[tuple[str, str], SharedAnswer] = {}
 
     def find(self, uri: Uri) -> SharedAnswer | None:
-        """Return the one that is under way; None when none is."""
+        """Return the one that is under way, if any."""
         return self._under_way.get((uri.crawl, uri.uri))
 
     def begin(self, uri: Uri, *, has_waited: bool = False) -> SharedAnswer:
-        """Begin one; none of it may be under way. It must be given to `end`."""
+        """Begin one, unless it is under way already. It must be given to `end`."""
         shared = self._under_way[uri.crawl, uri.uri] = SharedAnswer(has_waited=has_waited)
         return shared
 

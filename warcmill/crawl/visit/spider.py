@@ -29,7 +29,7 @@ PATIENCE = 20.0  # seconds that visits have to end, before they are given back
 
 
 class Spider:
-    """Crawls by what its kit has. `began`: when the launch began, for its ceiling of time; now, if that is to come.
+    """Crawls with the parts of its kit. `began`: when the launch began, for its ceiling of time; at the latest now.
 
     `elsewhere`: what other processes of the launch have fetched.
     """
@@ -218,7 +218,7 @@ class Spider:
             return
 
     async def settled(self) -> None:
-        """Wait until no visit is under way; those that take too long are given back. Begin none meanwhile."""
+        """Wait until no visit is under way; those that take too long are given back. Begin no visit meanwhile."""
         async with self._gate:
             if self._visits:
                 await asyncio.wait(self._visits, timeout=PATIENCE)

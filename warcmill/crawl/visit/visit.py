@@ -67,8 +67,8 @@ class PageReader(Protocol):
         """True if the browser of another page may have the answers: they are asked for as any browser would."""
 
     async def read(self, visit: Visit) -> Reading:
-        """Have a visit fetch, and read its answer. It has none where `visit.refusal` says why, where nothing came, or
-        where it is asked again: then nothing is read. Raises what the visit raises."""
+        """Have a visit fetch, and read its answer. There is nothing to read where `visit.refusal` gives a reason, where
+        no answer came, or where the URI is asked again. Raises what the visit raises."""
 
     def outlived(self, visit: Visit) -> None:
         """Hear that the lease of a visit had ended before the visit did: nothing of it was kept."""
@@ -114,9 +114,9 @@ class LinkReader:
 class Visit:
     """One visit of a leased URI by a reader; `thread` is its number in the log.
 
-    For the reader it has the URI, the job and the audience as they are for it, and the `number` of the lease;
-    `refusal`, if it may not be fetched, or not be reached, for good; and `fetch`. After that `answer` is what came, or
-    why nothing did; `is_postponed`, if it is asked again for that; `late`, why an answer counts as none.
+    For the reader it has the URI, the job and the audience of that URI, and the `number` of the lease; `refusal`, why
+    the URI may never be fetched, or cannot be reached; and `fetch`. After that `answer` is the answer, or the failure;
+    `is_postponed` is True if the URI is asked again; `late` is why an answer that came too late does not count.
     """
 
     def __init__(self, kit: Kit, lease: Lease, thread: int, reader: PageReader) -> None:
@@ -174,7 +174,7 @@ class Visit:
 
     async def fetch(self, request: FetchRequest | None = None) -> Exchange | None:
         """Fetch the URI, once: as the crawl asks for it, or by a request of the reader's. Return the answer that is to
-        be read; None when there is none, or the URI is asked again."""
+        be read; None without an answer, or if the URI is asked again."""
         if self._admitted is None:
             return None
         before = history.read(self._lease.history) if self.job.revisits else None
@@ -203,7 +203,7 @@ class Visit:
         return answer
 
     def options(self) -> FetchOptions:
-        """The options of the URI's payload; BadInput for a payload that is none."""
+        """The options of the URI's payload; BadInput for an invalid payload."""
         return exchange.read(self.uri.payload, self.uri.uri)
 
     def page(self, answer: Exchange) -> FetchedPage:
@@ -245,7 +245,7 @@ class Visit:
     # The ends of a visit.
 
     def _entry(self, reading: Reading) -> BookEntry:
-        """The entry of what was read, or of the reason for which nothing was."""
+        """The entry of a page that was read, or of the reason for which nothing was read."""
         match self.refusal or self.answer:
             case Refusal() as refusal:
                 entry = self._kit.entries.refused(self.uri, refusal, self._lease, self._thread)
@@ -303,7 +303,7 @@ class Visit:
 
     def _asked_again(self, answer: Exchange) -> BookEntry:
         """An answer that asks to come back, or came too late: it waits for its Retry-After, or for its host's delay.
-        Its links, and what it leaves for the next launch, are those of the last answer."""
+        The last answer gives its links, and the history for the next launch."""
         now = clock.steady()
         until = max(self._opens, now + answer.retry_after)
         entry = self._kit.entries.answered(

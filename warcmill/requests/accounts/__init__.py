@@ -69,7 +69,7 @@ class AsideMessage(NamedTuple):
 
 
 class AccountChange(NamedTuple):
-    """A change of what must not be lost: a name, and its words; a crawl, a rate and a message are JSON in it.
+    """A change that must not be lost: a name, and its words. A crawl, a rate and a message are words in JSON.
 
     `expire` crawl time, `stop` crawl, `put_aside` place message crawl-if-a-stop, `end_aside` place, `set_rate` domain
     rate-if-one, `ban` domain 0-or-1. Made again, one changes nothing.
@@ -110,7 +110,7 @@ class Accounts(Protocol):
         """Return crawls that have expired, and that no other process takes up now. `expire(crawl, 0)` ends that."""
 
     def stop(self, crawl: CrawlKey) -> None:
-        """Note that of a crawl only what is asked for is fetched from now on, and nothing that it links to."""
+        """Note that a crawl follows no links from now on: it fetches only what applications ask for."""
 
     def is_stopped(self, crawl: CrawlKey) -> bool:
         """True if a crawl was stopped."""
@@ -131,7 +131,7 @@ class Accounts(Protocol):
         """Let any process take up what waits."""
 
     def set_rate(self, domain: str, rate: DomainRate | None) -> None:
-        """Set the rate of a domain; None: it has none of its own."""
+        """Set the rate of a domain; None removes its own rate."""
 
     def ban(self, domain: str, *, banned: bool) -> None:
         """Ban a domain, or allow it again."""

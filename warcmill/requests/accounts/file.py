@@ -226,7 +226,7 @@ class FileAccounts:
                 self.ban(domain, banned=is_banned == "1")
             case _:
                 raise BadInput(
-                    str(self._path), f"{change.name} is no change of accounts; does a newer version share them?"
+                    str(self._path), f"{change.name} is not a change of accounts; does a newer version share them?"
                 )
 
     @contextmanager

@@ -1,6 +1,6 @@
 """Scrapy Cluster's modules by their old names, and the classes that plugins extend. Pure, but for the import system.
 
-Names, parameters and results are those of its documentation, so that a plugin written for it runs unchanged.
+Names, parameters and results are as in its documentation, so that a plugin written for it runs unchanged.
 """
 
 from __future__ import annotations

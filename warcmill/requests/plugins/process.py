@@ -103,7 +103,7 @@ class PluginProcess:
         return plugin
 
     def handle(self, name: str, document: dict[str, Any]) -> dict[str, Any]:
-        """Have a handler take a message; its fault is in `fault`, '' for none."""
+        """Have a handler take a message; its fault is in `fault`, '' without one."""
         try:
             self._plugins[name].handle(document)
         except (Exception, SystemExit) as error:  # noqa: BLE001 it is the plugin's

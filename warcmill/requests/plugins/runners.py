@@ -160,7 +160,7 @@ class PluginHandlers:
         return id(handler) in self._names
 
     def handle(self, handler: MessageHandler, document: dict[str, Any]) -> str:
-        """Have a handler of one's own take a message; return its fault, '' for none. Unavailable when its process
+        """Have a handler of one's own take a message; return its fault, '' without one. Unavailable when its process
         cannot be started: the message waits."""
         name = self._names[id(handler)]
         try:

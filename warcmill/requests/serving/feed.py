@@ -101,7 +101,7 @@ class RequestFeed:
 
     @property
     def size(self) -> int:
-        """Its length in bytes; 0 if there is none yet."""
+        """Its length in bytes; 0 before it exists."""
         try:
             return self.path.stat().st_size
         except FileNotFoundError:
@@ -110,7 +110,7 @@ class RequestFeed:
             raise failed(self.path, error) from error
 
     def _learn_places(self, file: int, end: int) -> None:
-        """Read the places of what other processes have appended; at first, of the last lines."""
+        """Read the places of the lines that other processes have appended; at first, of the last lines."""
         begin = self._known_to
         if begin is None:
             begin = max(0, end - _TAIL)  # the first line may be the rest of one, which has no place

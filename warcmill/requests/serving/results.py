@@ -92,7 +92,7 @@ def of_page(
     requester: Requester, answer: Exchange, links: Sequence[Link], asked: str = "", *, refreshed: bool = False
 ) -> CrawlResult:
     """The result of a page. `links` are those that its crawl may follow, `asked` is its address as it was asked for. A
-    redirect is one if nothing follows it, and so is a page that was `refreshed`."""
+    redirect, and a page that was `refreshed`, is a result only if the crawl does not follow it."""
     url = as_asked(answer.uri, asked) if asked else answer.uri
     value: dict[str, Json] = {
         **requester.fields,

@@ -2,7 +2,7 @@
 
 Its page is at level 0. Links and embeds of a page whose level is below `depth` are at the next one; a redirect stays at
 the level of its page, and is followed whatever its address. `deny` goes before `allow`, as in Scrapy, whose list of
-extensions holds for links when a request has none. Expressions are RE2's, which take time linear in the URI.
+extensions holds for links when a request lists none. Expressions are RE2's, which take time linear in the URI.
 """
 
 from __future__ import annotations
@@ -168,13 +168,13 @@ def level(hops: str) -> int:
 
 
 def number_of(source: str) -> int | None:
-    """Return the number of the target for which a URI of this source was found; None for none."""
+    """Return the number of the target for which a URI of this source was found; None without a target."""
     digits = source.removeprefix(SOURCE)
     return int(digits) if digits != source and digits.isascii() and digits.isdigit() else None
 
 
 def read_target(number: int, document: Mapping[str, Any]) -> RequestTarget:
-    """Return the target of a document of the feed; BadInput for what is none."""
+    """Return the target of a document of the feed; BadInput for an invalid document."""
     try:
         extensions = document["deny_extensions"]
         scope = RequestScope(
@@ -206,14 +206,14 @@ def _cookie(text: str) -> str:
 
 
 def _extension(uri: str) -> str:
-    """The extension of a URI's path, in lower case; '' for none."""
+    """The extension of a URI's path, in lower case; '' without one."""
     last = uri.partition("?")[0].rpartition("/")[2].lower()
     return last.rpartition(".")[2] if "." in last else ""
 
 
 def compiled(expressions: Sequence[str]) -> Any:
-    """Return the expressions, each to be found anywhere; None for no expression. BadConfig for one that is none, and
-    where all of them are too large together."""
+    """Return the expressions, each to be found anywhere; None for no expression. BadConfig for an invalid one, and if
+    all of them are too large together."""
     if not expressions:
         return None
     options = re2.Options()

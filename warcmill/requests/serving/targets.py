@@ -98,9 +98,9 @@ class RequestAudience(Audience):
 
 
 class RequestTargets:
-    """The targets of one feed. A job has them, so that `job.of(uri)` is that of the URI's target.
+    """The targets of one feed. A job has them, so that `job.of(uri)` is the job as the URI's target wants it.
 
-    `document` returns that of a number; an empty one, or BadInput, for one that it has lost.
+    `document` returns the document of a number; an empty one, or BadInput, for a lost one.
     """
 
     def __init__(self, document: Callable[[int], Mapping[str, Json]]) -> None:
@@ -110,7 +110,7 @@ class RequestTargets:
         self._targets: OrderedDict[int, RequestTarget] = OrderedDict()
 
     def job(self, base: Job, uri: Uri) -> Job | None:
-        """Return the job as it is for a URI of a target; None for a URI of none."""
+        """Return the job as it is for a URI of a target; None for a URI without a target."""
         number = number_of(uri.source)
         if number is None:
             return None
@@ -127,7 +127,7 @@ class RequestTargets:
         return found
 
     def of(self, source: str) -> RequestTarget | None:
-        """Return the target of the URIs of a source; None if that is none."""
+        """Return the target of the URIs of a source, if it names one."""
         number = number_of(source)
         return None if number is None else self.target(number)
 

@@ -41,7 +41,7 @@ class HastyBrowser(Browser):
 
 
 def render(folder: Path, web: dict[tuple[str, str], Page], path: str, hasty: asyncio.Event | None = None) -> PageResult:
-    """Render a path of a site. None starts Chromium: it is no HTML, or its browser is a hasty one."""
+    """Render a path of a site. No test starts Chromium: the page is not HTML, or its browser is a hasty one."""
 
     async def scenario(port: int) -> PageResult | NotFetched:
         keys, resolver = ProxyKeys(), Resolver({HOST: ("127.0.0.1",)}, {})

@@ -318,7 +318,7 @@ def test_a_socket_that_a_dead_process_left_is_replaced_and_another_file_is_not(t
 
     asyncio.run(open_it())
     path.write_text("a file of somebody")
-    with pytest.raises(Conflict, match="it is no socket"):
+    with pytest.raises(Conflict, match="it is not a socket"):
         asyncio.run(open_it())
     assert path.read_text() == "a file of somebody"
 
@@ -339,5 +339,5 @@ def test_a_crawl_that_does_not_answer_is_unavailable(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("line", [b"", b"[]", b'{"ok": false}', b"\xff"])
 def test_what_is_no_answer_is_refused(line: bytes) -> None:
-    with pytest.raises(BadInput, match="it is none of a crawl"):
+    with pytest.raises(BadInput, match="it is not the answer of a crawl"):
         messages.read_answer(line)
