@@ -1,6 +1,6 @@
 """Checks of the services that a line uses: a clamd, and the places where SIPs go. They write test files.
 
-A clamd answers, and its limits are those of the configuration: proved with the EICAR test file. That is put into a tar,
+A clamd answers, and has the limits of the configuration: proved with the EICAR test file. That is put into a tar,
 which is filled up to the wanted length, since the file itself may not be longer than 128 bytes. For the limit of files
 the tar is sent as gzip: it is then a file inside a short stream.
 

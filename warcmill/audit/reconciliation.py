@@ -80,10 +80,10 @@ def report(
 ) -> LaunchReport:
     """Reconcile one launch. A WarcmillError becomes a gap, so that it hides no other launch.
 
-    `before` is what there was to scan when the scans began; what is newer counts as not yet scanned. `catalogued` is
-    None without an index, as is `resolve`, which looks up revisits. `store` may be the error of one that is away. Of
-    a root that is away nothing is known: the report is that of the markers, with a gap for each such root.
-    Without `rootmap` and `store` it is that of the markers alone.
+    `before` is all that there was to scan when the scans began; anything newer counts as not yet scanned. `catalogued`
+    is None without an index, as is `resolve`, which looks up revisits. `store` may be the error of a store that is
+    away. Each root that is away is a gap, and beside it the report has only what markers state; so is the whole report
+    without `rootmap` and `store`.
     """
     try:
         seen = survey.look(state, rootmap, launch, wanted)

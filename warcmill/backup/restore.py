@@ -110,7 +110,7 @@ def _age(backup: Backup) -> tuple[str, int, str]:
 def restore(state: MarkerStore, store: Store, backup: Backup) -> Restored:
     """Restore a backup's missing files; existing files stay as they are.
 
-    Every member is read and compared first: BadInput when one differs from what was backed up.
+    Every member is read and compared first: BadInput when one differs from the backup's list.
     """
     files = backup.files()
     _refuse_tampered(backup, files)

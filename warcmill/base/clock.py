@@ -20,7 +20,7 @@ def stamp() -> str:
 
 
 def fine_stamp() -> str:
-    """The current time in 20 digits, to the microsecond: for names whose order must be that of their making."""
+    """The current time in 20 digits, to the microsecond: for names that must sort in the order of their making."""
     moment = datetime.now(UTC)
     return f"{digits(moment)}{moment.microsecond:06}"
 

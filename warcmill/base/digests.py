@@ -24,6 +24,6 @@ def sha512(stream: Readable) -> tuple[int, str]:
 
 
 def drain(stream: Readable) -> None:
-    """Read a stream to its end, for what its `read` does besides: hash, count, check."""
+    """Read a stream to its end, as its `read` also hashes, counts or checks."""
     while stream.read(CHUNK):
         pass

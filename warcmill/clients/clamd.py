@@ -20,7 +20,7 @@ from warcmill.errors import Unavailable
 CONNECT = 10.0  # seconds to get a connection
 SILENCE = 300.0  # seconds without a sign of clamd; its own MaxScanTime is 120 by default
 CHUNK = 1 << 18  # bytes sent at once
-LIMITS = "Heuristics.Limits."  # begins the name of what clamd finds where it stopped at a limit of its own
+LIMITS = "Heuristics.Limits."  # begins the name of a finding where clamd stopped at a limit of its own
 TOO_LONG = "INSTREAM size limit exceeded"  # the answer to a stream over StreamMaxLength
 _LONGEST = 1 << 12  # bytes of an answer
 _FOUND = re.compile(r"stream: (.+) FOUND")

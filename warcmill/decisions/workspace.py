@@ -5,7 +5,7 @@
         files.jsonl what was settled: a line for each WARC that is whole and durable there
         import.json the claim of 01.imported: the folder is complete, and only its name is missing
 
-Its name is that of a half-written file, so no scan looks into it, and doctor counts one whose process is gone. The
+It is named like a half-written file, so no scan looks into it, and doctor counts one whose process is gone. The
 next import of the job continues with it.
 """
 

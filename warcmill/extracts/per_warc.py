@@ -39,7 +39,7 @@ class ExtractWanted(StrEnum):
 class Extractor(Protocol):
     """Makes extracts of stored WARCs: `LocalExtractor`, or `RemoteExtractor`.
 
-    `path` is that of the WARC in the store; `offsets` are of records that are counted apart. NotReady if the WARC is
+    `path` is the WARC's in the store; records at `offsets` are counted apart. NotReady if the WARC is
     missing, Mismatch if it is no longer as it was verified.
     """
 

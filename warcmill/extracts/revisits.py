@@ -1,7 +1,7 @@
 """The revisits of a stage whose original is not in its launch: found among extracts, and kept as one.
 
 A revisit is a capture of which only the header was stored, since the engine had seen its payload before. The payload
-is that of an original, known by its digest: in this launch, up to this stage; or in an earlier one.
+belongs to an original, known by its digest: in this launch, up to this stage; or in an earlier one.
 """
 
 from __future__ import annotations

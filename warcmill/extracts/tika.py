@@ -3,9 +3,9 @@
     python -m warcmill.extracts.tika JAVA JAR CPU WALL MEMORY      # becomes such a process; its input is a socket
 
 A Java process takes seconds to begin, so it stays for the documents of further WARCs, until this process ends. Like
-any worker, it may die of a document, which costs this document alone. Java reserves more addresses than it uses, so the
-limit of memory is that of its heap, and CPU time is watched by `TikaWorker.java`, which reads the documents. Tika puts
-zipped ones into temporary files, in a folder of that process.
+any worker, it may die of a document, which costs this document alone. Java reserves more addresses than it uses, so its
+heap is limited in place of its memory. `TikaWorker.java`, which reads the documents, watches CPU time. Tika puts zipped
+ones into temporary files, in a folder of that process.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def checksum(
 ) -> Claim:
     """The claim of files.checksums. It includes WARCs that the gate refuses, with offset and reason.
 
-    `block_size` is that of HDFS, in bytes. Unsettled when a file is missing, differs in length from 03, or changes
+    `block_size` is HDFS's, in bytes. Unsettled when a file is missing, differs in length from 03, or changes
     while it is read. Hearers do not change the claim; one that fails is logged.
     """
     Hasher(block_size)  # an impossible block size is an error of the configuration: raise it before any file is read

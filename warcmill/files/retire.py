@@ -1,8 +1,8 @@
 """The removal of WARCs that were read back from the store, from the roots of engines and writers. Deletes there only.
 
 No other step removes anything that an engine wrote. A file is removed when all of this holds: it was never refused;
-files.ReadBack has read its copy; the copy is still in the store; its own bytes, read again now, are those of
-files.Checksum.
+files.ReadBack has read its copy; the copy is still in the store; its own bytes, read again now, have the digest
+in files.Checksum.
 """
 
 from __future__ import annotations

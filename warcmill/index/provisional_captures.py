@@ -1,7 +1,7 @@
 """The captures of a running launch, as lines of an index that are marked as provisional. Writes notes of sent parts.
 
 `filename` is `provisional/{job}/{launch}`, which no WARC has, and `offset` is where the line ends in the crawl logs of
-the launch, taken as one. Engines give a record the time of its fetch, so its second is that of the capture to come.
+the launch, taken as one. Engines give a record the time of its fetch, so it has the second of the capture to come.
 
 The notes are in `{index}/follow/{sink}/{job}/{launch}/`, a file for each part of the launch's logs.
 

@@ -217,7 +217,7 @@ class _Sending:
 
 
 def _same_text(one: SinkInput, other: SinkInput) -> bool:
-    """True if the ids and texts of both are those of one extract, which can be read."""
+    """True if one extract, which can be read, has the ids and texts of both."""
     same = (one.input.sha512, one.input.generation) == (other.input.sha512, other.input.generation)
     return same and one.input.generation >= GENERATION
 

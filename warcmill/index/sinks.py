@@ -55,7 +55,7 @@ class Sink(Protocol):
 
 
 class QueriedSink(Protocol):
-    """A server that has an index, as VerifyCdx asks it. `name` and `place` are those of the sink."""
+    """A server that has an index, as VerifyCdx asks it. `name` and `place` are the sink's."""
 
     @property
     def name(self) -> str: ...

@@ -208,7 +208,7 @@ class Coverage:
         return tuple(stage for stage in left if stage.is_final or stage in self.broken)
 
     def before(self, stage: Stage) -> Stage | None:
-        """The SIP before the one of a stage: that of the latest earlier stage; None when there is none."""
+        """The SIP before the one of a stage: the latest earlier stage's, if there is one."""
         return max((sip for sip in self.sips if sip < stage), default=None)
 
     def earlier_due(self, stage: Stage, *, final_only: bool) -> tuple[Stage, ...]:

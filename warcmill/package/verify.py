@@ -315,7 +315,7 @@ class MetsFiles:
             self.faults.append(f"{mets}: {path} is named twice, and not alike")
 
     def differences(self, folder: str, digests: Mapping[str, bytes], sizes: Mapping[str, int | None]) -> list[str]:
-        """The differences of METS and the manifest. `folder`: that of the package, in the bag."""
+        """The differences of METS and the manifest. `folder`: the package's, in the bag."""
         faults = list(self.faults)
         for path, named in self.named.items():
             listed, size = digests.get(path), sizes.get(path)

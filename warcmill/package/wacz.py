@@ -71,7 +71,7 @@ class WaczContents:
 
 
 def contents(state: MarkerStore, launch: Launch, stage: Stage | None) -> WaczContents:
-    """The contents of the WACZ of a stage; without a stage, that of all stages that the launch has so far.
+    """The contents of the WACZ of a stage; without a stage, of a WACZ of all stages that the launch has so far.
 
     NotReady with the scan to run, if one is not verified. BadInput if there is no such stage, or no WARC to replay.
     """
@@ -446,7 +446,7 @@ class _Asked:
 
 
 class _Warc:
-    """A WARC as it is read from the store: what is read of it, but for what is cut out, is written."""
+    """A WARC of the store, written while it is read, without the records that are cut out."""
 
     def __init__(self, store: Store, holding: Holding, cuts: _Cuts, advance: Callable[[int], None]) -> None:
         self.name, self._stored = holding.name, holding.stored

@@ -111,8 +111,8 @@ def _file(life: DistributionLife, serial: int) -> JsonObject:
 
 
 def lag(state: MarkerStore, data: PublishedData | None, job: str, at_index: int | None) -> JsonObject:
-    """The last serials of a job, step by step: at the index, of what is crawled to the end, dumped whole, and
-    published. None: there is none yet, or it is not known."""
+    """The last serials of a job, step by step: of the index, of the last crawl that ended, of the last whole dump, of
+    the data sets. None: not there yet, or not known."""
     dumped = dumps.newest(state, job)
     published = min(data.newest(name) for name in data_sets.NAMES) if data else 0
     return {

@@ -75,7 +75,7 @@ class PackageData:
         return hashlib.sha512(f"{self.generation}\n{inputs}".encode()).hexdigest()
 
     def wanted(self, before: Sequence[ListedWarc]) -> Wanted:
-        """The files of the chain. One that has lost dumps, as during a redo, takes none of what is published away."""
+        """The files of the chain. A chain that has lost dumps, as during a redo, withdraws no published file."""
         inputs = tuple(sorted(self._inputs))
         if lost := set(before) - set(inputs) if set(inputs) < set(before) else None:
             why = f"{len(lost)} of its dump files have no marker now, such as {min(lost).name}: warcmill reconcile"

@@ -46,7 +46,7 @@ def of_newest(state: MarkerStore, job: str) -> FullDump | None:
 
 
 def followed(state: MarkerStore, launch: Launch) -> FullDump | None:
-    """The full dump that the window of a launch follows; None if it follows none, as that of a full crawl."""
+    """The full dump that the window of a launch follows; None for the window of a full crawl."""
     before = whole_before(state, launch)
     if before is None or feed.window_of(state, fed_by(state, launch)).after == 0:
         return None

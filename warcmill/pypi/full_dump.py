@@ -118,7 +118,7 @@ def dump_full(
 
 
 def refuse_late(state: MarkerStore, full: FullDump) -> None:
-    """NotReady if a launch after that of a full dump is dumped in an older generation, where the chain continues."""
+    """NotReady if a launch after a full dump is dumped in an older generation, where the chain continues."""
     for one in discovery.of_job(state, full.launch.job):
         marker = state.read(layout.step("dump", one)) if one.id > full.launch.id else None
         dumped = Dumped.from_claim(marker.claim) if marker else None

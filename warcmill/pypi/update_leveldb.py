@@ -3,7 +3,7 @@
     dumps/{job}/v{generation}/{data set}/leveldbs/00007/CURRENT …
                                         /input_lists/00007       the URI of each dump's file; written last
 
-The number is that of the version. A list that is there proves that the database beside it is whole.
+Each number is a version's. If its list is there, the database beside it is whole.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """List what became of each seed of a launch, from the stored logs of its stages: what reports.seeds claims. Reads only.
 
-The seeds are those of the launch's own seeds.txt. A launch that continues a checkpoint got some of them before it: the
+The seeds are in the launch's own seeds.txt. A launch that continues a checkpoint got some of them before it: the
 stages of the earlier launch up to that checkpoint count, and its list where the launch has none of its own. Of a long
 list, seeds.jsonl, all seeds are counted, and those that were not got are listed.
 """

@@ -47,7 +47,7 @@ class Runner(Protocol):
 
 
 def wait_for(result: Callable[[float], Result], workers: Callable[[], int], where: str, name: str) -> Result:
-    """Wait for a result, which raises TimeoutError after the seconds it gets; `name`: what it is of.
+    """Wait for a result, which raises TimeoutError after the seconds it gets; `name`: the piece of work.
 
     Unavailable once all workers are gone, or this process was interrupted.
     """

@@ -23,7 +23,7 @@ class MethodTimer:
     def timeout(timeout_time: float, default: T) -> Callable[[Callable[..., T]], Callable[..., T]]:
         """Decorate a function: after so many seconds it is left, and `default` returned.
 
-        An alarm that was set before, such as that of a timed function around it, is set again with what is left of it.
+        An alarm that was set before, as by a timed function around it, is set again with the time left.
         """
 
         def timed(function: Callable[..., T]) -> Callable[..., T]:

@@ -43,7 +43,7 @@ class SettingsError(ValueError):
 
 
 def str2bool(value: object) -> bool:
-    """Return True for `true` or `1` in any case, or for what is not text and true."""
+    """Return True for `true` or `1` in any case, or for a true value that is not text."""
     return value.lower() in _TRUE if isinstance(value, str) else bool(value)
 
 

@@ -84,7 +84,7 @@ class FileStore:
 
     def changed(self, folder: str) -> tuple[int, int]:
         """Return the inode of a folder, and when a name in it last changed, in ns; zeros when there is none. Nobody can
-        set this time, as they can that of the last modification."""
+        set this time, unlike the time of the last modification."""
         try:
             status = os.stat(f"{self.base}/{self._inside(folder)}")
         except OSError as error:

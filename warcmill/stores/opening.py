@@ -45,7 +45,7 @@ S3_EXTRA = "warcmill[s3]"
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The settings of roots besides their paths and URLs; `block_size`, in bytes, is that of HDFS."""
+    """The settings of roots besides their paths and URLs; `block_size` is HDFS's, in bytes."""
 
     block_size: int = 128 << 20
     known_hosts: str = ""

@@ -23,19 +23,19 @@ def name(target: str) -> str:
 
 
 def is_temporary(candidate: str) -> bool:
-    """True if a name is that of a half-written file, of any host and process."""
+    """True for the name of a half-written file, of any host and process."""
     return _NAME.fullmatch(candidate) is not None
 
 
 def is_own(candidate: str) -> bool:
-    """True if a name is that of a half-written file of this process."""
+    """True for the name of a half-written file of this process."""
     parts = _NAME.fullmatch(candidate)
     own = (host(), _boot(), str(os.getpid()))
     return parts is not None and (parts["host"], parts["boot"], parts["pid"]) == own
 
 
 def is_dead(candidate: str) -> bool:
-    """True if a name is that of a half-written file of a dead process of this host."""
+    """True for the name of a half-written file of a dead process of this host."""
     parts = _NAME.fullmatch(candidate)
     if not parts or parts["host"] != host():
         return False

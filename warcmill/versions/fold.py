@@ -105,8 +105,8 @@ class _Fold:
         return self._is_of_newest(now) and self._newest.is_of(self._hidden.hiding, inputs)
 
     def _vouch(self) -> tuple[str, ...]:
-        """Refuse what would show again what is hidden: Conflict if a decision is not there. While the store is away the
-        version before is enough: what is hidden need not wait. Without one, Unavailable."""
+        """Refuse to show hidden captures again: Conflict if a decision is not there. While the store is away the
+        version before is enough, so that hiding need not wait. Without one, Unavailable."""
         if self._newest:
             hidden_list.now(self._state, self._newest.hiding)
         try:

@@ -1,6 +1,6 @@
 """The WARCs that an index is made of: those that its markers stand for, less the records in which a virus was found.
 
-The CDX is made of what index.cdx stands for, the text index of what index.text stands for: `word` is the step's.
+The CDX is made of the WARCs with a marker index.cdx, the text index of those with index.text: `word` is the step's.
 
 The last fold notes what it saw of each launch's markers, so that the next one reads only those of changed folders.
 

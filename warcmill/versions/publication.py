@@ -87,8 +87,8 @@ class _Part:
 
 
 def hidden_now(state: LocalStore, index: LocalStore, data_set: str) -> Hidden:
-    """The list now. NotReady or Conflict if the state lacks what the current version names, as a lost one does:
-    what is hidden would be shown."""
+    """The list now. NotReady or Conflict if the state lacks a decision that the current version names, as a lost
+    state does: hidden captures would be shown."""
     current = Payloads(index, data_set).current()
     if current is None:
         return hidden_list.read(state)

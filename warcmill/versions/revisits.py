@@ -49,7 +49,7 @@ _VERIFIED = "index.cdx-verified."
 
 @dataclass(frozen=True, order=True, slots=True)
 class Revisit:
-    """A revisit, as its line has it. `digest` is that of the payload, '' if the record has none."""
+    """A revisit, as its line has it. `digest` is the payload's, '' if the record has none."""
 
     key: str
     time: str
@@ -293,8 +293,8 @@ def lines(store: Store, warc: FileRef) -> Iterator[bytes]:
 
 
 class Where(StrEnum):
-    """Where a needed WARC is. `hidden`: it is in the store, and an index shows none of what is needed of it. `viral`:
-    it is among the store's viral WARCs, which no index has."""
+    """Where a needed WARC is. `hidden`: it is in the store, but an index hides each needed record. `viral`: it is among
+    the store's viral WARCs, which no index has."""
 
     STORED = "stored"
     HIDDEN = "hidden"

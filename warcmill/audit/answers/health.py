@@ -257,7 +257,7 @@ def _replace(state: MarkerStore, path: str, data: bytes) -> None:
 
 
 def read(state: MarkerStore) -> JsonObject:
-    """The newest answer; empty if there is none, or it is damaged or unreadable: its age is that of `written`."""
+    """The newest answer; empty if there is none, or it is damaged or unreadable: `written` has its time."""
     return _read(state, PATH)
 
 

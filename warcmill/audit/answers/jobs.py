@@ -1,6 +1,6 @@
 """The answer of a job: schedule, engine, due crawls, feed, launches, and the running crawl. Reads the state alone.
 
-No engine is asked: the figures of a running crawl are those of `status/now.json`, and as old as `asked` tells.
+No engine is asked: the figures of a running crawl come from `status/now.json`, whose age is in `asked`.
 """
 
 from __future__ import annotations

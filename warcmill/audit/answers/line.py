@@ -37,7 +37,7 @@ class JobEngine:
 class AuditedLine:
     """The values of a line. The openers raise Unavailable; `open_index` and `catalogued` are None without an index.
 
-    `schedules` are those of [job.NAME], by job; `wrong` has the sections of jobs that cannot be read. `is_state_alone`:
+    `schedules` are from [job.NAME], by job; `wrong` has the sections of jobs that cannot be read. `is_state_alone`:
     only the state is read, as for a page; no other root, and no server behind one, is asked.
     """
 

@@ -11,7 +11,7 @@ from warcmill.model import Json, JsonObject
 
 BACKLOG = (Mark.FAILED, Mark.PARTIAL, Mark.WAITING)  # due, and not done
 Tally = Counter[tuple[str, str, str]]
-"""Numbers by table, by its row (a state, a kind, a step), and by unit; the sum of two is that of their days."""
+"""Numbers by table, by its row (a state, a kind, a step), and by unit. A sum of tallies counts the days of each."""
 
 
 def of_day(summary: DaySummary) -> Tally:

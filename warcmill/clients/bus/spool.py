@@ -240,7 +240,7 @@ class SpoolReader:
 
 
 def _append(descriptor: int, lines: memoryview) -> None:
-    """Write lines at the end of a file, in the place of what a kill left of one. On an error whole lines may stay."""
+    """Write lines at the end of a file, over a line that a kill has cut. On an error whole lines may stay."""
     size = os.fstat(descriptor).st_size
     if size and os.pread(descriptor, 1, size - 1) != b"\n":
         _cut(descriptor, size)

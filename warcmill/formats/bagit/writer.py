@@ -98,7 +98,7 @@ def _field(field: tuple[str, str]) -> str:
 
 
 def _manifest_lines(payload: BagPayload, totals: _Totals) -> Iterator[str]:
-    """The lines of the manifest; when they are made, `totals` are those of the payload."""
+    """The lines of the manifest; `totals` counts the payload while they are made."""
     totals.size = totals.files = totals.fetched = 0
     for path, size, sha512, url in payload:
         if not path.startswith(PAYLOAD):

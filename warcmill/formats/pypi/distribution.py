@@ -27,7 +27,7 @@ _MOST_METADATA = 100  # in one wheel; it should have one
 class DistributionFacts:
     """The known facts of a distribution. None is unknown; `why`: each fault that is the reason for that.
 
-    `name` and `version` are those of its metadata, as written.
+    `name` and `version` are from its metadata, as written there.
     """
 
     name: str | None = None

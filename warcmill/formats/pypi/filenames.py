@@ -44,7 +44,7 @@ class FileForm(StrEnum):
 class DistributionName:
     """The parts of the name of a distribution's file. None, or '' for tags: the name does not have it.
 
-    `project` is normalised. `coding` is that of a tar: gz, bz2, xz, or '' for none.
+    `project` is normalised. `coding` is a tar's: gz, bz2, xz, or '' without one.
     """
 
     filename: str

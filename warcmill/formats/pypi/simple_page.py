@@ -25,7 +25,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 @dataclass(frozen=True, slots=True)
 class SimplePage:
     """The page of a project, by its normalised name. `unfit`: the number of files that are not as the standard has
-    them. `serial`: that of its last event; None: it does not have one."""
+    them. `serial`: its last event's, or None."""
 
     project: str
     serial: int | None

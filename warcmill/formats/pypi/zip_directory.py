@@ -36,7 +36,7 @@ class TooEarly(Exception):
 
 
 class ZipMember(NamedTuple):
-    """A member of a zip. `name` is as Python's `zipfile` decodes it; `offset` is that of its local header."""
+    """A member of a zip. `name` is as Python's `zipfile` decodes it; at `offset` is its local header."""
 
     name: str
     method: int

@@ -1,7 +1,7 @@
 """A writer of PREMIS 3.0: the events of a package's files, the agent of each, and its outcome. Pure.
 
-All is given: identifiers, times, agents. The same values give the same bytes. The order of elements is that of the
-schema (PREMIS Data Dictionary 3.0, 2015), types and outcomes are terms of the Library of Congress where it has them.
+All is given: identifiers, times, agents. The same values give the same bytes. The order of elements is the
+schema's (PREMIS Data Dictionary 3.0, 2015), types and outcomes are terms of the Library of Congress where it has them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The charset of a page or a text, as browsers find it: byte order mark, HTTP, declaration, bytes. Pure.
 
-The order is that of the HTML standard (13.2.3). The labels are those of the Encoding standard (4.2); resiliparse has
-them. The text extracts read by `decoded`. An extract is kept under the digest of its WARC, so that reading never
-changes: its odd heads are in the tests.
+The order is the HTML standard's (13.2.3), the labels are the Encoding standard's (4.2); resiliparse has them. The text
+extracts read by `decoded`. An extract is kept under the digest of its WARC, so that reading never changes: its odd
+heads are in the tests.
 
 The crawler reads by `of_links`, in the same order, and loses no link where a browser would guess: it takes the wider
 codecs of browsers, and before windows-1252 a declaration that the standard passes over.
@@ -37,7 +37,7 @@ def label_of(content_type: bytes) -> str:
 def decoded(data: bytes, label: str, *, is_html: bool) -> tuple[str, str]:
     """Return a payload as text, and the charset that it was read in, by Python's name for it.
 
-    `label` is that of its HTTP header, or ''. Bytes that the charset lacks become U+FFFD.
+    `label` is from its HTTP header, or ''. Bytes that the charset lacks become U+FFFD.
     """
     charset = _of_mark(data)
     if charset:
@@ -92,7 +92,7 @@ _COMMENT = re.compile(rb"<!--(?:-?>|.*?(?:-->|\Z))", re.DOTALL)  # `decoded` tak
 
 
 def of_links(data: bytes, content_type: str = "") -> str:
-    """The codec in which to read the links of a page, a style sheet or XML; `content_type` is that of its header."""
+    """The codec in which to read the links of a page, a style sheet or XML; `content_type` is from its header."""
     header, head = content_type.encode("ascii", "replace"), _COMMENT.sub(b" ", data[:_PRESCANNED])
     charset = _of_mark(data) or _known(_word_after_charset(header)) or _declared(head)
     if not charset:

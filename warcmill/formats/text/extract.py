@@ -27,7 +27,7 @@ from warcmill.formats.text.document import (
 
 
 def document(declared: Kind, data: bytes, charset: str = "") -> Document:
-    """The words of a document, or why it gives none; `charset` is that of its HTTP header, or ''."""
+    """The words of a document, or why it gives none; `charset` is from its HTTP header, or ''."""
     kind = read_as(declared, data)
     if kind is Kind.HTML:
         return html_document(data, charset)
@@ -49,7 +49,7 @@ _UNKNOWN = "unknown"
 
 
 def html_document(data: bytes, charset: str) -> Document:
-    """The words of a page; `charset` is that of the HTTP header, or ''."""
+    """The words of a page; `charset` is from the HTTP header, or ''."""
     source, charset = decoded(data, charset, is_html=True)
     try:
         tree = HTMLTree.parse(source)

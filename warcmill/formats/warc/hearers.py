@@ -73,7 +73,7 @@ class RecordHead(NamedTuple):  # cheap to make: one for every record
     """The head of a record that the gate has not judged yet.
 
     `offset` is where the record, or its gzip member, begins in the file;
-    `length` is that of its block, in bytes. `type` is the WARC-Type in lower
+    `length` is its block's, in bytes. `type` is the WARC-Type in lower
     case; in an ARC it is "filedesc" for the first record, else "arc". `fields`
     are named as `header.parse_header` or `reader.arc_fields` names them; a value may
     have blanks around it.

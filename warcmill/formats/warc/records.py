@@ -148,7 +148,7 @@ def response(capture: Capture, block: Block, payload_digest: str, truncated: str
 
 
 def identical(capture: Capture, head: Block, payload_digest: str, original: Original) -> Record:
-    """A revisit: the answer's payload is that of `original`, and `head` is all that is kept of it (6.7.2)."""
+    """A revisit: the answer had the payload of `original`, and only its `head` is kept (6.7.2)."""
     more = [*_ip(capture), *_refers_to(original), ("WARC-Profile", IDENTICAL), ("WARC-Truncated", "length")]
     return _record("revisit", capture, RESPONSE, head, more, payload_digest)
 

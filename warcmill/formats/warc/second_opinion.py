@@ -1,4 +1,4 @@
-"""The reading of a WARC by warcio, an independent reader: a second opinion beside that of the gate. Reads only."""
+"""The reading of a WARC by warcio, an independent reader: a second opinion beside the gate's. Reads only."""
 
 from __future__ import annotations
 

@@ -208,7 +208,7 @@ class S3Store:
         return self._put_parts(path, _parts(body, max(PART, -(-promise.size // MOST_PARTS))), body)
 
     def _put(self, path: str, data: bytes, writer: str) -> bool:
-        """Publish a file by one request; False when something is there already. Mismatch for what the server kept."""
+        """Publish a file by one request; False when something is there already. Mismatch if it kept other bytes."""
         sent = _sha256(data)
         words = {"Key": self._key(path), "Body": data, "ChecksumSHA256": sent, "Metadata": {_WRITER: writer}}
         try:
@@ -440,5 +440,5 @@ def _sha256(data: bytes) -> str:
 
 
 def _sha256_of_parts(sent: Parts) -> str:
-    """The digest of a whole upload as S3 defines it: that of the digests of its parts, and their number."""
+    """The digest of a whole upload as S3 defines it: a digest of the digests of its parts, and their number."""
     return f"{_sha256(b''.join(b64decode(part['ChecksumSHA256']) for part in sent))}-{len(sent)}"

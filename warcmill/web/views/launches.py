@@ -109,7 +109,7 @@ def _drawn(cell: Cell) -> Markup:
 
 
 def launch(served: Served, asked: Asked) -> Answer:
-    """All that is known of a launch; the answer is that of `warcmill why`."""
+    """All that is known of a launch: the answer of `warcmill why`."""
     line, one, page = served.line().state_alone(), _launch(asked), number_in(asked.fields, "page", 1)
     try:
         answered = explanation.read(line, one)
@@ -133,7 +133,7 @@ def _not_there(line: AuditedLine, one: Launch, error: BadInput) -> RefusedReques
 
 
 class _LaunchPage:
-    """The parts of a launch's page, each made of what was read once."""
+    """The parts of a launch's page: its markers are read once for all of them."""
 
     def __init__(self, line: AuditedLine, answered: Explanation) -> None:
         self._line, self._answered, self._seen = line, answered, answered.seen
@@ -274,7 +274,7 @@ def _logs(seen: Survey, stage: Stage) -> Iterator[dict[str, object]]:
 
 
 def launch_files(served: Served, asked: Asked) -> Answer:
-    """The files of a launch with their states, a page at a time; the answer is that of `warcmill files`."""
+    """The files of a launch with their states, a page at a time: the answer of `warcmill files`."""
     line, one = served.line().state_alone(), _launch(asked)
     lacking, page = asked.fields.get("lacking", ""), number_in(asked.fields, "page", 1)
     known = [row.word for row in chain.of_files(chain.ROWS)]
@@ -310,7 +310,7 @@ def launch_files(served: Served, asked: Asked) -> Answer:
 
 
 def _named(read: LaunchFiles, name: str) -> LaunchFiles:
-    """The files that a gap is about, by its name, which may have a word before that of the file."""
+    """The files that a gap is about, by its name: a file's, or a word and a file's name."""
     those = tuple(one for one in read.files if name.endswith((one.file.label, one.file.name)))
     return replace(read, files=those, total=len(those))
 

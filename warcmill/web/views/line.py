@@ -119,7 +119,7 @@ def _days_of(text: str, name: str) -> tuple[date, date]:
 def line_status(served: Served, asked: Asked) -> Answer:
     """The launches of some days by their steps, or the days by their jobs.
 
-    The answer of the first is that of `warcmill status`.
+    The first gives the answer of `warcmill status`.
     """
     line, wanted = served.line().state_alone(), asked_days(asked.fields, datetime.now(UTC).date())
     page = number_in(asked.fields, "page", 1)

@@ -103,7 +103,7 @@ def _result(one: searching.FoundDocument) -> dict[str, object]:
 def _narrows(wanted: Search, found: Iterable[searching.FoundDocument]) -> Iterator[Mapping[str, object]]:
     """The ways to fewer results, or to more: for site, time and type, what is asked for, or links to what could be.
 
-    Sites and years are those of the results that are shown: to count them in all would cost more than the search.
+    Sites and years are taken from the results on the page: to count all results would cost more than the search.
     """
     sites = Counter(site for one in found if (site := _site(one.url)))
     names = sorted(site for site, _ in sites.most_common(SITES))
