@@ -96,7 +96,7 @@ def test_the_rows_of_rooms_are_those_that_import_linter_holds() -> None:
 
 def test_the_drawings_name_rooms_and_modules_that_are_there() -> None:
     drawings = re.findall(r"```text\n(.*?)```", ARCHITECTURE, re.DOTALL)
-    named = {found for drawing in drawings for found in re.findall(r"(?<![\w/.])[a-z]+/[a-z]*", drawing)}
+    named = {found for drawing in drawings for found in re.findall(r"(?<![\w/.])[a-z]+/[a-z_/]*", drawing)}
     tops = (ROOT, ROOT / "warcmill", ROOT / "warcmill" / "crawl")
     lost = {name for name in named if not any((top / name).is_dir() or (top / f"{name}.py").exists() for top in tops)}
     assert len(named) > 10
