@@ -110,6 +110,7 @@ FOLLOWED = (
 )
 # What the page's story has done before it begins, or before one of its commands.
 BEFORE = {
+    ("commands.md", ""): (INIT,),
     ("commands.md", "warcmill init --adopt index"): (NO_INDEX,),
     ("commands.md", "warcmill doctor"): (INDEX,),
     ("commands.md", "warcmill status 2026-11-21"): (CLOSE, SCAN),
