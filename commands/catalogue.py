@@ -13,8 +13,7 @@ from rich.text import Text
 from commands.console.arguments import add_json, job, launch_id
 from commands.console.show import as_json, counted, err, out
 from commands.console.terminal import console, lines, styled
-from tasks.line import OpenRoots, open_line
-from tasks.package import catalogue_of
+from tasks.line import OpenRoots, catalogue_of, open_line
 from warcmill.audit.survey import in_order
 from warcmill.base.escapes import printable
 from warcmill.errors import WarcmillError

@@ -15,7 +15,7 @@ from itertools import groupby
 from rich.console import Console
 from rich.text import Text
 
-from commands.console import dues, outside
+from commands.console import dues, last_look
 from commands.console.arguments import LAST, Interval, add_interval, add_json, job
 from commands.console.comparison import gap_lines
 from commands.console.launches import point_to, report_away, report_unreachable
@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
     """Read the markers of every launch of the interval; print."""
     line = open_line()
     days: Interval = args.interval
-    looked = partial(outside.last_time, line)
+    looked = partial(last_look.last_time, line)
     seen = status.read(audited(line), days.first, days.end, args.job, trouble=args.trouble, looked=looked)
     point_to(line, seen.discovered.launches, "status")
     if args.job and not seen.grids:

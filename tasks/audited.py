@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from tasks.config import engines, roots
 from tasks.config.sections import jobs_of
-from tasks.line import OpenRoots
-from tasks.package import catalogue_of
+from tasks.line import OpenRoots, catalogue_of
 from warcmill.audit.answers.line import AuditedLine, JobEngine
 from warcmill.stores.opening import open_folder
 

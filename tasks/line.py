@@ -1,18 +1,26 @@
-"""The line as luigi.cfg has it: its roots, each opened when it is first used."""
+"""The line as luigi.cfg has it: its roots, its catalogue, and where SIPs go. Each is opened when it is first used."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
+from tasks.config import chains
 from tasks.config.settings import Settings, settings
+from warcmill import layout
 from warcmill.chain import Wanted
-from warcmill.extracts.extracts import Extracts
+from warcmill.errors import BadConfig
 from warcmill.launches.roots import JobRoots, RootMap
 from warcmill.launches.view import LaunchView
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Launch
 from warcmill.stores import Store
+from warcmill.stores.opening import open_folder, open_other, open_store
+
+if TYPE_CHECKING:
+    from warcmill.extracts.extracts import Extracts
+    from warcmill.package.catalogue import Catalogue
 
 
 @dataclass(frozen=True)
@@ -53,3 +61,27 @@ def open_line() -> OpenRoots:
     """The configured line, or Unavailable."""
     config = settings()
     return OpenRoots(config, config.open_state())
+
+
+def catalogue_of(line: OpenRoots) -> Catalogue:
+    """The catalogue, or BadConfig without an index; Unavailable when the disk of the index is not there."""
+    if not line.settings.index:
+        why = "is not set, and the catalogue of SIPs is there: warcmill init --adopt index"
+        raise BadConfig("[warcmill] index", why)
+    from warcmill.package.catalogue import Catalogue  # noqa: PLC0415 most verbs ask for the roots alone
+
+    line.settings.check_index()
+    return Catalogue(open_folder("index", line.settings.index).base)
+
+
+def destination_of(line: OpenRoots) -> Store:
+    """The destination, or Unavailable."""
+    return open_store("destination", chains.destination(), line.settings.access)
+
+
+def verified_at(line: OpenRoots) -> tuple[Store, str]:
+    """Where SIPs are read again, and the folder there: without a place of its own, the destination's watched folder."""
+    place = chains.verified_at()
+    if place == chains.destination():
+        return destination_of(line), f"{layout.INGEST}/"
+    return open_other("verified_at", place, line.settings.access), ""

@@ -10,17 +10,14 @@ from luigi.task_register import Register
 
 from tasks.config import chains as configured
 from tasks.files import StoreScan
-from tasks.line import OpenRoots, open_line
+from tasks.line import OpenRoots, catalogue_of, destination_of, open_line, verified_at
 from tasks.step import StageStep
-from warcmill import chain, layout
+from warcmill import chain
 from warcmill.chain import Row, Switch
 from warcmill.errors import BadConfig, WarcmillError
 from warcmill.launches.view import LaunchView
 from warcmill.model import Launch, Stage
 from warcmill.package import build, index_sip, sips, submit, verify
-from warcmill.package.catalogue import Catalogue
-from warcmill.stores import Store
-from warcmill.stores.opening import open_folder, open_other, open_store
 
 log = logging.getLogger(__name__)
 
@@ -140,28 +137,6 @@ class IndexSip(StageStep):
             line.state.publish(self.key, claim)
         # Again after the marker: a rebuild may have begun before it existed, and ended after us.
         index_sip.enter(line.state, catalogue, self.launch, self.part)
-
-
-def catalogue_of(line: OpenRoots) -> Catalogue:
-    """The catalogue, or BadConfig without an index; Unavailable when the disk of the index is not there."""
-    if not line.settings.index:
-        why = "is not set, and the catalogue of SIPs is there: warcmill init --adopt index"
-        raise BadConfig("[warcmill] index", why)
-    line.settings.check_index()
-    return Catalogue(open_folder("index", line.settings.index).base)
-
-
-def destination_of(line: OpenRoots) -> Store:
-    """The destination, or Unavailable."""
-    return open_store("destination", configured.destination(), line.settings.access)
-
-
-def verified_at(line: OpenRoots) -> tuple[Store, str]:
-    """Where SIPs are read again, and the folder there: without a place of its own, the destination's watched folder."""
-    place = configured.verified_at()
-    if place == configured.destination():
-        return destination_of(line), f"{layout.INGEST}/"
-    return open_other("verified_at", place, line.settings.access), ""
 
 
 def _sip_before(line: OpenRoots, launch: Launch, stage: Stage) -> Stage | None:

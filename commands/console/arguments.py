@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, TypeVar
 
-from luigi.date_interval import Custom
-from luigi.parameter import DateIntervalParameter
-
 from warcmill.errors import BadInput
 from warcmill.model import Launch, Stage, parse_checkpoint, parse_job, parse_reason, parse_stamp
 
 Value = TypeVar("Value")
+_DAY = r"\d{4}-\d\d-\d\d"
 LAST = 7  # days, where a verb is typed without an interval
 DAYS = "days, by launch id: 2016, 2016-10, 2016-W43, 2016-10-19, or FIRST-END with the end not included"
 
@@ -66,13 +65,31 @@ def stage(text: str) -> Stage:
 def interval(text: str) -> Interval:
     """INTERVAL: days, as luigi takes them. The end of a custom one is not included; its `note` reports that."""
     try:
-        dates: Any = DateIntervalParameter().parse(text)
+        first, end = _bounds(text)
     except (ValueError, OverflowError) as error:
         raise argparse.ArgumentTypeError(f"{text!r} is not {DAYS}") from error
-    if not dates.date_a < dates.date_b:
+    if not first < end:
         raise argparse.ArgumentTypeError(f"{text}: it has no day; its end is not included")
-    note = f"the end, {dates.date_b}, is not included" if isinstance(dates, Custom) else ""
-    return Interval(text, dates.date_a, dates.date_b, note)
+    note = f"the end, {end}, is not included" if re.match(_DAY + "-", text) else ""
+    return Interval(text, first, end, note)
+
+
+def _bounds(text: str) -> tuple[date, date]:
+    """The first day, and the day after the last; or ValueError, OverflowError."""
+    numbers = [int(number) for number in re.findall(r"\d+", text)]
+    if re.match(rf"{_DAY}-{_DAY}$", text):
+        return date(*numbers[:3]), date(*numbers[3:])
+    if re.match(rf"{_DAY}$", text):
+        return date(*numbers), date(*numbers) + timedelta(days=1)
+    if re.match(r"\d{4}-W\d\d$", text):
+        first = date.fromisocalendar(numbers[0], numbers[1], 1)
+        return first, first + timedelta(days=7)
+    if re.match(r"\d{4}-\d\d$", text):
+        year, month = numbers
+        return date(year, month, 1), date(year + month // 12, 1 + month % 12, 1)
+    if re.match(r"\d{4}$", text):
+        return date(numbers[0], 1, 1), date(numbers[0] + 1, 1, 1)
+    raise ValueError(text)
 
 
 def last_days() -> Interval:

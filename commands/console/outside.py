@@ -1,15 +1,16 @@
 """The copies outside, looked at again: handed-over SIPs, captures and documents; the lacks, and the date of the look.
 
-For `warcmill verify --outside`, and for `status`, which prints when that was last done. Writes that date to the state.
+For `warcmill verify --outside`. Writes that date to the state, where `last_look` finds it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
+from commands.console.last_look import verdict
 from commands.console.progress import bytes_done
 from commands.console.show import as_json, counted
 from commands.console.terminal import console, lines, styled
@@ -17,17 +18,14 @@ from tasks import sinks
 from tasks.config import chains
 from tasks.config import chains as configured
 from tasks.config.chains import cdx_server
-from tasks.line import OpenRoots
-from tasks.package import destination_of, verified_at
+from tasks.line import OpenRoots, destination_of, verified_at
 from warcmill import layout
 from warcmill.audit import remedies
 from warcmill.base import clock
-from warcmill.base.escapes import printable
 from warcmill.clients.solr import Solr
 from warcmill.decisions import redo
-from warcmill.errors import BadInput, Unavailable
+from warcmill.errors import Unavailable
 from warcmill.index import copies as indexed
-from warcmill.index.sink_cdx import name_of
 from warcmill.index.sink_solr import SolrSink
 from warcmill.markers import outside_copies
 from warcmill.markers.outside_copies import Lack, LastLook
@@ -36,7 +34,6 @@ from warcmill.package import copies
 from warcmill.package.copies import Sent
 from warcmill.stores.opening import open_folder
 
-NEVER = "copies outside: never looked at again since they were handed over"
 _KEY = "[package] destination"
 _WHERE_SUBMITTED = f"set {_KEY} to the place where they were submitted"
 
@@ -150,24 +147,12 @@ def run(line: OpenRoots, launches: Sequence[Launch], scope: str, *, as_answer: b
     else:
         lines(target, *(f"{key} is not set: nothing of it was looked at" for key in look.not_set))
         of = counted(len(launches), "launch", "launches")
-        lines(target, styled(f"{of}: {_verdict(look.looked, len(lacks) - away, away)}", "red" if lacks else "green"))
+        lines(target, styled(f"{of}: {verdict(look.looked, len(lacks) - away, away)}", "red" if lacks else "green"))
     return 4 if away else int(bool(lacks))
 
 
 def _name(lack: Lack) -> str:
     return f"{lack.launch}: {lack.name}" if lack.launch else lack.name
-
-
-def _verdict(looked: Mapping[str, int], lacks: int, away: int) -> str:
-    asked = [(word, number) for word, number in looked.items() if number and word != indexed.UNASKED]
-    numbers = ", ".join(f"{number:,} {word[:-1] if number == 1 else word}" for word, number in asked)
-    found = f"{lacks} missing or different" if lacks else "" if away else "all as they were handed over"
-    gone = f"{counted(away, 'place does', 'places do')} not answer" if away else ""
-    if not numbers and not lacks and not away:
-        return "nothing of them was handed over, so nothing was looked at"
-    unasked = looked.get(indexed.UNASKED, 0)
-    rest = f"{unasked:,} more captures, of WARCs with over {indexed.MOST_ASKED:,}, not asked for" if unasked else ""
-    return f"{numbers or 'nothing'} looked at: {'; '.join(filter(None, (found, gone, rest)))}"
 
 
 def _json(look: _Look, found: list[Lack]) -> dict[str, Json]:
@@ -183,31 +168,3 @@ def _json(look: _Look, found: list[Lack]) -> dict[str, Json]:
         for lack in found
     ]
     return {"looked_at": dict(look.looked), "not_set": [*look.not_set], "findings": findings}
-
-
-def last_time(line: OpenRoots, launches: Sequence[Launch]) -> str:
-    """When the copies outside were last looked at, in words; '' where nothing was handed over. `launches`: those of
-    which it is asked whether a SIP was submitted."""
-    try:
-        last = outside_copies.read(line.state.store)
-    except BadInput as error:
-        return f"copies outside: {printable(str(error))}; run warcmill verify --outside again"
-    if last:
-        verdict = _verdict(last.looked_at, last.lacks, last.away)
-        return f"copies outside: last looked at {last.time}, {last.scope}: {verdict}"
-    return NEVER if _is_handed_over(line, launches) else ""
-
-
-def _is_handed_over(line: OpenRoots, launches: Sequence[Launch]) -> bool:
-    if any(copies.was_submitted(line.state, launch) for launch in launches):
-        return True
-    url, solr = cdx_server(), chains.solr()
-    names = [name_of(url)] if url else []
-    names += [solr.name] if solr else []
-    if not (names and line.settings.index):
-        return False
-    try:
-        index = open_folder("index", line.settings.index)
-        return any(index.names(f"sinks/{name}") for name in names)
-    except Unavailable:
-        return True  # nobody knows, and the server that has them was never asked

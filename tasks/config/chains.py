@@ -2,7 +2,7 @@
 
 `since` and `jobs` of a section are the switch of its steps, which not every launch goes through. The rest names the
 servers that get the index, the clamd that scans, and how SIPs are built and where they are submitted. Nothing is asked
-of any of them here.
+of any of them here; a client is imported once its section is read, as every verb reads the switches.
 """
 
 from __future__ import annotations
@@ -11,23 +11,22 @@ import os
 import re
 from dataclasses import dataclass, replace
 from datetime import date
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from tasks.config import sections
 from tasks.config.sections import Section, TextKey, WholeKey
 from warcmill.chain import Switch
-from warcmill.clients import cdx_server as clients
-from warcmill.clients import clamd
-from warcmill.clients.clamd import Clamd
 from warcmill.errors import BadConfig, BadInput, Unavailable
-from warcmill.extracts.tika import Tika
-from warcmill.files.virus_scan import ClamdLimits
 from warcmill.formats.sip.ark import BETANUMERIC, MOST_GIVEN
-from warcmill.formats.text import document
-from warcmill.index.sink_solr import Routing, SolrTarget, routing
-from warcmill.package.sips import Form, Terms
+
+if TYPE_CHECKING:
+    from warcmill.clients.clamd import Clamd
+    from warcmill.extracts.tika import Tika
+    from warcmill.files.virus_scan import ClamdLimits
+    from warcmill.index.sink_solr import Routing, SolrTarget
+    from warcmill.package.sips import Form, Terms
 
 COLLECTION, COLLECTION_KEYS = "collection.", ("hosts", "surts")
 _COLLECTION_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")  # as Solr allows them
@@ -77,7 +76,11 @@ class index(Section):  # noqa: N801 - the section has the name of the class
 def cdx_server() -> str:
     """The URL of the collection of a CDX server; '' if none is set. Or BadConfig."""
     url = str(sections.read(index).cdx_server).strip()
-    if url and not clients.is_url(url):
+    if not url:
+        return ""
+    from warcmill.clients import cdx_server as clients  # noqa: PLC0415
+
+    if not clients.is_url(url):
         why = f"is {clients.shown(url)}; it must be http://HOST:PORT/COLLECTION, or https, without a user or a query"
         raise BadConfig("[index] cdx_server", why)
     return url
@@ -92,6 +95,8 @@ class columns(Section):  # noqa: N801 - the section has the name of the class
 
 def check_columns_installed() -> str:
     """The package that writes Parquet, with its version; BadConfig if it is missing."""
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415
+
     try:
         return f"{_PYARROW} {version(_PYARROW)}"
     except PackageNotFoundError as error:
@@ -110,6 +115,8 @@ class text(Section):  # noqa: N801 - the section has the name of the class
 
 def check_text_installed() -> None:
     """BadConfig if a package of the extra is missing, or what extracts office documents."""
+    from warcmill.formats.text import document  # noqa: PLC0415
+
     if missing := document.missing():
         how = f"pip install '{document.EXTRA}', or empty it"
         raise BadConfig("[text] since", f"is set, and {' and '.join(missing)} cannot be found: {how}")
@@ -121,6 +128,8 @@ def tika() -> Tika | None:
     path = sections.value(TEXT, "tika")
     if not path:
         return None
+    from warcmill.extracts.tika import Tika  # noqa: PLC0415
+
     found = Tika(os.path.abspath(path))
     try:
         found.check()
@@ -137,6 +146,8 @@ def solr() -> SolrTarget | None:
         if named:
             raise BadConfig(_SOLR_KEY, f"is not set, and [{named[0]}] routes to one of its collections")
         return None
+    from warcmill.index.sink_solr import SolrTarget  # noqa: PLC0415
+
     server, _, default = url.rpartition("/")
     parts = urlsplit(server)
     if parts.scheme not in ("http", "https") or len(parts.path) < 2 or not _COLLECTION_NAME.fullmatch(default):
@@ -146,6 +157,8 @@ def solr() -> SolrTarget | None:
 
 
 def _routing(default: str, named: list[str]) -> Routing:
+    from warcmill.index.sink_solr import routing  # noqa: PLC0415
+
     tables = {}
     for section in named:
         name = section.removeprefix(COLLECTION)
@@ -191,6 +204,9 @@ class VirusScanner:
 
 def scanner() -> VirusScanner:
     """The configured clamd, or BadConfig. It is not asked for anything."""
+    from warcmill.clients import clamd  # noqa: PLC0415
+    from warcmill.files.virus_scan import ClamdLimits  # noqa: PLC0415
+
     keys = sections.read(viruses)
     try:
         address = clamd.parse(sections.needed("viruses", "clamd"))
@@ -199,7 +215,7 @@ def scanner() -> VirusScanner:
     for key, limit in (("stream_max_length", keys.stream_max_length), ("max_file_size", keys.max_file_size)):
         if limit < 1:
             raise BadConfig(f"[viruses] {key}", f"is {limit}; bytes, as in clamd.conf, where there must be a limit")
-    return VirusScanner(Clamd(address), ClamdLimits(keys.stream_max_length, keys.max_file_size))
+    return VirusScanner(clamd.Clamd(address), ClamdLimits(keys.stream_max_length, keys.max_file_size))
 
 
 class package(Section):  # noqa: N801 - the section has the name of the class
@@ -242,6 +258,8 @@ def submission() -> Switch | None:
 
 def terms(store: str = "") -> Terms:
     """The terms on which SIPs are built, or BadConfig. `store`: its folder or URL, which SIPs by reference name."""
+    from warcmill.package.sips import Terms  # noqa: PLC0415
+
     keys = sections.read(package)
     if not keys.organisation:
         raise BadConfig("[package] organisation", "is not set; the name of the archive, which every SIP states")

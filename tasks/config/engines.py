@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tasks.config import roots, sections
 from tasks.config.sections import Section, WholeKey, jobs_of, needed, value
@@ -14,11 +15,6 @@ from tasks.config.source import configuration
 from warcmill.base.escapes import did_you_mean
 from warcmill.base.schedule import Frequency, Schedule
 from warcmill.clients.engine import Engine
-from warcmill.clients.heritrix.engine import HeritrixEngine
-from warcmill.clients.heritrix.rest import Heritrix
-from warcmill.crawl.control.calls import RunningJob
-from warcmill.crawl.engine import WarcmillEngine
-from warcmill.crawl.fetch.addresses import Judge
 from warcmill.crawl.frontier.link import RedisPlace, read_place, read_wait
 from warcmill.crawl.launch import folders
 from warcmill.crawl.launch.folders import Places
@@ -26,9 +22,13 @@ from warcmill.errors import BadConfig, BadInput
 from warcmill.model import parse_job
 from warcmill.stores.opening import is_remote
 
+if TYPE_CHECKING:
+    from warcmill.crawl.control.calls import RunningJob
+    from warcmill.crawl.engine import WarcmillEngine
+
 JOB_KEYS = ("frequency", "start", "overrun")
 STOP, WAIT = "stop", "wait"
-HERITRIX, WARCMILL = HeritrixEngine.kind, WarcmillEngine.kind
+HERITRIX, WARCMILL = "heritrix", "warcmill"  # kinds
 PROCESSES = {"requests": "warcmill.requests.process"}  # what crawls a job of a service, by its key in crawl.toml
 _LOGIN_KEYS = ("url", "user", "password", "password_file", "certificate", "engine_output")
 _FRONTIER_KEYS = ("frontier_password_file", "leads_only", "checkpoint_wait")
@@ -155,6 +155,9 @@ def engine_at(section: str) -> Engine:
     for key in ("allow_private", "frontier", *_FRONTIER_KEYS):
         if value(section, key):
             raise BadConfig(f"[{section}] {key}", f"is for kind={WARCMILL} alone; Heritrix has its own settings")
+    from warcmill.clients.heritrix.engine import HeritrixEngine  # noqa: PLC0415 each engine has clients of its own
+    from warcmill.clients.heritrix.rest import Heritrix  # noqa: PLC0415
+
     pin = needed(section, "certificate")
     certificate = pin if _FINGERPRINT.fullmatch(pin) else Path(pin)
     return HeritrixEngine(Heritrix.at(needed(section, "url"), needed(section, "user"), _password(section), certificate))
@@ -162,6 +165,9 @@ def engine_at(section: str) -> Engine:
 
 def own_engine(section: str) -> WarcmillEngine:
     """The built-in crawler of a section, or BadConfig: it writes to folders of this host, and nobody logs in."""
+    from warcmill.crawl.engine import WarcmillEngine  # noqa: PLC0415
+    from warcmill.crawl.fetch.addresses import Judge  # noqa: PLC0415
+
     for key in _LOGIN_KEYS:
         if value(section, key):
             raise BadConfig(f"[{section}] {key}", f"is not for kind={WARCMILL}: it runs on this host, without a login")
@@ -178,6 +184,8 @@ def own_engine(section: str) -> WarcmillEngine:
 
 def running_job(job: str) -> RunningJob:
     """The way to the crawl of a job: its control socket, and the Redis that has its frontier; or BadConfig."""
+    from warcmill.crawl.control.calls import RunningJob  # noqa: PLC0415
+
     section = section_of(job)
     place = frontier_of(section) if section else None
     if place and not is_here(job):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
-
 from tasks.config import sections
 from tasks.config.sections import Section, TextKey
 from warcmill.errors import BadConfig
@@ -40,6 +38,8 @@ def run_on() -> tuple[RunOn, str]:
 
 def check_installed(chosen: RunOn) -> str:
     """The package of the extra, with its version; BadConfig if it is missing."""
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415
+
     package = _PACKAGES[chosen]
     try:
         return f"{package} {version(package)}"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import filterfalse
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
 
 from tasks.config import chains, scale, sections
@@ -17,9 +18,7 @@ from tasks.config.source import configuration
 from warcmill import chain
 from warcmill.base.escapes import did_you_mean
 from warcmill.chain import Wanted
-from warcmill.clients.notice import Channels
 from warcmill.errors import BadConfig
-from warcmill.extracts.extracts import Extracts
 from warcmill.launches.roots import EngineSection, RootMap
 from warcmill.layout import OutputLayout
 from warcmill.markers.state import MarkerStore
@@ -29,6 +28,10 @@ from warcmill.stores.file import FileStore
 from warcmill.stores.opening import Access, is_remote, open_folder, open_store
 from warcmill.stores.s3.place import S3Access
 from warcmill.stores.sentinel import check_index
+
+if TYPE_CHECKING:
+    from warcmill.clients.notice import Channels
+    from warcmill.extracts.extracts import Extracts
 
 NO_INDEX = "the folder for files that can be rebuilt; set it, then run 'warcmill init --adopt index'"
 _HARDENED = {
@@ -195,6 +198,8 @@ class Settings:
 
     def open_extracts(self) -> Extracts | None:
         """The extracts of the index root, or Unavailable; None for a line without an index."""
+        from warcmill.extracts.extracts import Extracts  # noqa: PLC0415 most verbs read none
+
         return Extracts(open_folder("index", self.index)) if self.index else None
 
 
@@ -261,6 +266,8 @@ def silent_after() -> timedelta | None:
 
 def notice_channels() -> Channels:
     """Where notices go, or BadConfig."""
+    from warcmill.clients.notice import Channels  # noqa: PLC0415 most verbs send none
+
     keys = sections.read(notice)
     url = keys.webhook
     if keys.webhook_file:

@@ -29,6 +29,7 @@ def configured(monkeypatch: pytest.MonkeyPatch, *files: Path) -> Keys:
 
 
 def read(config: Path) -> None:
-    """Read a luigi.cfg, in a process of a test's own."""
+    """Read a luigi.cfg, in a process of a test's own, as it is now."""
     os.environ[VARIABLE] = str(config)
+    source.read_again()
     add_config_path(str(config))

@@ -111,7 +111,7 @@ def test_captures_that_the_server_lost_are_named_and_the_printed_command_sends_t
     stored: Path, double: Double
 ) -> None:
     assert luigi("index", "ScanForIndexing")[0] == OK
-    few = "from warcmill.index import copies; copies.MOST_ASKED = 3; from commands.main import main; main()"
+    few = "from warcmill.markers import outside_copies as o; o.MOST_ASKED = 3; from commands.main import main; main()"
     told = preloaded.run("-c", few, "verify", "--outside", "2026-11-21", env=os.environ).stdout
     assert re.search(r" handed over; \d+ more captures, of WARCs with over 3, not asked for\n", told), told
     code, told = warcmill("verify", "--outside", "2026-11-21")

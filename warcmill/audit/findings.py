@@ -13,11 +13,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from warcmill import chain, layout
 from warcmill.audit.survey import CrawlFinding, OpenRevisits, Survey, newest_dump
 from warcmill.errors import BadInput, NotReady
-from warcmill.extracts.extracts import Extracts
 from warcmill.layout import RESULTS_LOG
 from warcmill.markers.facts.files import DAMAGED, Hit, Scanned, ScannedFile
 from warcmill.markers.facts.index import CdxVerified
@@ -29,8 +29,9 @@ from warcmill.markers.facts.reports import DAMAGED_RESULT, CrawlReported, Seeds,
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FINAL, Item, Key, Launch, Outcome, Stage, is_writer
 from warcmill.stores import LocalStore, Store
-from warcmill.versions import revisits
-from warcmill.versions.revisits import Originals, Revisit, Searched
+
+if TYPE_CHECKING:
+    from warcmill.versions.revisits import Revisit, Searched
 
 # The kinds of findings that other modules ask for.
 NOT_IMPORTED, NOT_AS_IMPORTED = "not imported", "not as imported"
@@ -270,19 +271,24 @@ class RevisitResolver:
 
     @cached_property
     def _unmatched(self) -> dict[Launch, ByStage]:
+        from warcmill.versions import revisits  # noqa: PLC0415 with all that reads an index
+
         by_launch = {launch: revisits.with_revisits(self._state, launch) for launch in self._launches}
         pairs = [(launch, stage) for launch, stages in by_launch.items() for stage in stages]
         try:
             every = (revisit for launch, stage in pairs for revisit in self._read(launch, stage))
-            searched = Originals(self._state, self._index, self._store).search(every)
+            searched = revisits.Originals(self._state, self._index, self._store).search(every)
         except (NotReady, BadInput) as error:
-            searched = Searched(why=str(error))
+            searched = revisits.Searched(why=str(error))
         return {
             launch: {stage: self._open(launch, stage, searched) for stage in stages}
             for launch, stages in by_launch.items()
         }
 
     def _read(self, launch: Launch, stage: Stage) -> Iterator[Revisit]:
+        from warcmill.extracts.extracts import Extracts  # noqa: PLC0415
+        from warcmill.versions import revisits  # noqa: PLC0415
+
         try:
             yield from revisits.of_stage(self._state, Extracts(self._index), launch, stage)
         except NotReady as error:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from warcmill import chain, layout
 from warcmill.audit import accepted_seeds
@@ -33,7 +34,9 @@ from warcmill.markers.facts.reports import Seeds
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef, Item, Key, Launch, Stage
 from warcmill.stores import Store
-from warcmill.versions.revisits import Revisit
+
+if TYPE_CHECKING:
+    from warcmill.versions.revisits import Revisit
 
 
 @dataclass(frozen=True, slots=True)

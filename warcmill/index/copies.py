@@ -19,15 +19,14 @@ from warcmill.index.sink_solr import SolrSink, SolrTarget
 from warcmill.index.sinks import Acknowledged, SinkInput
 from warcmill.index.text import Line
 from warcmill.index.verify_text import AskingSolr
-from warcmill.markers.outside_copies import Lack
+from warcmill.markers import outside_copies
+from warcmill.markers.outside_copies import UNASKED, Lack
 from warcmill.model import Launch
 from warcmill.stores import LocalStore
 from warcmill.versions import cdx, text
 from warcmill.versions.inputs import ListedWarc, Lists, VersionList
 from warcmill.versions.publication import Payloads
 
-MOST_ASKED = 1_000  # captures of a WARC
-UNASKED = "unasked captures"
 SAMPLE = 32  # documents of a WARC that are read back
 
 
@@ -112,7 +111,7 @@ def _lack(index: LocalStore, sink: _Named, part: SinkInput, why: str) -> Lack:
 def _captures(sink: CdxSink, part: SinkInput, refused: frozenset[int], looked: Counter[str]) -> str:
     """The fault of the captures of a WARC; '' for none."""
     number = sum(1 for _ in sink.lines(part))
-    asked, wrong, first = _spread(number, MOST_ASKED), 0, ""
+    asked, wrong, first = _spread(number, outside_copies.MOST_ASKED), 0, ""
     for at, (line, is_shown) in enumerate(sink.lines(part)):
         if at not in asked or (is_shown and cdxj.offset(line) in refused):
             continue

@@ -11,14 +11,19 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
+from warcmill import layout
 from warcmill.errors import BadInput, NotReady
 from warcmill.formats.seal import seal, unseal
+from warcmill.markers.state import MarkerStore
 from warcmill.model import Key, Launch
 from warcmill.stores import LocalStore
 
 PATH = "status/outside.json"
 SCHEMA = 1
 _LARGEST = 1 << 16  # bytes of the record
+MOST_ASKED = 1_000  # captures of a WARC that are asked for
+UNASKED = "unasked captures"
+_SUBMIT = "package.SubmitSip"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,3 +68,8 @@ def read(state: LocalStore) -> LastLook | None:
         return None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise BadInput(f"state:{PATH}", f"it is not a record of a look: {error}") from error
+
+
+def was_submitted(state: MarkerStore, launch: Launch) -> bool:
+    """True if a SIP of a launch was handed over."""
+    return bool(layout.stages_with(state.store.names(layout.state_folder(launch)), _SUBMIT, launch))

@@ -119,11 +119,6 @@ def _of_receipt(destination: Store, path: str, one: Sent, place: str) -> Lack | 
     return Lack(one.launch, f"{place}/{path}", why, again=one.key, remove=(f"{place}/{path}",) if found else ())
 
 
-def was_submitted(state: MarkerStore, launch: Launch) -> bool:
-    """True if a SIP of a launch was handed over."""
-    return bool(layout.stages_with(state.store.names(layout.state_folder(launch)), SUBMIT, launch))
-
-
 def slips(one: Sent, place: str) -> tuple[str, ...]:
     """The slips of a SIP: without them it is handed over again."""
     return tuple(f"{place}/{path(one.slip.name)}" for path in (layout.receipt_path, layout.sending_path))

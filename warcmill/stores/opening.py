@@ -19,16 +19,12 @@ from warcmill.stores.engine_folder import EngineFolder, LinkRules, OtherFolder
 from warcmill.stores.file import FileStore
 from warcmill.stores.remote_files import Budget
 from warcmill.stores.s3.place import S3Access, S3Place
-from warcmill.stores.sftp.pool import SessionPool
-from warcmill.stores.sftp.store import SftpStore
-from warcmill.stores.webhdfs.client import Client, NameNodes, UserName
-from warcmill.stores.webhdfs.http import Connections
-from warcmill.stores.webhdfs.kerberos import Kerberos
-from warcmill.stores.webhdfs.store import WebHdfsStore
 
 if TYPE_CHECKING:
     from warcmill.stores.s3.client import Bucket
     from warcmill.stores.sftp import ssh
+    from warcmill.stores.sftp.pool import SessionPool
+    from warcmill.stores.webhdfs.client import Client
 
 SCHEMES: dict[Root, tuple[str, ...]] = {
     "store": ("webhdfs", "sftp", "s3"),
@@ -77,6 +73,8 @@ def check_place(root: Root, url: str) -> None:
     """BadConfig for a place that this root cannot have. Nothing is asked for: it may be away."""
     scheme = _scheme(root, url)
     if scheme == "webhdfs":
+        from warcmill.stores.webhdfs.client import NameNodes  # noqa: PLC0415 - a line of folders needs no client
+
         NameNodes.parse(url)
     elif scheme == "sftp":
         from warcmill.stores.sftp import ssh  # noqa: PLC0415 - as below
@@ -154,6 +152,8 @@ def prove(store: Store) -> str:
 
 
 def _open_webhdfs(root: Root, url: str, access: Access, new: bool) -> Store:
+    from warcmill.stores.webhdfs.store import WebHdfsStore  # noqa: PLC0415
+
     client = _client(os.getpid(), url)
     return WebHdfsStore(root, client, client.cluster.path, access.block_size, new=new)
 
@@ -161,13 +161,18 @@ def _open_webhdfs(root: Root, url: str, access: Access, new: bool) -> Store:
 @cache
 def _client(_process: int, url: str) -> Client:
     """One for each process: all steps share its connections and its budget; a forked process has its own."""
+    from warcmill.stores.webhdfs.client import Client, NameNodes, UserName  # noqa: PLC0415
+    from warcmill.stores.webhdfs.http import Connections  # noqa: PLC0415
+    from warcmill.stores.webhdfs.kerberos import Kerberos  # noqa: PLC0415
+
     cluster = NameNodes.parse(url)
     who = Kerberos() if cluster.kerberos else UserName(cluster.user)
     return Client(cluster, Budget(), Connections(), who)
 
 
 def _open_sftp(root: Root, url: str, access: Access, new: bool) -> Store:
-    from warcmill.stores.sftp import ssh  # noqa: PLC0415 - paramiko is slow to import: a line of folders does not need it
+    from warcmill.stores.sftp import ssh  # noqa: PLC0415 - paramiko is slow to import
+    from warcmill.stores.sftp.store import SftpStore  # noqa: PLC0415
 
     place = ssh.SftpUrl.parse(url)
     credentials = ssh.Credentials(access.known_hosts, access.key_file)
@@ -177,6 +182,8 @@ def _open_sftp(root: Root, url: str, access: Access, new: bool) -> Store:
 @cache
 def _pool(_process: int, server: ssh.SshHost, credentials: ssh.Credentials) -> SessionPool:
     """As `_client`: one for all roots on a host."""
+    from warcmill.stores.sftp.pool import SessionPool  # noqa: PLC0415
+
     return SessionPool(str(server), lambda: server.session(credentials), Budget())
 
 
