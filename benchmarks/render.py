@@ -12,8 +12,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from warcmill.crawl.fetch.addresses import Judge
 from warcmill.crawl.fetch.exchange import Exchange, FetchRequest

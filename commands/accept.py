@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
+
+from msgspec import Struct
 
 from commands.console.arguments import Interval, interval, reason
 from commands.console.show import counted, err, out
@@ -69,8 +70,7 @@ SHOWN = 10  # seeds
 _SECOND = timedelta(seconds=1)
 
 
-@dataclass(frozen=True, slots=True)
-class NamedFinding:
+class NamedFinding(Struct, frozen=True):
     """The name of a finding, the launch it was found in, and all kinds of that name, and the open ones."""
 
     seen: Survey

@@ -11,9 +11,11 @@ import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import BinaryIO
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from commands.console.progress import bytes_done
 from commands.console.show import out
@@ -72,8 +74,7 @@ Watch = Callable[[BinaryIO], Readable]
 NOTHING_WRONG = "nothing wrong"
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedFile:
+class CheckedFile(Struct, frozen=True):
     """The result for one file. Without a verdict it could not be read, and `why` has the reason."""
 
     file: str
@@ -92,8 +93,7 @@ class CheckedFile:
         return differences(self.verdict, self.second) if self.verdict and self.second else ()
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedBag:
+class CheckedBag(Struct, frozen=True):
     """The result for one bag. Without a verdict it could not be read, and `why` has the reason."""
 
     file: str
@@ -105,8 +105,7 @@ class CheckedBag:
         return _RESULTS[self.verdict.result] if self.verdict else UNREADABLE
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """One point on which the two disagree. `offset` in bytes; None: the file as a whole."""
 
     offset: int | None

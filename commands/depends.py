@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from dataclasses import asdict
+
+from msgspec.structs import asdict
 
 from commands.console.arguments import add_json, add_launch
 from commands.console.show import as_json, counted, out

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
+
+from msgspec.structs import replace
 
 from commands.console.show import out
 from tasks.config import chains

@@ -10,10 +10,11 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TextIO
+
+from msgspec.structs import replace
 
 from commands.console.addresses import networks, resolved
 from commands.console.show import err, out

@@ -6,7 +6,8 @@ import argparse
 import csv
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from commands.console.arguments import add_json, add_launch
 from commands.console.launches import launch_of, report_away

@@ -15,10 +15,11 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Final, Protocol
+
+from msgspec import Struct
 
 from commands.console import luigi_cfg
 from commands.console.arguments import job as job_name
@@ -64,16 +65,14 @@ _SINCE = "$(date -u -d {} +%F)-$(date -u -d tomorrow +%F)"
 _LUIGI = "luigi --module tasks.{} {} --date-interval"
 
 
-@dataclass(frozen=True, slots=True)
-class ScheduledTarget:
+class ScheduledTarget(Struct, frozen=True):
     """The words that were typed: a job, or a URL that names one."""
 
     job: str
     url: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Timed:
+class Timed(Struct, frozen=True):
     """A command, when cron and when systemd run it, and the exit codes that are not a failure of it."""
 
     about: str

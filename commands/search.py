@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
 
+from msgspec.structs import asdict
 from rich.text import Text
 
 from commands.console.arguments import add_json

@@ -7,8 +7,9 @@ import fcntl
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from servers import (
     clamd,
@@ -33,8 +34,7 @@ from servers.pins import HOST, Ports
 from warcmill.errors import WarcmillError
 
 
-@dataclass(frozen=True)
-class ServerModule:
+class ServerModule(Struct, frozen=True):
     """A server that this command controls: the interface of its module."""
 
     up: Callable[[Path], object]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import getpass
 import signal
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from servers import packages, pins, process
 from servers.pins import HOST, Ports, refuse_taken
@@ -42,8 +43,7 @@ SelfCheck 0
 """
 
 
-@dataclass(frozen=True)
-class ClamdServer:
+class ClamdServer(Struct, frozen=True):
     """A clamd: its addresses, and methods to change, stop and break it."""
 
     folder: Path

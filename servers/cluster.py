@@ -11,7 +11,6 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, TypeVar
 
@@ -25,14 +24,14 @@ _REGISTERED = "Registered to:"
 SPARK = "spark"
 
 
-@dataclass(frozen=True)
 class WorkerCluster(ABC):
     """A head, which gives the work out, and its workers."""
 
-    folder: Path
-    ports: Ports
     name: ClassVar[str]
     head: ClassVar[str]
+
+    def __init__(self, folder: Path, ports: Ports) -> None:
+        self.folder, self.ports = folder, ports
 
     @abstractmethod
     def start(self) -> None:
@@ -83,7 +82,6 @@ def down(cluster: WorkerCluster) -> list[str]:
     return [name for name in names if process.stop(cluster.folder, name)]
 
 
-@dataclass(frozen=True)
 class DaskCluster(WorkerCluster):
     """A scheduler: its address, and methods to start and kill it and its workers."""
 
@@ -146,7 +144,6 @@ def dask_down(work: Path) -> list[str]:
     return down(dask_at(work))
 
 
-@dataclass(frozen=True)
 class SparkCluster(WorkerCluster):
     """A master: its address, and methods to start and kill it and its workers."""
 

@@ -15,8 +15,9 @@ import sys
 import tarfile
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from servers import packages, process
 from warcmill.errors import BadInput
@@ -27,8 +28,7 @@ _LINE = re.compile(r"(?P<wanted>\S+==\S+) --hash=sha256:(?P<sha256>[0-9a-f]{64})
 _EPOCH = (2026, 1, 1, 0, 0, 0)
 
 
-@dataclass(frozen=True)
-class LockedFile:
+class LockedFile(Struct, frozen=True):
     """A line of the lock: `wanted` is `PROJECT==VERSION`."""
 
     wanted: str

@@ -9,10 +9,11 @@ import http.client
 import json
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 from xml.sax.saxutils import escape
+
+from msgspec import Struct
 
 from servers import packages, pins, process
 from servers.pins import HOST, Ports, answers, refuse_taken
@@ -125,8 +126,7 @@ def _site(properties: Mapping[str, str]) -> str:
     return f"<configuration>\n{''.join(entries)}</configuration>\n"
 
 
-@dataclass(frozen=True)
-class Hdfs:
+class Hdfs(Struct, frozen=True):
     """An HDFS: its addresses, and methods to start, stop and break it. DataNodes are numbered 1 and 2."""
 
     folder: Path

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from servers import hdfs as hadoop
 from servers import pins, process
@@ -15,8 +16,7 @@ NAMENODES: Final = ("nn1", "nn2")
 FAILOVER = "org.apache.hadoop.hdfs.server.namenode.ha.ConfiguredFailoverProxyProvider"
 
 
-@dataclass(frozen=True)
-class HdfsHa:
+class HdfsHa(Struct, frozen=True):
     """A pair of NameNodes, nn1 and nn2: their addresses, and methods to start, stop and break them."""
 
     folder: Path

@@ -6,9 +6,10 @@ The KDC runs as any user, configured by the environment.
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from servers import hdfs as hadoop
 from servers import packages, pins, process
@@ -50,8 +51,7 @@ KDC_CONF: Final = """[kdcdefaults]
 """
 
 
-@dataclass(frozen=True)
-class HdfsKerberos:
+class HdfsKerberos(Struct, frozen=True):
     """An HDFS whose WebHDFS demands SPNEGO. The user `archivist` has a keytab and all permissions."""
 
     folder: Path
@@ -162,8 +162,7 @@ def _configure(server: HdfsKerberos) -> None:
     hadoop.configure(server.folder, core, hdfs)
 
 
-@dataclass(frozen=True)
-class Kdc:
+class Kdc(Struct, frozen=True):
     """A KDC: its configuration for clients, and the keytabs of the service and of the user `archivist`."""
 
     folder: Path

@@ -7,8 +7,9 @@ import secrets
 import socket
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from servers import packages, pins, process
 from servers.pins import HOST, Ports, refuse_taken
@@ -19,8 +20,7 @@ HEAP = "-Xmx512m"
 STORE_PASSWORD = "changeit"  # noqa: S105  # of the local keystore; the engine's password is another
 
 
-@dataclass(frozen=True)
-class HeritrixServer:
+class HeritrixServer(Struct, frozen=True):
     """An engine: its address and login, and methods to start, stop and break it."""
 
     folder: Path

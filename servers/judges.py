@@ -14,9 +14,10 @@ import re
 import subprocess
 import zipfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from servers import packages, pins, process
 from warcmill.errors import Unavailable
@@ -31,8 +32,7 @@ _PLACE = re.compile(r".*?:   offset (?P<offset>[0-9]+) \(.*failed")
 _BROKEN = re.compile(r"Exception validating (?P<file>.*?): (?P<why>.*)")
 
 
-@dataclass(frozen=True)
-class PackageFault:
+class PackageFault(Struct, frozen=True):
     """A requirement that the package does not meet: `level` MUST, SHOULD or MAY; `why` is commons-ip's."""
 
     id: str
@@ -40,8 +40,7 @@ class PackageFault:
     why: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class PackageReport:
+class PackageReport(Struct, frozen=True):
     """The report of commons-ip on one package: its result, its figures by name, and what failed."""
 
     package: Path
@@ -129,8 +128,7 @@ def _failed(validation: list[dict[str, object]]) -> list[PackageFault]:
     return failed
 
 
-@dataclass(frozen=True)
-class WarcFault:
+class WarcFault(Struct, frozen=True):
     """A fault that jwarc finds in the record at `offset` of a file; without one, it could not read the file on."""
 
     file: str
@@ -138,8 +136,7 @@ class WarcFault:
     offset: int | None
 
 
-@dataclass(frozen=True)
-class CdxjLine:
+class CdxjLine(Struct, frozen=True):
     """One line of jwarc's CDXJ: its digest has its algorithm before it, which others leave out."""
 
     urlkey: str

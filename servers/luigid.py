@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import http.client
 import sys
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from servers import pins, process
 from servers.pins import HOST, Ports, refuse_taken
@@ -17,8 +18,7 @@ state_path={folder}/state.pickle
 """
 
 
-@dataclass(frozen=True)
-class Luigid:
+class Luigid(Struct, frozen=True):
     """The scheduler: its address, and methods to start and kill it."""
 
     folder: Path

@@ -15,10 +15,10 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
 from packaging.utils import parse_sdist_filename, parse_wheel_filename
 
 from servers import distributions, package_site, pins, process
@@ -30,8 +30,7 @@ READY_SECONDS = 120
 ROOT = Path(__file__).resolve().parent.parent
 
 
-@dataclass(frozen=True)
-class IndexRequest:
+class IndexRequest(Struct, frozen=True):
     """A request that the index got, in the order of their ends; times are seconds since 1970."""
 
     method: str

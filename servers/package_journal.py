@@ -12,18 +12,18 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 NAME = "journal.jsonl"
 CREATOR = "someone"
 Row = tuple[str, str | None, int, str, int]  # as changelog_since_serial has it: name, version, time, action, serial
 
 
-@dataclass(frozen=True)
-class HostedFile:
+class HostedFile(Struct, frozen=True):
     """A file of a project: its digests and size are those that pages list, `source` is what is sent for it."""
 
     filename: str
@@ -39,8 +39,7 @@ class HostedFile:
     time: str
 
 
-@dataclass
-class HostedProject:
+class HostedProject(Struct):
     """A project as its page shows it; `serial` is that of its newest event, `yanked` has the reason by version."""
 
     name: str
@@ -49,8 +48,7 @@ class HostedProject:
     yanked: dict[str, str] = field(default_factory=dict)
 
 
-@dataclass
-class IndexFault:
+class IndexFault(Struct):
     """An answer for requests whose path begins with `path`, the next `times` of them: 0 is all.
 
     Without a `status` the real answer comes, after `seconds`, and ends after `cut` bytes if that is not negative.

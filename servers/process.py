@@ -16,9 +16,11 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import ClassVar, Self
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from servers.pins import Ports, refuse_taken
 from warcmill.errors import Unavailable
@@ -30,8 +32,7 @@ POLL_SECONDS = 0.1
 _children: dict[int, subprocess.Popen[bytes]] = {}
 
 
-@dataclass(frozen=True)
-class Process:
+class Process(Struct, frozen=True):
     """One process of one boot: `ticks` is its start time as /proc/PID/stat gives it (field 22)."""
 
     pid: int
@@ -39,13 +40,13 @@ class Process:
     boot: str
 
 
-@dataclass(frozen=True)
 class SingleServer(ABC):
     """A server that is one process called `name`, in its folder and at its ports; its data stay there."""
 
-    folder: Path
-    ports: Ports
     name: ClassVar[str]
+
+    def __init__(self, folder: Path, ports: Ports) -> None:
+        self.folder, self.ports = folder, ports
 
     @abstractmethod
     def start(self) -> None:

@@ -15,7 +15,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from html import escape
 from http.client import HTTPConnection
@@ -25,6 +24,7 @@ from urllib.error import HTTPError
 from urllib.parse import urlencode, urlsplit
 from urllib.request import urlopen
 
+from msgspec import Struct
 from playwright.sync_api import FrameLocator, Page, expect
 
 from servers import packages, pins
@@ -41,8 +41,7 @@ PAGE = """<!doctype html>
 """
 
 
-@dataclass(frozen=True)
-class RunningServe:
+class RunningServe(Struct, frozen=True):
     """`address` is that of the pages, `token` opens them."""
 
     address: str

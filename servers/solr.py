@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import http.client
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from servers import packages, pins, process
 from servers.pins import HOST, Ports, refuse_taken
@@ -52,8 +53,7 @@ LOG4J = """<?xml version="1.0" encoding="UTF-8"?>
 """
 
 
-@dataclass(frozen=True)
-class SolrServer:
+class SolrServer(Struct, frozen=True):
     """A Solr: its addresses, and methods to change, stop and break it."""
 
     folder: Path

@@ -5,8 +5,9 @@ from __future__ import annotations
 import getpass
 import os
 import resource
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from servers import packages, pins, process
 from servers.pins import HOST, Ports, answers, refuse_taken
@@ -32,8 +33,7 @@ MaxStartups 100
 _IGNORING_XFSZ = ("/bin/sh", "-c", 'trap "" XFSZ; exec "$@"', "sh")
 
 
-@dataclass(frozen=True)
-class Sshd:
+class Sshd(Struct, frozen=True):
     """An sshd: its address and keys, and methods to start, stop and break it. It shows the whole file system."""
 
     folder: Path

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from tasks.config import chains
 from tasks.config.settings import Settings, settings
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
     from warcmill.package.catalogue import Catalogue
 
 
-@dataclass(frozen=True)
-class OpenRoots:
+class OpenRoots(Struct, frozen=True, dict=True):
     """The open roots, for one run of a step; each is opened when first used."""
 
     settings: Settings

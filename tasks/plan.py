@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 
 import luigi
 from luigi.task import flatten
+from msgspec import Struct
 
 from tasks.line import OpenRoots
 from tasks.step import LaunchScan
@@ -14,8 +14,7 @@ from warcmill.errors import Unavailable, WarcmillError
 from warcmill.model import Launch
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(Struct, frozen=True):
     """The steps that one launch lacks. `error`: it could not be read; a scan would fail for it, after the others."""
 
     launch: Launch

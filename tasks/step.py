@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
 
 import luigi
 from luigi.interface import PidLockAlreadyTakenExit  # makes Luigi exit with 10
+from msgspec import Struct, field
 
 from targets.marker import MarkerTarget
 from tasks import logs
@@ -109,8 +109,7 @@ class StageStep(Step):
         return Stage.parse(self.stage)
 
 
-@dataclass
-class ToRun:
+class ToRun(Struct):
     """The result of a scan: the launches of its days, the tasks to run, and why some launches could not be read."""
 
     launches: tuple[Launch, ...] = ()

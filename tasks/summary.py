@@ -12,11 +12,11 @@ import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import date
 
 from luigi.date_interval import DateInterval
 from luigi.interface import PidLockAlreadyTakenExit
+from msgspec import Struct, field
 
 from tasks import health
 from tasks.config.settings import notice_channels, settings
@@ -34,8 +34,7 @@ from warcmill.stores import temporary_names
 log = logging.getLogger(__name__)
 
 
-@dataclass
-class ScanEnding:
+class ScanEnding(Struct):
     """The results of a scan so far; reported when the process that made it ends."""
 
     scan: str

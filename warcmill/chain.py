@@ -7,18 +7,18 @@ and call it with `chain.ROWS` when it is needed: a test can then pass its own ro
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date
 from functools import cache
 from typing import Literal
+
+from msgspec import Struct
 
 from warcmill.model import Launch
 
 ALWAYS, ASKED = "always", "asked"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Row:
+class Row(Struct, frozen=True, eq=False):
     """One step: its task, the marker that it leaves, and what other code needs to know about it."""
 
     task: str
@@ -50,8 +50,7 @@ class Row:
 Rows = tuple[Row, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Switch:
+class Switch(Struct, frozen=True):
     """A switch that is on: for launches since a day, by their ids, of some jobs. `jobs` None: of all jobs.
 
     `final_only` is for the steps of SIPs: one SIP a launch, at its final stage; otherwise one at each stage.

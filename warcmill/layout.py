@@ -14,12 +14,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from functools import cache
 from hashlib import sha256
 from typing import Literal, NamedTuple
+
+from msgspec import Struct
 
 from warcmill import chain
 from warcmill.base.clock import digits
@@ -452,8 +453,7 @@ def final_name(name: str) -> str:
     return _OPEN.sub("", name)
 
 
-@dataclass(frozen=True, order=True, slots=True)
-class Serial:
+class Serial(Struct, frozen=True, order=True):
     """The parts of a WARC's name that number it: `prefix-time-serial-pid~host~port.warc.gz`."""
 
     prefix: str

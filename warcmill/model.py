@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from enum import StrEnum
-from functools import total_ordering
 from types import MappingProxyType
 from typing import Literal, NamedTuple, NewType
+
+from msgspec import Struct
 
 from warcmill.errors import BadInput
 
@@ -89,8 +89,7 @@ def stamp_time(stamp: str) -> datetime:
     return datetime(*day, int(stamp[8:10]), int(stamp[10:12]), int(stamp[12:]), tzinfo=UTC)
 
 
-@dataclass(frozen=True, order=True, slots=True)
-class Launch:
+class Launch(Struct, frozen=True, order=True):
     """One run of a job. It belongs to the UTC day of its id."""
 
     job: str
@@ -108,9 +107,7 @@ class Launch:
         return f"{self.job}/{self.id}"
 
 
-@total_ordering
-@dataclass(frozen=True, slots=True)
-class Stage:
+class Stage(Struct, frozen=True):
     """A slice of a launch: a checkpoint (number and stamp), or `final`, which sorts last."""
 
     number: int | None
@@ -132,8 +129,12 @@ class Stage:
     def __str__(self) -> str:
         return "final" if self.number is None else f"cp{self.number:05d}-{self.stamp}"
 
+    # For > and >= Python asks these two of the other side; functools.total_ordering adds nothing to a Struct.
     def __lt__(self, other: Stage) -> bool:
         return self._order() < other._order()
+
+    def __le__(self, other: Stage) -> bool:
+        return self._order() <= other._order()
 
     def _order(self) -> tuple[float, str]:
         return (float("inf"), "") if self.number is None else (self.number, self.stamp)
@@ -149,8 +150,7 @@ def parse_checkpoint(text: str) -> str:
     return text
 
 
-@dataclass(frozen=True, order=True, slots=True)
-class Window:
+class Window(Struct, frozen=True, order=True):
     """The serials of a package index that a launch is about: those after `after`, up to and with `up_to`."""
 
     after: int
@@ -194,8 +194,7 @@ class FileRef(NamedTuple):  # cheap to make: the markers of a large launch have 
         return self.root == "output" or is_writer(self.root)
 
 
-@dataclass(frozen=True, order=True, slots=True)
-class Key:
+class Key(Struct, frozen=True, order=True):
     """A task and its parameters: what a marker's path is built from."""
 
     task: str

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from warcmill.errors import BadInput
 from warcmill.model import Launch, Stage, parse_checkpoint, parse_job, parse_reason, parse_stamp
@@ -18,8 +19,7 @@ LAST = 7  # days, where a verb is typed without an interval
 DAYS = "days, by launch id: 2016, 2016-10, 2016-W43, 2016-10-19, or FIRST-END with the end not included"
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
+class Interval(Struct, frozen=True):
     """Days from `first` up to, but not including, `end`. `text` is what `luigi --date-interval` takes."""
 
     text: str

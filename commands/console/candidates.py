@@ -10,8 +10,9 @@ import argparse
 import os
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from commands.console.parser import arguments, nested, parser_of
 from tasks.config import folders
@@ -32,8 +33,7 @@ def candidates(words: list[str], verbs: Iterable[str], names: ArchiveNames) -> l
     return [word for word in offers if word.startswith(begun)]
 
 
-@dataclass
-class _Read:
+class _Read(Struct):
     """The words before the one to complete: their values, and what may follow."""
 
     positionals: list[argparse.Action]

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from commands.console.last_look import verdict
 from commands.console.progress import bytes_done
@@ -38,8 +40,7 @@ _KEY = "[package] destination"
 _WHERE_SUBMITTED = f"set {_KEY} to the place where they were submitted"
 
 
-@dataclass
-class _Look:
+class _Look(Struct):
     """One look: the numbers looked at, what is not set, and what is missing or differs."""
 
     line: OpenRoots
@@ -102,8 +103,7 @@ class _Look:
                 yield from indexed.of_solr(state, index, sink, solr, self.launches, self.looked)
 
 
-@dataclass
-class _Remedy:
+class _Remedy(Struct):
     """The command that hands a SIP, or its receipt, over again."""
 
     line: OpenRoots

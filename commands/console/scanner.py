@@ -20,7 +20,6 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -54,15 +53,13 @@ def log_file(state: LocalStore) -> str:
     return str(path)
 
 
-@dataclass
 class Scanner:
-    """Runs one luigi at a time."""
+    """Runs one luigi at a time. `verbose`: with its own output. `draining` is printed as soon as SIGUSR1 comes."""
 
-    environment: Mapping[str, str] = field(default_factory=dict)
-    verbose: bool = False  # luigi's own output, as it comes
-    draining: str = ""  # printed on stderr as soon as SIGUSR1 comes
-    signal: int = 0
-    _luigi: _ForkServer | None = None
+    def __init__(self, environment: Mapping[str, str], verbose: bool = False, draining: str = "") -> None:
+        self.environment, self.verbose, self.draining = environment, verbose, draining
+        self.signal = 0
+        self._luigi: _ForkServer | None = None
 
     def run(self, scan: str, days: str, only: Iterable[Launch] = ()) -> int:
         """Run one scan, of all launches of its days or of some; return its exit code."""

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tasks.config import sections
 from tasks.config.sections import Section, TextKey, WholeKey
@@ -194,8 +196,7 @@ class viruses(Section):  # noqa: N801 - the section has the name of the class
     max_file_size = WholeKey(default=100 << 20, description="bytes; MaxFileSize of clamd.conf")
 
 
-@dataclass(frozen=True, slots=True)
-class VirusScanner:
+class VirusScanner(Struct, frozen=True):
     """A clamd, and the limits that it is configured with."""
 
     clamd: Clamd

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from operator import attrgetter
 
 import luigi
@@ -12,6 +11,7 @@ import luigi.retcodes
 import luigi.scheduler
 import luigi.worker
 from luigi.task_register import Register
+from msgspec import Struct
 
 from tasks.config import chains, engines, roots, sections
 from tasks.config.sections import CLOSE, own_keys
@@ -23,8 +23,7 @@ NAMED |= {chains.COLLECTION: chains.COLLECTION_KEYS}
 LUIGIS_OWN = ("resources", "logging", "email", "batch_notifier", "task_history", "execution_summary")
 
 
-@dataclass(frozen=True, slots=True)
-class UnknownKey:
+class UnknownKey(Struct, frozen=True):
     """A section or key that nothing reads.
 
     `name`: `[section]` or `[section] key`. `meant`: the known name closest to it, or ''. `is_ours`: whether

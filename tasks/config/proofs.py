@@ -9,9 +9,10 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from tasks.config import chains, sections
 from tasks.config import roots as places

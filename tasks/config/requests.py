@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from tasks.config import engines, sections
 from tasks.config.folders import config_file
@@ -43,8 +44,7 @@ class requests(Section):  # noqa: N801 - the section has the name of the class
     )
 
 
-@dataclass(frozen=True, slots=True)
-class RestAddress:
+class RestAddress(Struct, frozen=True):
     """The address of the REST service; and the roles of the tokens of its own, by the SHA-256 of each."""
 
     listen: str

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from tasks.config import sections
 from tasks.config.sections import FlagKey, Section, TextKey, WholeKey
@@ -47,8 +48,7 @@ class serve(Section):  # noqa: N801 - the section has the name of the class
     curators = TextKey(default="", description="users and groups of a proxy who are curators")
 
 
-@dataclass(frozen=True, slots=True)
-class Serving:
+class Serving(Struct, frozen=True):
     """[serve], read and checked."""
 
     listen: str

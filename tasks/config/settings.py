@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import filterfalse
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tasks.config import chains, scale, sections
 from tasks.config import roots as places
@@ -109,8 +111,7 @@ class notice(Section):  # noqa: N801
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """All that a step may need of the configuration. Roots are absolute paths or URLs."""
 
     output: str

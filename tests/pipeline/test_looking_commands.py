@@ -8,13 +8,13 @@ import json
 import os
 import shutil
 import socket
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sample
 from line import DAY, Line, line_at, new_line
+from msgspec.structs import replace
 
 from commands.console.arguments import interval
 from warcmill import layout

@@ -10,13 +10,13 @@ import random
 import shutil
 import signal
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import crawled
 import preloaded
 import pytest
 from call_trace import climbing, layers, traced
+from msgspec.structs import replace
 from redis import Redis
 from redis_crawls import DEADLINE, HOSTS, JOB, Crawl, go_on, site
 

@@ -3,7 +3,6 @@ and bandersnatch, each a process of its own."""
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import http.client
 import json
@@ -17,6 +16,7 @@ from email.message import Message
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from servers import distributions, package_index, packages, pins, process
@@ -352,7 +352,7 @@ def test_a_kill_loses_nothing(tmp_path: Path, wheel: Callable[..., Path]) -> Non
         index.upload(wheel("kept", "2"))
         assert package_index.up(tmp_path, index.ports) == index
         assert page(index, "kept")["versions"] == ["1", "2"]
-        assert dataclasses.asdict(index.requests()[-1])["status"] == 200
+        assert msgspec.structs.asdict(index.requests()[-1])["status"] == 200
     finally:
         assert package_index.down(tmp_path) == [package_index.NAME]
     assert process.running(index.folder, package_index.NAME) is None

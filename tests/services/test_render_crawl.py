@@ -11,7 +11,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ import crawled
 import pytest
 import scripted_site
 from indexed import Archive
+from msgspec.structs import replace
 from playwright.sync_api import Response
 from pywb_server import of_collection, running
 from scripted_site import HOST, OTHER, ScriptedSite

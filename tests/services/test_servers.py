@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import http.client
 import json
 import os
@@ -16,6 +15,7 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from servers import __main__ as command
@@ -109,7 +109,7 @@ def test_a_recycled_pid_is_left_alone(tmp_path: Path, sleeper: process.Process, 
     record.write_text(json.dumps({**json.loads(sound), **changed}), "ascii")
     assert process.running(tmp_path, "sleeper") is None
     assert not process.stop(tmp_path, "sleeper")
-    process._signal(dataclasses.replace(sleeper, **changed), process.signal.SIGKILL)  # type: ignore[arg-type]
+    process._signal(msgspec.structs.replace(sleeper, **changed), process.signal.SIGKILL)  # type: ignore[arg-type]
     record.write_text(sound, "ascii")
     assert process.running(tmp_path, "sleeper") == sleeper, "it lives"
     process.stop(tmp_path, "sleeper")
@@ -228,7 +228,7 @@ def ssh(server: Sshd, *command: str) -> subprocess.CompletedProcess[str]:
 
 def test_sshd_lets_its_own_key_in_and_no_other(sshd: Sshd, tmp_path: Path) -> None:
     assert ssh(sshd, "echo", "hello").stdout == "hello\n"
-    other = dataclasses.replace(sshd, folder=tmp_path)
+    other = msgspec.structs.replace(sshd, folder=tmp_path)
     shutil.copy(sshd.known_hosts, other.known_hosts)
     process.run("ssh-keygen", tmp_path, ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", other.key], 30)
     assert "Permission denied" in ssh(other, "echo", "hello").stderr

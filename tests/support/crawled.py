@@ -6,10 +6,10 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
 from several_hosts import Page
 from warcio.archiveiterator import ArchiveIterator
 

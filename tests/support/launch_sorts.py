@@ -5,12 +5,13 @@ Each function leaves one launch of an engine, `SORTS` has them all.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Callable
-from dataclasses import replace
 
 import chain
 from engine import Engine, line_of
+from msgspec.structs import replace
 from warcs import warc_gz, warcinfo
 
 from benchmarks.status import leave_markers
@@ -178,5 +179,5 @@ def leave_all(first: Engine) -> list[str]:
     """Leave one launch of each sort; return their jobs, which are named by them: each is its job's only one."""
     jobs = {make.__name__.replace("_", "-"): make for make in SORTS}
     for job, make in jobs.items():
-        make(replace(first, launch=Launch(job, first.launch.id)))
+        make(dataclasses.replace(first, launch=Launch(job, first.launch.id)))
     return list(jobs)

@@ -10,7 +10,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -18,6 +17,7 @@ from typing import BinaryIO
 
 import crawled
 import killed_crawls
+from msgspec.structs import replace
 from several_hosts import Page, page, serve
 
 from servers.redis import RedisServer

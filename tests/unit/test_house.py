@@ -181,6 +181,28 @@ def test_imports_go_in_no_circle() -> None:
     assert left.keys() == CIRCLES_LEFT
 
 
+def test_values_are_structs() -> None:
+    """A dataclass takes fifty times as long to make, and a class with private members is a plain one."""
+    using = {path for path, tree in trees().items() if "dataclasses" in names(tree) | sources(tree)}
+    assert not using, "make it a msgspec.Struct"
+    private = [f"{path}: {name}" for path, tree in trees().items() for name in private_members(tree)]
+    assert not private, "make it a plain class, or a cached_property"
+
+
+def sources(tree: ast.Module) -> set[str]:
+    """The modules that a module imports names of."""
+    return {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
+
+
+def private_members(tree: ast.Module) -> Iterator[str]:
+    """The private members of a module's Structs."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef) and "Struct" in {ast.unparse(base) for base in node.bases}:
+            for member in node.body:
+                if isinstance(member, ast.AnnAssign) and (name := ast.unparse(member.target)).startswith("_"):
+                    yield f"{node.name}.{name}"
+
+
 def names(tree: ast.Module) -> set[str]:
     """The modules that a module imports whole."""
     return {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}

@@ -33,10 +33,11 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Generic, TypeGuard, TypeVar
+
+from msgspec import Struct
 
 from warcmill import chain, errors, layout
 from warcmill.audit import findings, gaps, progress_grid, remedies, survey
@@ -63,8 +64,7 @@ _MONTH, _NAME = re.compile(r"[0-9]{4}-[0-9]{2}"), re.compile(r"status\.([0-9]{4}
 Made = TypeVar("Made")
 
 
-@dataclass(frozen=True, slots=True)
-class ScannedDays:
+class ScannedDays(Struct, frozen=True):
     """The result of a scan: its days (`end` is exclusive), their launches, and the days that had something to do."""
 
     first: date
@@ -144,8 +144,7 @@ def read(state: MarkerStore, day: date) -> JsonObject:
     return summary if isinstance(summary, dict) else {}
 
 
-@dataclass(frozen=True, slots=True)
-class DaySummary:
+class DaySummary(Struct, frozen=True):
     """The summary of a day as it was read. `written`: when, UTC; '' if that is not known. `why`: why there is none.
 
     Each launch is an object of the file that has at least the texts `job` and `launch_id`.

@@ -7,10 +7,11 @@ after it was due; at once, if a try to start it has failed.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Final
+
+from msgspec import Struct
 
 from warcmill import layout
 from warcmill.base import clock
@@ -29,8 +30,7 @@ NAMED_ALONE = 3  # of more crawls in a row that were missed for one reason, the 
 _SECOND = timedelta(seconds=1)
 
 
-@dataclass(frozen=True, order=True, slots=True)
-class JobGap:
+class JobGap(Struct, frozen=True, order=True):
     """A gap of no launch: of a job, or of the archive where `job` is ''. `todo` is the command to type next."""
 
     job: str
@@ -40,8 +40,7 @@ class JobGap:
     todo: str
 
 
-@dataclass(frozen=True, slots=True)
-class Days:
+class Days(Struct, frozen=True):
     """The due times to look at: from `first` up to, not including, `end`; and what time it is."""
 
     first: datetime

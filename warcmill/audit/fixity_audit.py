@@ -6,8 +6,9 @@ Steps trust a valid marker. This module trusts only bytes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
+
+from msgspec import Struct
 
 from warcmill import chain, layout
 from warcmill.audit import gaps, remedies
@@ -25,8 +26,7 @@ from warcmill.model import FileRef, Key, Launch
 from warcmill.stores import Store
 
 
-@dataclass(frozen=True, slots=True)
-class FixityFinding:
+class FixityFinding(Struct, frozen=True):
     """Something that differs from its marker. `unavailable`: it could not be read, so its state is unknown."""
 
     launch: Launch
@@ -36,8 +36,7 @@ class FixityFinding:
     unavailable: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class FixityPlan:
+class FixityPlan(Struct, frozen=True):
     """The files to read again for one launch. `findings` are already known from the markers."""
 
     launch: Launch

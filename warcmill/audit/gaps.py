@@ -7,7 +7,8 @@ stale markers, files that changed on disk or came late, and the findings about t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from warcmill import chain, layout
 from warcmill.audit import findings, remedies
@@ -42,8 +43,7 @@ CLOSED_BY_RUNS = (
 Markers = Mapping[Key, Evidence]
 
 
-@dataclass(frozen=True, order=True, slots=True)
-class Gap:
+class Gap(Struct, frozen=True, order=True):
     """One thing that is not as it should be. `todo` is the command to type next."""
 
     launch: Launch
@@ -58,8 +58,7 @@ class Gap:
         return {name: getattr(self, name) for name in ("stage", "kind", "name", "why", "todo")}
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOut:
+class LeftOut(Struct, frozen=True):
     """A file on which 03 and later markers of a stage differ; `key` is the first such marker."""
 
     key: Key

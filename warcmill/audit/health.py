@@ -16,11 +16,12 @@ import stat as modes
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
 from pathlib import Path
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from warcmill.audit import remedies
 from warcmill.base import clock
@@ -52,8 +53,7 @@ class Level(StrEnum):
     FAIL = "fail"
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Struct, frozen=True):
     """One check: what was checked, its result in words, and what to do next ('' for nothing)."""
 
     name: str

@@ -15,9 +15,10 @@ import os
 import tarfile
 import zlib
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from warcmill.audit.health import MOST_ENTRIES, Check, Level, check_remote, check_roots
 from warcmill.clients.clamd import CHUNK, LIMITS, TOO_LONG, Clamd

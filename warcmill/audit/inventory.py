@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain as chained
 from itertools import islice
+
+from msgspec import Struct
 
 from warcmill import chain
 from warcmill.audit import gaps
@@ -30,8 +31,7 @@ MARKS = {
 _HAVE = (Outcome.OK, Outcome.REFUSED, NEVER)
 
 
-@dataclass(frozen=True, slots=True)
-class FileState:
+class FileState(Struct, frozen=True):
     """One file. Each step: ok, refused, lacking, settled (done, but not yet the whole stage), failed, or - (never).
 
     Steps whose switch is off are left out, unless they have left a marker.
@@ -116,8 +116,7 @@ class _StageFiles:
         return NEVER if _is_never(step, latest) else self._tried[step.word].state(latest)
 
 
-@dataclass(frozen=True, slots=True)
-class _Tried:
+class _Tried(Struct, frozen=True):
     """The files that the attempts at a step without a marker have settled, and those at which the last one failed."""
 
     settled: frozenset[str]

@@ -8,7 +8,8 @@ taken, after the scans of one run began are kept apart: those could not see them
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from warcmill import chain, layout
 from warcmill.audit import findings, remedies
@@ -128,8 +129,7 @@ def _uncatalogued(seen: Survey, stage: Stage, why: str) -> Gap:
     )
 
 
-@dataclass(frozen=True)
-class ScanStart:
+class ScanStart(Struct, frozen=True):
     """The work there was when the scans began: launches that had ended, and sealed stages of running ones."""
 
     ended: frozenset[Launch]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 from typing import Self
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warcmill import chain, layout
 from warcmill.audit import findings, gaps, survey
@@ -62,8 +64,7 @@ HAS_MARKER = (Mark.DONE, Mark.REFUSED, Mark.STALE)
 TROUBLES = (Mark.FAILED, Mark.REFUSED, Mark.STALE)
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(Struct, frozen=True):
     """One step: `done` of `of` files of a stage, or of `of` due stages of a launch."""
 
     mark: Mark
@@ -75,8 +76,7 @@ _WHOLE, _NOT_DUE = Cell(Mark.DONE, 1, 1), Cell(Mark.NOT_DUE)  # shared: nearly a
 Cells = Mapping[str, Cell]
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchGrid:
+class LaunchGrid(Struct, frozen=True):
     """One launch. `error`: why it could not be read; `unavailable`: a disk did not answer. `away`: the roots that did
     not, of a launch whose markers alone were read."""
 
@@ -116,8 +116,7 @@ class LaunchGrid:
 WORDS = ("done", "waiting", "running", "in trouble")
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
+class Totals(Struct, frozen=True):
     """Many launches: how many are in each state of WORDS; for each step, how many cells are done, and due."""
 
     launches: Mapping[str, int]

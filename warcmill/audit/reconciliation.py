@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Final
+
+from msgspec import Struct
 
 from warcmill import chain, layout
 from warcmill.audit import findings, gaps, omissions, remedies, survey
@@ -42,8 +43,7 @@ PATIENCE = timedelta(days=1)  # a backup runs each night
 _BACK_UP = "luigi --module tasks.state state.BackupState --date-interval"
 
 
-@dataclass(frozen=True, slots=True)
-class StageRow:
+class StageRow(Struct, frozen=True):
     """One stage. `sealed`: its logs are in place, so its steps are due."""
 
     stage: Stage
@@ -51,8 +51,7 @@ class StageRow:
     counts: Counts
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchReport:
+class LaunchReport(Struct, frozen=True):
     """One launch. `ended` is how it ended, or '' while it runs; `unavailable`: a disk did not answer.
 
     `unscanned` are gaps of steps that no scan could try yet; `failed` counts the steps whose last run failed.

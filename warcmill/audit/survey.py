@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from datetime import date
 from itertools import groupby
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from warcmill import chain, layout
 from warcmill.audit import accepted_seeds
@@ -39,8 +41,7 @@ if TYPE_CHECKING:
     from warcmill.versions.revisits import Revisit
 
 
-@dataclass(frozen=True, slots=True)
-class Unsound:
+class Unsound(Struct, frozen=True):
     """A marker that exists and cannot be relied on. `kind` is `broken` or `foreign`.
 
     `unfit`: the marker is sound, and its facts do not fit. Steps count as done with it, so only a redo replaces it.
@@ -51,8 +52,7 @@ class Unsound:
     unfit: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Markers:
+class Markers(Struct, frozen=True):
     """The markers in a launch's folder: sound ones and their facts by key, unsound ones by file name."""
 
     sound: dict[Key, Evidence] = field(default_factory=dict)
@@ -65,16 +65,14 @@ class Markers:
         return (fact for fact in self.facts.values() if isinstance(fact, Assembled))
 
 
-@dataclass(frozen=True, slots=True)
-class OpenRevisits:
+class OpenRevisits(Struct, frozen=True):
     """Revisits of a stage whose payload was not found. `why`: why it may be archived all the same; '' if nowhere."""
 
     revisits: tuple[Revisit, ...]
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Survey:
+class Survey(Struct, frozen=True):
     """A launch as its markers and files show it. `ended`: its end, or '' while it runs. Logs of `sealed` stages are in
     place."""
 
@@ -240,8 +238,7 @@ def load_markers(state: MarkerStore, roots: JobRoots, launch: Launch, wanted: Wa
     return _survey(view, wanted, markers, _listing(view, markers))
 
 
-@dataclass(frozen=True, slots=True)
-class _MarkersAlone:
+class _MarkersAlone(Struct, frozen=True):
     """A launch whose roots nobody asks, in place of its LaunchView."""
 
     state: MarkerStore
@@ -427,8 +424,7 @@ def _folders(store: Store, path: str) -> list[str]:
     return [entry.name for entry in store.list(path) if entry.kind == "folder" and not entry.name.startswith(".")]
 
 
-@dataclass(frozen=True, slots=True)
-class CrawlFinding:
+class CrawlFinding(Struct, frozen=True):
     """One finding. `stage` is None when it is about the whole launch."""
 
     stage: Stage | None

@@ -13,8 +13,9 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from hashlib import sha512
+
+from msgspec import Struct
 
 from warcmill import layout
 from warcmill.errors import BadInput, NotReady
@@ -27,8 +28,7 @@ KEPT = ("decisions", "versions")  # in this order: a list names decisions
 ACTIONS = "web/actions"
 
 
-@dataclass(frozen=True, slots=True)
-class CopyOutcome:
+class CopyOutcome(Struct, frozen=True):
     """The paths that were copied; those that differ from what is there, left as they are; and damaged files."""
 
     copied: tuple[str, ...]

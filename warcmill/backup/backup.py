@@ -15,10 +15,11 @@ up: they only spare a retry work, and a step that runs again finds its files sto
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
+
+from msgspec import Struct
 
 from warcmill import layout
 from warcmill.backup.archive import NAME as ARCHIVE
@@ -38,8 +39,7 @@ from warcmill.stores import LocalStore, Stat, Store, temporary_names
 FOLDER = "state"
 
 
-@dataclass(frozen=True, slots=True)
-class DueCrawl:
+class DueCrawl(Struct, frozen=True):
     """A crawl that was due at a moment, in 14 digits."""
 
     job: str

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import BinaryIO
+
+from msgspec import Struct
 
 from warcmill import layout
 from warcmill.backup import archive
@@ -19,8 +20,7 @@ from warcmill.model import FileRef, Launch, parse_job
 from warcmill.stores import Stat, Store, temporary_names
 
 
-@dataclass(frozen=True, slots=True)
-class Backup:
+class Backup(Struct, frozen=True):
     """A backup in the store: of which launch or due crawl, its path, and the evidence in it."""
 
     of: Launch | DueCrawl
@@ -32,8 +32,7 @@ class Backup:
         return {name: file for file, name in BackedUp.from_claim(self.kept.claim).members.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class Restored:
+class Restored(Struct, frozen=True):
     """Paths of a backup's files: those restored, and those left alone because a different file is there."""
 
     restored: tuple[str, ...]

@@ -8,7 +8,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from warcmill.base.digests import Readable
 
@@ -18,8 +19,7 @@ OFTEN = 0.2  # seconds between two snapshots for the watchers
 _MB, _GB = 10**6, 10**9
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     """The progress of one piece of work: `done` of `total` bytes in `seconds`, now at `file` ('': not known)."""
 
     name: str
@@ -90,8 +90,7 @@ def _time(seconds: float) -> str:
     return f"{seconds / 3600:.0f} h"
 
 
-@dataclass(frozen=True, slots=True)
-class Counted:
+class Counted(Struct, frozen=True):
     """A stream that reports how many bytes were read."""
 
     stream: Readable

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
 from dateutil.relativedelta import relativedelta
+from msgspec import Struct
 
 
-@dataclass(frozen=True, order=True, slots=True)
-class Frequency:
+class Frequency(Struct, frozen=True, order=True):
     """The frequency at which a target is crawled: every `months` months or every `hours` hours. The other one is 0."""
 
     months: int = 0
@@ -64,8 +63,7 @@ KNOWN: Final = f"one of {', '.join(NAMED)}, or EVERY n HOURS"
 _SECOND = timedelta(seconds=1)
 
 
-@dataclass(frozen=True, order=True, slots=True)
-class Schedule:
+class Schedule(Struct, frozen=True, order=True):
     """Due once a period from `start` up to, not including, `end` (None: for ever).
 
     `refresh`: crawl only the seeds and what they embed, and follow no links. `waits`: what is due waits for the launch
@@ -101,8 +99,7 @@ def newest_due(schedule: Schedule, now: datetime) -> datetime | None:
     return max(schedule.due(before, latest), default=None)
 
 
-@dataclass(frozen=True, slots=True)
-class Missed:
+class Missed(Struct, frozen=True):
     """Due times that passed without a launch: the one to launch now, and those for which it is too late."""
 
     launch: datetime | None

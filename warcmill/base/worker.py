@@ -15,8 +15,9 @@ import socket
 import struct
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 OUT_OF_MEMORY = "out of memory"
 _LENGTH = struct.Struct(">I")
@@ -25,8 +26,7 @@ _PR_SET_PDEATHSIG = 1
 Answer = Callable[[dict[str, Any], bytes], object]
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerLimits:
+class WorkerLimits(Struct, frozen=True):
     """The limits of one answer: seconds of CPU time, seconds, and bytes of memory above what a worker begins with."""
 
     cpu: int = 30

@@ -13,9 +13,10 @@ import socket
 import subprocess
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import astuple
 from queue import LifoQueue
 from typing import NamedTuple, Protocol, TypeVar
+
+from msgspec.structs import astuple
 
 from warcmill.base.worker import OUT_OF_MEMORY, WorkerLimits, receive, receive_text, send
 

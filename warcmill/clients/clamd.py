@@ -13,7 +13,8 @@ import socket
 import struct
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from warcmill.errors import Unavailable
 
@@ -38,8 +39,7 @@ def parse(text: str) -> Address:
     return match["six"] or match["host"], int(match["port"])
 
 
-@dataclass(frozen=True, slots=True)
-class Clamd:
+class Clamd(Struct, frozen=True):
     """One clamd. `silence`: give it up after so many seconds without a sign of it."""
 
     address: Address

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class JobStatus:
+
+class JobStatus(Struct, frozen=True):
     """A job as its engine reports it: the running launch, or else the last one; '' if there was none.
 
     `words` are the engine's own, for messages: its state, and an alert or exception if there is one.
@@ -25,8 +25,7 @@ class JobStatus:
     code: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class CrawlProgress:
+class CrawlProgress(Struct, frozen=True):
     """The progress of a job's newest launch in its engine's own figures; 0 also for a figure that it does not report.
 
     `done` and `queued` count URIs. `state` is the engine's word, `said` its complaints since the launch began,

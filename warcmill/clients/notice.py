@@ -14,11 +14,13 @@ import urllib.error
 import urllib.request
 from base64 import b64encode
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
 from email.message import EmailMessage
 from http.client import HTTPException
 from typing import Any
 from urllib.parse import unquote, urlsplit
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from warcmill.base.escapes import printable
 from warcmill.errors import BadConfig, Unavailable
@@ -28,8 +30,7 @@ TLS = ("none", "starttls", "tls")
 SHOWN = 50  # troubles listed in one mail or webhook; the rest are counted
 
 
-@dataclass(frozen=True, slots=True)
-class Trouble:
+class Trouble(Struct, frozen=True):
     """One thing to look at. `kind` is refused, failed, stale, or unreadable; `name` a file's or a marker's."""
 
     launch: str
@@ -38,8 +39,7 @@ class Trouble:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Notice:
+class Notice(Struct, frozen=True):
     """The result of a scan. `todo` is the command that shows more."""
 
     scan: str
@@ -49,8 +49,7 @@ class Notice:
     todo: str
 
 
-@dataclass(frozen=True, slots=True)
-class Channels:
+class Channels(Struct, frozen=True):
     """Where notices go: mail, a webhook, both or neither."""
 
     mail_to: str = ""
@@ -59,9 +58,12 @@ class Channels:
     smtp_port: int = 25
     smtp_tls: str = "none"
     smtp_user: str = ""
-    smtp_password: str = field(default="", repr=False)
-    webhook: str = field(default="", repr=False)
-    proxy: str = field(default="", repr=False)
+    smtp_password: str = ""
+    webhook: str = ""
+    proxy: str = ""
+
+    def __repr__(self) -> str:
+        return f"Channels({self.mail_to!r})"  # without secrets: a URL may have one too
 
     def check(self) -> None:
         """Raise BadConfig for a channel that cannot work, or would reveal a secret."""

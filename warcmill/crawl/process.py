@@ -14,8 +14,9 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from warcmill.base import clock
 from warcmill.base.escapes import printable

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import base64
 import binascii
-import dataclasses
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import blake2b
 from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
 import ada_url
+from msgspec import Struct, field
 
 from warcmill.base import clock
 from warcmill.errors import BadInput
@@ -129,8 +128,7 @@ _SHOWN = 200
 _CREDENTIALS = re.compile(r"\A([^/\\?#]*[/\\]{2,})[^/\\?#]*@")  # a browser takes \ for /
 
 
-@dataclass(slots=True, eq=False)
-class Uri:
+class Uri(Struct, eq=False):
     """A URI to fetch, the reason, and the result. Times are seconds since 1970, 0 when there is none yet.
 
     `key` distinguishes it from others in its namespace `crawl`; it is the canonical URI unless its maker chose another.
@@ -254,11 +252,10 @@ Action = Callable[[Uri, Status], None]
 """Called with the URI and the status that it moves to, or has moved to."""
 
 _FIXED = frozenset({"key", "uri", "queue", "crawl", "status", "updated"})
-_CHANGEABLE = frozenset(one.name for one in dataclasses.fields(Uri)) - _FIXED
+_CHANGEABLE = frozenset(Uri.__struct_fields__) - _FIXED
 
 
-@dataclass(frozen=True, slots=True)
-class Transitions:
+class Transitions(Struct, frozen=True):
     """The moves of a crawl's URIs, with what is done before and after a move to a status.
 
     An action before that raises prevents the move: the URI is as it was. Statistics and the journal hear of a visit

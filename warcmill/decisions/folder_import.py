@@ -17,9 +17,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from warcmill import layout
 from warcmill.base.clock import stamp_text
@@ -185,8 +186,7 @@ def _counts(items: tuple[Item, ...]) -> dict[str, Json]:
 EVER = date.min, date.max
 
 
-@dataclass(frozen=True, slots=True)
-class EarlierImports:
+class EarlierImports(Struct, frozen=True):
     """The WARCs of the job's earlier imports: their places, by digest; and their paths in those folders, with sizes."""
 
     where: Mapping[str, str]
@@ -203,8 +203,7 @@ class EarlierImports:
         return cls(where, frozenset(origins))
 
 
-@dataclass(slots=True)
-class Taking:
+class Taking(Struct):
     """The WARCs of a folder as they are read: those that are `new`, `known` from earlier imports, or `doubles`."""
 
     source: SourceFolder

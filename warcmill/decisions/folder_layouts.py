@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 from hashlib import sha256
+
+from msgspec import Struct, field
 
 from warcmill import layout
 from warcmill.errors import NotReady, Unavailable
@@ -24,8 +25,7 @@ _PACKED = re.compile(r".+\.(w?arc(\.gz)?\.(zst|bz2|xz|lz4|zip)|wacz)", re.DOTALL
 _SUFFIX = re.compile(r"\.w?arc(\.gz)?(\.open)?\Z", re.IGNORECASE)
 
 
-@dataclass(slots=True)
-class FolderContent:
+class FolderContent(Struct):
     """The content of a foreign folder: its WARCs, in order of their paths, and all else, each as `path: why`.
 
     `missing`: files that may be WARCs, and cannot be taken. `left_out`: files that are not WARCs.
@@ -36,8 +36,7 @@ class FolderContent:
     left_out: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class FolderLayout:
+class FolderLayout(Struct, frozen=True):
     """A layout: its name, what it is, and the function that reads it."""
 
     name: str
@@ -126,8 +125,7 @@ def why_never_found(launch_id: str) -> str:
     return f"no scan takes days of the year {launch_id[:4]}: a launch is of {YEARS[0]} to {YEARS[-1]}"
 
 
-@dataclass(frozen=True, slots=True)
-class ImportOrder:
+class ImportOrder(Struct, frozen=True):
     """An operator's order, and who gave it. `launch_id` '': the date of the earliest record."""
 
     job: str
@@ -136,8 +134,7 @@ class ImportOrder:
     layout: FolderLayout = LAYOUTS["bare"]
 
 
-@dataclass(slots=True)
-class ImportResult:
+class ImportResult(Struct):
     """The result of an import: `claim` is None when there was nothing new, `known` has the WARCs that were imported
     before, by path, and `completed` the launches whose earlier import was cut short, and is complete now."""
 

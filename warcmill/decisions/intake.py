@@ -16,10 +16,11 @@ import re
 import stat as modes
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
+
+from msgspec import Struct
 
 from warcmill.base import clock
 from warcmill.base.digests import Readable
@@ -36,8 +37,7 @@ _UTC = re.compile(rb"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-
 _ARC = re.compile(rb"[0-9]{12,17}")
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
+class Taken(Struct, frozen=True):
     """A WARC that was read. `first` and `last` are the dates of its records, 14 digits; '' when none is a date."""
 
     size: int

@@ -16,9 +16,10 @@ import os
 import secrets
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from urllib.parse import unquote_to_bytes
+
+from msgspec import Struct
 
 from warcmill import chain, layout
 from warcmill.base import clock, digests
@@ -35,8 +36,7 @@ from warcmill.stores import Stat, Store, temporary_names
 Markers = Mapping[Key, Evidence]
 
 
-@dataclass(frozen=True, slots=True)
-class Roots:
+class Roots(Struct, frozen=True):
     """Where a step's inputs are: the state, the roots of engines and writers, the store."""
 
     state: MarkerStore

@@ -17,10 +17,11 @@ import json
 import os
 import shutil
 from collections.abc import Collection, Iterator
-from dataclasses import asdict
 from hashlib import sha512
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import asdict
 
 from warcmill.decisions.intake import Taken
 from warcmill.errors import BadInput, Conflict, NotReady

@@ -12,8 +12,9 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Set
 from contextlib import closing
-from dataclasses import dataclass
 from itertools import chain, islice
+
+from msgspec import Struct
 
 from warcmill.base.line_sort import SortedLines
 from warcmill.errors import BadInput
@@ -26,16 +27,14 @@ from warcmill.stores import Store
 CDXJ = ExtractKind("cdxj", cdxj.GENERATION, "cdxj.gz")
 
 
-@dataclass(frozen=True, slots=True)
-class CaptureCounts:
+class CaptureCounts(Struct, frozen=True):
     """The counts of an extract: captures by record type, and those without a line, by reason."""
 
     captures: Mapping[str, int]
     left_out: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class CaptureTally(CaptureCounts):
+class CaptureTally(CaptureCounts, frozen=True):
     """The counts of an extract, and how many of its lines are for certain records."""
 
     found: int

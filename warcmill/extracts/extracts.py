@@ -14,9 +14,10 @@ import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
+
+from msgspec import Struct
 
 from warcmill.base.digests import Readable
 from warcmill.errors import BadInput, Mismatch, NotReady, Unavailable
@@ -34,8 +35,7 @@ _SMALL = 1 << 14  # compressed bytes of an extract that is read at once: a packa
 _IN_MEMORY = 1 << 22  # compressed bytes; more of them go to a nameless file in the index root
 
 
-@dataclass(frozen=True, slots=True)
-class ExtractKind:
+class ExtractKind(Struct, frozen=True):
     """A kind of extract. Raise `generation` when its content changes for the same WARC; `ext` ends in `.gz`."""
 
     name: str

@@ -7,9 +7,10 @@ all it needs, and returns a small record. It sees neither the state nor the conf
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Set
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol, TypeVar
+
+from msgspec import Struct
 
 from warcmill.errors import NotReady, Unavailable
 from warcmill.extracts import cdx, distributions, text, tika
@@ -60,8 +61,7 @@ class Extractor(Protocol):
         """Make the extract of the facts of distributions."""
 
 
-@dataclass(frozen=True)
-class LocalExtractor:
+class LocalExtractor(Struct, frozen=True):
     """Extracts are made by this process. Only text needs workers."""
 
     store: Store
@@ -97,8 +97,7 @@ def _made(tally: Callable[[], Tally], path: str) -> Tally:
         raise Unavailable(f"index:{path}", "it was made, and cannot be read") from error
 
 
-@dataclass(frozen=True, slots=True)
-class ExtractPlace:
+class ExtractPlace(Struct, frozen=True):
     """Where the WARCs are, a path or a URL; the folder of the index root; and what extracts office documents."""
 
     store: str
@@ -111,8 +110,7 @@ class ExtractPlace:
         return open_store("store", self.store, self.access), Extracts(open_folder("index", self.index))
 
 
-@dataclass(frozen=True, slots=True)
-class ExtractOrder:
+class ExtractOrder(Struct, frozen=True):
     """One WARC, and what is wanted of it; `cores`: for the processes that extract its text."""
 
     what: ExtractWanted

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from warcmill import chain, layout
 from warcmill.base.progress import Progress
@@ -25,8 +26,7 @@ log = logging.getLogger(__name__)
 Tally = TypeVar("Tally")
 
 
-@dataclass(frozen=True)
-class StageExtracts(Generic[Tally]):
+class StageExtracts(Struct, Generic[Tally], frozen=True):
     """Extracts of these kinds: their making from the store, their counting, and the facts of an item that follow.
 
     `make` gets the path of a WARC, its SHA-512, and the offsets at which a virus was found; `tally` all but the path.
@@ -74,8 +74,7 @@ def extracted(
     return Claim(key, rests_on(assembled, verified, *filter(None, [scanned])), items=items)
 
 
-@dataclass(frozen=True)
-class _Extracting(Generic[Tally]):
+class _Extracting(Struct, Generic[Tally], frozen=True):
     extracts: Extracts
     work: StageExtracts[Tally]
     holdings: Mapping[FileRef, Holding]

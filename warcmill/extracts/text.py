@@ -24,9 +24,10 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Set
 from concurrent.futures import Future
 from contextlib import closing
-from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Protocol
+
+from msgspec import Struct
 
 from warcmill.base.line_sort import SortedLines
 from warcmill.errors import BadInput, Mismatch
@@ -56,18 +57,16 @@ _PENDING, _PENDING_BYTES = 256, 128 << 20  # documents, and bytes of them, that 
 _OFFSET = re.compile(rb'\{"id": "[^"]*-(\d+)"')
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentCounts:
+class DocumentCounts(Struct, frozen=True):
     """The counts of an extract: documents by kind, other captures by reason, and documents without text."""
 
     documents: Mapping[str, int]
     left_out: Mapping[str, int]
     without_text: int
-    unread: int = field(default=0, kw_only=True)
+    unread: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentTally(DocumentCounts):
+class DocumentTally(DocumentCounts, frozen=True, kw_only=True):
     """The counts of an extract, and how many of its documents are certain records."""
 
     found: int
@@ -211,7 +210,7 @@ def tally(extracts: Extracts, sha512: str, offsets: Set[int] = frozenset()) -> D
         found += bool(offsets) and offset(line) in offsets
     if number != sum(known.documents.values()):
         raise BadInput(kind.path(sha512), f"it has {number} lines, and counts {dict(known.documents)}")
-    return DocumentTally(known.documents, known.left_out, known.without_text, found, unread=known.unread)
+    return DocumentTally(known.documents, known.left_out, known.without_text, known.unread, found=found)
 
 
 def offset(line: bytes) -> int:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import socket
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import Any
+
+from msgspec.structs import asdict
 
 from warcmill.base import worker
 from warcmill.base.worker import WorkerLimits

@@ -19,10 +19,12 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warcmill.base.worker import WorkerLimits
 from warcmill.errors import Unavailable
@@ -38,8 +40,7 @@ _MANIFEST, _MOST = "META-INF/MANIFEST.MF", 1 << 16
 _SECONDS = 120  # in which a Java prints its version
 
 
-@dataclass(frozen=True, slots=True)
-class Tika:
+class Tika(Struct, frozen=True):
     """Tika, by the path of its jar, `tika-app`."""
 
     jar: str

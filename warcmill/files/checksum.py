@@ -7,8 +7,9 @@ import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import BinaryIO
+
+from msgspec import Struct
 
 from warcmill import layout
 from warcmill.base import digests
@@ -67,8 +68,7 @@ def _zip(state: MarkerStore, packed: Key) -> FileRef:
         return FileRef("state", path, file.seek(0, os.SEEK_END))
 
 
-@dataclass(frozen=True)
-class _Reading:
+class _Reading(Struct, frozen=True):
     sources: Sources
     offsets: Mapping[str, int]
     block_size: int

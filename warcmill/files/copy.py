@@ -7,8 +7,9 @@ stored again beside it, under its final name: a WARC that every tool can read.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
+
+from msgspec import Struct
 
 from warcmill import layout
 from warcmill.base import digests
@@ -56,8 +57,7 @@ def _sweep(store: Store, targets: Mapping[Place, FileRef]) -> None:
         store.sweep(folder)
 
 
-@dataclass(frozen=True)
-class _Copying:
+class _Copying(Struct, frozen=True):
     sources: Sources
     store: Store
     checked: Mapping[Place, Item]

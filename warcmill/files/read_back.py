@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from warcmill import layout
 from warcmill.base import digests
@@ -38,8 +39,7 @@ def read_back(state: MarkerStore, store: Store, launch: Launch, stage: Stage) ->
     return Claim(key, rests_on(verified, assembled), items=read, counts=counts(read))
 
 
-@dataclass(frozen=True)
-class _Reading:
+class _Reading(Struct, frozen=True):
     store: Store
     items: Mapping[FileRef, Item]
     facts: Mapping[FileRef, StoredFile]

@@ -7,7 +7,7 @@ in files.Checksum.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from warcmill import layout
 from warcmill.base import digests
@@ -53,8 +53,7 @@ def _digest(file: FileRef) -> str:
     return str(file.sha512)
 
 
-@dataclass(frozen=True)
-class _Removing:
+class _Removing(Struct, frozen=True):
     attempts: Attempts
     roots: JobRoots
     store: Store

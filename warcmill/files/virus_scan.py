@@ -9,8 +9,10 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field, replace
 from typing import NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from warcmill import layout
 from warcmill.base.progress import Progress
@@ -31,8 +33,7 @@ from warcmill.stores import Store
 OVER_STREAM, OVER_FILE = "over StreamMaxLength", "over MaxFileSize"
 
 
-@dataclass(frozen=True, slots=True)
-class ClamdLimits:
+class ClamdLimits(Struct, frozen=True):
     """clamd's own limits, in bytes: up to both, "OK" means that all of a stream was scanned."""
 
     stream_max_length: int
@@ -244,24 +245,23 @@ def tools(versions: list[str]) -> dict[str, str]:
     return {"clamd": ", then ".join(engines), "virus database": ", then ".join(databases)} if parts else {}
 
 
-@dataclass
-class _Scanning:
+class _Scanning(Struct):
     store: Store
     clamd: Clamd
     limits: ClamdLimits
     groups: Mapping[FileRef, list[Item]]
     progress: Progress
     versions: list[str] = field(default_factory=list)
-    _gone: Unavailable | None = None
+    gone: Unavailable | None = None
 
     def version(self, copy: FileRef) -> str:
         """A text that changes when the stored file does, or clamd's database. Once clamd is gone, it is not asked."""
-        if self._gone:
-            raise self._gone
+        if self.gone:
+            raise self.gone
         try:
             self.versions.append(self.clamd.version())
         except Unavailable as error:
-            self._gone = error
+            self.gone = error
             raise
         return f"{present(self.store, copy).version} {self.versions[-1]}"
 

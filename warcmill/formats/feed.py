@@ -16,10 +16,11 @@ import codecs
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct, field
 
 from warcmill.base import schedule
 from warcmill.base.schedule import Frequency, Schedule
@@ -54,8 +55,7 @@ class TargetScope(StrEnum):
     SUBDOMAINS = "subdomains"
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """One target of the feed. `watched` and `document_url_scheme` do not change its crawl: they are kept for later.
 
     `refresh`: crawl only the seeds now, with their parts.
@@ -87,8 +87,7 @@ class Target:
         return {surt.surt(url) for url in surt.with_and_without_www(surt.canonical(self.logout_url))}
 
 
-@dataclass(frozen=True, slots=True)
-class Feed:
+class Feed(Struct, frozen=True):
     """The sound targets, a fault for each other one, and notes of mistakes that were accepted."""
 
     targets: list[Target] = field(default_factory=list)

@@ -10,10 +10,12 @@ The values are the same for the same targets in any order.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warcmill.base.schedule import Frequency
 from warcmill.errors import BadConfig
@@ -28,16 +30,14 @@ PART: Final = "[EIR]*X?[EIR]*"
 SITES: Final = frozenset({TargetScope.ROOT, TargetScope.SUBDOMAINS})
 
 
-@dataclass(frozen=True, slots=True)
-class Caps:
+class Caps(Struct, frozen=True):
     """The most bytes fetched from one host for a CAPPED and a CAPPED_LARGE target. A DEEP one has no cap."""
 
     capped: int
     capped_large: int
 
 
-@dataclass(frozen=True, order=True, slots=True)
-class Policy:
+class Policy(Struct, frozen=True, order=True):
     """The manner in which a site or a page is crawled."""
 
     depth: Depth
@@ -52,16 +52,14 @@ class PageReach(StrEnum):
     PLUS1 = "plus1"
 
 
-@dataclass(frozen=True, order=True, slots=True)
-class PageCrawl:
+class PageCrawl(Struct, frozen=True, order=True):
     """The crawl of the URLs that are reached from one seed."""
 
     reach: PageReach
     policy: Policy
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """The sites and pages to crawl. `sites` maps SURT prefixes, `pages` maps seeds; `excluded` are prefixes."""
 
     seeds: frozenset[str]

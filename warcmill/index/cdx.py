@@ -6,8 +6,9 @@ WARC is read in the store.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
+
+from msgspec.structs import replace
 
 from warcmill.extracts import cdx as cdx_extracts
 from warcmill.extracts.cdx import CDXJ, CaptureTally

@@ -12,9 +12,10 @@ import logging
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import replace
 from functools import partial
 from typing import IO, TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from warcmill import layout
 from warcmill.base import digests

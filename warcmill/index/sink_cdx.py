@@ -13,11 +13,12 @@ import json
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
 from functools import lru_cache
 from hashlib import sha512
 from itertools import islice
 from urllib.parse import quote
+
+from msgspec.structs import replace
 
 from warcmill import layout
 from warcmill.clients.cdx_server import CapturePlace, CdxServer

@@ -20,10 +20,11 @@ import json
 import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from warcmill.clients.solr import RefusedDocument, Solr
 from warcmill.errors import BadInput, Busy, Mismatch, NotReady, Unavailable
@@ -48,8 +49,7 @@ from warcmill.versions.text import NAME
 _DOMAIN = re.compile(r"[a-z0-9_-]+(?:,[a-z0-9_-]+)*")
 
 
-@dataclass(frozen=True)
-class Routing:
+class Routing(Struct, frozen=True, dict=True):
     """The default collection, and the prefixes of keys that belong to others."""
 
     default: str
@@ -110,8 +110,7 @@ _MOST_DOCUMENTS, _MOST_CHARACTERS = 500, 8 << 20  # that wait to be posted
 _SHOWN = 3  # refused documents in a message
 
 
-@dataclass(frozen=True)
-class SolrTarget:
+class SolrTarget(Struct, frozen=True):
     """A Solr by its URL, what belongs to which of its collections, and the name of its acknowledgements."""
 
     server: str
@@ -251,8 +250,7 @@ def post(state: MarkerStore, index: LocalStore, place: SolrTarget) -> tuple[str,
     return troubles
 
 
-@dataclass(frozen=True)
-class Notes:
+class Notes(Struct, frozen=True):
     """The notes about a Solr, besides its acknowledgements."""
 
     index: LocalStore

@@ -19,10 +19,11 @@ import json
 import logging
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha512
 from typing import Protocol
+
+from msgspec import Struct
 
 from warcmill.errors import BadInput, Mismatch, NotReady, Unavailable, WarcmillError
 from warcmill.formats.seal import seal, unseal
@@ -131,8 +132,7 @@ LARGEST = 1 << 24  # bytes of a file
 SCHEMA = 1
 
 
-@dataclass(frozen=True)
-class SinkInput:
+class SinkInput(Struct, frozen=True, dict=True):
     """An input as a sink gets it: without what a version hides."""
 
     input: ListedWarc
@@ -144,8 +144,7 @@ class SinkInput:
         return sha512(f"{self.input.identity.line()}{self.hiding.sha512}\n".encode()).hexdigest()[:40]
 
 
-@dataclass(frozen=True, slots=True)
-class Acknowledgement:
+class Acknowledgement(Struct, frozen=True):
     """The content of a file: an input, whether the sink has all of it, and the offsets of refused records."""
 
     part: SinkInput

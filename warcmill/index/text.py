@@ -13,9 +13,11 @@ import hashlib
 import json
 import logging
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warcmill.errors import Mismatch
 from warcmill.extracts import text as text_extracts
@@ -62,8 +64,7 @@ def _counts(claim: Claim) -> dict[str, Json]:
 Line = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class ShownDocuments:
+class ShownDocuments(Struct, frozen=True):
     """Which documents are shown: none at some offsets of the WARC, none with a key that is hidden."""
 
     left_out: tuple[int, ...]

@@ -17,8 +17,10 @@ import zlib
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
 from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warcmill import layout
 from warcmill.errors import BadInput, Mismatch, NotReady
@@ -171,8 +173,7 @@ def verify(
     return replace(claim, counts={**counts, "elsewhere": elsewhere})
 
 
-@dataclass(frozen=True)
-class _Verifying:
+class _Verifying(Struct, frozen=True):
     indexed: Key
     asking: CdxQuery
     extracts: Extracts

@@ -13,9 +13,11 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warcmill import layout
 from warcmill.clients.solr import Solr
@@ -225,8 +227,7 @@ def verify(state: MarkerStore, index: LocalStore, place: SolrTarget | None, laun
     return replace(claim, counts={"warcs": len(items), "documents": sum(map(_documents, known.values()))})
 
 
-@dataclass(frozen=True)
-class _Verifying:
+class _Verifying(Struct, frozen=True):
     indexed: Key
     asking: AskingText
     solr: AskingSolr | None

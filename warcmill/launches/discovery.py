@@ -18,9 +18,10 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
+
+from msgspec import Struct
 
 from warcmill import chain, layout
 from warcmill.base import clock
@@ -36,8 +37,7 @@ _STAMP = 14  # digits of a launch id
 _MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")
 
 
-@dataclass(frozen=True, slots=True)
-class Discovery:
+class Discovery(Struct, frozen=True):
     """The launches of a span of days.
 
     `unexpected`: folders that are not launches, each with the reason. `unreachable`: roots that did not answer;

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
+
+from msgspec import Struct
 
 from warcmill import layout
 from warcmill.errors import BadInput
@@ -21,8 +22,7 @@ MOST = 500  # folders that are listed
 SHOWN = 3  # names that are shown of the other content
 
 
-@dataclass(frozen=True, slots=True)
-class Bare:
+class Bare(Struct, frozen=True):
     """A root without a launch: its content, and what to do. `misplaced`: it has launches in another place or layout."""
 
     what: str
@@ -36,8 +36,7 @@ class Bare:
         return f"{self.what}. {self.todo}" if self.todo else self.what
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectedLayout:
+class ExpectedLayout(Struct, frozen=True):
     """The layout of launches in a root, and the keys of luigi.cfg that set it. `layout` None: {job}/{launch}/."""
 
     key: str
@@ -45,8 +44,7 @@ class ExpectedLayout:
     layout: OutputLayout | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
+class _Seen(Struct, frozen=True):
     """A launch in an unexpected place: the folder that it is below, its layout, and an example path."""
 
     below: str

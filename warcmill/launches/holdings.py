@@ -11,9 +11,11 @@ in exactly one SIP, however often `[package] stages` is changed: that changes on
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from warcmill import layout
 from warcmill.errors import BadInput
@@ -61,8 +63,7 @@ class Holding(NamedTuple):  # cheap to make: a large launch has 100,000
         return self.word in (HoldingKind.WHOLE, HoldingKind.SALVAGED)
 
 
-@dataclass(frozen=True, slots=True)
-class Unstored:
+class Unstored(Struct, frozen=True):
     """A WARC whose name the store cannot have: only its name, as 03 writes it, its length, and why."""
 
     name: str
@@ -70,8 +71,7 @@ class Unstored:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class StageHoldings:
+class StageHoldings(Struct, frozen=True):
     """The holdings of a stage: its WARCs by name; `logs`, its other stored files; and the WARCs that are not stored."""
 
     launch: Launch
@@ -181,8 +181,7 @@ def _unstored(item: Item) -> Unstored:
     return Unstored(item.file.name, item.file.size, item.why)
 
 
-@dataclass(frozen=True, slots=True)
-class Coverage:
+class Coverage(Struct, frozen=True):
     """The assembled stages of a launch, and its SIPs: the stages that each covers, by the SIP's own stage.
 
     `broken`: stages whose 05 marker is there and cannot be relied on. Their SIPs are built again, before those of the

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from warcmill import layout
 from warcmill.launches.roots import JobRoots
@@ -22,8 +23,7 @@ FEED_FILES = (
 )  # only some jobs have them, so they are never reported as absent
 
 
-@dataclass(slots=True)
-class Listing:
+class Listing(Struct):
     """The content of a launch's folders. `unexpected` names entries that the line does not know, with the reason."""
 
     logs: dict[Stage, list[FileRef]] = field(default_factory=dict)

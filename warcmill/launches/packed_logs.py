@@ -10,9 +10,10 @@ import gzip
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from io import BufferedIOBase
 from typing import BinaryIO, cast
+
+from msgspec import Struct
 
 from warcmill import layout
 from warcmill.errors import BadInput
@@ -26,8 +27,7 @@ REACH = 1 << 30  # bytes: a slice that begins later is not read: it would take m
 _PIECE = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class LogSlice:
+class LogSlice(Struct, frozen=True):
     """A part of a log. `size`: of the whole log in bytes, None for one that the engine compressed. `after`: the place
     of the next part; None at the end. `damaged`: why the log ends here; '' where it does not."""
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 import logging
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice, takewhile
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warcmill import layout
 from warcmill.errors import BadConfig, Unavailable
@@ -54,16 +56,14 @@ class Rendered:
                 log.warning("%s:%s: %s", self.store.root, entry.path, entry.why)
 
 
-@dataclass(frozen=True, slots=True)
-class WriterRoots:
+class WriterRoots(Struct, frozen=True):
     """Another engine that writes files of the same launches: its root, and the layout in it."""
 
     store: Store
     layout: OutputLayout
 
 
-@dataclass(frozen=True, slots=True)
-class JobRoots:
+class JobRoots(Struct, frozen=True, dict=True):
     """The roots of a job: those that its engine writes, with the output's layout, and those of other writers."""
 
     output: Store
@@ -72,7 +72,10 @@ class JobRoots:
     writers: tuple[WriterRoots, ...] = ()
     rendered: tuple[Rendered, ...] = ()
     is_imported: bool = False  # the line's own root for WARCs that it imported: no engine writes there
-    _ids: dict[str, list[str]] = field(default_factory=dict, compare=False, repr=False)
+
+    @cached_property
+    def _ids(self) -> dict[str, list[str]]:
+        return {}  # of each job that was listed
 
     def end_of(self, launch: Launch) -> str:
         """Return the id of the job's next launch; for its newest '~', which sorts last. The job is listed once."""
@@ -115,8 +118,7 @@ Look = tuple[Root, str]  # a place, and its role: one folder may be both output 
 _DEFAULT = "[warcmill]"
 
 
-@dataclass(frozen=True, slots=True)
-class EngineSection:
+class EngineSection(Struct, frozen=True):
     """The section of luigi.cfg, `name` with its brackets, of some jobs: absolute paths or URLs, and the layout."""
 
     name: str
@@ -136,8 +138,7 @@ class EngineSection:
         return {(self.jobs, ""): "jobs", **{(self.output, folder): "output" for folder in _folders(self.layout)}}
 
 
-@dataclass(frozen=True, slots=True)
-class WriterSection:
+class WriterSection(Struct, frozen=True):
     """The section of another program that writes WARCs for some jobs. `layout` None: known by their prefix alone."""
 
     root: WriterRoot

@@ -10,9 +10,10 @@ import hashlib
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, BinaryIO, cast
+
+from msgspec import Struct
 
 from warcmill import layout
 from warcmill.base import digests
@@ -25,8 +26,7 @@ from warcmill.model import FileRef, Item
 from warcmill.stores import Store
 
 
-@dataclass(frozen=True, slots=True)
-class StoredLogs:
+class StoredLogs(Struct, frozen=True):
     """An open zip of logs, and the items of its own claim, by the name in the zip."""
 
     stream: BinaryIO

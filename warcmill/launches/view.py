@@ -13,9 +13,10 @@ import io
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
+
+from msgspec import Struct
 
 from warcmill import layout
 from warcmill.base import clock
@@ -175,8 +176,7 @@ class LaunchView:
 ENDS = {"pulse.StopJob": Ended.CONFIRMED, "operator.Import": Ended.IMPORTED, "operator.Close": Ended.OPERATOR}
 
 
-@dataclass(frozen=True, slots=True)
-class Vitals:
+class Vitals(Struct, frozen=True):
     """When a launch began, the log with its engine's last sign, and its time. Without a sign `log` is '' and `last`
     is `began`."""
 

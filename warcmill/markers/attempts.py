@@ -24,10 +24,11 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from typing import Any, BinaryIO, TypeGuard
+
+from msgspec import Struct, field
 
 from warcmill import errors, layout
 from warcmill.base import clock
@@ -47,8 +48,7 @@ _under_way: dict[tuple[str, Key], str] = {}  # by state root and step: the file 
 _reported: set[tuple[str, int]] = set()
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(Struct, frozen=True):
     """One run of a step, as its attempt file records it."""
 
     path: str
@@ -80,8 +80,7 @@ class Attempt:
         return {line["failed"]: line["why"] for line in self.lines if "failed" in line}
 
 
-@dataclass(frozen=True, slots=True)
-class Launching:
+class Launching(Struct, frozen=True):
     """A start that was about to be made while `after` was the job's newest launch; the facts for its 01.started."""
 
     after: str
@@ -206,8 +205,7 @@ def run_items(
     return tuple(item for number in sorted(settling.settled) for item in settling.settled[number])
 
 
-@dataclass(frozen=True)
-class _Settling:
+class _Settling(Struct, frozen=True):
     """An attempt under way: the results of earlier ones, and its own, by the files' numbers."""
 
     before: Mapping[tuple[str, str], tuple[str, tuple[Item, ...]]]

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from hashlib import sha512
 from typing import Any, NoReturn
+
+from msgspec import Struct, field
 
 from warcmill.errors import BadInput, Foreign
 from warcmill.model import FileRef, Item, Json, Key, Outcome
@@ -24,16 +25,14 @@ _OUTCOMES = {str(outcome): outcome for outcome in Outcome}  # asking the enumera
 _UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}  # from an older schema to the next; none yet
 
 
-@dataclass(frozen=True, order=True, slots=True)
-class Input:
+class Input(Struct, frozen=True, order=True):
     """A marker that a claim rests on: its path in the state root, and its claim's digest."""
 
     marker: str
     claim: str
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """The result of a step: every honest run of it writes the same claim."""
 
     key: Key
@@ -50,8 +49,7 @@ class Claim:
         return (*made, *(file for file in self.outputs if file.root == "store"))
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """Who did it, when and with what: differs from run to run."""
 
     host: str
@@ -63,16 +61,14 @@ class Run:
 UNKNOWN = Run("", "", "", {})  # of a lost run, and in a zip of logs, whose bytes must follow from its logs alone
 
 
-@dataclass(frozen=True, slots=True)
-class SoundMarker:
+class SoundMarker(Struct, frozen=True):
     """The claim and run of a sound marker, as it was read."""
 
     claim: Claim
     run: Run
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence(SoundMarker):
+class Evidence(SoundMarker, frozen=True):
     """A sound marker that a claim may rest on. `digest` is its claim's SHA-512, in hex."""
 
     digest: str

@@ -15,8 +15,9 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from hashlib import sha512
+
+from msgspec import Struct
 
 from warcmill.base import clock
 from warcmill.errors import BadInput, Conflict, Unavailable
@@ -34,8 +35,7 @@ _RESTORE = "bring it back from the store: 'warcmill restore'"
 BACK = f"move it out of the state, then {_RESTORE}"
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedDecision:
+class RecordedDecision(Struct, frozen=True):
     """A decision: the facts are what its kind needs."""
 
     kind: str

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from warcmill import layout
 from warcmill.errors import BadInput, NotReady
@@ -26,8 +28,7 @@ UNASKED = "unasked captures"
 _SUBMIT = "package.SubmitSip"
 
 
-@dataclass(frozen=True, slots=True)
-class Lack:
+class Lack(Struct, frozen=True):
     """A copy that is missing or differs, or a place that does not answer (`is_away`).
 
     `todo` is a command. `again`: the step to redo, after these files were moved away (`remove`).
@@ -42,8 +43,7 @@ class Lack:
     is_away: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class LastLook:
+class LastLook(Struct, frozen=True):
     """The last look: its time, its days or its launch, the numbers looked at, by word, and what was found."""
 
     time: str

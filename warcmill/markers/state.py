@@ -16,9 +16,10 @@ import secrets
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from warcmill import __version__, chain, layout
 from warcmill.base import clock, digests, disk
@@ -37,8 +38,7 @@ NO_TOOLS: Mapping[str, str] = MappingProxyType({})
 _reported: set[tuple[str, str]] = set()
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(Struct, frozen=True):
     """The file at a marker's path, and its evidence; None when it is broken."""
 
     stat: Stat

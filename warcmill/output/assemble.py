@@ -9,7 +9,7 @@ the launch's folders: they are found by the prefixes that the logs name.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from warcmill import layout
 from warcmill.base.clock import stamp_text
@@ -21,8 +21,7 @@ from warcmill.model import FileRef, Item, Json, Launch, Outcome, Stage
 from warcmill.output.gather import Gathered, Offsets, gather, pick_rendered, prefix_facts, refuse_clashes
 
 
-@dataclass(slots=True)
-class Picked:
+class Picked(Struct):
     """A stage's WARCs, each with its greatest offset in the crawl log, and the names that led to none."""
 
     listed: list[tuple[FileRef, int | None]] = field(default_factory=list)

@@ -7,9 +7,10 @@ a web renderer wrote belong to the stage by a prefix that the launch's crawl log
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
+
+from msgspec import Struct
 
 from warcmill import layout
 from warcmill.errors import Conflict, NotReady
@@ -31,8 +32,7 @@ Offsets = dict[str, int | None]
 _LONGEST, _MOST = 100, 1_000  # of refused prefixes: characters shown of each, and how many are listed
 
 
-@dataclass(frozen=True, slots=True)
-class Gathered:
+class Gathered(Struct, frozen=True):
     """All that the claim of 03 for a stage follows from. No field is read from disk or state again."""
 
     launch: Launch
@@ -163,8 +163,7 @@ def _add(state: MarkerStore, logs: Evidence, item: Item, member: str, tally: Tal
         return crawllog.read(logzip.open_member(file, member), tally.add, is_gzip=_plain(item).endswith(".gz"))
 
 
-@dataclass(frozen=True)
-class WarcPrefixes:
+class WarcPrefixes(Struct, frozen=True, dict=True):
     """The prefixes that a stage's crawl log names, valid and refused, and the valid ones of earlier stages."""
 
     named: frozenset[str]

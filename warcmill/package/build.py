@@ -12,11 +12,12 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from itertools import count
 from pathlib import Path
+
+from msgspec import Struct
 
 from warcmill import __version__, layout
 from warcmill.base import digests
@@ -38,8 +39,7 @@ from warcmill.package.sips import Terms
 from warcmill.stores import Store
 
 
-@dataclass(frozen=True, slots=True)
-class Sip:
+class Sip(Struct, frozen=True):
     """A SIP that can be sent: its path in the store, its bag's folder, and its members, the tag files first."""
 
     path: str
@@ -164,8 +164,7 @@ def _is_left_out(file: PackageFile, terms: Terms) -> bool:
 _made = tuple.__new__  # a named tuple of all its members, in half the time: a bag of 100,000 files has each twice
 
 
-@dataclass(frozen=True, slots=True)
-class _Payload:
+class _Payload(Struct, frozen=True):
     """The payload of the bag: the package's documents, then its files. Made as it is read: there may be 100,000."""
 
     bag: str

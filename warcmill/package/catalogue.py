@@ -10,9 +10,10 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from warcmill import layout
 from warcmill.errors import BadInput, Busy, NotReady, Unavailable
@@ -200,8 +201,7 @@ STATES: Final = tuple(_STATES.values())
 Row = tuple[str | int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RowSet:
+class RowSet(Struct, frozen=True):
     """The rows of one SIP by table, as `catalogue.TABLES` names their columns."""
 
     launch: Launch

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
 from typing import Final
+
+from msgspec import Struct
 
 from warcmill.model import Launch
 from warcmill.package.catalogue import TABLES, Catalogue
@@ -14,8 +15,7 @@ SHORTEST: Final = 8  # hex digits of a digest
 Record = dict[str, str | int]  # a row by its columns
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """The values to look for; '' and None: anything. `digest`: the SHA-512 of a WARC or SIP, or its first digits."""
 
     ark: str = ""
@@ -30,11 +30,10 @@ class Question:
 
     def is_empty(self) -> bool:
         """True if it asks for everything."""
-        return not any(getattr(self, field.name) for field in fields(self))
+        return self == Question()
 
 
-@dataclass(frozen=True, slots=True)
-class CatalogueMatch:
+class CatalogueMatch(Struct, frozen=True):
     """A SIP that fits: its row, and those of its WARCs, ARKs and events. Of a question about files only the WARCs and
     ARKs that it is about; a SIP that fits by its own digest or ARK may have none."""
 

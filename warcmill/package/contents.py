@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warcmill import __version__, layout
 from warcmill.errors import BadInput
@@ -57,8 +59,7 @@ class PackedFile(NamedTuple):
     stored: FileRef
 
 
-@dataclass(frozen=True, slots=True)
-class SipContents:
+class SipContents(Struct, frozen=True):
     """All of a SIP but its form: `package` is for the first of its name."""
 
     launch: Launch

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from warcmill import layout
 from warcmill.base import digests
@@ -21,8 +22,7 @@ from warcmill.stores import Store
 BY_HAND = "write it by hand: 'When a submission stands' in docs/operate/publishing.md"
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
+class Sent(Struct, frozen=True):
     """A SIP that was handed over: what 06.submitted claims, the size that 05.packaged has, and the key that earlier
     versions wrote into its receipt."""
 

@@ -6,7 +6,8 @@ Events speak of the package; one with an outcome about a file, a refusal or a hi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from warcmill import layout
 from warcmill.formats.sip.premis import Agent, EventType, Identifier, PremisEvent, PremisOutcome
@@ -21,8 +22,7 @@ from warcmill.package.sips import Proven
 SUCCESS, FAIL, WARNING = "success", "fail", "warning"
 
 
-@dataclass
-class SipHistory:
+class SipHistory(Struct):
     """The events and agents of a package that is being described.
 
     `accepted`: the findings that an operator accepted, by name. Each is listed with the finding, or at the end.

@@ -7,8 +7,9 @@ Runs that were killed before they published a SIP leave one that no 05 names or 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from warcmill import chain, layout
 from warcmill.errors import BadInput
@@ -80,8 +81,7 @@ PROOFS = ("verify", "viruses")  # the markers of a stage that a SIP rests on
 IF_THERE = ("viruses", "read-back")
 
 
-@dataclass(frozen=True, slots=True)
-class Proven:
+class Proven(Struct, frozen=True):
     """A stage, what it holds, and the markers that it has, by their steps' words.
 
     `inputs` are those that a SIP of this stage rests on: all others are below them. `copied` is the run of files.Copy.
@@ -113,8 +113,7 @@ def read(state: MarkerStore, launch: Launch, stage: Stage) -> Proven:
 Form = Literal["value", "reference"]
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
+class Terms(Struct, frozen=True):
     """The terms on which SIPs are built: what an archive states in them. An empty text is a key that is not set."""
 
     organisation: str

@@ -18,9 +18,11 @@ import json
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import BinaryIO
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warcmill import layout
 from warcmill.base.digests import Readable
@@ -70,8 +72,7 @@ def key_of(built: Evidence) -> str:
     return claim_digest(replace(built.claim, facts=replace(packaged, orphaned=()).facts()))
 
 
-@dataclass(frozen=True, slots=True)
-class Submission:
+class Submission(Struct, frozen=True):
     """A SIP to hand over: its file's name there, its key (the digest of the claim of 05), its size and digest.
 
     `former`: the key that earlier versions gave to this very SIP; None where it is the same.
@@ -84,8 +85,7 @@ class Submission:
     former: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Slip:
+class Slip(Struct, frozen=True):
     """A note at the destination: the key and digest of a SIP. A sending slip names the staged file, too."""
 
     key: str
@@ -98,15 +98,13 @@ class Slip:
         return (json.dumps(members, sort_keys=True) + "\n").encode()
 
 
-@dataclass(frozen=True, slots=True)
-class Torn:
+class Torn(Struct, frozen=True):
     """A slip that cannot be read, and why."""
 
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Destination:
+class Destination(Struct, frozen=True):
     """The files at the destination, in the order in which it is read.
 
     `is_taken`: something in the watched folder has the SIP's name. `staged`: the bytes of the file that the sending
@@ -192,8 +190,7 @@ def _taken(sip: Submission, but: str) -> Conflict:
     return Conflict(f"destination:{layout.ingest_path(sip.name)}", why)
 
 
-@dataclass(frozen=True)
-class _Desk:
+class _Desk(Struct, frozen=True):
     """The destination, as one submission sees it."""
 
     store: Store
@@ -285,8 +282,7 @@ def _opened(store: Store, sip: FileRef, sending: Progress) -> Iterator[Readable]
         yield _Counted(stream, sip.name, sending)
 
 
-@dataclass
-class _Counted:
+class _Counted(Struct):
     """A stream whose bytes are counted as progress. A store whose connection broke reads it again from the start."""
 
     stream: BinaryIO

@@ -15,13 +15,13 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO, cast
 from urllib.parse import unquote, urlsplit
 from xml.etree.ElementTree import ParseError
 
 from defusedxml import ElementTree
 from defusedxml.common import DefusedXmlException
+from msgspec import Struct, field
 
 from warcmill import layout
 from warcmill.base.digests import Readable, drain
@@ -162,8 +162,7 @@ class _Reading:
                 yield path, theirs, ours
 
 
-@dataclass(frozen=True, slots=True)
-class _Counted:
+class _Counted(Struct, frozen=True):
     stream: Readable
     name: str
     progress: Progress
@@ -200,8 +199,7 @@ def _is_at(fetch: FetchLine, file: FileRef) -> bool:
 _LOG = "log package"
 
 
-@dataclass(slots=True)
-class ExpectedFiles:
+class ExpectedFiles(Struct):
     """`files`: what has to be in the bag, by path and sha512: the stage that has it, and the word for it.
 
     By sha512: `warcs`, the stored WARCs; `checked`, what the gate counted in those that it took.
@@ -274,16 +272,14 @@ _METS, _HREF = "{http://www.loc.gov/METS/}", "{http://www.w3.org/1999/xlink}href
 _SHA512 = "SHA-512"
 
 
-@dataclass(frozen=True, slots=True)
-class MetsEntry:
+class MetsEntry(Struct, frozen=True):
     """A file as METS has it."""
 
     size: str
     sha512: str
 
 
-@dataclass(slots=True)
-class MetsFiles:
+class MetsFiles(Struct):
     """All files that the METS files of a bag name, by their paths in the bag, and what is wrong in those."""
 
     named: dict[str, MetsEntry] = field(default_factory=dict)

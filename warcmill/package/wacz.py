@@ -17,10 +17,11 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
 from typing import BinaryIO, TypeVar
+
+from msgspec import Struct, field
 
 from warcmill import layout
 from warcmill.base import digests
@@ -53,8 +54,7 @@ _WARC = re.compile(r".*\.warc(\.gz)?", re.DOTALL | re.IGNORECASE)
 Named = tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class WaczContents:
+class WaczContents(Struct, frozen=True):
     """The contents of a WACZ: WARCs by name. `left_out` has names, each with the reason."""
 
     launch: Launch
@@ -135,8 +135,7 @@ _POSTED = b"__wb_method="  # in keys, as `posted` writes it
 Range = tuple[int, int]
 
 
-@dataclass(slots=True)
-class WrittenWacz:
+class WrittenWacz(Struct):
     """A WACZ that was written. `left_out`: names of files, each with its records that the index or the pages lack.
 
     `originals`: the WARCs of other launches, or stages, that have originals of revisits, and of how many. `lost`:
@@ -153,8 +152,7 @@ class WrittenWacz:
     hidden: Counter[str] = field(default_factory=Counter)
 
 
-@dataclass(frozen=True, slots=True)
-class WaczSources:
+class WaczSources(Struct, frozen=True):
     """Where a WACZ is made from. `folder` has room for index lines that are being sorted.
 
     `no_index`: why there are no extracts.

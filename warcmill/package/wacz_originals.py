@@ -13,11 +13,13 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field, replace
 from itertools import chain, groupby
 from json.encoder import encode_basestring_ascii as quoted
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warcmill.base.line_sort import SortedLines
 from warcmill.errors import Mismatch, NotReady
@@ -100,15 +102,14 @@ class Lost(NamedTuple):
     where: tuple[str, ...]
 
 
-@dataclass
 class Archived:
     """Where originals may be found: the published index and the store. `why_not`: why there is no index."""
 
-    store: Store
-    prefixes: Mapping[bytes, str]
-    originals: Originals | None = None
-    why_not: str = ""
-    _there: dict[str, str] = field(default_factory=dict)
+    def __init__(
+        self, store: Store, prefixes: Mapping[bytes, str], originals: Originals | None = None, why_not: str = ""
+    ) -> None:
+        self.store, self.prefixes, self.originals, self.why_not = store, prefixes, originals, why_not
+        self._there: dict[str, str] = {}
 
     def of_key(self, key: str) -> list[bytes]:
         """The captures of a key that the index shows."""
@@ -244,8 +245,7 @@ class Revisits:
             one.close()
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
+class _Asked(Struct, frozen=True):
     """A revisit whose original is looked for: by payload digest, or without one by the time that it names."""
 
     digest: bytes

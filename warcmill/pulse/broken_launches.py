@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
+
+from msgspec import Struct
 
 from warcmill import layout
 from warcmill.base import clock
@@ -20,8 +21,7 @@ from warcmill.model import Launch, stamp_time
 MOST: Final = 5  # launches that one after another continue the same crawl within the window
 
 
-@dataclass(frozen=True, slots=True)
-class Newest:
+class Newest(Struct, frozen=True):
     """The newest launch of a job, the time of the last line in its job.log, and whether nothing was left to fetch."""
 
     launch: Launch

@@ -8,8 +8,9 @@ run compares that with the engine's newest launch now, and finishes the start.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import timedelta
+
+from msgspec import Struct
 
 from warcmill import layout
 from warcmill.base import clock
@@ -27,8 +28,7 @@ Prepare = Callable[[], dict[str, Json]]
 Resume = Callable[[], Continued | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Begun:
+class Begun(Struct, frozen=True):
     """A launch, and the due crawl it was started for. `is_recorded`: that crawl has its 00.due marker."""
 
     launch: Launch

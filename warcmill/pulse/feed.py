@@ -10,8 +10,9 @@ import io
 import logging
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from warcmill import layout
 from warcmill.base import clock
@@ -37,8 +38,7 @@ MOST_NAMED = 10
 _MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")
 
 
-@dataclass(frozen=True, slots=True)
-class Due:
+class Due(Struct, frozen=True):
     """A due crawl of a job that has a feed: how often it is crawled, and the moment it is due, in 14 digits."""
 
     job: str
@@ -55,8 +55,7 @@ class Due:
         return chosen.selected(targets, self.frequency, stamp_time(self.moment))
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """Where feeds come from. `shown`: the source's name, without secrets.
 
     `fallback`: crawl by the last good feed when the new one is missing or refused.
@@ -219,8 +218,7 @@ class Recipe(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class HeritrixRecipe:
+class HeritrixRecipe(Struct, frozen=True):
     """For a job of Heritrix. `output`: the output root's path on the engine's machine."""
 
     profile: str
@@ -253,8 +251,7 @@ def _refuse_faults(configuration: bytes, job: str) -> None:
         raise BadConfig("[feed] profile", "; ".join(faults))
 
 
-@dataclass(frozen=True, slots=True)
-class OwnRecipe:
+class OwnRecipe(Struct, frozen=True):
     """For a job of the built-in crawler. `settings` are keys of its crawl.toml that no feed decides."""
 
     settings: Mapping[str, Any]

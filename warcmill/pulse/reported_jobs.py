@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from warcmill.clients.engine import CrawlProgress, Engine
 from warcmill.errors import WarcmillError
@@ -12,8 +14,7 @@ from warcmill.model import Json
 _NOTHING = CrawlProgress(False, "", "", 0, 0, 0, 0, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class ReportedJob:
+class ReportedJob(Struct, frozen=True):
     """A job as its engine reports it. `progress`: None if the engine has no such job, or if there is an `error`."""
 
     job: str

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from datetime import date
 from typing import cast
+
+from msgspec import Struct
 
 from warcmill import layout
 from warcmill.errors import NotReady
@@ -26,8 +27,7 @@ from warcmill.versions.leveldb import reading
 from warcmill.versions.publication import Payloads, Published
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedData:
+class PublishedData(Struct, frozen=True):
     """The places of the published data sets: their lists in the state, their databases in the index root."""
 
     state: LocalStore

@@ -11,9 +11,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import IO, BinaryIO
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warcmill import layout
 from warcmill.errors import BadInput, Mismatch, NotReady
@@ -50,8 +52,7 @@ _PAIRS: dict[str, Callable[[DistributionRow], Pairs]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class WholeDump:
+class WholeDump(Struct, frozen=True):
     """A dump of a window, with its files in the store. Those of one generation are a chain from serial 0."""
 
     window: Window
@@ -59,8 +60,7 @@ class WholeDump:
     files: tuple[FileRef, ...]
 
 
-@dataclass(frozen=True)
-class PackageData:
+class PackageData(Struct, frozen=True, dict=True):
     """One data set. `dumps` are all whole dumps of the job."""
 
     state: LocalStore
@@ -275,8 +275,7 @@ def _life(before: DistributionLife | None, file: ListedFile, serial: int) -> Dis
     return DistributionLife(file, serial, None, yanked, None)
 
 
-@dataclass(frozen=True)
-class PublishedHistory:
+class PublishedHistory(Struct, frozen=True):
     """The files of a package index by serial, as an open database of `distributions` has them.
 
     `newest`: the last serial that is known. `begin`: the end of the full dump that it begins with, whose pages have no

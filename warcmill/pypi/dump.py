@@ -14,9 +14,10 @@ import logging
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
+
+from msgspec import Struct
 
 from warcmill import layout
 from warcmill.base.digests import Readable
@@ -170,8 +171,7 @@ class _Unwritten(NamedTuple):
     sha512: str
 
 
-@dataclass(frozen=True)
-class _DumpFiles:
+class _DumpFiles(Struct, frozen=True):
     """The files of a dump, by their paths in the store."""
 
     store: Store

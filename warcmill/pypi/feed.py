@@ -16,9 +16,10 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from warcmill import layout
 from warcmill.base import digests
@@ -56,8 +57,7 @@ _PAGE_ALONE = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class IndexSource:
+class IndexSource(Struct, frozen=True):
     """An index, and the projects that are wanted of it, by their normalised names; None: all."""
 
     index: IndexClient
@@ -68,8 +68,7 @@ class IndexSource:
         return self.projects is None or project in self.projects
 
 
-@dataclass(frozen=True, slots=True)
-class EarlierDump:
+class EarlierDump(Struct, frozen=True):
     """The newest whole dump of a job: the last serial of its window; the projects that it lacks, each with the serial
     of its last event that is known; and the projects that its launch asked for; None: all."""
 
@@ -93,8 +92,7 @@ class ProjectTarget(NamedTuple):
         return json.dumps(whole, sort_keys=True).encode() + b"\n"
 
 
-@dataclass(slots=True)
-class _Changed:
+class _Changed(Struct):
     """The last serial of a project in a window, and its new files; None: all."""
 
     serial: int | None = None
@@ -168,8 +166,7 @@ def projects_of(state: MarkerStore, key: Key) -> frozenset[str] | None:
         return frozenset(line.decode().rstrip("\n") for line in stream)
 
 
-@dataclass(frozen=True, slots=True)
-class IndexRecipe:
+class IndexRecipe(Struct, frozen=True):
     """The files of an index's job. `settings`: further keys of crawl.toml. `newest`: only the newest release of each
     project is asked for; `whole`: wheels are asked for whole, not their ends alone."""
 

@@ -5,8 +5,9 @@ The facts are extracts, one a WARC: where there is none, or a damaged one, the W
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
+
+from msgspec.structs import replace
 
 from warcmill.extracts import distributions
 from warcmill.extracts.distributions import FACTS, FactTally

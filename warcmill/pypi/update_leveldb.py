@@ -12,9 +12,10 @@ import hashlib
 import io
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from warcmill import layout
 from warcmill.base import digests
@@ -36,8 +37,7 @@ from warcmill.versions.publication import Payloads, Published
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateRoots:
+class UpdateRoots(Struct, frozen=True):
     """The places of an update. `place` is the URI of the store's folder of dumps."""
 
     state: MarkerStore

@@ -22,9 +22,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import closing
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, ClassVar
+
+from msgspec import Struct
 
 from warcmill.base.escapes import printable
 from warcmill.errors import BadConfig, Unavailable
@@ -128,8 +129,7 @@ def _why(lines: list[str]) -> str:
     return (errors or said or ["it printed nothing"])[-1]
 
 
-@dataclass(frozen=True, slots=True)
-class ReplaySources:
+class ReplaySources(Struct, frozen=True):
     """Where pywb finds what it replays: the WARCs, by what comes before their paths (of a folder, or of a server), and
     the link to the current version of the CDX."""
 
@@ -162,8 +162,7 @@ def _version(program: str) -> str:
 OFF = "off"  # of a replay that luigi.cfg does not want
 
 
-@dataclass(frozen=True, slots=True)
-class NoReplay:
+class NoReplay(Struct, frozen=True):
     """In the place of a pywb that is not installed, or not wanted (`OFF`). `missing`: why, and what installs it.
 
     `address`: where replay would be. Its name stays reserved: a cookie that is given there would reach replay later.
@@ -184,7 +183,6 @@ class NoReplay:
         """There is nothing to stop."""
 
 
-@dataclass
 class Pywb:
     """A pywb that is started again whenever it ends, until `stop`. `secret` is the name of its collection.
 
@@ -192,18 +190,24 @@ class Pywb:
     archived page; '' where it is not known.
     """
 
-    program: Path
-    places: ReplaySources
-    port: int
-    secret: str
-    style: Path
-    public: str = ""
-    listen: str = LOOPBACK
-    pages: str = ""
     missing: ClassVar[str] = ""
-    _stopped: threading.Event = field(default_factory=threading.Event)
-    _process: subprocess.Popen[bytes] | None = None
-    _thread: threading.Thread | None = None
+
+    def __init__(
+        self,
+        program: Path,
+        places: ReplaySources,
+        port: int,
+        secret: str,
+        style: Path,
+        public: str = "",
+        listen: str = LOOPBACK,
+        pages: str = "",
+    ) -> None:
+        self.program, self.places, self.port, self.secret = program, places, port, secret
+        self.style, self.public, self.listen, self.pages = style, public, listen, pages
+        self._stopped = threading.Event()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._thread: threading.Thread | None = None
 
     @property
     def address(self) -> str:

@@ -11,11 +11,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from hashlib import sha512
 from itertools import groupby
 from pathlib import Path
 from typing import BinaryIO
+
+from msgspec import Struct
 
 from warcmill import layout
 from warcmill.base.line_sort import SortedLines
@@ -34,8 +35,7 @@ _LARGEST = 1 << 22  # bytes of a kept comparison
 _NOT_MODIFIED, _SAME, _DUPLICATE = b"304", b"=", b"d"
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchComparison:
+class LaunchComparison(Struct, frozen=True):
     """The numbers of pages that are new, changed, same and gone, and the first of each by URL."""
 
     before: Launch

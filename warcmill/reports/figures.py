@@ -7,8 +7,9 @@ made, and kept.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from itertools import chain
+
+from msgspec import Struct
 
 from warcmill.errors import NotReady
 from warcmill.formats.logs.crawlreport import total
@@ -20,8 +21,7 @@ from warcmill.reports.comparison import LaunchComparison
 from warcmill.stores import LocalStore, Store
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchFigures:
+class LaunchFigures(Struct, frozen=True):
     """The reports of a launch; `seeds` None before they are listed. `stages` have a report, `missing` have none.
 
     `requests_lost` requests of applications have no page; the first of each stage are in `requests`.

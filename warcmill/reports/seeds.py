@@ -11,9 +11,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
+
+from msgspec import Struct
 
 from warcmill import layout
 from warcmill.base import digests
@@ -46,8 +47,7 @@ _STATUS = re.compile(rb"crawl status: ([^\r\n]*)")
 _BY_OPERATOR = "Finished - Ended by operator"
 
 
-@dataclass(frozen=True, slots=True)
-class _Papers:
+class _Papers(Struct, frozen=True):
     """The papers of a launch: its list of seeds, None without one; how it ended; whether a person ended it."""
 
     seeds: bytes | None

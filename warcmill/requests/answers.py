@@ -10,9 +10,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, cast
+
+from msgspec.structs import asdict
 
 from warcmill.clients.bus import Bus
 from warcmill.crawl.control import messages

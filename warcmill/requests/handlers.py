@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import jsonschema_rs
 import msgspec
+from msgspec import Struct
 
 from warcmill.errors import BadConfig
 from warcmill.requests import compat
@@ -28,25 +28,17 @@ def _refuse(address: str) -> Any:
     raise ValueError(f"it refers to {address}, which is not read")
 
 
-@dataclass(frozen=True, slots=True)
 class MessageHandler:
     """A name by which messages are counted, its rank, the schema of its messages, and the log line of one."""
 
-    name: str
-    rank: int
-    schema: Schema
-    line: str = ""
-    _validator: Any = field(init=False, repr=False, compare=False)
-    _values: Any = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
+    def __init__(self, name: str, rank: int, schema: Schema, line: str = "") -> None:
+        self.name, self.rank, self.schema, self.line = name, rank, schema, line
         try:
-            validator = jsonschema_rs.Draft4Validator(dict(self.schema), retriever=_refuse)
+            self._validator = jsonschema_rs.Draft4Validator(dict(schema), retriever=_refuse)
         except (ValueError, TypeError) as error:
-            raise BadConfig(f"the JSON Schema of {self.name}", f"{_first_line(error)}; correct it") from None
-        values = {key: self.schema[key] for key in _OF_VALUES if key in self.schema}
-        object.__setattr__(self, "_validator", validator)
-        object.__setattr__(self, "_values", jsonschema_rs.Draft4Validator(values, retriever=_refuse))
+            raise BadConfig(f"the JSON Schema of {name}", f"{_first_line(error)}; correct it") from None
+        values = {key: schema[key] for key in _OF_VALUES if key in schema}
+        self._values = jsonschema_rs.Draft4Validator(values, retriever=_refuse)
 
     def fault(self, document: Any) -> str:
         """Return what is wrong with a message; '' for one that fits."""
@@ -75,16 +67,14 @@ HANDLERS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class TakenMessage:
+class TakenMessage(Struct, frozen=True):
     """A message that fits: its handler, and its values, the defaults among them."""
 
     handler: MessageHandler
     document: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class DroppedMessage:
+class DroppedMessage(Struct, frozen=True):
     """A message that nobody takes: the known log line, the fields that it has there, and why."""
 
     line: str

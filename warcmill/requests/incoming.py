@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import re2
+from msgspec import Struct
 
 from warcmill.errors import BadConfig, BadInput
 from warcmill.requests import compat
@@ -25,8 +25,7 @@ _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?![0-9]+(?:[/?#]|$))")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 
 
-@dataclass(frozen=True, slots=True)
-class CrawlRequest:
+class CrawlRequest(Struct, frozen=True):
     """A page, and what is crawled from it. None: not set; `expires` 0: never."""
 
     url: str
@@ -45,8 +44,7 @@ class CrawlRequest:
     attrs: Mapping[str, Any] | None
 
 
-@dataclass(frozen=True, slots=True)
-class CrawlAction:
+class CrawlAction(Struct, frozen=True):
     """`info` or `stop`, of a crawl or, without `crawlid`, of all of an application."""
 
     action: str
@@ -56,8 +54,7 @@ class CrawlAction:
     crawlid: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class StatsRequest:
+class StatsRequest(Struct, frozen=True):
     """A request for statistics."""
 
     stats: str
@@ -65,8 +62,7 @@ class StatsRequest:
     appid: str
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyChange:
+class PolicyChange(Struct, frozen=True):
     """A rate of a domain, or a domain that may not be crawled; `hits` in `window` seconds are 0 without a rate."""
 
     action: str

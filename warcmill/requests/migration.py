@@ -16,10 +16,10 @@ import json
 import pickle
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 import yaml
+from msgspec import Struct
 
 from warcmill.errors import BadConfig, BadInput, Unavailable
 from warcmill.requests.accounts import DomainPolicy
@@ -39,8 +39,7 @@ _FIELDS: Final = (
 )  # fmt: skip
 
 
-@dataclass(slots=True)
-class MigratedMessages:
+class MigratedMessages(Struct):
     """The counts of a migration, so far. `unread`: items that are not requests, with the reason of the first."""
 
     requests: int = 0

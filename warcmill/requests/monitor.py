@@ -16,9 +16,10 @@ import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
 from threading import Event
 from typing import Any, Final, NamedTuple
+
+from msgspec.structs import asdict
 
 from warcmill.clients.bus import Bus, Message, TopicReader
 from warcmill.crawl.uri import canonical

@@ -9,10 +9,11 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from warcmill.clients.bus import SECONDS, Bus
 from warcmill.clients.bus.opening import open_bus
@@ -64,8 +65,7 @@ _LONGEST: Final = 120  # characters of an appid in the name of a topic
 _PREFIX, _INCOMING = "KAFKA_TOPIC_PREFIX", "KAFKA_INCOMING_TOPIC"
 
 
-@dataclass(frozen=True, slots=True)
-class RequestsPlace:
+class RequestsPlace(Struct, frozen=True):
     """The job that requests are fed to, the prefix of the topics, the bus, and the settings file, '' without one.
 
     `spool` is the folder of the bus `spool`, `days` are those for which it keeps messages. `given` are settings of the
@@ -140,8 +140,7 @@ class RequestsPlace:
             raise BadConfig("[requests] settings", f"{self.settings}: {error.strerror or error}") from error
 
 
-@dataclass(frozen=True, slots=True)
-class Topics:
+class Topics(Struct, frozen=True):
     """The names of the topics. `by_appid`: each message goes to the topic of its application besides."""
 
     prefix: str

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
+
+from msgspec import Struct
 
 from warcmill.base.threads import is_given_up
 from warcmill.errors import Unavailable
@@ -21,8 +22,7 @@ _LOOK = 2  # seconds between two looks whether there is one, or Ctrl-C was typed
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True, slots=True)
-class Ready:
+class Ready(Struct, frozen=True):
     """The number of pieces of work that are done at a time, and the cores that each has for processes of its own."""
 
     at_once: int

@@ -11,9 +11,10 @@ import platform
 import socket
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
+
+from msgspec import Struct
 
 import warcmill
 from warcmill import errors
@@ -26,8 +27,7 @@ class WorkerFault(Exception):
     """An unexpected error on a worker, as text: a fault in Warcmill."""
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(Struct, frozen=True):
     """A function that can be imported by its name, and what it gets. `name` is for messages.
 
     `versions`: what must be installed where it is done, as `versions` returns it.
@@ -39,8 +39,7 @@ class Work:
     versions: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class WorkAnswer:
+class WorkAnswer(Struct, frozen=True):
     """The answer of a process: a result; or the name of an error, and its fields; or a fault, as text."""
 
     where: str

@@ -27,10 +27,11 @@ import os
 import stat as modes
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO
+
+from msgspec import Struct
 
 from warcmill.errors import Mismatch, NotFollowed, NotReady, Unavailable
 from warcmill.layout import NEVER_A_LAUNCH
@@ -186,8 +187,7 @@ def _is_link(name: str, descriptor: int) -> bool:
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
-@dataclass(frozen=True, slots=True)
-class FolderLink:
+class FolderLink(Struct, frozen=True):
     """A link in a root: its path on disk, the real path it leads to, and why it is not followed ('': it may be)."""
 
     path: str

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-from dataclasses import dataclass, field
 from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from warcmill.errors import BadConfig, Unavailable
 from warcmill.layout import SENTINEL
@@ -39,8 +40,7 @@ _WRITERS = ("sftp",)
 S3_EXTRA = "warcmill[s3]"
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(Struct, frozen=True):
     """The settings of roots besides their paths and URLs; `block_size` is HDFS's, in bytes."""
 
     block_size: int = 128 << 20

@@ -7,7 +7,6 @@ import io
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from warcmill.base import digests
@@ -190,7 +189,6 @@ _FIRST_WAIT, _LONGEST_WAIT = 0.1, 5.0
 WINDOW = 600.0
 
 
-@dataclass
 class Budget:
     """The time to wait for one server: at most `seconds` in any ten minutes, so that a batch does not wait again for
     each of its files. Waits grow from 0.1 s to 5 s until the server answers.
@@ -198,17 +196,16 @@ class Budget:
     Threads share it: one that comes while others wait joins their wait, at no further cost.
     """
 
-    seconds: float = 60.0
-    clock: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], object] = time.sleep
-    _began: float = field(init=False, repr=False)
-    _until: float = field(init=False, repr=False)
-    _spent: float = field(default=0.0, init=False, repr=False)
-    _next: float = field(default=_FIRST_WAIT, init=False, repr=False)
-    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        self._began = self._until = self.clock()
+    def __init__(
+        self,
+        seconds: float = 60.0,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], object] = time.sleep,
+    ) -> None:
+        self.seconds, self.clock, self.sleep = seconds, clock, sleep
+        self._began = self._until = clock()
+        self._spent, self._next = 0.0, _FIRST_WAIT
+        self._lock = threading.Lock()
 
     def wait(self) -> bool:
         """Wait a little and return True: retry. Return False at once when the budget is spent: give up."""

@@ -12,10 +12,12 @@ import hashlib
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from typing import IO
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from warcmill.errors import BadInput, Mismatch, NotReady
 from warcmill.extracts import cdx
@@ -45,8 +47,7 @@ class _Damaged(Exception):
         self.segment = segment
 
 
-@dataclass
-class _Plan:
+class _Plan(Struct):
     """The plan for a version's segments: kept, merged with new lines, or made anew of `fresh` WARCs."""
 
     kept: list[tuple[Segment, SegmentSources]] = field(default_factory=list)
@@ -54,8 +55,7 @@ class _Plan:
     fresh: list[ListedWarc] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class Cdx:
+class Cdx(Struct, frozen=True):
     """The data set `cdx`."""
 
     state: MarkerStore

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import IO, Protocol, TypeVar
+
+from msgspec import Struct, field
 
 from warcmill import errors
 from warcmill.base.threads import side_by_side
@@ -19,16 +20,14 @@ from warcmill.versions.publication import Published
 from warcmill.versions.segments import Segment
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """The WARCs that the markers stand for, sorted, and why some launches could not be read."""
 
     inputs: tuple[ListedWarc, ...]
     troubles: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class New:
+class New(Struct, frozen=True):
     """A segment that is not published yet: how many lines it has; `commit` publishes it in a folder of the index root,
     and reads it back."""
 
@@ -36,8 +35,7 @@ class New:
     commit: Callable[[LocalStore, str], Segment]
 
 
-@dataclass(frozen=True)
-class Built:
+class Built(Struct, frozen=True):
     """The content of a version to come: its WARCs with the digests of their extracts, its segments; and the troubles.
 
     `kept` are segments of the version before; `new` is one that is not published yet.

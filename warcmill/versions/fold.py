@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
+
+from msgspec import Struct
 
 from warcmill.base import clock
 from warcmill.errors import Busy, Unavailable
@@ -30,8 +31,7 @@ log = logging.getLogger(__name__)
 LOCK = "versions."
 
 
-@dataclass(frozen=True, slots=True)
-class Folded:
+class Folded(Struct, frozen=True):
     """The result of a fold: the number of the current version, 0 for none; True if it is new; the troubles."""
 
     number: int
@@ -155,8 +155,7 @@ class _Fold:
         return published
 
 
-@dataclass(frozen=True, slots=True)
-class Retired:
+class Retired(Struct, frozen=True):
     """The numbers of the versions whose files were removed, and how many folders that no fold had finished."""
 
     numbers: tuple[int, ...]

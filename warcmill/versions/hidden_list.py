@@ -17,8 +17,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import sha512
+
+from msgspec import Struct
 
 from warcmill.errors import BadInput, Conflict
 from warcmill.formats.index.urlkey import urlkey
@@ -36,8 +37,7 @@ _WWW = re.compile(rb"\Awww\d*\.")  # as keys of pages are without it
 _DOMAIN = re.compile(r"[a-z0-9_-]+(?:,[a-z0-9_-]+)*")
 
 
-@dataclass(frozen=True, slots=True)
-class AccessDecision:
+class AccessDecision(Struct, frozen=True):
     """An operator's decision: to hide something, or to show it again."""
 
     number: int
@@ -47,8 +47,7 @@ class AccessDecision:
     time: str
 
 
-@dataclass(frozen=True)
-class Hidden:
+class Hidden(Struct, frozen=True):
     """The entries that are hidden after some decisions, with the reason of each entry."""
 
     decisions: int

@@ -19,9 +19,11 @@ import io
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha512
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warcmill.errors import BadInput, Conflict, Foreign, NotReady
 from warcmill.formats.seal import seal, unseal
@@ -31,8 +33,7 @@ from warcmill.stores import LocalStore
 SCHEMA = 1
 
 
-@dataclass(frozen=True, order=True, slots=True)
-class ListedWarc:
+class ListedWarc(Struct, frozen=True, order=True):
     """A WARC that a version has. `extract` is '' until its extract was read."""
 
     name: str
@@ -72,16 +73,14 @@ def parse_offsets(text: str) -> tuple[int, ...]:
     return () if text == "-" else tuple(map(int, text.split(",")))
 
 
-@dataclass(frozen=True, slots=True)
-class Hiding:
+class Hiding(Struct, frozen=True):
     """The list of hidden prefixes, as a version took it: after so many decisions, with this digest."""
 
     decisions: int
     sha512: str
 
 
-@dataclass(frozen=True)
-class VersionList:
+class VersionList(Struct, frozen=True, dict=True):
     """The input list of a version, and when it was made. Its inputs are sorted by name, and no two have one name."""
 
     data_set: str
@@ -132,8 +131,7 @@ def decode_head(data: bytes, path: str) -> VersionList:
         raise BadInput(path, f"no list of schema {SCHEMA}: {error!r}") from error
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(Struct, frozen=True):
     """The difference of two versions: names of WARCs. `changed` ones are in both, with other captures."""
 
     added: tuple[str, ...]

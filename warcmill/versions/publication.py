@@ -21,9 +21,10 @@ import mmap
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from itertools import islice, takewhile
 from logging import getLogger
+
+from msgspec import Struct
 
 from warcmill.errors import BadInput, Mismatch, NotReady
 from warcmill.formats.index import zipnum
@@ -110,8 +111,7 @@ CURRENT, DOCUMENT, URIS, SEEN = "current", "version", "inputs.txt", "seen"
 log = getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Published:
+class Published(Struct, frozen=True):
     """A version in the index root. `places`: URIs of the folders below which the names of its WARCs are."""
 
     number: int

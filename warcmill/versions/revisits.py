@@ -19,9 +19,11 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from warcmill import layout
 from warcmill.errors import BadInput, NotReady
@@ -47,8 +49,7 @@ from warcmill.versions.publication import CdxLookup, Payloads
 _VERIFIED = "index.cdx-verified."
 
 
-@dataclass(frozen=True, order=True, slots=True)
-class Revisit:
+class Revisit(Struct, frozen=True, order=True):
     """A revisit, as its line has it. `digest` is the payload's, '' if the record has none."""
 
     key: str
@@ -129,8 +130,7 @@ _NAMED = 3  # launches
 _STORED = "files.verified."
 
 
-@dataclass(frozen=True, order=True, slots=True)
-class PayloadSource:
+class PayloadSource(Struct, frozen=True, order=True):
     """A WARC with the payload of a revisit, below the store's `warcs/`, or `viral/`; whether an index shows it.
 
     `is_refused`: the gate has refused it, so no index has it. `has_hit`: a virus was found in the record.
@@ -140,11 +140,10 @@ class PayloadSource:
     is_shown: bool = True
     is_viral: bool = False
     is_refused: bool = False
-    has_hit: bool = field(default=False, compare=False)
+    has_hit: bool = False
 
 
-@dataclass
-class Searched:
+class Searched(Struct):
     """Where payloads are, by `Revisit.wanted`; the stored launches whose lines could not be looked through."""
 
     originals: dict[bytes, PayloadSource] = field(default_factory=dict)
@@ -302,8 +301,7 @@ class Where(StrEnum):
     MISSING = "missing"
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(Struct, frozen=True):
     """A WARC that has the payloads of so many revisits; its name is below the store's `warcs/`, or `viral/`."""
 
     warc: str
@@ -316,8 +314,7 @@ class Need:
         return Launch.parse(*self.warc.split("/")[:2])
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
+class Needs(Struct, frozen=True):
     """All that a launch needs, and the revisits whose payload was not found.
 
     `unknown`: why it may be archived all the same; '' if it is archived nowhere.
@@ -334,7 +331,7 @@ def needs(state: MarkerStore, index: LocalStore, store: Store, launch: Launch) -
     found, nowhere = Counter[PayloadSource](), list[Revisit]()
     for one in _revisits(state, index, launch):
         if original := searched.originals.get(one.wanted):
-            found[original] += 1
+            found[replace(original, has_hit=False)] += 1  # an entry has all of a WARC, hit or not
         else:
             nowhere.append(one)
     others = {one: number for one, number in found.items() if not one.warc.startswith(f"{launch}/")}

@@ -11,9 +11,10 @@ import re
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from datetime import date
 from functools import partial
+
+from msgspec import Struct
 
 from warcmill.errors import NotReady
 from warcmill.formats.index.urlkey import urlkey
@@ -56,8 +57,7 @@ _SHOWN = f"""
 """  # noqa: S608 - of constants
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(Struct, frozen=True):
     """A question: words that a document has, each a phrase; of a host and its subdomains; captured between times.
 
     `type`: one of TYPE_WORDS, by the media type that was served; '' for each.
@@ -70,8 +70,7 @@ class Query:
     type: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class FoundDocument:
+class FoundDocument(Struct, frozen=True):
     """A document: its record, and a line of its text."""
 
     url: str
@@ -83,8 +82,7 @@ class FoundDocument:
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class SearchAnswer:
+class SearchAnswer(Struct, frozen=True):
     """The number of captures that have the words, in which version; the best of them, or of the RANKED last."""
 
     version: int
@@ -97,8 +95,7 @@ class SearchAnswer:
         return min(self.captures, RANKED)
 
 
-@dataclass(frozen=True, order=True, slots=True)
-class _Match:
+class _Match(Struct, frozen=True, order=True):
     rank: float
     url: str
     time: str
@@ -163,8 +160,7 @@ def title_of(index: LocalStore, url: str, first: str) -> str:
     return ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Only:
+class _Only(Struct, frozen=True):
     """Which documents are asked for, in SQL. `prefixes`: what the keys begin with that are hidden."""
 
     where: str

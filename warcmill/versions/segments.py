@@ -22,10 +22,12 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import IO, BinaryIO, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warcmill.base import digests
 from warcmill.base.digests import Readable
@@ -41,8 +43,7 @@ INPUTS, COUNTS = ".inputs", ".counts"
 _FILENAME = re.compile(rb'"filename": "([^"\\]*)"')
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(Struct, frozen=True):
     """A segment in a folder of the index root: its files by their ends, and how many lines it has."""
 
     name: str
@@ -55,16 +56,14 @@ class Segment:
         return replace(self, files=moved)
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentSources:
+class SegmentSources(Struct, frozen=True):
     """The sources of a segment: its WARCs, and the entries of the hidden list that left lines out."""
 
     inputs: tuple[ListedWarc, ...]
     hidden: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class Spooled:
+class Spooled(Struct, frozen=True):
     """A segment that has no name yet, in a nameless file."""
 
     stream: IO[bytes]

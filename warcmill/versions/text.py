@@ -29,11 +29,13 @@ import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import IO, Any, BinaryIO
 from urllib.parse import quote
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warcmill.base import digests
 from warcmill.errors import BadInput, Mismatch, NotReady, Unavailable
@@ -58,8 +60,7 @@ _LOST = "the text of its office documents is lost, and [text] tika, which would 
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Text:
+class Text(Struct, frozen=True):
     """The data set `text`."""
 
     state: MarkerStore
@@ -209,8 +210,7 @@ _SCHEMA = """
 """
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenSegment:
+class WrittenSegment(Struct, frozen=True):
     """A segment that is not published yet: an open file that has no name any more."""
 
     stream: BinaryIO

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
 from itertools import islice
+
+from msgspec import Struct
 
 from warcmill.errors import BadInput, Mismatch, NotReady, Unavailable
 from warcmill.extracts import cdx as cdx_extracts
@@ -26,8 +27,7 @@ from warcmill.versions.segments import Segment
 from warcmill.versions.text import SQLITE
 
 
-@dataclass(frozen=True, slots=True)
-class Verified:
+class Verified(Struct, frozen=True):
     """The result of reading a version: its counts, and each thing that is wrong with it."""
 
     number: int
@@ -100,8 +100,7 @@ def _of_segment(
     yield from reading.shown(index, segment, said)
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentChecks:
+class SegmentChecks(Struct, frozen=True):
     """The functions for one data set.
 
     `counts` reads a segment to its end, and counts by WARC; Mismatch or BadInput if it is damaged. `shown` names what

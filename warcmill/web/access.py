@@ -16,11 +16,12 @@ import secrets
 import threading
 from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum
 from hashlib import sha256
 from io import BytesIO
+
+from msgspec import Struct, field
 
 from warcmill.base import clock
 from warcmill.errors import BadInput, Conflict, NotReady
@@ -55,16 +56,14 @@ class Role(IntEnum):
 ROLES = {role.word: role for role in Role if role is not Role.NOBODY}
 
 
-@dataclass(frozen=True, slots=True)
-class User:
+class User(Struct, frozen=True):
     """Who asks. `name`: of the token, or as the proxy gave it; '' for nobody."""
 
     role: Role = Role.NOBODY
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class TokenFile:
+class TokenFile(Struct, frozen=True):
     """A token as its file has it. `until`: UTC text, '' without an end. `why`: the fault of a file that is broken."""
 
     name: str
@@ -135,8 +134,7 @@ def _token_of(name: str, members: Mapping[str, Json]) -> TokenFile:
     return TokenFile(name, ROLES[role], made, until, digest)
 
 
-@dataclass(frozen=True, slots=True)
-class Proxies:
+class Proxies(Struct, frozen=True):
     """The proxies that authenticate people before us. Their headers count only from these addresses.
 
     `operators`, `curators`: users or groups.
@@ -166,13 +164,13 @@ class Proxies:
         return User(role, name)
 
 
-@dataclass
 class OneTime:
     """The token that a start without tokens prints. Signing in uses it up: a session of the browser takes its place."""
 
-    secret: str
-    _sessions: set[str] = field(default_factory=set)  # digests
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    def __init__(self, secret: str) -> None:
+        self.secret = secret
+        self._sessions: set[str] = set()  # digests
+        self._lock = threading.Lock()
 
     def exchange(self, secret: str) -> str:
         """Use the token up; return the session's secret, '' for another or a used one."""
@@ -189,8 +187,7 @@ class OneTime:
             return bool(self.secret and _same(secret, self.secret)) or digest_of(secret) in self._sessions
 
 
-@dataclass(frozen=True)
-class WebAccess:
+class WebAccess(Struct, frozen=True):
     """All that gives a role. `cookie` is its name; `reader` is the token of luigi.cfg, '' without one."""
 
     state: LocalStore
@@ -244,8 +241,7 @@ def parse_cookies(text: str) -> Mapping[str, str]:
     return {name: value for name, _, value in pairs}
 
 
-@dataclass(frozen=True)
-class Forms:
+class Forms(Struct, frozen=True):
     """One-time tokens of forms. Each names what its post will do, so that a form that is posted twice acts once."""
 
     key: bytes = field(default_factory=lambda: secrets.token_bytes(32))

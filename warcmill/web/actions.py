@@ -17,10 +17,12 @@ import subprocess
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from io import BytesIO
 from itertools import islice
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warcmill.base import clock
 from warcmill.errors import BadInput, NotReady, Unavailable, WarcmillError
@@ -46,8 +48,7 @@ _FAILED = "a step failed, or it was ended"
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class ActionVerb:
+class ActionVerb(Struct, frozen=True):
     """A row of the table. `words`: of the verb; `{...}` in one is filled in, and stays in that one word.
 
     `label`: on the button; `about`: what will happen, for who is about to press it.
@@ -103,8 +104,7 @@ ACTIONS: Final[Mapping[str, ActionVerb]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class TakenAction:
+class TakenAction(Struct, frozen=True):
     """An action as its record has it. `exit_code`: None while it runs, or if its end is unknown. Times are UTC text.
 
     `why`: the fault of a record that is broken; '' for a sound one.
@@ -145,13 +145,13 @@ class TakenAction:
 _TEXTS = ("action", "who", "job", "launch_id", "started", "finished")
 
 
-@dataclass(frozen=True)
 class Actions:
     """The actions of this server. `program`: the words that come before those of a verb."""
 
-    program: tuple[str, ...] = ("warcmill",)
-    _running: set[str] = field(default_factory=set)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    def __init__(self, program: tuple[str, ...] = ("warcmill",)) -> None:
+        self.program = program
+        self._running: set[str] = set()
+        self._lock = threading.Lock()
 
     def start(self, state: LocalStore, wanted: TakenAction) -> None:
         """Start the process of an action, and record it; nothing happens if its id has a record already.

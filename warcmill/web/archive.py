@@ -6,7 +6,8 @@ import json
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from warcmill.base import clock
 from warcmill.errors import BadInput, NotReady, Unavailable
@@ -30,8 +31,7 @@ NO_INDEX = "There is no index, so nothing can be searched or replayed: 'warcmill
 LISTED = 1_000  # captures of a URL: the last ones
 
 
-@dataclass(frozen=True, slots=True)
-class ShownCapture:
+class ShownCapture(Struct, frozen=True):
     """A capture of a URL, as its CDX line has it."""
 
     time: str
@@ -40,8 +40,7 @@ class ShownCapture:
     type: str
 
 
-@dataclass(frozen=True, slots=True)
-class ShownCaptures:
+class ShownCaptures(Struct, frozen=True):
     """The number of captures of a URL, in which version of the CDX; and the last ones, the newest first."""
 
     version: int
@@ -78,7 +77,6 @@ def _capture(line: bytes) -> ShownCapture:
     return ShownCapture(time.decode(), fields["url"], fields.get("status", ""), fields.get("mime", ""))
 
 
-@dataclass(frozen=True)
 class Archive:
     """The published indexes, and what is hidden in them. `open_index`: None for a line without one.
 
@@ -86,10 +84,11 @@ class Archive:
     store did not answer when it was last asked: a page does not wait for it.
     """
 
-    state: LocalStore
-    open_index: Callable[[], LocalStore] | None
-    open_store: Callable[[], Store]
-    _away: dict[str, str] = field(default_factory=dict)
+    def __init__(
+        self, state: LocalStore, open_index: Callable[[], LocalStore] | None, open_store: Callable[[], Store]
+    ) -> None:
+        self.state, self.open_index, self.open_store = state, open_index, open_store
+        self._away: dict[str, str] = {}
 
     def missing(self) -> list[str]:
         """The parts that cannot be searched or replayed, each with the command that brings it."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from urllib.parse import urlencode
+
+from msgspec import Struct
 
 from warcmill.errors import BadInput
 from warcmill.versions import search
@@ -22,8 +23,7 @@ _URL = re.compile(r"(https?://)?[\w-]+(\.[\w-]+)*\.?(:[0-9]{1,5})?([/?#]\S*)?", 
 _SECOND = re.compile(r"[0-9]{14}")
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
+class Search(Struct, frozen=True):
     """A search as it was typed, the query that it means, and which page of results; `query` is None without words.
 
     `url`: what was typed as a URL, with its scheme; '' for words. `is_url`: it can be nothing else.

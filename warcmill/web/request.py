@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from http import HTTPStatus
 from urllib.parse import quote, urlencode
+
+from msgspec import Struct, field
 
 from warcmill.model import Json
 from warcmill.web.access import User
@@ -25,8 +26,7 @@ GUARDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """A request. `names` are those in the route's path, `fields` those of the address, or of the form that was posted.
 
     `form`: the name that the form's one-time token gives to what is done; '' for what is not posted.
@@ -56,8 +56,7 @@ class Asked:
         return self.fields.get("format") == "json"
 
 
-@dataclass(frozen=True, slots=True)
-class ShownPage:
+class ShownPage(Struct, frozen=True):
     """An answer; as a page, it is shown by the route's template, which gets `shown` besides. Keys are names."""
 
     answer: Mapping[str, Json]
@@ -65,24 +64,21 @@ class ShownPage:
     status: HTTPStatus = HTTPStatus.OK
 
 
-@dataclass(frozen=True, slots=True)
-class MovedTo:
+class MovedTo(Struct, frozen=True):
     """The way to another address, which is plain ASCII. `cookie`: a Set-Cookie header."""
 
     to: str
     cookie: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RefusedRequest:
+class RefusedRequest(Struct, frozen=True):
     """Why there is no answer, and what to do."""
 
     status: HTTPStatus
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class SentBytes:
+class SentBytes(Struct, frozen=True):
     """Bytes of a type of their own. `length`: of all of them, None where it is not known."""
 
     pieces: bytes | Iterator[bytes]

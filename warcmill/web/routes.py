@@ -7,7 +7,8 @@ in a thread, and may raise: BadInput is 400, NotReady and Unavailable are 503.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from warcmill.web.access import Role
 from warcmill.web.request import Answer, Asked
@@ -17,8 +18,7 @@ from warcmill.web.views import jobs, launches, line, packages, search
 GET, POST = ("GET", "HEAD"), ("POST",)
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(Struct, frozen=True):
     """A row. `path`: as Starlette matches it. `role`: the least that may ask. `menu`: its word there, '' without one.
 
     `template`: '' for what is never a page: its answer is sent as JSON. `is_signed`: a post needs a form's token.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Protocol
+
+from msgspec import Struct, field
 
 from warcmill.audit.answers.line import AuditedLine
 from warcmill.formats.pypi.simple_pages import OfferedFile
@@ -53,8 +54,7 @@ class PackageHistory(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Served:
+class Served(Struct, frozen=True):
     """The parts that views may ask. Between requests it keeps the keys of forms and sessions, and which actions run.
 
     `line` opens the line anew, by luigi.cfg as it is now: a view calls it once. `refresh` has engines asked, in the

@@ -12,10 +12,10 @@ import re
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import BinaryIO
 
+from msgspec import Struct
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
@@ -43,8 +43,7 @@ def serving(open_store: Callable[[], Store]) -> Iterator[str]:
         yield f"http://{_USER}:{key}@{LOOPBACK}:{port}{WARCS}"
 
 
-@dataclass(frozen=True)
-class Warcs:
+class Warcs(Struct, frozen=True):
     """An ASGI application: `/warcs/PATH` of a store, or a range of it."""
 
     open_store: Callable[[], Store]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import chain
 import pytest
 from engine import LAUNCH, Engine, line_of
+from msgspec.structs import replace
 from warcs import warc_gz, warcinfo
 
 from warcmill import layout

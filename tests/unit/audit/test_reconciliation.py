@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import date
 from itertools import zip_longest
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import chain
 import pytest
 from engine import LAUNCH, Engine, line_of
+from msgspec.structs import replace
 from warcs import warc_gz, warcinfo
 
 from warcmill import layout

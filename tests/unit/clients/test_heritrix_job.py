@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from xml.etree.ElementTree import fromstring
@@ -11,6 +10,7 @@ from xml.etree.ElementTree import fromstring
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from warcmill.base.schedule import DAILY, WEEKLY, Schedule
 from warcmill.clients.heritrix.job import TARGETS_HERE, files, filled

@@ -6,13 +6,13 @@ import ssl
 import traceback
 from base64 import b64encode
 from collections.abc import Iterator
-from dataclasses import replace
 from email import message_from_bytes, policy
 from pathlib import Path
 from typing import Any
 
 import pytest
 from configured import configured
+from msgspec.structs import replace
 from receivers import Received, certificate, mail_server, proxy_server, web_server
 
 from tasks.config.settings import notice_channels

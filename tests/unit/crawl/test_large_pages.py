@@ -9,12 +9,12 @@ import os
 import signal
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import crawled
 import pytest
+from msgspec.structs import replace
 from several_hosts import Page, page, serve
 
 from warcmill.base.worker import WorkerLimits

@@ -8,11 +8,11 @@ import io
 import json
 import sqlite3
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import crawled
 import pytest
+from msgspec.structs import replace
 from several_hosts import Page, page, serve
 
 from warcmill.crawl.extract import package_index

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import crawled
 import pytest
+from msgspec.structs import replace
 from several_hosts import Page, page, serve
 
 from warcmill.crawl.fetch.limits import FetchLimits

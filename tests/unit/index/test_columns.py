@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import errno
 import gzip
-from dataclasses import replace
 from pathlib import Path
 
 import chain as steps
 import pytest
 from captures import capture, response
 from engine import LAUNCH, Engine, line_of
+from msgspec.structs import replace
 from pyarrow import parquet
 from warcs import warc_gz, warcinfo
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from chain import assembled, upto, zip_name
 from engine import LAUNCH, Engine, line_of
+from msgspec.structs import replace
 from warcs import http, record, sha1, warc_gz, warcinfo
 
 from warcmill import layout

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import chain
 import pytest
 from engine import LAUNCH, Engine, line_of
+from msgspec.structs import replace
 from warcs import http, record, warc_gz, warcinfo
 
 from warcmill import layout

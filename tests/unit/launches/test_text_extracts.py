@@ -121,7 +121,7 @@ def test_documents_without_text_say_why_and_cost_no_other(extracts: Extracts, wo
     assert "tool" not in found["http://e.x/binary"]
     assert (found["http://e.x/sniffed"]["content"], found["http://e.x/deep"]["content"]) == ("sniffed", "deep")
     assert found["http://e.x/bomb"]["content_text_length"] == 200_000 * 5 - 1
-    known = DocumentTally({"html": 3, "pdf": 2, "undeclared": 2}, {"other type": 1}, 3, 0)
+    known = DocumentTally({"html": 3, "pdf": 2, "undeclared": 2}, {"other type": 1}, 3, found=0)
     assert text_extracts.tally(extracts, sha512) == known
 
 
@@ -153,7 +153,7 @@ def test_office_documents_are_counted_and_read_where_something_does(extracts: Ex
     ]
     data, counted = warc_gz(*records), ({"office": 4, "undeclared": 1}, {})
     sha512 = leave(extracts, data, workers.submit)
-    assert text_extracts.tally(extracts, sha512) == DocumentTally(*counted, 4, 0, unread=3)
+    assert text_extracts.tally(extracts, sha512) == DocumentTally(*counted, 4, 3, found=0)
     found = documents(extracts, sha512)
     assert {url[11:]: one.get("parse_error") for url, one in found.items()} == {
         "paper": NO_EXTRACTOR, "fault": NO_EXTRACTOR, "sniffed": NO_EXTRACTOR, "page": None, "coding": UNKNOWN_CODING,
@@ -167,7 +167,9 @@ def test_office_documents_are_counted_and_read_where_something_does(extracts: Ex
     found = documents(extracts, sha512)
     why = {url[11:]: one["parse_error"] for url, one in found.items() if "parse_error" in one}
     assert why == {"fault": "its parser died: killed by SIGSEGV", "coding": UNKNOWN_CODING}
-    assert text_extracts.tally(extracts, sha512) == DocumentTally(*counted, 2, 0), "of two, the one with more text"
+    assert text_extracts.tally(extracts, sha512) == DocumentTally(*counted, 2, found=0), (
+        "of two, the one with more text"
+    )
     assert (found["http://e.x/paper"]["content"], found["http://e.x/paper"]["tool"]) == ("words of zymurgy", "plain 1")
 
 
@@ -187,7 +189,7 @@ def test_the_same_warc_gives_the_same_bytes(extracts: Extracts, workers: TextWor
         {"html": 195, "pdf": 4, "plain": 4, "undeclared": 3},
         {"other type": 22, "revisit": 20, "status other than 2xx": 20},
         0,
-        0,
+        found=0,
     )
 
 
@@ -217,7 +219,7 @@ def test_no_extract_is_left_under_another_digest(extracts: Extracts, workers: Te
         with pytest.raises(Mismatch):
             hearer.leave("1" * 128)
         hearer.leave("0" * 128)
-    assert text_extracts.tally(extracts, "0" * 128) == DocumentTally({}, {}, 0, 0)
+    assert text_extracts.tally(extracts, "0" * 128) == DocumentTally({}, {}, 0, found=0)
     assert DocumentCounts({}, {}, 0) != text_extracts.tally(extracts, "0" * 128)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cache
 from io import BytesIO
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 import chain
 import pytest
 from engine import LAUNCH, Engine, line_of
+from msgspec.structs import replace
 from unfit import Change, document, instead, of_another_type, places, rewrite, without
 from warcs import warc_gz, warcinfo
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import tarfile
 import tracemalloc
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -14,6 +14,7 @@ import brotli
 import chain as steps
 import pytest
 from engine import LAUNCH, Engine, line_of
+from msgspec.structs import replace
 from packages import HOSTILE
 from warcs import http, record, warc_gz, warcinfo
 
@@ -115,7 +116,7 @@ def test_a_resumed_launch_names_the_one_that_it_continues_and_has_none_of_its_fi
     for name in NAMES[:2]:
         made.warc(name, PAGE)
     made.job_log(f"PREPARING {LAUNCH.id}", f"RUNNING {LAUNCH.id}", f"CHECKPOINTED {CP1}")
-    second = replace(made, launch=SECOND)
+    second = dataclasses.replace(made, launch=SECOND)
     second.logs(line_of("http://a.example/2", NAMES[2]), stage=str(CP2))
     second.logs(line_of("http://a.example/3", NAMES[3]))
     for name in NAMES[2:]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import json
-from dataclasses import replace
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -13,6 +12,7 @@ import chain as steps
 import pytest
 from captures import posted, response
 from engine import Engine, line_of
+from msgspec.structs import replace
 from packages import HOSTILE
 from warcs import WEEKLY, record, warc_gz, warcinfo
 

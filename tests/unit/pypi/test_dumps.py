@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import io
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from package_dumps import JOB, DumpedIndex
 
 from warcmill import layout

@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from threading import Event
 from typing import Any
 
 import crawled
 import pytest
+from msgspec.structs import replace
 from several_hosts import Page, page, serve
 
 from warcmill import layout

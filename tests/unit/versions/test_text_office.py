@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from captures import response
+from msgspec.structs import replace
 from office import WORD, PlainOffice
 from text_archive import HTML, ONE, TWO, TextArchive
 from warcs import warc_gz

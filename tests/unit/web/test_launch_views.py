@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import launch_sorts
 import pytest
 import states
 from engine import Engine
+from msgspec.structs import replace
 from states import BARE, BROKEN, EVERY, FAILED, REFUSED, RUNNING, STALE, WHOLE, ArchiveOfStates
 from web_client import WebAnswer
 from web_site import WebSite

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import states
+from msgspec.structs import replace
 from states import JOB, WHOLE
 from web_client import WebAnswer, ask
 from web_site import WebSite

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
+from msgspec.structs import replace
 from package_dumps import DumpedIndex, row, state
 from searchable import Searchable
 from starlette.applications import Starlette

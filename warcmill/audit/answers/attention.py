@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+
+from msgspec import Struct
 
 from warcmill.audit import day_summary, gaps
 from warcmill.audit.answers import days, dues, health
@@ -33,8 +34,7 @@ NEWEST = 10
 _MONTH = re.compile(r"[1-9][0-9]{3}-(0[1-9]|1[0-2])")
 
 
-@dataclass(frozen=True, slots=True)
-class TroubledLaunch:
+class TroubledLaunch(Struct, frozen=True):
     """A launch that needs a person: the first gaps, and how many more there are. `error`: why it cannot be read."""
 
     launch: Launch
@@ -55,8 +55,7 @@ class TroubledLaunch:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class SilentPart:
+class SilentPart(Struct, frozen=True):
     """An engine, a root or a server that did not answer when `warcmill health` asked it; or a disk that is full."""
 
     kind: str
@@ -92,8 +91,7 @@ def _objects(value: Json) -> list[dict[str, Json]]:
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
-@dataclass(frozen=True, slots=True)
-class Attention:
+class Attention(Struct, frozen=True):
     """The answer. `others`: more launches in trouble. `found`: all launches of these days.
 
     `scanned`: when a scan last ended, UTC text; '' if none ever did.

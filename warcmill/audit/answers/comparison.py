@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import NoReturn
+
+from msgspec import Struct
 
 from warcmill.audit.answers import dues
 from warcmill.audit.answers.dues import Dues
@@ -20,8 +21,7 @@ from warcmill.model import Json, Launch
 from warcmill.stores import Store
 
 
-@dataclass(frozen=True, slots=True)
-class ReconciledDays:
+class ReconciledDays(Struct, frozen=True):
     """The reports of the launches of some days, and the dues of no launch."""
 
     first: date

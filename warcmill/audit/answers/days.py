@@ -7,10 +7,12 @@ came since the last scan are not in it: `written` says when each day was summed 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from itertools import chain as chained
 from typing import Any, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warcmill.audit import day_summary
 from warcmill.audit.answers.line import AuditedLine
@@ -37,8 +39,7 @@ class LaunchOfDay(NamedTuple):  # cheap to make: a year has thousands
     troubles: int
 
 
-@dataclass(frozen=True, slots=True)
-class DayOfJobs:
+class DayOfJobs(Struct, frozen=True):
     """A day: the launches of each job, and when it was summed up. `why`: why it was not; `away`: roots that were."""
 
     day: date
@@ -122,8 +123,7 @@ def _number(value: Json) -> int:
     return value if isinstance(value, int) else 0
 
 
-@dataclass(frozen=True, slots=True)
-class FoundLaunches:
+class FoundLaunches(Struct, frozen=True):
     """Launches, the newest first, each as its summary has it; None for those that no scan has seen yet.
 
     `written`: when the last of their days was summed up; '' if none was. `away`: roots that did not answer then.

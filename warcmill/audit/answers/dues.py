@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
+
+from msgspec import Struct, field
 
 from warcmill import layout
 from warcmill.audit import due_crawls
@@ -24,8 +25,7 @@ from warcmill.model import Json, Launch, stamp_time
 _SECOND = timedelta(seconds=1)
 
 
-@dataclass
-class Dues:
+class Dues(Struct):
     """The gaps of no launch, and the due crawls that an operator has accepted as skipped.
 
     `away`: the store did not answer, so it is unknown which backups are in it; or None.
@@ -90,8 +90,7 @@ def as_list(gaps: Iterable[JobGap]) -> list[Json]:
     return [{name: getattr(gap, name) for name in ("job", "kind", "name", "why", "todo")} for gap in gaps]
 
 
-@dataclass(frozen=True, slots=True)
-class DueExplanation:
+class DueExplanation(Struct, frozen=True):
     """A due crawl: its launch, '' if it got none; why it was accepted as skipped, ''; its gap; errors of its start."""
 
     job: str

@@ -6,8 +6,9 @@ A page asks for it without an engine: then nothing but folders is asked.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from msgspec import Struct
 
 from warcmill import layout
 from warcmill.audit import gaps, reconciliation
@@ -26,8 +27,7 @@ AskEngine = Callable[[Launch], tuple[str, int]]
 1 if that is not known, 0 if none did."""
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(Struct, frozen=True):
     """The answer. `waiting`: pairs of a stage ('' for the launch) and what it waits for.
 
     `away`: the roots that do not answer; then the gaps are those that the markers, and the other roots, show.

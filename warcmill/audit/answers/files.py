@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from warcmill.audit import survey
 from warcmill.audit.answers.line import AuditedLine, away_json, each_once
@@ -13,8 +14,7 @@ from warcmill.launches.discovery import Discovery
 from warcmill.model import Json, Launch
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchFiles:
+class LaunchFiles(Struct, frozen=True):
     """Files of one launch, or why they could not be listed. `total`: how many it has, also where `files` is a part.
 
     `away`: roots that do not answer, so that only files of its markers are listed.

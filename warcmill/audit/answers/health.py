@@ -15,11 +15,13 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from warcmill import errors
 from warcmill.audit import day_summary
@@ -46,8 +48,7 @@ _HANGS = "it does not answer: asked {} s ago, and still silent"
 _TALLIES = KeptByDay(tally.of_day)
 
 
-@dataclass(frozen=True, slots=True)
-class DiskSpace:
+class DiskSpace(Struct, frozen=True):
     """The room of a root's disk: bytes free and in all, and free inodes; `inodes` None where the disk has no number."""
 
     free: int
@@ -70,8 +71,7 @@ class DiskSpace:
         return Level.WARN if self.free < LITTLE or few else Level.OK
 
 
-@dataclass(frozen=True, slots=True)
-class RunningCrawl:
+class RunningCrawl(Struct, frozen=True):
     """A running crawl, in the figures of its engine."""
 
     job: str
@@ -79,8 +79,7 @@ class RunningCrawl:
     progress: CrawlProgress
 
 
-@dataclass(frozen=True, slots=True)
-class HealthReply:
+class HealthReply(Struct, frozen=True):
     """The reply of one that was asked: in its own words, with the crawls of an engine, or the room of a root."""
 
     text: str = ""
@@ -88,21 +87,19 @@ class HealthReply:
     space: DiskSpace | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class HealthQuestion:
+class HealthQuestion(Struct, frozen=True):
     """One to be asked. `kind` is engine, root, server or scheduler; `ask` may raise; `todo` helps if it does."""
 
     kind: str
     name: str
-    ask: Callable[[], HealthReply] = field(repr=False)
+    ask: Callable[[], HealthReply]
     todo: str = ""
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class HealthOutcome:
+class HealthOutcome(Struct, frozen=True):
     """The outcome of asking: the reply, or why there is none."""
 
     asked: HealthQuestion

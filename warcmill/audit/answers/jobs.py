@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from warcmill import layout
 from warcmill.audit import due_crawls
@@ -33,8 +35,7 @@ _FIGURES = ("done", "queued", "per_minute", "kib_per_second", "alerts")
 _SECOND = timedelta(seconds=1)
 
 
-@dataclass(frozen=True, slots=True)
-class ReadFeed:
+class ReadFeed(Struct, frozen=True):
     """The feed of the newest due crawl that has one: its source, and its targets, in all, of the job, and faulty."""
 
     due: str
@@ -58,8 +59,7 @@ class ReadFeed:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class RunningNow:
+class RunningNow(Struct, frozen=True):
     """A running crawl, as its engine reported it when it was `asked`. `done` and `queued` count URIs."""
 
     job: str
@@ -78,8 +78,7 @@ class RunningNow:
         return {**asdict(self), "said": [*self.said]}
 
 
-@dataclass(frozen=True, slots=True)
-class LineJob:
+class LineJob(Struct, frozen=True):
     """A job. `owed`: due crawls of the last days that never ran; `skipped`: those that were accepted.
 
     `last_due` and `next_due`: UTC text, '' for none; `launched`: the launch that the last due crawl got. `launches` are

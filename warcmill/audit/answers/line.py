@@ -6,9 +6,11 @@ Make one for each question, as a verb does: a root that did not answer once is n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from warcmill.audit import remedies, survey
 from warcmill.audit.findings import RevisitResolver
@@ -23,8 +25,7 @@ from warcmill.model import Json, Launch
 from warcmill.stores import LocalStore, Store
 
 
-@dataclass(frozen=True, slots=True)
-class JobEngine:
+class JobEngine(Struct, frozen=True):
     """The engine of a job: its section of luigi.cfg, its kind (`heritrix`, `warcmill`; '' if not set), and `driven`:
     its crawls are started from here."""
 
@@ -33,8 +34,7 @@ class JobEngine:
     driven: bool = False
 
 
-@dataclass(frozen=True)
-class AuditedLine:
+class AuditedLine(Struct, frozen=True, dict=True):
     """The values of a line. The openers raise Unavailable; `open_index` and `catalogued` are None without an index.
 
     `schedules` are from [job.NAME], by job; `wrong` has the sections of jobs that cannot be read. `is_state_alone`:

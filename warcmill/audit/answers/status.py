@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import date, timedelta
+
+from msgspec import Struct
 
 from warcmill.audit.answers import dues
 from warcmill.audit.answers.dues import Dues
@@ -20,8 +21,7 @@ Looked = Callable[[Sequence[Launch]], str]
 """When the copies outside of these launches were last looked at, in words; '' where nothing was handed over."""
 
 
-@dataclass(frozen=True, slots=True)
-class LineStatus:
+class LineStatus(Struct, frozen=True):
     """The launches of some days. `grids` are all of them, `shown` those that were asked for.
 
     `scans` are the running ones, by name and process id; `unkept` are archived launches that are in no backup.

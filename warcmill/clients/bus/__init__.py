@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, Protocol
+
+from msgspec import Struct
 
 from warcmill.errors import BadInput
 
@@ -26,8 +27,7 @@ class TooLong(BadInput):
     """A message that the bus does not take, as it is too long. A shorter one may pass."""
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(Struct, frozen=True):
     """A message, and its place in its topic, for people: two never have the same."""
 
     topic: str

@@ -10,12 +10,12 @@ import hashlib
 import re
 import ssl
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import requests
+from msgspec import Struct
 from requests.adapters import HTTPAdapter
 from requests.auth import HTTPDigestAuth
 from urllib3.util import Retry
@@ -29,8 +29,7 @@ MAX_BODY: Final = 16 * 1024 * 1024
 _CHUNK: Final = 64 * 1024
 
 
-@dataclass(frozen=True)
-class EngineResponse:
+class EngineResponse(Struct, frozen=True):
     """One answer of the engine; redirects are not followed."""
 
     status: int

@@ -1,4 +1,4 @@
-"""Parse a Heritrix engine's XML about itself and its jobs into dataclasses. Pure.
+"""Parse a Heritrix engine's XML about itself and its jobs. Pure.
 
 DTDs and entities are refused. Which elements exist depends on a job's state (an unbuilt job has no reports), so only
 a job's name and `statusDescription` are required.
@@ -6,7 +6,6 @@ a job's name and `statusDescription` are required.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from math import isfinite
 from typing import Final
@@ -14,6 +13,7 @@ from xml.etree.ElementTree import Element, ParseError
 
 import defusedxml.ElementTree
 from defusedxml.common import DefusedXmlException
+from msgspec import Struct
 
 from warcmill.errors import BadInput
 
@@ -48,8 +48,7 @@ _BY_CONTROLLER: Final = {
 }
 
 
-@dataclass(frozen=True)
-class EngineStatus:
+class EngineStatus(Struct, frozen=True):
     """The engine: version, heap in bytes, names of its jobs."""
 
     version: str
@@ -58,8 +57,7 @@ class EngineStatus:
     jobs: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class EngineJob:
+class EngineJob(Struct, frozen=True):
     """A job as the engine reports it. `description` is the engine's own word for the state, for messages."""
 
     name: str
@@ -78,8 +76,7 @@ class EngineJob:
     alert_log: str | None  # a path on the engine's host
 
 
-@dataclass(frozen=True)
-class Script:
+class Script(Struct, frozen=True):
     """A script's output, or the exception that ended it."""
 
     output: str

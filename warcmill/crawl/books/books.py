@@ -12,9 +12,10 @@ import json
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from warcmill.crawl.books.files import BookFiles, Folders, recover
 from warcmill.crawl.books.replay import unheard
@@ -49,8 +50,7 @@ from warcmill.model import Json
 GROUP, WAIT = 64, 0.25  # entries, seconds
 
 
-@dataclass(frozen=True, slots=True)
-class CrawlResult:
+class CrawlResult(Struct, frozen=True):
     """A line of results.jsonl, but for the place of its record: its `kind`, and the message that its requester gets.
 
     `unless_followed`: the line is left out if its entry found a new URI: a redirect, whose target is then the page.
@@ -61,8 +61,7 @@ class CrawlResult:
     unless_followed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class BookEntry:
+class BookEntry(Struct, frozen=True):
     """The end of a visit: its `records` (all exchanges, in one WARC), its line in crawl.log, what it leaves and found.
 
     The URI is as it is now: Parsed, Failed or Removed; or Scheduled, to be tried again when its `not_before` has

@@ -9,9 +9,10 @@ import json
 import zlib
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from warcmill.crawl.books.replay import taken
 from warcmill.crawl.frontier import check_offer, dump, journal
@@ -27,8 +28,7 @@ _PASSED = frozenset({"Fe", "Fr", "Ff", *map(str.strip, (journal.COOKIES, journal
                                                         journal.ROUND, journal.CARRIED, journal.PURGED))})  # fmt: skip
 
 
-@dataclass(slots=True)
-class ListRead:
+class ListRead(Struct):
     """The figures of a list, as far as it was read: `bad` names lines by number, `left_out` counts them by reason."""
 
     number: int = 0

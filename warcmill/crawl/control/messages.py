@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from warcmill.crawl.uri import canonical, queue_of
 from warcmill.errors import BadInput, Conflict, NotReady, Unavailable, WarcmillError, describe
@@ -72,8 +73,7 @@ class ServiceVerb(NamedTuple):
     act: Callable[[Mapping[str, Json]], Awaitable[Json]]
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(Struct, frozen=True):
     """The subject of a request: a URI of a crawl, by its key, or a whole site, by the name of its queue."""
 
     crawl: str = ""

@@ -9,9 +9,9 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
+from msgspec import Struct
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, SelectolaxError
 
 from warcmill.crawl.extract import embedded
@@ -264,8 +264,7 @@ _OWN: dict[str, Callable[[Element, Attributes, LinkCollector], None]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Tag:
+class Tag(Struct, frozen=True):
     """An opening tag, as the extractor of a tree's nodes reads it; `content` is the text of a script or style."""
 
     tag: str

@@ -18,11 +18,12 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
+import msgspec
 from ada_url import join_url
+from msgspec import Struct
 
 from warcmill.crawl.extract.links import EMBED, LIMIT, LONGEST, REDIRECT, Link, Outlinks
 from warcmill.crawl.fetch.answer import HeaderFields
@@ -90,8 +91,7 @@ def _files(data: bytes, uri: str, asked: Mapping[str, Any]) -> Outlinks:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class PageFile:
+class PageFile(Struct, frozen=True):
     """A file of a project's page."""
 
     filename: str
@@ -102,8 +102,6 @@ class PageFile:
 
 def _listed(data: bytes) -> tuple[list[PageFile], bool]:
     """The files of a page, and if some entries were not files; none of a page that cannot be read."""
-    import msgspec  # noqa: PLC0415 20 ms of the crawler's start, and few jobs are of an index
-
     try:
         raw = msgspec.json.decode(data, type=dict[str, msgspec.Raw]).get("files", msgspec.Raw(b"[]"))
         entries = msgspec.json.decode(raw, type=list[msgspec.Raw])

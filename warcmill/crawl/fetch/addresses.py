@@ -15,7 +15,6 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ada_url import idna_to_ascii
+from msgspec import Struct
 
 from warcmill.base import clock
 from warcmill.crawl.fetch import heartbeat
@@ -130,8 +130,7 @@ def _network(text: str) -> Network:
         raise BadConfig("allow_private", f"{error}; it takes networks like 10.20.0.0/16 or fd00:1::/48") from error
 
 
-@dataclass(frozen=True, slots=True)
-class HostLookup:
+class HostLookup(Struct, frozen=True):
     """The addresses of a host, IPv4 first. `status` is Heritrix's; `text` the block of its record, '' without one."""
 
     host: str

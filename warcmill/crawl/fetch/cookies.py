@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warcmill.formats import surt
 
@@ -31,8 +33,7 @@ _is_whole = re.compile(r"-?\d++", re.ASCII).fullmatch
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
-@dataclass(frozen=True, slots=True)
-class Cookie:
+class Cookie(Struct, frozen=True):
     """A cookie that was kept; one whose `expires` has gone by is to be deleted. `host_only`: not for subdomains."""
 
     domain: str
@@ -176,8 +177,7 @@ def _domains(host: str) -> list[str]:
     return [host] if surt.is_address(host) else [".".join(labels[place:]) for place in range(len(labels))]
 
 
-@dataclass(frozen=True, slots=True)
-class SetCookie:
+class SetCookie(Struct, frozen=True):
     """A cookie as its server sets it. `expires` is in seconds since 1970, or None. Domain and path are as they came."""
 
     name: str

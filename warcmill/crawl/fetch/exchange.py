@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from warcmill.base import clock
 from warcmill.crawl.fetch.answer import AnswerSpool, HeaderFields, retry_after
@@ -230,8 +231,7 @@ def _up_to(limit: int, parts: Iterable[bytes]) -> tuple[bytes, bool]:
     return b"".join(kept), False
 
 
-@dataclass(frozen=True, slots=True)
-class RenderOptions:
+class RenderOptions(Struct, frozen=True):
     """The way a page is rendered: a `script` that is run at its `start` or `end`; the size of the window, 0 for the
     job's; `images`: False if none is to be asked for."""
 
@@ -242,8 +242,7 @@ class RenderOptions:
     images: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class FetchOptions:
+class FetchOptions(Struct, frozen=True):
     """One request. `range` is first and last byte, the last may be None: up to the end. A first byte below 0 is counted
     from the end, as Python does. `timeout` in seconds, 0 for the job's.
 
@@ -264,8 +263,8 @@ class FetchOptions:
 
 
 _PLAIN = FetchOptions()
-_NAMES = frozenset(one.name for one in fields(FetchOptions))
-_RENDER_NAMES = frozenset(one.name for one in fields(RenderOptions))
+_NAMES = frozenset(FetchOptions.__struct_fields__)
+_RENDER_NAMES = frozenset(RenderOptions.__struct_fields__)
 
 
 def read(payload: str, uri: str = "") -> FetchOptions:

@@ -10,9 +10,11 @@ import asyncio
 import re
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warcmill.crawl.fetch import heartbeat
 from warcmill.crawl.fetch import wire as tls
@@ -35,8 +37,7 @@ IDLE = 10.0  # seconds that a connection is kept; servers close theirs after 5 t
 KEPT = 500  # connections
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
+class Site(Struct, frozen=True):
     """The place that a URI's request goes to, and the words of its request line and Host."""
 
     host: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 # WARC-Truncated (ISO 28500, 5.13), and Heritrix's word for it in the crawl log; it has none for a connection lost.
 LENGTH, TIME, DISCONNECT = "length", "time", "disconnect"
@@ -13,8 +13,7 @@ HEADER_CUT = "headerTrunc"
 NO_ADDRESS, CONNECT_FAILED, CONNECTION_LOST, TIMED_OUT, NOT_ALLOWED = -1, -2, -3, -4, -5002
 
 
-@dataclass(frozen=True, slots=True)
-class FetchLimits:
+class FetchLimits(Struct, frozen=True):
     """The limits of one fetch: sizes in bytes, times in seconds, rates in bytes a second (0: none).
 
     `slowest` counts from `grace` on, for a server that sends a byte now and then.
@@ -33,8 +32,7 @@ class FetchLimits:
     ratio: int = 128
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """No answer: Heritrix's `status` for the crawl log, and `why`. `final`: asking again would not help."""
 
     status: int

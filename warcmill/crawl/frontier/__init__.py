@@ -16,10 +16,11 @@ Everything outside this folder is written against `Frontier` and `Change`, and o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
+
+from msgspec import Struct, field
 
 from warcmill.crawl.fetch.cookies import Cookie, Jar
 from warcmill.crawl.policies.quotas import By, Spent
@@ -51,8 +52,7 @@ class GateBy(StrEnum):
     BOTH = "queue+spider+exit"
 
 
-@dataclass(frozen=True, slots=True)
-class Rate:
+class Rate(Struct, frozen=True):
     """At most `hits` times `scale` leases of a gate in any `window` of seconds, evenly apart when `moderated`.
 
     `at_once` is how many of its leases may be out together; None: any number. Without `hits` only this counts.
@@ -182,8 +182,7 @@ class Begins(Enum):
     CONTINUES = "continues"
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(Struct, frozen=True):
     """The URIs that a frontier still has: `by_queue` counts URIs by the name of their queue, the longest first.
 
     `discovered` counts all URIs ever taken. Queues are ready, snoozed until a time, retired (blocked), or exhausted.

@@ -8,7 +8,8 @@ from __future__ import annotations
 import sqlite3
 import zlib
 from collections.abc import Iterable
-from dataclasses import astuple
+
+from msgspec.structs import astuple
 
 from warcmill.crawl.fetch.cookies import Cookie, Jar
 from warcmill.crawl.frontier import SiteRow, Sums

@@ -20,9 +20,10 @@ import sqlite3
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any, cast
+
+from msgspec.structs import asdict
 
 from warcmill.base import disk
 from warcmill.crawl.durable import failed, sync

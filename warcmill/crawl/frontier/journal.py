@@ -21,11 +21,11 @@ import base64
 import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from json.encoder import encode_basestring_ascii
 from typing import Any, BinaryIO, NamedTuple
 
 from isal import isal_zlib
+from msgspec.structs import asdict
 
 from warcmill.crawl.fetch.cookies import Cookie
 from warcmill.crawl.frontier import Defer, Finish, SiteRow

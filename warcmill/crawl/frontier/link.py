@@ -7,12 +7,13 @@ does (appendonly), or that throws keys away when it is full.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+from msgspec import Struct
 
 from warcmill.errors import BadConfig, Conflict, Foreign, Unavailable
 
@@ -26,8 +27,7 @@ CONNECT_SECONDS, SECONDS = 5.0, 30.0
 _PASSING = ("LOADING", "MISCONF", "BUSY", "MASTERDOWN", "NOREPLICAS", "max number of clients")
 
 
-@dataclass(frozen=True, slots=True)
-class RedisPlace:
+class RedisPlace(Struct, frozen=True):
     """Where a frontier is: a URL, the file with the password, the word that its keys begin with, and the number of
     changes that may wait for it. Of a launch with workers: after how many seconds of silence one is missing, and
     whether the job's own process only leads."""

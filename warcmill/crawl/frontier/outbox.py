@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from warcmill.crawl.fetch.cookies import Cookie
 from warcmill.crawl.frontier import (
@@ -45,8 +47,7 @@ _PLAIN, _JSON = "-", "{"
 _SCHEMES = {"h": "http://", "s": "https://"}
 
 
-@dataclass(slots=True)
-class Visited:
+class Visited(Struct):
     """A visit without a lease: as `Change.visit` has it."""
 
     uri: Uri
@@ -55,8 +56,7 @@ class Visited:
     opens: float = 0.0
 
 
-@dataclass(slots=True)
-class Recorded:
+class Recorded(Struct):
     """A change that is recorded, to be heard later: a `Change`. `holds` is asked of a lease, `ask` of URIs that may be
     known, `begins` and `purges` are done at once."""
 

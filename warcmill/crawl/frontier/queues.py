@@ -11,10 +11,11 @@ import json
 import sqlite3
 import struct
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import asdict
 from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
+
+from msgspec.structs import asdict
 
 from warcmill.crawl.frontier import POLITE, Gate, Rate
 from warcmill.crawl.frontier.database import Names, milliseconds

@@ -22,10 +22,11 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from warcmill.base import disk
 from warcmill.crawl import extract

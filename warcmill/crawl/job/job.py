@@ -10,10 +10,12 @@ of `Audience` that answers otherwise where it has to. The visit asks it, and kno
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
+
+from msgspec import Struct, field
 
 from warcmill import __version__
 from warcmill.crawl import extract
@@ -56,8 +58,7 @@ class Fetched(NamedTuple):
     under_way: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Ceilings:
+class Ceilings(Struct, frozen=True):
     """The most documents, bytes and seconds of a launch; 0: no ceiling."""
 
     documents: int = 0
@@ -77,8 +78,7 @@ class Ceilings:
         return max(0, self.documents - done.documents - done.under_way) if self.documents else 1 << 30
 
 
-@dataclass(frozen=True, slots=True)
-class Retries:
+class Retries(Struct, frozen=True):
     """A URI that got no answer is tried so many `times` in all, after a `wait` in seconds that grows with each.
 
     One whose answer has one of these `statuses` is asked again as often, after its Retry-After or its host's delay.
@@ -98,8 +98,7 @@ class Retries:
         return (is_late or status in self.statuses) and tries < self.times and asked < LONGEST_WAIT
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(Struct, frozen=True):
     """The bounds of traps: see `policies.scope.Traps`, which counts for one launch."""
 
     length: int = 2_083
@@ -108,16 +107,15 @@ class Bounds:
     queries: int = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class Sheets:
+class Sheets(Struct, frozen=True, dict=True):
     """The job with the settings of a SURT prefix, or of a seed and all found from it. The longest prefix wins."""
 
     by_prefix: Mapping[str, Job] = field(default_factory=dict)
     by_seed: Mapping[str, Job] = field(default_factory=dict)
-    _lengths: tuple[int, ...] = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_lengths", tuple(sorted({len(prefix) for prefix in self.by_prefix}, reverse=True)))
+    @cached_property
+    def _lengths(self) -> tuple[int, ...]:
+        return tuple(sorted({len(prefix) for prefix in self.by_prefix}, reverse=True))
 
     def of(self, uri: Uri) -> Job | None:
         """Return the job with the settings of a URI; None when the URI has no settings of its own."""
@@ -208,8 +206,7 @@ class Scope(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(Struct, frozen=True):
     """The settings of a launch. `contact`: a URL for webmasters. `robots`: robots.txt is obeyed; `nofollow`:
     so is what pages ask of their links.
 

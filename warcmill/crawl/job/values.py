@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warcmill.base.escapes import nearest
 from warcmill.errors import BadConfig
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
 CONFIGURATION = "crawl.toml"
 _LIKE = 0.6
 T = TypeVar("T")
-D = TypeVar("D", bound="DataclassInstance")
+D = TypeVar("D", bound=Struct)
 
 
 def refuse_unknown(where: str, found: Mapping[str, Any], known: tuple[str, ...]) -> None:
@@ -32,7 +31,7 @@ def table(found: Mapping[str, Any], key: str, base: D, where: str = CONFIGURATIO
     """Return `base` with a table's values for its fields, each a number or a word of its type, or a list of numbers."""
     where = f"{where} [{key}]"
     table = dict(as_table(found.get(key, {}), where))
-    types = {one.name: type(getattr(base, one.name)) for one in fields(base) if one.init}
+    types = {name: type(getattr(base, name)) for name in base.__struct_fields__}
     refuse_unknown(where, table, tuple(types))
     for name, value in table.items():
         if types[name] is tuple:

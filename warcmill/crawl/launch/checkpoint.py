@@ -23,9 +23,10 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from warcmill.crawl import durable
 from warcmill.crawl.books.books import Books
@@ -139,8 +140,7 @@ def _read(path: Path) -> str:
 _CHUNK = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
+class Checkpoint(Struct, frozen=True):
     """A whole checkpoint: who took it, and its files with length and SHA-512."""
 
     folder: Path
@@ -149,8 +149,7 @@ class Checkpoint:
     files: dict[str, tuple[int, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """The newest whole checkpoint, if there is one; `passed_over` names newer ones, each with the reason."""
 
     checkpoint: Checkpoint | None

@@ -19,9 +19,10 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from warcmill.base import disk
 from warcmill.crawl import durable
@@ -40,8 +41,7 @@ PAPERS = ("crawl.toml", "seeds.txt", "surts.txt", "exclude.txt")
 LATEST, CHECKPOINTS, STATE, CONTROL = "latest", "checkpoints", "state", "control.sock"
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchFolders:
+class LaunchFolders(Struct, frozen=True):
     """The folders of one launch. `job` is its job's; `own` has its papers and its job.log."""
 
     job: Path
@@ -222,8 +222,7 @@ def _read_holder(path: Path) -> Holder:
 DATABASE, SCRATCH = "books.sqlite", "scratch"
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
+class Places(Struct, frozen=True):
     """The roots `output` and `jobs`, and how the first is laid out; `frontier` is the Redis that has it, None for the
     database of each job."""
 

@@ -18,10 +18,12 @@ import socket
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import partial, reduce
 from pathlib import Path
 from typing import Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warcmill import __version__
 from warcmill.base import clock
@@ -99,8 +101,7 @@ class ServiceMaker(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class Running:
+class Running(Struct):
     """A launch with all its files open. `continues`: the checkpoint that it was resumed from. `leader`: who leads its
     workers, where the frontier can have any. A worker writes no job.log."""
 
@@ -120,7 +121,7 @@ class Running:
     leader: Leader | None = None
     service: LaunchService | None = None
     is_closed: bool = False
-    _watching: asyncio.Task[None] | None = None
+    watching: asyncio.Task[None] | None = None
 
     async def crawl(self) -> End:
         """Crawl until nothing waits, if the job may end, a ceiling is reached, or the spider is asked to stop."""
@@ -252,8 +253,8 @@ class Running:
     def watch(self, leader: Leader) -> None:
         """Lead the workers of the launch."""
         self.leader = leader
-        self._watching = asyncio.create_task(leader.watch(self.share, self._count_others))
-        self._watching.add_done_callback(self._has_watched)
+        self.watching = asyncio.create_task(leader.watch(self.share, self._count_others))
+        self.watching.add_done_callback(self._has_watched)
 
     def _has_watched(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and isinstance(error := task.exception(), WarcmillError):
@@ -264,9 +265,9 @@ class Running:
         self.spider.elsewhere = Fetched(*map(sum, zip(*sums, strict=True))) if sums else Fetched()
 
     async def _unwatch(self) -> None:
-        if self._watching:
-            self._watching.cancel()
-            await asyncio.gather(self._watching, return_exceptions=True)
+        if self.watching:
+            self.watching.cancel()
+            await asyncio.gather(self.watching, return_exceptions=True)
 
     async def _statistics(self) -> Statistics:
         return await self.leader.statistics(self.figures) if self.leader else self.figures

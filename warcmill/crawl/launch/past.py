@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
+
+from msgspec import Struct, field
 
 from warcmill.base import clock
 from warcmill.crawl.books.replay import begins_of, journals, tell
@@ -41,8 +42,7 @@ class JournalSource(NamedTuple):
     journals: Callable[[Launch], Iterable[tuple[str, Callable[[], BinaryIO]]]]
 
 
-@dataclass(slots=True)
-class Journals:
+class Journals(Struct):
     """The groups that a dump lacks, of the journals which one source wrote in one launch.
 
     Lacking are the groups after the last one that the dump has `heard` of their writer; after the stage `after`, where
@@ -119,8 +119,7 @@ def _recorded(entries: Sequence[JournalLine]) -> Recorded:
     return recorded
 
 
-@dataclass(slots=True)
-class Past:
+class Past(Struct):
     """The dump, if any, and each launch since, the oldest first; `launch` is the last that has any books. `heard` has
     the last group of each writer; `unread` names the workers whose journals could not be read, each with the reason."""
 
@@ -277,8 +276,7 @@ class DifferentUri(NamedTuple):
     frontier: str
 
 
-@dataclass(slots=True)
-class Comparison:
+class Comparison(Struct):
     """A frontier beside its past: the count of URIs by crawl and status in each; those that differ; counts of the
     frontier that are not those of its URIs; workers whose journals could not be read."""
 

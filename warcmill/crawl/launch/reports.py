@@ -13,9 +13,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar, cast
+
+from msgspec import Struct, field
 
 from warcmill.crawl import durable
 from warcmill.crawl.books.books import BookEntry, Kept
@@ -35,16 +36,14 @@ MOST_QUEUES = 100_000
 """The number of queues that are named, the longest first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Processor:
+class Processor(Struct, frozen=True):
     """A part of the crawler that each URI passes, with lines on what it did."""
 
     name: str
     lines: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(Struct, frozen=True):
     """The end of a launch. `seconds` is the time for which it ran, without pauses; `how` describes the end as Heritrix
     does: `Finished`, `Finished - Ended by operator`. `threads` describes downloads that are under way."""
 

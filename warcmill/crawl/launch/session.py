@@ -11,8 +11,9 @@ import logging
 import signal
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from warcmill.crawl.control.calls import CallsOverRedis
 from warcmill.crawl.control.control import Control

@@ -17,8 +17,9 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from warcmill.crawl.books.files import LOGS, Folders, recover
 from warcmill.crawl.durable import make_folder
@@ -45,8 +46,7 @@ SIGN_SECONDS, LONGEST_PAUSE = 1.0, 2 * CHECKPOINT_WAIT
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerPlaces(Places):
+class WorkerPlaces(Places, frozen=True):
     """The folders of a worker."""
 
     job_name: str = ""

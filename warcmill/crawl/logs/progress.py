@@ -6,8 +6,9 @@ Times, sizes and numbers are as in Heritrix's reports.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct
 
 from warcmill.formats.logs.crawllog import moment
 
@@ -22,8 +23,7 @@ _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s"), (1, 
 _SIZES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(Struct, frozen=True):
     """The figures of a row: all counts are of the whole crawl, `seconds` is for how long it has run, without pauses.
 
     `busy` counts downloads under way; `wanted` is how many queues would be fetched from if there were no limit.
@@ -43,11 +43,11 @@ class Moment:
     average_depth: int = 0
 
 
-@dataclass(slots=True)
 class ProgressStatistics:
     """The rows of a launch, each with its rates since the row before and since the beginning."""
 
-    _last: Moment | None = field(default=None)
+    def __init__(self) -> None:
+        self._last: Moment | None = None
 
     def row(self, now: Moment) -> str:
         """Return the row of a moment; the next one's rates count from here."""

@@ -5,7 +5,7 @@ All times are in seconds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from warcmill.crawl.fetch.answer import LONGEST_WAIT
 from warcmill.crawl.fetch.limits import CONNECT_FAILED, CONNECTION_LOST, TIMED_OUT
@@ -15,8 +15,7 @@ SLOWEST = 64.0  # times the ordinary delay
 _UNWILLING = frozenset([429, 503, CONNECT_FAILED, TIMED_OUT, CONNECTION_LOST])
 
 
-@dataclass(frozen=True, slots=True)
-class Politeness:
+class Politeness(Struct, frozen=True):
     """Wait `factor` times as long as the fetch took, at least `least`, at most `most`; Heritrix's own figures.
 
     A robots.txt's crawl-delay is kept up to `respected`. `by_address`: hosts that share an address wait for each other.
@@ -37,8 +36,7 @@ class Politeness:
         return not (self.factor or self.least or self.respected)
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(Struct, frozen=True):
     """The time to leave a host alone now; `strain` is the factor of its delays, 1 when it is well."""
 
     seconds: float

@@ -6,11 +6,12 @@ A prerequisite of a fetch (`P`, a robots.txt) is never refused: without it nothi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from operator import attrgetter
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from warcmill.base import clock
 from warcmill.crawl.policies.decision import Decision, Verdict
@@ -41,8 +42,7 @@ class Spent(NamedTuple):
 _NOTHING = Spent()
 
 
-@dataclass(frozen=True, slots=True)
-class Quota:
+class Quota(Struct, frozen=True):
     """The most of each `by`; 0: any number. Fetches under way when it is reached are finished."""
 
     by: By
@@ -81,8 +81,7 @@ def judge(quotas: Iterable[Quota], spent: Mapping[By, Spent], uri: Uri) -> Decis
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class Expiry:
+class Expiry(Struct, frozen=True):
     """When crawls end, in seconds since 1970, by the name of their namespace: what waits then is not fetched."""
 
     ends: Mapping[str, float] = field(default_factory=dict)

@@ -6,9 +6,11 @@ by ETag and Last-Modified.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from warcmill.errors import BadConfig
 
@@ -19,8 +21,7 @@ NEVER = 0.0
 _OFTEN = frozenset(["SECONDLY", "MINUTELY"])
 
 
-@dataclass(frozen=True, slots=True)
-class Age:
+class Age(Struct, frozen=True):
     """Visit again so many seconds after each visit."""
 
     seconds: float
@@ -30,37 +31,39 @@ class Age:
             raise BadConfig("recrawl", f"an age of {self.seconds} seconds; it has to be more than 0")
 
 
-@dataclass(frozen=True, slots=True)
-class Calendar:
+class Calendar(Struct, frozen=True):
     """Visit again at the times of a rule of RFC 5545 (3.3.10), in UTC: `FREQ=WEEKLY;BYDAY=MO,TH;BYHOUR=6`.
 
     The parts of a time that the rule leaves out are 0: that one is at 06:00:00.
     """
 
     rule: str
-    _rule: rrule = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        from dateutil.rrule import rruleset, rrulestr  # noqa: PLC0415 few jobs have a calendar
-
-        try:
-            parsed = rrulestr(self.rule, dtstart=datetime(1970, 1, 1, tzinfo=UTC))
-        except (ValueError, TypeError, AttributeError, KeyError, OverflowError) as error:
-            raise BadConfig("recrawl", f"{self.rule!r} is not a rule of RFC 5545: {error}") from error
-        words = self.rule.upper().replace("RRULE:", "").split(";")
-        if isinstance(parsed, rruleset) or {word.partition("=")[2] for word in words} & _OFTEN or "COUNT" in self.rule:
-            raise BadConfig("recrawl", f"{self.rule!r}: one rule, of HOURLY or rarer, without COUNT")
-        object.__setattr__(self, "_rule", parsed)
+        _parsed(self.rule)
 
     def next(self, after: datetime) -> datetime | None:
         """The first time of the calendar after this one. An INTERVAL counts from that day."""
         day = after.replace(hour=0, minute=0, second=0, microsecond=0)
-        found: datetime | None = self._rule.replace(dtstart=day).after(after)
+        found: datetime | None = _parsed(self.rule).replace(dtstart=day).after(after)
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Adaptive:
+@cache
+def _parsed(rule: str) -> rrule:
+    from dateutil.rrule import rruleset, rrulestr  # noqa: PLC0415 few jobs have a calendar
+
+    try:
+        parsed = rrulestr(rule, dtstart=datetime(1970, 1, 1, tzinfo=UTC))
+    except (ValueError, TypeError, AttributeError, KeyError, OverflowError) as error:
+        raise BadConfig("recrawl", f"{rule!r} is not a rule of RFC 5545: {error}") from error
+    words = rule.upper().replace("RRULE:", "").split(";")
+    if isinstance(parsed, rruleset) or {word.partition("=")[2] for word in words} & _OFTEN or "COUNT" in rule:
+        raise BadConfig("recrawl", f"{rule!r}: one rule, of HOURLY or rarer, without COUNT")
+    return parsed
+
+
+class Adaptive(Struct, frozen=True):
     """Visit again after a `share` of the time for which a page has not changed, within bounds in seconds.
 
     As caches reckon how long a page stays fresh (RFC 9111, 4.2.2): what has changed an hour ago is visited

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from enum import StrEnum
 from urllib.parse import quote
+
+from msgspec import Struct, field
 
 PRODUCT = "warcmill"
 """The name that a robots.txt, and a page, calls this crawler by."""
@@ -48,16 +49,14 @@ def standing(status: int) -> Standing:
     return Standing.DEFERRED
 
 
-@dataclass(frozen=True, slots=True)
-class RobotsVerdict:
+class RobotsVerdict(Struct, frozen=True):
     """A path may be fetched or not, by the line that rules it; '' when none does."""
 
     allowed: bool
     rule: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Rule:
+class _Rule(Struct, frozen=True):
     """A pattern in parts, between which anything may be; `ends`: the last part is the end of the path."""
 
     allows: bool
@@ -81,8 +80,7 @@ class _Rule:
         return at == len(path) if not others else path.endswith(others[-1]) and len(path) - len(others[-1]) >= at
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(Struct, frozen=True):
     """The rules of one crawler at one host, those that win first; `delay` in seconds, 0 without one. `size`: how many
     rules of a usual length they are; `wild`: how many have a `*`."""
 
@@ -134,8 +132,7 @@ def rules_for(data: bytes, token: str) -> Rules:
     return Rules(rules, chosen.delay, size, wild)
 
 
-@dataclass(slots=True, eq=False)
-class _Group:
+class _Group(Struct, eq=False):
     """The part of a robots.txt for one crawler."""
 
     agent: str

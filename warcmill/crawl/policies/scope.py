@@ -16,10 +16,10 @@ import re
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from hashlib import blake2b
 
 import re2
+from msgspec import Struct, field
 
 from warcmill.crawl.policies.decision import Decision, Verdict
 from warcmill.crawl.uri import Uri
@@ -122,8 +122,7 @@ def prefix(text: str) -> str:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class CrawlScope:
+class CrawlScope(Struct, frozen=True):
     """The prefixes of sites and of exclusions, the seeds that are pages, and the most hops from a seed."""
 
     sites: SurtPrefixes = field(default_factory=SurtPrefixes)
@@ -169,7 +168,6 @@ def is_embedded(hops: str) -> bool:
     return bool(last) and len(last) - last.count("R") <= EMBEDS and last.count("X") <= GUESSES
 
 
-@dataclass(frozen=True, slots=True)
 class Traps:
     """The most that a URI may have: bytes, segments of its path, times that segments repeat after each other; and how
     many queries a path may have.
@@ -178,12 +176,11 @@ class Traps:
     that were met last are counted.
     """
 
-    length: int = 2_083
-    depth: int = 20
-    repeats: int = 2
-    queries: int = 1_000
-    name: str = "traps"
-    _counts: OrderedDict[bytes, int] = field(default_factory=OrderedDict)
+    name = "traps"
+
+    def __init__(self, length: int = 2_083, depth: int = 20, repeats: int = 2, queries: int = 1_000) -> None:
+        self.length, self.depth, self.repeats, self.queries = length, depth, repeats, queries
+        self._counts: OrderedDict[bytes, int] = OrderedDict()
 
     def judge(self, uri: Uri) -> Decision | None:
         """Return the trap that a URI looks like. A `data:` URI has no end of its own."""

@@ -11,9 +11,10 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from warcmill.errors import BadConfig
 
@@ -66,8 +67,7 @@ Answerer = Callable[[PageRequest], Awaitable[Answer | Refused]]
 """Answers the requests of one page. It raises nothing but CancelledError."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wishes:
+class Wishes(Struct, frozen=True):
     """The way a page is opened: for `seconds` at most, in a window of this size. `script` is run in it at the `start`,
     before any of its own, or at the `end`, when nothing moves any more; its value is JSON."""
 
@@ -101,8 +101,7 @@ class RenderFailed(NamedTuple):
     details: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class BrowserSettings:
+class BrowserSettings(Struct, frozen=True):
     """The browser of a launch. It names itself as the crawler does. A new one is started after so many `pages`, or when
     it holds so much `memory` in bytes."""
 
@@ -115,8 +114,7 @@ class BrowserSettings:
 NEVER, SEEDS, PAGES = WHICH = ("never", "seeds", "pages")
 
 
-@dataclass(frozen=True, slots=True)
-class RenderSettings:
+class RenderSettings(Struct, frozen=True):
     """The pages that a job renders, `which` of WHICH; and the limits of a page: `seconds`, `requests`, and `bytes` of
     answers. `width` and `height` are its window's."""
 

@@ -15,9 +15,10 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import lru_cache
 from ipaddress import ip_address
+
+from msgspec.structs import replace
 
 from warcmill.base import clock
 from warcmill.crawl.fetch import addresses as dns

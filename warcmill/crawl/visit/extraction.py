@@ -12,8 +12,10 @@ import socket
 import sys
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from warcmill.base import worker
 from warcmill.base.worker import WorkerLimits
@@ -35,8 +37,7 @@ COMMAND = (sys.executable, "-P", "-m", "warcmill.crawl.visit.extraction")
 _MOST_ANSWER = 1 << 26
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerReply:
+class WorkerReply(Struct, frozen=True):
     """The links of a document, and if a limit left some out; or why they are missing."""
 
     links: list[Link] = field(default_factory=list)

@@ -14,10 +14,11 @@ import asyncio
 import hashlib
 import traceback
 from collections.abc import Callable, Coroutine
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakValueDictionary
+
+from msgspec.structs import replace
 
 from warcmill.base import clock
 from warcmill.crawl.books.books import Books

@@ -12,8 +12,10 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warcmill.base import clock
 from warcmill.crawl.extract import feeds
@@ -43,8 +45,7 @@ TOO_MUCH = RobotsVerdict(False, "more than can be judged for a URI of this lengt
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class RobotsSite:
+class RobotsSite(Struct, frozen=True):
     """The robots.txt of a site, as it is known until a time. `failures`: the number of fetches that failed. `is_new`:
     it was fetched just now, so its host should be left alone before the next fetch."""
 

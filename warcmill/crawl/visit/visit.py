@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warcmill.base import clock
 from warcmill.crawl import uri as data_uri
@@ -341,8 +343,7 @@ class Visit:
         return BookEntry(uri, self._lease, (), line, found=found)
 
 
-@dataclass(frozen=True, slots=True)
-class Kit:
+class Kit(Struct, frozen=True):
     """The parts that every visit of a launch shares."""
 
     live: Live

@@ -11,8 +11,10 @@ manifest. Memory grows with the number of files alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from io import BytesIO
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from warcmill.base.digests import Readable, drain
 from warcmill.errors import BadInput
@@ -28,8 +30,7 @@ _UNJUDGED = Declaration("", "")
 Listener = Callable[[str, Readable], None]  # gets each payload file once: its path, and a stream to read as it likes
 
 
-@dataclass(frozen=True, slots=True)
-class DigestedFile:
+class DigestedFile(Struct, frozen=True):
     """A file that is there, and its digests by these algorithms."""
 
     size: int
@@ -40,8 +41,7 @@ class DigestedFile:
         return self.digests[self.algorithms.index(algorithm)]
 
 
-@dataclass(slots=True)
-class BagContents:
+class BagContents(Struct):
     """The contents of a bag: all that is needed to judge it."""
 
     findings: Findings = field(default_factory=Findings)

@@ -20,11 +20,12 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, BinaryIO, Protocol, Self, cast
 
 from isal import igzip, isal_zlib
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warcmill.base.digests import Readable, drain
 from warcmill.errors import BadInput
@@ -36,8 +37,7 @@ if TYPE_CHECKING:
 Opened = AbstractContextManager[Readable]
 
 
-@dataclass(frozen=True, slots=True)
-class BagEntry:
+class BagEntry(Struct, frozen=True):
     """One thing in a bag: its path in the bag, and how to read it; a folder cannot be read.
 
     `fault` is the reason why it may not be there. It can be read until the next entry is asked for, and once.

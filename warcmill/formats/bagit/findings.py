@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from msgspec import Struct, field
 
 from warcmill.formats.bagit import containers
 from warcmill.formats.warc.gate import FileVerdict as WarcVerdict
@@ -22,8 +23,7 @@ class BagResult(StrEnum):
     INVALID = "invalid"
 
 
-@dataclass(frozen=True, slots=True)
-class BagFinding:
+class BagFinding(Struct, frozen=True):
     """A fault, or something unusual, at `path` in the bag; '' is the bag as a whole."""
 
     path: str
@@ -33,8 +33,7 @@ class BagFinding:
         return f"{self.path}: {self.why}" if self.path else self.why
 
 
-@dataclass(frozen=True, slots=True)
-class FetchLine:
+class FetchLine(Struct, frozen=True):
     """A line of fetch.txt: the URL of a file of the bag, and its length, if it is given."""
 
     url: str
@@ -42,8 +41,7 @@ class FetchLine:
     path: str
 
 
-@dataclass(slots=True)
-class Findings:
+class Findings(Struct):
     """Collect what is found while a bag is read."""
 
     faults: list[BagFinding] = field(default_factory=list)
@@ -69,8 +67,7 @@ class Findings:
         (self.faults if is_fault else self.warnings).append(BagFinding(path, why))
 
 
-@dataclass(frozen=True, slots=True)
-class BagVerdict:
+class BagVerdict(Struct, frozen=True):
     """The verdict on one bag. `files` and `size` are of the payload that is there; `warcs` are the gate's verdicts."""
 
     version: str

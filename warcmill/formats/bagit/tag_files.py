@@ -10,8 +10,9 @@ import codecs
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cache
+
+from msgspec import Struct, field
 
 from warcmill.base.digests import CHUNK, Readable
 from warcmill.formats.bagit import containers
@@ -34,8 +35,7 @@ _FORMS = {
 OXUM = re.compile(r"(?P<size>[0-9]{1,18})\.(?P<files>[0-9]{1,18})")
 
 
-@dataclass(frozen=True, slots=True)
-class Declaration:
+class Declaration(Struct, frozen=True):
     """The declarations of bagit.txt."""
 
     version: str
@@ -47,8 +47,7 @@ class Declaration:
         return self.version == "1.0"
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(Struct, frozen=True):
     """A manifest's digests by path. Without an algorithm it names one that cannot be computed here."""
 
     name: str

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, NamedTuple, Protocol
+
+from msgspec import Struct
 
 from warcmill.errors import BadInput
 from warcmill.formats.sip.tar import Make, PackageDocument, measured
@@ -64,8 +65,7 @@ def tag_files(about: Iterable[tuple[str, str]], payload: BagPayload, make: Make 
     return sorted(made, key=lambda document: document.path)
 
 
-@dataclass(slots=True)
-class _Totals:
+class _Totals(Struct):
     """Bytes and files, as the Payload-Oxum has them (2.2.2); and how many of these files have to be fetched."""
 
     size: int = 0

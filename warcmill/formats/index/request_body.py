@@ -12,8 +12,9 @@ import binascii
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from urllib.parse import quote_plus, unquote_plus, urlencode
+
+from msgspec import Struct
 
 from warcmill.formats.warc.codings import STEPS, UnknownCoding
 from warcmill.formats.warc.http import codings_of, payload_start
@@ -29,8 +30,7 @@ _BOUNDARY = re.compile(rb'boundary="?([^\s";,]{1,200})', re.IGNORECASE)
 _NAME = re.compile(rb'\bname="([^"\r\n]*)"|\bname=([^\s;"]+)', re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Posted:
+class Posted(Struct, frozen=True):
     """A request with a body: `method` is POST or PUT, `query` stands for the body."""
 
     method: str

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import BinaryIO
+
+from msgspec import Struct
 
 from warcmill.errors import BadInput
 from warcmill.formats.logs.crawllog import END, CrawlRecord, blocks, host, is_time, parse
@@ -35,8 +36,7 @@ _USUAL = re.compile(
 _PLAIN = re.compile(rb"[ !#-[\]-~]+").fullmatch  # what JSON writes between quotes as it is
 
 
-@dataclass(frozen=True, slots=True)
-class CrawlCounts:
+class CrawlCounts(Struct, frozen=True):
     """The figures of one crawl log.
 
     `lines + unread` is the number of lines that `wc -l` prints: what is not a record is unread. `bytes` is the sum of

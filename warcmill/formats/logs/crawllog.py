@@ -27,10 +27,11 @@ import math
 import re
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import BinaryIO, NamedTuple, cast
+
+from msgspec import Struct
 
 from warcmill.base import digests
 
@@ -97,8 +98,7 @@ class CrawlRecord(NamedTuple):
         return next((int(match[1]) for match in map(_TRIES.fullmatch, self.annotations) if match), 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Unread:
+class Unread(Struct, frozen=True):
     """A line that is not a whole record, and the WARCs and prefixes it names. Its offsets prove nothing."""
 
     raw: bytes

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import BinaryIO
+
+from msgspec import Struct
 
 from warcmill.formats.logs.crawllog import blocks
 
@@ -22,8 +23,7 @@ _EVENT = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class JobEvent:
+class JobEvent(Struct, frozen=True):
     """`word` is what happened (PREPARING, CHECKPOINTED, FINISHED), `subject` the launch or checkpoint.
 
     Messages in prose (`Job launched`) are split likewise: word `Job`, subject `launched`.

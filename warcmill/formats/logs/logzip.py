@@ -21,9 +21,10 @@ import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import IO, BinaryIO, cast
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
+
+from msgspec import Struct
 
 from warcmill.errors import BadInput, Mismatch
 
@@ -35,8 +36,7 @@ _ENCRYPTED = 0x1  # APPNOTE 4.4.4, bit 0
 _COMPRESSED = re.compile(r".*\.gz(\.cp\d{5}-\d{14})?", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class LogToPack:
+class LogToPack(Struct, frozen=True):
     """A file to pack: its name in the zip, how many bytes it must have, and how to open it."""
 
     name: str
@@ -44,8 +44,7 @@ class LogToPack:
     open: Callable[[], BinaryIO]
 
 
-@dataclass(frozen=True, slots=True)
-class PackedLog:
+class PackedLog(Struct, frozen=True):
     """A packed file: its size in bytes and digests before compression."""
 
     name: str
@@ -54,8 +53,7 @@ class PackedLog:
     crc: int
 
 
-@dataclass(frozen=True, slots=True)
-class ListedLog:
+class ListedLog(Struct, frozen=True):
     """A member as the zip's directory lists it; nothing of this is verified."""
 
     name: str
@@ -263,8 +261,7 @@ _ENCODINGS = {0: "ascii", 0x800: "utf-8"}  # by the flags, 4.4.4: no other bit m
 _NEWEST = 20  # the version needed to extract deflated members, 4.4.3
 
 
-@dataclass(frozen=True, slots=True)
-class _Member:
+class _Member(Struct, frozen=True):
     """A member as the directory lists it."""
 
     name: str

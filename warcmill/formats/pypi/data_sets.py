@@ -15,9 +15,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 from functools import cache
 from typing import Self, TypedDict
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warcmill.errors import BadInput
 from warcmill.formats.pypi import filenames
@@ -78,8 +81,7 @@ def _requirements(texts: tuple[str, ...] | None) -> bytes:
     return UNKNOWN if texts is None else joined(*texts)
 
 
-@dataclass(frozen=True, slots=True)
-class Dependencies:
+class Dependencies(Struct, frozen=True):
     """A pair of `depgraph`. `requires_dist` None: unknown; texts that were unknown are ''."""
 
     project: str
@@ -107,16 +109,14 @@ class Dependencies:
         return cls(project, version, dist_type, requires_python, *tags, filename, value[:32].hex(), known)
 
 
-@dataclass(frozen=True, slots=True)
-class Yanked:
+class Yanked(Struct, frozen=True):
     """A file that is yanked: the serial of the page that was the first to say so, and the reason, '' without one."""
 
     since: int
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class DistributionLife:
+class DistributionLife(Struct, frozen=True):
     """A file of an index through time: `first` and `last` are serials at which it was there; `last` None: it still is.
 
     `file` is as its project's page listed it when that was last read. `row` has its facts; None: they are unknown.
@@ -139,8 +139,6 @@ class DistributionLife:
 
     def encode(self) -> bytes:
         """The value of `distributions`."""
-        import msgspec  # noqa: PLC0415 few commands write or read one
-
         listed = self.file
         document: _Stored = {
             "url": listed.url,

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
 from typing import BinaryIO, NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from warcmill.errors import BadInput
 from warcmill.formats.pypi import metadata, modules
@@ -23,8 +25,7 @@ _METADATA = re.compile(r"([^/]+)\.dist-info/METADATA")
 _MOST_METADATA = 100  # in one wheel; it should have one
 
 
-@dataclass(frozen=True, slots=True)
-class DistributionFacts:
+class DistributionFacts(Struct, frozen=True):
     """The known facts of a distribution. None is unknown; `why`: each fault that is the reason for that.
 
     `name` and `version` are from its metadata, as written there.
@@ -139,8 +140,7 @@ class _Paper(NamedTuple):
     content: bytes | str
 
 
-@dataclass(slots=True)
-class _Papers:
+class _Papers(Struct):
     """The yield of one pass over an sdist or an egg: the paths of modules, and the files that have metadata."""
 
     name: DistributionName

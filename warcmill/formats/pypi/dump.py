@@ -15,11 +15,13 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol, TypeVar
 
+import msgspec
 from isal import isal_zlib
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from warcmill.base.digests import Readable
 from warcmill.errors import BadInput
@@ -41,8 +43,7 @@ class DistType(StrEnum):
     BDIST = "BDIST"
 
 
-@dataclass(frozen=True, slots=True)
-class DistributionRow:
+class DistributionRow(Struct, frozen=True):
     """The known facts of one file of a package index. None is unknown; an empty tuple is known to be none.
 
     `project` is the normalised name. `requires_dist` are requirements as the file has them, sound or not;
@@ -74,8 +75,7 @@ class DistributionRow:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class ListedFile:
+class ListedFile(Struct, frozen=True):
     """A file as the page of its project lists it. `yanked` is the reason, '' without one; None: it is not yanked."""
 
     filename: str
@@ -88,11 +88,10 @@ class ListedFile:
 
     def to_json(self) -> dict[str, Any]:
         """The file as JSON has it."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return asdict(self)
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectState:
+class ProjectState(Struct, frozen=True):
     """The files that a project has, by its page. `serial` is the page's; None: the page does not have one.
 
     `removed`: the index has no such project any more, and so no file of it.
@@ -184,8 +183,6 @@ def _read(stream: Readable, path: str, decode: Callable[[bytes], Row]) -> Iterat
 
 def decoder(kind: type[Row]) -> Callable[[bytes], Row]:
     """A function that reads JSON as a value of this type. It raises ValueError for any other."""
-    import msgspec  # noqa: PLC0415 20 ms of the crawler's start, which reads no dump
-
     fast = msgspec.json.Decoder(kind)
 
     def decode(data: bytes) -> Row:

@@ -7,8 +7,9 @@ invalid version; here a version is any text, as old files have many of these.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from warcmill.formats.pypi.dump import DistType
 
@@ -40,8 +41,7 @@ class FileForm(StrEnum):
     NAME_ONLY = "name only"  # installers of systems, archives of installed files: nothing of them is read
 
 
-@dataclass(frozen=True, slots=True)
-class DistributionName:
+class DistributionName(Struct, frozen=True):
     """The parts of the name of a distribution's file. None, or '' for tags: the name does not have it.
 
     `project` is normalised. `coding` is a tar's: gz, bz2, xz, or '' without one.

@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 LONGEST = 16 << 20  # bytes of the header of a METADATA, of a requires.txt, of a pyproject.toml
 _FIELD = re.compile(rb"([A-Za-z][A-Za-z0-9_-]*)[ \t]*:[ \t]?(.*)", re.DOTALL)
@@ -21,16 +22,14 @@ _VERSION = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})")
 _STATIC = (2, 2)  # from this version of the metadata on, an sdist's fields hold unless `Dynamic` names them
 
 
-@dataclass(frozen=True, slots=True)
-class Requirements:
+class Requirements(Struct, frozen=True):
     """The requirements of a distribution; `python` is its `Requires-Python`."""
 
     dists: tuple[str, ...] | None = None
     python: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MetadataFields:
+class MetadataFields(Struct, frozen=True):
     """The fields of a METADATA or PKG-INFO that matter here, each as it is written."""
 
     metadata_version: str | None

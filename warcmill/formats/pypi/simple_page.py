@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urljoin
+
+from msgspec import Struct
 
 from warcmill.errors import BadInput
 from warcmill.formats.pypi import filenames
@@ -22,8 +23,7 @@ _LONGEST_URL = 10_000
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
-@dataclass(frozen=True, slots=True)
-class SimplePage:
+class SimplePage(Struct, frozen=True):
     """The page of a project, by its normalised name. `unfit`: the number of files that are not as the standard has
     them. `serial`: its last event's, or None."""
 

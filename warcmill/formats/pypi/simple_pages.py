@@ -11,11 +11,12 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from html import escape
 from typing import Any
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from warcmill.formats.pypi.dump import DistributionRow, DistType, ListedFile
 
@@ -37,8 +38,7 @@ class PageKind(StrEnum):
         return str(self) if self is PageKind.JSON_V1 else f"{self}; charset=utf-8"
 
 
-@dataclass(frozen=True, slots=True)
-class OfferedFile:
+class OfferedFile(Struct, frozen=True):
     """A file that a page lists. `row`: its facts; None where they are not known."""
 
     listed: ListedFile

@@ -15,10 +15,11 @@ is never in memory.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from importlib import resources
 from typing import Final, Literal, NamedTuple
+
+from msgspec import Struct
 
 from warcmill.errors import BadInput
 from warcmill.formats.sip import mets, premis, xml
@@ -55,8 +56,7 @@ class PackageFile(NamedTuple):  # cheap to make: a package may have 100,000
         return f"representations/{self.kind}/data/{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class Package:
+class Package(Struct, frozen=True):
     """All that a package states. `files` is read several times, in its order."""
 
     header: mets.Header

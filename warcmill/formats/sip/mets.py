@@ -8,9 +8,10 @@ The numbers in comments are requirements of E-ARK CSIP and SIP. Its vocabularies
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from warcmill.formats.sip.xml import DECLARATION, chunks, escape, href
 
@@ -45,8 +46,7 @@ class MetsFile(NamedTuple):  # cheap to make: a package has 100,000 of them
     pronom: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(Struct, frozen=True):
     """Who made a package and when. `replaces` is the package that this one is made instead of."""
 
     identifier: str

@@ -7,10 +7,11 @@ schema's (PREMIS Data Dictionary 3.0, 2015), types and outcomes are terms of the
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from warcmill.formats.sip.xml import DECLARATION, chunks, escape
 
@@ -43,8 +44,7 @@ class Identifier(NamedTuple):  # cheap to make, like File: a package has 100,000
     value: str
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
+class Format(Struct, frozen=True):
     """A file's format: its name, its version if it has one, and its key in PRONOM (`fmt/1355`) if it is known."""
 
     name: str
@@ -52,8 +52,7 @@ class Format:
     pronom: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Representation:
+class Representation(Struct, frozen=True):
     """The package as a whole: the object that events without a file speak of."""
 
     identifiers: tuple[Identifier, ...]
@@ -71,16 +70,14 @@ class PremisFile(NamedTuple):
     part_of: Identifier
 
 
-@dataclass(frozen=True, slots=True)
-class PremisOutcome:
+class PremisOutcome(Struct, frozen=True):
     """One outcome of an event and what it rests on. `success`, `fail` and `warning` are terms of the vocabulary."""
 
     word: str
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PremisEvent:
+class PremisEvent(Struct, frozen=True):
     """A deed at a time, with every outcome, the agents that did it and the objects it was done to."""
 
     identifier: Identifier
@@ -92,8 +89,7 @@ class PremisEvent:
     objects: tuple[Identifier, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Agent:
+class Agent(Struct, frozen=True):
     """Who did it: `software` with its version, an `organization`, a `person`."""
 
     identifier: Identifier

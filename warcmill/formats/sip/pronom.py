@@ -21,11 +21,11 @@ import select
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct, field
 
 from warcmill.errors import BadInput, Unavailable
 from warcmill.formats.warc.header import CONTENT_TYPE
@@ -44,8 +44,7 @@ _WITH_PAYLOAD = ("response", "resource", "conversion", "arc")
 _VERSION = re.compile(r"V([0-9]+)\.xml.*?([0-9]{8})\.xml")
 
 
-@dataclass(slots=True)
-class TypeSample:
+class TypeSample(Struct):
     """The payloads of one declared type: how many, and how many of the first are of which format."""
 
     payloads: int = 0

@@ -14,10 +14,11 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final, Self
+
+from msgspec import Struct
 
 from warcmill.errors import Mismatch
 
@@ -26,8 +27,7 @@ _IN_MEMORY: Final = 1 << 22  # bytes; more of them go to a nameless file
 Chunks = Callable[[], Iterator[bytes]]
 
 
-@dataclass(frozen=True, slots=True)
-class PackageDocument:
+class PackageDocument(Struct, frozen=True):
     """A made file: each call of `chunks` yields the same bytes."""
 
     path: str
@@ -87,8 +87,7 @@ _PAX_NAME: Final = b"././@PaxHeader"
 _FILE, _PAX = b"0", b"x"
 
 
-@dataclass(frozen=True, slots=True)
-class TarMember:
+class TarMember(Struct, frozen=True):
     """A file of the tar: `chunks` yields its bytes."""
 
     name: str

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
 from string import ascii_letters, digits
 from urllib.parse import quote
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Description:
+
+class Description(Struct, frozen=True):
     """The elements of Dublin Core that are used, each as often as it has values, in this order; "" is not a value.
 
     Of a web archive: `creator` owns the targets, `publisher` submits the package, `date` is when the crawl began and
@@ -46,9 +46,9 @@ def _pieces(description: Description) -> Iterator[str]:
     yield DECLARATION
     yield '<oai_dc:dc xmlns:oai_dc="http://www.openarchives.org/OAI/2.0/oai_dc/"'
     yield ' xmlns:dc="http://purl.org/dc/elements/1.1/">\n'
-    for element in fields(description):
-        for value in filter(None, getattr(description, element.name)):
-            yield f"  <dc:{element.name}>{escape(value)}</dc:{element.name}>\n"
+    for element in description.__struct_fields__:
+        for value in filter(None, getattr(description, element)):
+            yield f"  <dc:{element}>{escape(value)}</dc:{element}>\n"
     yield "</oai_dc:dc>\n"
 
 

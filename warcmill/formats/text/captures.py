@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warcmill.formats.index.cdxj import DOM, NO_DATE, NO_URL, date_of, url_of
 from warcmill.formats.text import charset
@@ -27,8 +29,7 @@ _STATUS = re.compile(rb"HTTP/\S* +(\d{3})(?!\S)")
 _TYPE = re.compile(rb"\ncontent-type[ \t]*:[ \t]*([^\r\n]*)", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Captured:
+class Captured(Struct, frozen=True):
     """A document, as its record has it. `why`: why its payload is not whole, so that no text can be extracted."""
 
     offset: int

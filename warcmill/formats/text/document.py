@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import codecs
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+
+from msgspec import Struct
 
 MOST = 10_000_000  # characters of a document's text; what follows is cut off
 _MOST_TITLE = 1_000
@@ -31,8 +32,7 @@ class Kind(StrEnum):
     UNDECLARED = "undeclared"  # its bytes decide, as in a browser
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Struct, frozen=True):
     """The words of a document; or why it gives none.
 
     `charset` is '' where its format has none of its own, `language` where it is not clear. `is_cut`: it has more

@@ -28,7 +28,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from warcmill.base.digests import Readable
 from warcmill.errors import BadInput
@@ -58,8 +59,7 @@ from warcmill.formats.warc.reader import (
 _NAME = re.compile(r".*\.(?P<kind>warc|arc)(?P<gzip>\.gz)?(\.open)?", re.DOTALL | re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class FileVerdict:
+class FileVerdict(Struct, frozen=True):
     """The gate's result for one file.
 
     `whole` is the length in bytes of the prefix of good records: what can be
@@ -67,7 +67,7 @@ class FileVerdict:
     `offset` is where the bad record, or gzip member, begins in the file.
     `payload_digests` counts the readings that matched: "as-transferred",
     "de-chunked", "decoded", or "not checked". `unheard` are the hearers that
-    failed; it does not count when verdicts are compared.
+    failed.
     """
 
     ok: bool
@@ -78,7 +78,7 @@ class FileVerdict:
     members: int
     payload_digests: Mapping[str, int]
     warnings: tuple[str, ...]
-    unheard: tuple[Unheard, ...] = field(default=(), compare=False)
+    unheard: tuple[Unheard, ...] = ()
 
 
 def is_warc_name(name: str) -> bool:

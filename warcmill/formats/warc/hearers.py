@@ -20,9 +20,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
+
+from msgspec import Struct
 
 from warcmill.base.digests import Readable
 from warcmill.errors import describe
@@ -215,8 +216,7 @@ def arc_head(header: bytes, length: int, offset: int) -> RecordHead:
     return RecordHead(offset, kind, MappingProxyType(arc_fields(header)), length)
 
 
-@dataclass(frozen=True, slots=True)
-class Unheard:
+class Unheard(Struct, frozen=True):
     """A hearer that failed, and its error."""
 
     hearer: Hearer

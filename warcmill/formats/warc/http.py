@@ -14,10 +14,11 @@ import base64
 import hashlib
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
 from typing import Protocol
+
+from msgspec import Struct
 
 from warcmill.formats.warc.codings import STEPS, Dechunk, Decoder, UnknownCoding
 
@@ -50,8 +51,7 @@ for _digit, _letter in zip(b"0123456789abcdefghijklmnopqrstuv", b"ABCDEFGHIJKLMN
     _BASE32[_letter] = _BASE32[bytes([_letter]).lower()[0]] = _digit
 
 
-@dataclass(frozen=True, slots=True)
-class Digest:
+class Digest(Struct, frozen=True):
     """A declared digest: `new` makes its hash, `value` is what the hash must give, `text` as the header has it."""
 
     new: NewHash
@@ -155,8 +155,7 @@ class MessageHead:
         return piece[:0]
 
 
-@dataclass(slots=True)
-class BodyReading:
+class BodyReading(Struct):
     """One reading of a body: the output of `step`, hashed. `left` is how many more bytes it may have."""
 
     name: str

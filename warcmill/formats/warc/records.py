@@ -10,11 +10,11 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import quote
 
 from isal import isal_zlib
+from msgspec import Struct
 
 from warcmill.errors import BadInput, Mismatch
 from warcmill.formats.warc.header import END_OF_RECORD
@@ -97,8 +97,7 @@ class Capture(NamedTuple):
     ip: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Original:
+class Original(Struct, frozen=True):
     """The record that a revisit refers to: its id, date, URI and payload digest ('' if not known), as written there."""
 
     id: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from warcmill.base.digests import Readable
 
@@ -16,8 +17,7 @@ _BLOCK = 4096  # bytes of a file at a time: they may inflate a thousandfold, and
 _SHOWN = 200  # characters of a fault: some of warcio's fill a page
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """A fault that warcio finds in the record at `offset`, in bytes. `record`: its type and ID, as far as known."""
 
     offset: int
@@ -25,8 +25,7 @@ class Problem:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Opinion:
+class Opinion(Struct, frozen=True):
     """The number of records that warcio reads in a file, and the faults it finds. `differing` of these are digests that
     do not fit the bytes; with the others it only cannot read the file."""
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
+
+from msgspec import Struct
 
 from warcmill.base import clock, disk
 from warcmill.errors import Conflict, Unavailable
@@ -25,8 +26,7 @@ HELD = 1 << 20  # bytes that one write takes: mostly all records of a URI
 ALWAYS = (("format", "WARC File Format 1.1"), ("conformsTo", CONFORMS_TO))
 
 
-@dataclass(frozen=True, slots=True)
-class RecordPlace:
+class RecordPlace(Struct, frozen=True):
     """Where a record is: the file's final name, offset and length of its member, in bytes."""
 
     name: str
@@ -34,8 +34,7 @@ class RecordPlace:
     length: int
 
 
-@dataclass(frozen=True, slots=True)
-class Writer:
+class Writer(Struct, frozen=True):
     """The names of the files of one writer: `{prefix}-{17 digits}-{serial}-{pid}~{host}~{port}.warc.gz`."""
 
     prefix: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple, Self
+
+from msgspec import Struct
 
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts.reading import ClaimFields, number, object_of, text, texts, true
@@ -24,8 +25,7 @@ class Checked(NamedTuple):
     whole: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Checksums:
+class Checksums(Struct, frozen=True):
     """files.checksums, by file."""
 
     files: Mapping[FileRef, Checked]
@@ -63,8 +63,7 @@ class StoredFile(NamedTuple):
     not_salvaged: str  # why nothing was salvaged
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(Struct, frozen=True):
     """files.copied, files.verified and files.read-back, by the file in the store."""
 
     files: Mapping[FileRef, StoredFile]
@@ -105,8 +104,7 @@ class ScannedFile(NamedTuple):
     salvaged: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Scanned:
+class Scanned(Struct, frozen=True):
     """files.scanned, by the file in the store."""
 
     files: Mapping[FileRef, ScannedFile]

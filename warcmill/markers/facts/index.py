@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple, Self
+
+from msgspec import Struct
 
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts.reading import ClaimFields, number, object_of
@@ -22,8 +23,7 @@ class IndexedFile(NamedTuple):
     hits: int
 
 
-@dataclass(frozen=True, slots=True)
-class Indexed:
+class Indexed(Struct, frozen=True):
     """index.cdx, by the file in the store."""
 
     files: Mapping[FileRef, IndexedFile]
@@ -37,8 +37,7 @@ def _indexed(facts: ClaimFields) -> IndexedFile:
     return IndexedFile(facts.require("captures", _TALLY), facts.require("unfit", _TALLY), facts.require("hits", number))
 
 
-@dataclass(frozen=True, slots=True)
-class CdxVerified:
+class CdxVerified(Struct, frozen=True):
     """index.cdx-verified: the captures of each WARC, by the file in the store; each was found, or rightly is not shown.
 
     `elsewhere`: revisits whose original is in no WARC of the launch up to this stage.
@@ -64,8 +63,7 @@ class TextIndexedFile(NamedTuple):
     hits: int
 
 
-@dataclass(frozen=True, slots=True)
-class TextIndexed:
+class TextIndexed(Struct, frozen=True):
     """index.text, by the file in the store."""
 
     files: Mapping[FileRef, TextIndexedFile]
@@ -80,8 +78,7 @@ def _text_indexed(facts: ClaimFields) -> TextIndexedFile:
     return TextIndexedFile(documents, left_out, facts.require("hits", number))
 
 
-@dataclass(frozen=True, slots=True)
-class TextFound:
+class TextFound(Struct, frozen=True):
     """index.text-verified: the documents of each WARC, by the file in the store; each was found, or rightly is not
     shown."""
 
@@ -94,8 +91,7 @@ class TextFound:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(Struct, frozen=True):
     """index.columns: the rows that each WARC has in the stage's Parquet file, by the file in the store."""
 
     files: Mapping[FileRef, int]

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Self
+
+from msgspec import Struct
 
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts.reading import ClaimFields, text, texts
 from warcmill.model import FileRef
 
 
-@dataclass(frozen=True, slots=True)
-class Closed:
+class Closed(Struct, frozen=True):
     """01.closed: the operator's reason for ending the launch."""
 
     reason: str
@@ -22,8 +22,7 @@ class Closed:
         return cls(ClaimFields.facts(claim).require("reason", text))
 
 
-@dataclass(frozen=True, slots=True)
-class Imported:
+class Imported(Struct, frozen=True):
     """01.imported: who took a folder of WARCs in, from where; the span of the records' dates, what was left out, and
     the path in the folder of each WARC.
 
@@ -54,8 +53,7 @@ class Imported:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
+class Accepted(Struct, frozen=True):
     """A finding that an operator accepted: its name, its kind, and the reason."""
 
     name: str

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
+
+from msgspec import Struct
 
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts.pulse import Continued, continues
@@ -44,8 +45,7 @@ def _ended(value: Json) -> Ended:
     raise ValueError(f"not one of {', '.join(Ended)}")
 
 
-@dataclass(frozen=True, slots=True)
-class Stopped:
+class Stopped(Struct, frozen=True):
     """01.stopped: how a launch ended, and the time of its FINISHED line; '' without one."""
 
     how: Ended
@@ -57,8 +57,7 @@ class Stopped:
         return cls(facts.require("how", _ended), facts.require("finished", text))
 
 
-@dataclass(frozen=True, slots=True)
-class PackedLogs:
+class PackedLogs(Struct, frozen=True):
     """02: the files that the stage lacks; the visits, by dead worker, that have no file; and the name of each packed
     file in the zip."""
 
@@ -72,8 +71,7 @@ class PackedLogs:
         return cls(facts.require("absent", texts), facts.maybe("lost_visits", _TALLY) or {}, members(claim))
 
 
-@dataclass(frozen=True, slots=True)
-class Assembled:
+class Assembled(Struct, frozen=True):
     """03: the stage's dates and findings, the WARCs left to the next stage, and the totals of its crawl logs."""
 
     start_date: str
@@ -112,8 +110,7 @@ class Assembled:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Complete:
+class Complete(Struct, frozen=True):
     """04: the stages of a launch, the holes between them, how it ended, and what it continues."""
 
     stages: tuple[Stage, ...]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Self
+
+from msgspec import Struct
 
 from warcmill import layout
 from warcmill.markers.claim import Claim
@@ -12,8 +13,7 @@ from warcmill.markers.facts.reading import ClaimFields, stage, stages, text, tex
 from warcmill.model import FileRef, Json, Stage
 
 
-@dataclass(frozen=True, slots=True)
-class Packaged:
+class Packaged(Struct, frozen=True):
     """05: the SIP, the stages that it covers, and the stage of the SIP before it."""
 
     covers: tuple[Stage, ...]
@@ -62,8 +62,7 @@ class Packaged:
         return folder == own_folder and known[0] == own[0] and known[1] <= own[1]
 
 
-@dataclass(frozen=True, slots=True)
-class Submitted:
+class Submitted(Struct, frozen=True):
     """06: the name of the SIP's file at the destination, its digest, and the key of its submission."""
 
     name: str
@@ -80,8 +79,7 @@ class Submitted:
         return {"name": self.name, "sha512": self.sha512, "key": self.key}
 
 
-@dataclass(frozen=True, slots=True)
-class SipVerified:
+class SipVerified(Struct, frozen=True):
     """07: the WARCs that the gate finds whole and warcio cannot read: name, and what warcio finds."""
 
     unread: tuple[tuple[str, str], ...] = ()
@@ -97,8 +95,7 @@ class SipVerified:
         return {"unread": [f"{name}: {why}" for name, why in self.unread]} if self.unread else {}
 
 
-@dataclass(frozen=True, slots=True)
-class GivenArks:
+class GivenArks(Struct, frozen=True):
     """The ARKs that a minter gave for a stage: for its files, by stored path and digest, and for a SIP of it."""
 
     files: Mapping[tuple[str, str | None], str]

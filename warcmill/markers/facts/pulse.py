@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Self
+
+from msgspec import Struct
 
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts.reading import ClaimFields, number, object_of, stage, stamp, text, texts, true
 from warcmill.model import FileRef, Json, Launch, Stage, Window
 
 
-@dataclass(frozen=True, slots=True)
-class Continued:
+class Continued(Struct, frozen=True):
     """The launch that another one continues, and the checkpoint from which it was resumed."""
 
     launch: Launch
@@ -48,8 +48,7 @@ def _continued(job: str, value: Json) -> Continued:
     return Continued(Launch.parse(job, members["launch_id"]), Stage.parse(members["checkpoint"]))
 
 
-@dataclass(frozen=True, slots=True)
-class Fed:
+class Fed(Struct, frozen=True):
     """00.feed: the source of a feed, its faulty targets, its number of targets, and the file in which it is kept.
 
     The feed of a package index has a `window` of serials, and a file of the `projects` that are wanted; None: all are.
@@ -82,8 +81,7 @@ class Fed:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Launched:
+class Launched(Struct, frozen=True):
     """00.due: the launch that a due crawl got. `nothing_new`: nothing was launched, as the newest launch has it all."""
 
     launch: Launch
@@ -96,8 +94,7 @@ class Launched:
         return cls(launch, facts.maybe("nothing_new", true) or False)
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
+class Started(Struct, frozen=True):
     """01.started: the due time of a launch, its feed's digest and number of targets, and the job's files.
 
     `engine` is the kind of its engine; None in a marker from before there were kinds. A launch of an `endless` job ends
@@ -130,8 +127,7 @@ class Started:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Checkpointed:
+class Checkpointed(Struct, frozen=True):
     """01.checkpointed: the checkpoint that was taken."""
 
     stage: Stage
@@ -141,8 +137,7 @@ class Checkpointed:
         return cls(ClaimFields.facts(claim).require("stage", stage))
 
 
-@dataclass(frozen=True, slots=True)
-class Confirmed:
+class Confirmed(Struct, frozen=True):
     """01.confirmed: the state of the launch that the engine reported."""
 
     engine: str

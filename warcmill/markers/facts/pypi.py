@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple, Self
+
+from msgspec import Struct
 
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts.reading import ClaimFields, number, object_of, text, truth
@@ -22,8 +23,7 @@ class ProcessedFile(NamedTuple):
     hits: int
 
 
-@dataclass(frozen=True, slots=True)
-class Processed:
+class Processed(Struct, frozen=True):
     """pypi.processed, by the file in the store."""
 
     files: Mapping[FileRef, ProcessedFile]
@@ -45,8 +45,7 @@ class Lacked(NamedTuple):
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Dumped:
+class Dumped(Struct, frozen=True):
     """pypi.dumped: the window of a launch whose rows are dumped, its generation, and the files of the dump. pypi.full:
     the same of a window that begins at 0 and ends with that of its launch; it is always whole.
 
@@ -83,8 +82,7 @@ class Dumped:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class DumpVerified:
+class DumpVerified(Struct, frozen=True):
     """pypi.dump-verified: the rows, projects and listed files that were read back."""
 
     counts: Mapping[str, int]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, Self
+
+from msgspec import Struct
 
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts.reading import ClaimFields, number, object_of, or_null, text, texts
@@ -56,8 +57,7 @@ class SeedFate(NamedTuple):  # cheap to make: a launch may have 100,000
         return {**found, "added_from": self.added_from} if self.added_from else found
 
 
-@dataclass(frozen=True, slots=True)
-class Seeds:
+class Seeds(Struct, frozen=True):
     """reports.seeds: the seeds of a launch in the order of its list; none where `listed` is False: it has no list.
 
     `end` is how the crawl ended, as its own crawl-report has it; '' without one. `untried_as`: why an
@@ -104,8 +104,7 @@ class LostRequest(NamedTuple):
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class CrawlReported:
+class CrawlReported(Struct, frozen=True):
     """reports.crawl: the figures of a stage's logs, and the logs that could not be read to their end.
 
     `requests_lost` requests of applications have no page; `requests_without_page` has the first.

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
+
+from msgspec import Struct
 
 WINDOWS: Final = (900, 3600, 21600, 43200, 86400, 604800)
 """Seconds over which counts are summed, besides the lifetime."""
@@ -51,8 +52,7 @@ class DomainRate(NamedTuple):
     scale: float
 
 
-@dataclass(frozen=True, slots=True)
-class DomainPolicy:
+class DomainPolicy(Struct, frozen=True):
     """The rates of domains, and the domains that are not crawled."""
 
     rates: Mapping[str, DomainRate]

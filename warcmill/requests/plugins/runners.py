@@ -9,9 +9,10 @@ import socket
 import subprocess
 import sys
 import time
-from dataclasses import asdict, replace
 from threading import Event
 from typing import Any, Final
+
+from msgspec.structs import asdict, replace
 
 from warcmill.base import worker
 from warcmill.errors import BadConfig, Unavailable, WarcmillError

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from warcmill.crawl.books.books import CrawlResult
 from warcmill.crawl.extract.links import EMBED, LINK, REDIRECT, Link
@@ -40,8 +41,7 @@ _SOON: Final = 100.0  # seconds, as in Scrapy
 _ANCHORS: Final = ("a/@href", "area/@href")
 
 
-@dataclass(frozen=True, slots=True)
-class Requester:
+class Requester(Struct, frozen=True):
     """Who asked for a page: the `fields` that come back with it, such as appid, crawlid and attrs."""
 
     fields: Mapping[str, Json]

@@ -8,11 +8,12 @@ extensions holds for links when a request lists none. Expressions are RE2's, whi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import re2
+from msgspec import Struct, field
 
 from warcmill.base import clock
 from warcmill.crawl.policies.decision import Decision, Verdict
@@ -45,8 +46,7 @@ _EXTENSIONS: Final = (
 EXTENSIONS: Final = frozenset(_EXTENSIONS.split())
 
 
-@dataclass(frozen=True, slots=True)
-class RequestScope:
+class RequestScope(Struct, frozen=True, dict=True):
     """The links that a target's crawl follows."""
 
     depth: int = 0
@@ -56,12 +56,17 @@ class RequestScope:
     extensions: frozenset[str] | None = None
     excluded: SurtPrefixes = field(default_factory=SurtPrefixes)
     name: str = _SCOPE
-    _allowed: Any = field(init=False, repr=False, compare=False)
-    _denied: Any = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_allowed", compiled(self.allow))
-        object.__setattr__(self, "_denied", compiled(self.deny))
+        _ = self._allowed, self._denied  # BadConfig at once
+
+    @cached_property
+    def _allowed(self) -> Any:
+        return compiled(self.allow)
+
+    @cached_property
+    def _denied(self) -> Any:
+        return compiled(self.deny)
 
     def judge(self, uri: Uri) -> Decision | None:
         """Return why a URI does not belong to the crawl; None if it does."""
@@ -111,8 +116,7 @@ class RequestScope:
         return "allowed by no expression" if self._allowed and not self._allowed.Match(uri) else ""
 
 
-@dataclass(frozen=True, slots=True)
-class RequestTarget:
+class RequestTarget(Struct, frozen=True):
     """A target: who owns it, the crawl that it is a part of, and how its URIs are fetched. `expires` 0: never.
 
     `priority` is higher for what comes first. `attrs` come back with each page.

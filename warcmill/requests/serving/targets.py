@@ -9,8 +9,9 @@ import json
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Final, TypeVar
+
+from msgspec.structs import replace
 
 from warcmill.base import clock
 from warcmill.crawl.books.books import CrawlResult

@@ -6,29 +6,32 @@ Reads only: the file of the secret, when the server is asked for the first time.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from warcmill.errors import BadConfig
 
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 
 
-@dataclass(frozen=True, slots=True)
-class S3Access:
+class S3Access(Struct, frozen=True):
     """The server of s3:// and who we are there. An empty value is for boto3 to find: in AWS_* of the environment, in
     ~/.aws, by the role of the machine. The secret is never printed."""
 
     endpoint: str = ""
     region: str = ""
     access_key: str = ""
-    secret_key: str = field(default="", repr=False)
+    secret_key: str = ""
     secret_key_file: str = ""
 
     def __post_init__(self) -> None:
         if "@" in self.endpoint:  # messages name the endpoint
             raise BadConfig("[s3] endpoint", "has a user in it; set access_key and secret_key_file instead")
+
+    def __repr__(self) -> str:
+        return f"S3Access({self.endpoint!r})"
 
     def secret(self) -> str:
         """The secret key; '' to let boto3 find one. BadConfig for a file that cannot be read."""
@@ -40,8 +43,7 @@ class S3Access:
             raise BadConfig("[s3] secret_key_file", str(error)) from error
 
 
-@dataclass(frozen=True, slots=True)
-class S3Place:
+class S3Place(Struct, frozen=True):
     """A root in a bucket: `prefix` is its folder there, '' for the whole bucket."""
 
     bucket: str

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import IntEnum
+
+from msgspec import Struct
 
 from warcmill.errors import Unavailable
 
@@ -55,8 +56,7 @@ _HAS_SIZE, _HAS_OWNER, _HAS_MODE, _HAS_TIMES = 1, 2, 4, 8
 _NO_ATTRIBUTES = b"\0\0\0\0"
 
 
-@dataclass(frozen=True, slots=True)
-class Attributes:
+class Attributes(Struct, frozen=True):
     """The attributes of a file (section 5): `size` in bytes, `mode` as in stat(2), `mtime` in seconds."""
 
     size: int

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 import socket
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import paramiko
+from msgspec import Struct
 from paramiko.hostkeys import InvalidHostKey
 
 from warcmill.errors import BadConfig, Unavailable
@@ -25,8 +25,7 @@ _RSA = ("rsa-sha2-512", "rsa-sha2-256")
 logging.getLogger("paramiko").setLevel(logging.CRITICAL)  # our own errors report its failures
 
 
-@dataclass(frozen=True, slots=True)
-class SshHost:
+class SshHost(Struct, frozen=True):
     """A host, and our user there."""
 
     user: str
@@ -46,8 +45,7 @@ class SshHost:
         return SftpSession(str(self), connect(self, credentials))
 
 
-@dataclass(frozen=True, slots=True)
-class SftpUrl:
+class SftpUrl(Struct, frozen=True):
     """The parts of `sftp://user@host:port/path`."""
 
     server: SshHost
@@ -69,8 +67,7 @@ class SftpUrl:
         return cls(SshHost(parts.username, parts.hostname, port), path)
 
 
-@dataclass(frozen=True, slots=True)
-class Credentials:
+class Credentials(Struct, frozen=True):
     """The files with the host keys that we trust, and with our own key."""
 
     known_hosts: str

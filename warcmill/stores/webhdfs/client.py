@@ -12,9 +12,10 @@ import re
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import quote, urlencode, urlsplit
+
+from msgspec import Struct
 
 from warcmill.errors import BadConfig, Unavailable
 from warcmill.stores.remote_files import Broken, Budget
@@ -33,8 +34,7 @@ _QUERY = re.compile(r"(user=(?P<user>[A-Za-z_][A-Za-z0-9._-]*)|(?P<kerberos>auth
 _REDIRECT, _WHO_ARE_YOU = 307, 401
 
 
-@dataclass(frozen=True, slots=True)
-class NameNodes:
+class NameNodes(Struct, frozen=True):
     """The parts of `webhdfs://nn1:9870,nn2:9870/path/of/root?user=NAME`, or `?auth=kerberos`."""
 
     namenodes: tuple[Address, ...]
@@ -65,8 +65,7 @@ def _address(text: str) -> Address:
     return Address(host, int(port or PORT))
 
 
-@dataclass(frozen=True, slots=True)
-class DataNode:
+class DataNode(Struct, frozen=True):
     """A DataNode: `http` is the target of redirects, `transfer` the address for `excludedatanodes`."""
 
     http: Address
@@ -85,8 +84,7 @@ class Authentication(Protocol):
     def forget(self, at: Address) -> bool: ...
 
 
-@dataclass(frozen=True, slots=True)
-class UserName:
+class UserName(Struct, frozen=True):
     """Hadoop's simple authentication: the server trusts the name."""
 
     user: str

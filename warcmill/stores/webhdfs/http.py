@@ -13,8 +13,9 @@ import socket
 import threading
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from warcmill.errors import Unavailable
 from warcmill.stores.remote_files import Broken
@@ -30,8 +31,7 @@ _STALE = (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError)
 _FAULTS = (OSError, http.client.HTTPException)
 
 
-@dataclass(frozen=True, order=True, slots=True)
-class Address:
+class Address(Struct, frozen=True, order=True):
     """The HTTP address of a server."""
 
     host: str
@@ -49,8 +49,7 @@ class HdfsRefusal(Unavailable):
         super().__init__(what, f"{exception}: {message}" if exception else message)
 
 
-@dataclass(frozen=True, slots=True)
-class HdfsResponse:
+class HdfsResponse(Struct, frozen=True):
     """A complete answer."""
 
     status: int

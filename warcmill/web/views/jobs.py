@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warcmill import layout
 from warcmill.audit import due_crawls, gaps
@@ -31,8 +33,7 @@ OF_JOBS = ("start", "checkpoint", "stop")
 REASONED = ("accept", "close")
 
 
-@dataclass(frozen=True, slots=True)
-class _Choice:
+class _Choice(Struct, frozen=True):
     """A choice of the form of accept: its value and text there, and the words that it adds to the command."""
 
     value: str
@@ -40,8 +41,7 @@ class _Choice:
     words: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
+class _Form(Struct, frozen=True):
     """An action that is asked for: its row, what it is about, and the choices of its form."""
 
     verb: ActionVerb

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from heapq import nsmallest
 from http import HTTPStatus
 from urllib.parse import quote, urlencode
 
 from markupsafe import Markup
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warcmill import chain, layout
 from warcmill.audit import day_summary, gaps, progress_grid
@@ -54,8 +55,7 @@ def number_in(fields: Mapping[str, str], name: str, least: int) -> int:
     return int(text)
 
 
-@dataclass(frozen=True, slots=True)
-class Pager:
+class Pager(Struct, frozen=True):
     """The part of a list that a page shows, by its number, and the addresses of the pages before and after."""
 
     page: int

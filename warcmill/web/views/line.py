@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import groupby
 from urllib.parse import urlencode
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warcmill.audit import day_summary
 from warcmill.audit.answers import attention, days, dues, jobs, status
@@ -59,8 +61,7 @@ def home(served: Served, asked: Asked) -> Answer:
     return ShownPage(answer, shown)
 
 
-@dataclass(frozen=True, slots=True)
-class AskedDays:
+class AskedDays(Struct, frozen=True):
     """The days, job and state that a request is about. `end` is not included; `job` and `state` are '' for all."""
 
     first: date

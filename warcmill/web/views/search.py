@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict
 from functools import cache
 from http import HTTPStatus
 from pathlib import Path
-from typing import Protocol
 from urllib.parse import quote, urlencode, urlsplit
 
 from markupsafe import Markup, escape
+from msgspec.structs import asdict
 
 from warcmill.audit.answers import metrics as figures
 from warcmill.base.escapes import printable
@@ -21,7 +20,7 @@ from warcmill.replay.pywb import OFF
 from warcmill.versions import search as searching
 from warcmill.versions.search import MOST, SearchAnswer
 from warcmill.web import queries
-from warcmill.web.archive import ShownCaptures
+from warcmill.web.archive import ShownCapture, ShownCaptures
 from warcmill.web.queries import PAGES, TYPE_NAMES, Search
 from warcmill.web.rendering import STATIC
 from warcmill.web.request import Answer, Asked, MovedTo, RefusedRequest, SentBytes, ShownPage
@@ -33,13 +32,6 @@ _IN_URLS = "%/:?=&;,@!$'()*+~[]"  # of a captured URL, sent on as they are; # wo
 
 
 SITES = 8  # that results can be narrowed to, by a link
-
-
-class _Found(Protocol):
-    @property
-    def time(self) -> str: ...
-    @property
-    def url(self) -> str: ...
 
 
 def search(served: Served, asked: Asked) -> Answer:
@@ -87,8 +79,8 @@ def _answer(wanted: Search, captures: int, version: int, found: list[Json]) -> M
     return {"captures": captures, "found": found, "page": wanted.page, "version": version}
 
 
-def _row(one: _Found) -> Json:
-    return {**asdict(one), "capture": way_to(one.time, one.url)}  # type: ignore[call-overload]
+def _row(one: ShownCapture | searching.FoundDocument) -> Json:
+    return {**asdict(one), "capture": way_to(one.time, one.url)}
 
 
 def _result(one: searching.FoundDocument) -> dict[str, object]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import NoReturn
@@ -10,6 +9,7 @@ from typing import NoReturn
 import chain
 import pytest
 from engine import Engine, line_of
+from msgspec.structs import replace
 from warcs import warc_gz, warcinfo
 
 from warcmill import layout

@@ -12,7 +12,6 @@ import json
 import os
 import zipfile
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from typing import Any
 import launch_sorts
 import pytest
 from engine import LAUNCH, Engine
+from msgspec.structs import replace
 from rich.console import Console
 
 from benchmarks.status import leave_markers

@@ -8,13 +8,13 @@ import os
 import shutil
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import killed_books
 import pytest
 from faulty_sqlite import failing as failing_sqlite
+from msgspec.structs import replace
 
 from warcmill.crawl.books import books as books_module
 from warcmill.crawl.books.books import Begins, BookEntry, Books, Kept, open_books

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 
@@ -18,6 +17,7 @@ import pytest
 from ada_url import URL
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from name_server import name_server
 from raw_server import answering, serving
 

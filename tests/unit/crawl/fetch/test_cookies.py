@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import killed_books
 import pytest
+from msgspec.structs import replace
 
 from warcmill.crawl.books.books import BookEntry, Books, open_books
 from warcmill.crawl.books.files import Folders

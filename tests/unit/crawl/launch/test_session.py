@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from pathlib import Path
 
 import crawled
 import pytest
+from msgspec.structs import replace
 from several_hosts import page, serve
 
 from warcmill.crawl.control import control

@@ -6,10 +6,11 @@ import asyncio
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import crawled
+from msgspec.structs import replace
 from several_hosts import Page, serve
 from warcio.archiveiterator import ArchiveIterator
 

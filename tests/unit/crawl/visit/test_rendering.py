@@ -8,12 +8,12 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import crawled
 import pytest
+from msgspec.structs import replace
 from plain_browser import Asks, PlainBrowser
 from several_hosts import Page, Web, page, serve
 from warcio.archiveiterator import ArchiveIterator

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 from email import message_from_bytes
 
+import msgspec
 import pytest
 from packaging.metadata import Metadata
 
@@ -72,7 +72,7 @@ def test_a_page_that_lacks_sizes_is_of_the_older_standard() -> None:
 
 
 def test_a_page_in_html_escapes_all() -> None:
-    odd = dataclasses.replace(LISTED, filename='"><script>-1.zip', yanked='<"&', requires_python="<4")
+    odd = msgspec.structs.replace(LISTED, filename='"><script>-1.zip', yanked='<"&', requires_python="<4")
     text = project_page(HTML, "a-b", 7, [OfferedFile(odd, ROW)]).decode()
     assert "<script" not in text
     assert 'data-yanked="&lt;&quot;&amp;"' in text
@@ -112,10 +112,10 @@ def test_metadata_of_a_row_is_what_an_installer_reads() -> None:
     ],
 )
 def test_what_is_not_known_or_would_be_read_otherwise_has_no_metadata(changed: dict[str, object]) -> None:
-    assert metadata(dataclasses.replace(ROW, **changed)) is None  # type: ignore[arg-type]
+    assert metadata(msgspec.structs.replace(ROW, **changed)) is None  # type: ignore[arg-type]
 
 
 def test_a_bad_requirement_is_kept_as_it_is() -> None:
-    made = metadata(dataclasses.replace(ROW, requires_dist=("six >>> 1", "caf\u00e9", "\ud800")))
+    made = metadata(msgspec.structs.replace(ROW, requires_dist=("six >>> 1", "caf\u00e9", "\ud800")))
     assert made
     assert message_from_bytes(made).get_all("Requires-Dist")[:1] == ["six >>> 1"]  # type: ignore[index]

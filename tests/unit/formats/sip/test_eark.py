@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import tracemalloc
-from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -12,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
+from msgspec.structs import replace
 from packages import HOSTILE, IDENTIFIER, package, schema_of, write
 from premis_checker import faults
 

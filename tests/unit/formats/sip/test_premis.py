@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from lxml import etree
+from msgspec.structs import replace
 from packages import GZIP, HOSTILE, SOFTWARE, agents, event
 from premis_checker import SPACE, faults
 

@@ -14,6 +14,7 @@ from changed_records import RECORDS as REAL_RECORDS
 from changed_records import changed
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from warcio.archiveiterator import ArchiveIterator
 from warcs import NAME, WEEKLY, dressed, http, member, record, sha1, warc_gz, warcinfo
 
@@ -120,7 +121,7 @@ def listened(data: bytes, name: str = NAME, at: str = "feed", number: int = 1) -
     """The verdict, which is the one without hearers, and what was heard, which is what belongs to it."""
     first, odd, last = Recorder(), Odd(at, number), Recorder()
     verdict = examine(io.BytesIO(data), name, hearers=[first, odd, last])
-    assert verdict == examine(io.BytesIO(data), name)
+    assert replace(verdict, unheard=()) == examine(io.BytesIO(data), name)
     assert (first.records, first.bytes) == (last.records, last.bytes)
     assert first.bytes == data
     assert [one.hearer for one in verdict.unheard] in ([], [odd])
@@ -296,7 +297,7 @@ def test_a_hearer_that_fails_is_named_and_hears_no_more(at: str, error: Exceptio
 
 def test_hearers_that_all_fail_leave_the_verdict() -> None:
     verdict = examine(io.BytesIO(WHOLE), NAME, hearers=[Odd("raw", 0), Odd("begin", 1), Odd("feed", 0), Odd("end", 2)])
-    assert verdict == examine(io.BytesIO(WHOLE), NAME)
+    assert replace(verdict, unheard=()) == examine(io.BytesIO(WHOLE), NAME)
     assert len(verdict.unheard) == 4
 
 

@@ -6,13 +6,13 @@ import base64
 import hashlib
 import io
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from urllib.parse import unquote_to_bytes
 
 import pytest
 from fastwarc.warc import ArchiveIterator as FastIterator
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from warcio.archiveiterator import ArchiveIterator
 
 from warcmill.errors import BadInput, Mismatch

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import crawled
 import pytest
+from msgspec.structs import replace
 from several_hosts import page, serve
 
 from warcmill.crawl import extract

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import crawled
 import pytest
+from msgspec.structs import replace
 from several_hosts import Page, page, serve
 from warcio.archiveiterator import ArchiveIterator
 
 from warcmill.crawl.job.job import NOBODY, Audience, Job, Sheets
 from warcmill.crawl.launch.launch import Running
 from warcmill.layout import RESULTS_LOG
+from warcmill.model import Launch
 from warcmill.requests.serving.results import as_asked
 from warcmill.requests.serving.scope import RequestScope, RequestTarget
 from warcmill.requests.serving.targets import RequestAudience
@@ -85,7 +86,7 @@ def test_a_redirect_is_a_result_only_if_nothing_follows_it(tmp_path: Path) -> No
 def test_a_page_that_was_seen_in_an_earlier_launch_has_a_record_with_its_body(tmp_path: Path) -> None:
     with serve(dict(SITE)) as port:
         crawled.crawl(tmp_path, asked(port, ASKER))
-        later = replace(crawled.LAUNCH, id="20261121091844")
+        later = Launch(crawled.LAUNCH.job, "20261121091844")
         crawled.crawl(tmp_path, asked(port, ASKER), launch=later)
     kinds = {kind for kind, _ in crawled.records(crawled.warcs(tmp_path, later))}
     assert "response" in kinds
