@@ -18,8 +18,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests/support"))
 
-import killed_books
-from killed_books import Kill
+from crawls import killed_books
+from crawls.killed_books import Kill
 
 SHOWN = 20
 

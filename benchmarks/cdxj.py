@@ -165,7 +165,7 @@ def hear(trial: Trial, extracts: Extracts) -> None:
 def fuzz(number: int) -> int:
     """Compare keys of random URLs with those of the peer; print each difference, and return how many there are."""
     sys.path.insert(0, str(SAMPLE.parents[1] / "support"))
-    from urls import sample  # noqa: PLC0415 - of the tests
+    from records.urls import sample  # noqa: PLC0415 - of the tests
 
     python, different = packages.bin_folder("cdxj-indexer") / "python", 0
     for seed in range(-(-number // AT_ONCE)):

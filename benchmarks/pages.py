@@ -16,7 +16,7 @@ from pathlib import Path
 from starlette.applications import Starlette
 
 from benchmarks import status
-from tests.support.web_client import ask
+from tests.support.operating.web_client import ask
 from warcmill.audit import day_summary
 from warcmill.audit.answers import days, explanation
 from warcmill.audit.answers.line import AuditedLine

@@ -35,8 +35,8 @@ from warcmill.crawl.render.proxy import Proxy, ProxyKeys
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests/support"))
 
-import crawled
-from several_hosts import Page, page, serve
+from crawls import crawled
+from sites.several_hosts import Page, page, serve
 
 Row = tuple[str, str, str, str, str]
 PAGES, PARTS, RUNS = 10, 20, 3

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from starlette.applications import Starlette
 
-from tests.support.web_client import WebAnswer, ask
+from tests.support.operating.web_client import WebAnswer, ask
 from warcmill.audit.answers.line import AuditedLine
 from warcmill.launches.roots import EngineSection, RootMap
 from warcmill.layout import OutputLayout

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import sample
-from several_hosts import Page, Web, serve
+from sites.several_hosts import Page, Web, serve
 
 from servers import distributions, pins
 from servers.package_index import PackageIndex

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from corpus import Corpus, copy, work
+from launches.corpus import Corpus, copy, work
 
 from warcmill.layout import OutputLayout
 

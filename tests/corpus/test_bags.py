@@ -7,7 +7,7 @@ import unicodedata
 from pathlib import Path
 
 import pytest
-from bags import verdict
+from packing.bags import verdict
 
 from warcmill.formats.bagit.findings import BagResult
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corpus import EXPECTED, Corpus
+from launches.corpus import EXPECTED, Corpus
 
 from warcmill import layout
 from warcmill.launches import holdings

@@ -21,8 +21,8 @@ from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 import pytest
-from corpus import Corpus
-from pywb_server import SECONDS, of_collection, running
+from indexing.pywb_server import SECONDS, of_collection, running
+from launches.corpus import Corpus
 
 from servers import packages
 from warcmill.extracts.extracts import Extracts

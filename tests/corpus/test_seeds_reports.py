@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from corpus import Corpus
+from launches.corpus import Corpus
 
 from warcmill import layout
 from warcmill.formats.seeds import comparable

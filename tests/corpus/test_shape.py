@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-import built_sips
-import own_launch
 import pytest
-from built_sips import Built
-from corpus import Corpus
+from crawls import own_launch
+from launches.corpus import Corpus
+from launches.shapes import document, markers, of_log, of_marker, of_sip
 from line import Line, line_at
-from shapes import document, markers, of_log, of_marker, of_sip
+from packing import built_sips
+from packing.built_sips import Built
 
 from warcmill import layout
 from warcmill.extracts.extracts import Extracts

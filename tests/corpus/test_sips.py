@@ -15,8 +15,8 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from built_sips import KINDS, Built, of_corpora
-from corpus import Corpus
+from launches.corpus import Corpus
+from packing.built_sips import KINDS, Built, of_corpora
 
 from servers import judges, packages
 from warcmill import layout

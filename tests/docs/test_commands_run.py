@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from documented import PRINTED, ROOT, Printed, World, is_as_shown
+from operating.documented import PRINTED, ROOT, Printed, World, is_as_shown
 
 PULSE = ("tests/services/test_documented_pulse.py", "PRINTED")
 # Run elsewhere, by how they begin: the file that runs them, and its words.
@@ -26,12 +26,12 @@ ELSEWHERE = {
     "luigi --module tasks.index index.FollowCrawl": ("tests/tasks/test_index_sinks.py", '"FollowCrawl", LAUNCH'),
     "luigid": ("tests/pipeline/test_luigid.py", "PRINTED"),
     "warcmill serve": ("tests/services/test_serve.py", "serving.serving(config"),
-    "warcmill run spider": ("tests/support/scrapy_runs.py", '"run", "spider"'),
-    "warcmill run worker": ("tests/support/redis_crawls.py", '"run", "worker"'),
+    "warcmill run spider": ("tests/support/requesting/scrapy_runs.py", '"run", "spider"'),
+    "warcmill run worker": ("tests/support/crawls/redis_crawls.py", '"run", "worker"'),
     "warcmill request": ("tests/pipeline/test_request_command.py", '"commands.main", "request"'),
     "warcmill run rest": ("tests/pipeline/test_request_command.py", '"run", "rest", "--port"'),
-    "warcmill run requests": ("tests/support/requests_line.py", '"commands.main", "run", "requests"'),
-    "warcmill render serve": ("tests/support/render_service.py", '"render", "serve", "--root"'),
+    "warcmill run requests": ("tests/support/requesting/requests_line.py", '"commands.main", "run", "requests"'),
+    "warcmill render serve": ("tests/support/crawls/render_service.py", '"render", "serve", "--root"'),
     "scripts/check": ("scripts/test", "    run scripts/check\n"),
     "scripts/demo --servers": ("tests/services/full/test_documented_demo.py", '"scripts/demo", "--servers"'),
     "scripts/demo": ("tests/services/test_demo.py", '"scripts" / "demo"'),

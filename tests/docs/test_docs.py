@@ -14,7 +14,7 @@ from pathlib import Path
 
 import luigi
 import pytest
-from documented import FILES, PAGES, ROOT, printed
+from operating.documented import FILES, PAGES, ROOT, printed
 
 import tasks
 from commands import main as command

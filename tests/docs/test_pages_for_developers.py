@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from documented import PAGES, ROOT
+from operating.documented import PAGES, ROOT
 
 import warcmill
 from warcmill.chain import ROWS

@@ -8,14 +8,14 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-import chain as steps
 import luigi
 import pytest
 from configured import configured
-from engine import LAUNCH, Engine, line_of
+from launches import chain as steps
+from launches.engine import LAUNCH, Engine, line_of
 from luigi.date_interval import Date
-from receivers import web_server
-from warcs import warc_gz, warcinfo
+from records.warcs import warc_gz, warcinfo
+from sites.receivers import web_server
 
 from commands.init import configuration
 from commands.main import main

@@ -7,11 +7,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-import launch_sorts
 import pytest
-from engine import LAUNCH, Engine
-from web_client import WebAnswer
-from web_site import WebSite
+from launches import launch_sorts
+from launches.engine import LAUNCH, Engine
+from operating.web_client import WebAnswer
+from operating.web_site import WebSite
 
 from commands.init import configuration
 

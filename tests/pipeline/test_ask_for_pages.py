@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import preloaded
-from documented import PRINTED, is_as_shown
 from loopback_site import windmills
+from operating.documented import PRINTED, is_as_shown
 from preloaded import Process
-from requests_line import SWIFT, kill
+from requesting.requests_line import SWIFT, kill
 from waiting import wait_for
 
 from servers import pins

@@ -8,7 +8,7 @@ import signal
 
 import preloaded
 import pytest
-from bundled import LAUNCH, copy_launch, enlarge, evidence, files, signal_at_checksum, steps_left_undone
+from launches.bundled import LAUNCH, copy_launch, enlarge, evidence, files, signal_at_checksum, steps_left_undone
 from line import DAY, Line
 from sample import JOB
 

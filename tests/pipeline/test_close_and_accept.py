@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from bundled import DEAD, LAUNCH, NAMES, REASON, copy_launch, kill_engine, line_files
+from launches.bundled import DEAD, LAUNCH, NAMES, REASON, copy_launch, kill_engine, line_files
 from line import DAY, Line
 from sample import JOB, LAUNCH_ID
 

@@ -17,7 +17,7 @@ import preloaded
 import pytest
 import requests
 from line import Line, line_at
-from several_hosts import page, serve
+from sites.several_hosts import page, serve
 
 from servers import pins
 from warcmill.crawl.launch import folders

@@ -16,12 +16,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
 
-import full_disk
 import preloaded
 import pytest
-from fed_web import site_of
-from name_server import SILENT, name_server
-from several_hosts import Page, page, serve
+from sites.fed_web import site_of
+from sites.name_server import SILENT, name_server
+from sites.several_hosts import Page, page, serve
+from storing import full_disk
 
 from commands.console import crawl as crawl_launch
 from warcmill.base import clock

@@ -8,9 +8,9 @@ import sys
 import time
 from pathlib import Path
 
-import crontab
 import pytest
 from line import DAY, Line
+from operating import crontab
 
 ROOT = Path(__file__).parent.parent.parent
 BIN = Path(sys.executable).parent

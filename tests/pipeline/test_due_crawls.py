@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 
 import preloaded
 import pytest
-from bundled import NAMES
+from launches.bundled import NAMES
 from line import DAY, REPORTS, SCANS, Line
-from receivers import web_server
+from sites.receivers import web_server
 
 from warcmill import layout
 from warcmill.base import clock

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import endless_job
 import pytest
+from crawls import endless_job
 
 
 def test_each_day_of_an_endless_job_is_a_launch_that_carries_on_and_an_idle_one_reports_zero(tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 
 import preloaded
 import pytest
-from bundled import LAUNCH
+from launches.bundled import LAUNCH
 from line import DAY, Line
-from receivers import web_server
 from sample import JOB, LAUNCH_ID
+from sites.receivers import web_server
 
 FAULTS = {
     "KeyError": "KeyError('size')",

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import sample
 from line import DAY, Line, line_at, new_line, without_dead_seed
-from warcs import END, record
+from records.warcs import END, record
 
 from warcmill import layout
 from warcmill.model import FINAL, Launch, Outcome

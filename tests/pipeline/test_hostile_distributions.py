@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import hostile_distributions as hostile
 import pytest
-from hostile_distributions import MB
 from line import Line
-from mirrored import JOB, SECONDS, asked, dumped, ended, holder, mirroring, rows, small_index
+from mirroring import hostile_distributions as hostile
+from mirroring.hostile_distributions import MB
+from mirroring.mirrored import JOB, SECONDS, asked, dumped, ended, holder, mirroring, rows, small_index
 
 from servers import distributions
 from servers.package_index import PackageIndex

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import sample
 from line import DAY, Line, new_line
-from receivers import web_server
+from sites.receivers import web_server
 
 from warcmill.model import Launch
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from requests_line import APP, HOSTS, requests_line, served
-from several_hosts import Page, page
+from requesting.requests_line import APP, HOSTS, requests_line, served
+from sites.several_hosts import Page, page
 from waiting import wait_for
 
 INSIDE = (

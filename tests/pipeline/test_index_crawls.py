@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from line import Line
-from mirrored import JOB, ended, holder, mirroring, small_index
+from mirroring.mirrored import JOB, ended, holder, mirroring, small_index
 
 from servers import distributions
 from servers.package_index import PackageIndex

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from line import Line
-from mirrored import JOB, SECONDS, asked, dumped, ended, mirroring, rows, small_index
+from mirroring.mirrored import JOB, SECONDS, asked, dumped, ended, mirroring, rows, small_index
 
 from servers import distributions
 from servers.package_index import PackageIndex

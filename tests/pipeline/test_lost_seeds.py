@@ -14,10 +14,10 @@ from typing import Any
 import preloaded
 import pytest
 from line import Line, line_at
-from name_server import names
-from receivers import web_server
 from sample import JOB, LAUNCH_ID
-from several_hosts import Page, page, serve
+from sites.name_server import names
+from sites.receivers import web_server
+from sites.several_hosts import Page, page, serve
 
 from warcmill.base import clock
 from warcmill.crawl.launch import folders, job_log

@@ -20,9 +20,9 @@ from pathlib import Path
 import preloaded
 import pytest
 import sample
-from bundled import enlarge
-from documented import PAGES, PRINTED
+from launches.bundled import enlarge
 from line import DAY, REPORTS, SCANS, Line, new_line
+from operating.documented import PAGES, PRINTED
 
 from servers import pins
 from warcmill import layout

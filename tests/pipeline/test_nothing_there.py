@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from engine import LAUNCH, Engine, line_of
+from launches.engine import LAUNCH, Engine, line_of
 from line import DAY, Line, line_at
-from receivers import web_server
-from warcs import http, record, warc_gz, warcinfo
+from records.warcs import http, record, warc_gz, warcinfo
+from sites.receivers import web_server
 
 from warcmill.layout import SENTINEL
 

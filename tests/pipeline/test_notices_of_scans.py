@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from bundled import LAUNCH, REASON
+from launches.bundled import LAUNCH, REASON
 from line import DAY, Line
-from receivers import mail_server, web_server
 from sample import JOB, LAUNCH_ID
+from sites.receivers import mail_server, web_server
 
 from warcmill import layout
 

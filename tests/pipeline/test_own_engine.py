@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from line import Line, line_at
-from several_hosts import page, serve
+from sites.several_hosts import page, serve
 
 from warcmill import layout
 from warcmill.crawl.launch import folders, job_log

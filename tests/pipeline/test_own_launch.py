@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import own_launch
 import pytest
 import sample
+from crawls import own_launch
+from launches.shapes import document, markers, of_marker, of_sip
 from line import DAY, Line, line_at, without_dead_seed
-from shapes import document, markers, of_marker, of_sip
 
 from warcmill.layout import ENGINE_LOGS, RESULTS_LOG, OutputLayout
 from warcmill.model import Launch

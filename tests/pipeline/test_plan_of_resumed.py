@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from engine import LAUNCH, Engine, line_of
+from launches.engine import LAUNCH, Engine, line_of
 from line import Line
 
 from commands.init import configuration

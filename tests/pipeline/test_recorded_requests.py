@@ -20,8 +20,8 @@ from typing import Any
 
 import preloaded
 import pytest
-from requests_line import RequestsLine, requests_line, served
-from several_hosts import Page
+from requesting.requests_line import RequestsLine, requests_line, served
+from sites.several_hosts import Page
 from waiting import wait_for
 
 from servers import pins

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from bundled import LAUNCH, NAMES, REASON, evidence, files, kill_engine, line_files
+from launches.bundled import LAUNCH, NAMES, REASON, evidence, files, kill_engine, line_files
 from line import DAY, Line
 from sample import JOB, LAUNCH_ID
 

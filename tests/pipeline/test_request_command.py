@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import preloaded
-from requests_line import APP, HOSTS, RequestsLine, requests_line, role, served
-from several_hosts import Page, page
+from requesting.requests_line import APP, HOSTS, RequestsLine, requests_line, role, served
+from sites.several_hosts import Page, page
 from waiting import wait_for
 
 from servers import pins

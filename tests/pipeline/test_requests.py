@@ -11,8 +11,8 @@ from itertools import count
 from pathlib import Path
 
 import preloaded
-from requests_line import APP, HOSTS, JOB, RequestsLine, requests_line, role, served
-from several_hosts import Page, page
+from requesting.requests_line import APP, HOSTS, JOB, RequestsLine, requests_line, role, served
+from sites.several_hosts import Page, page
 from waiting import wait_for
 
 GONE = Page(b"", status=0)

@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import several_hosts
-from documented import PAGES, PRINTED, is_as_shown
 from loopback_site import windmills
-from scrapy_runs import (
+from operating.documented import PAGES, PRINTED, is_as_shown
+from requesting.scrapy_runs import (
     HERE,
     HURRIED,
     PROJECTS,
@@ -31,6 +30,7 @@ from scrapy_runs import (
     start_spider,
     write_job,
 )
+from sites import several_hosts
 from waiting import wait_for
 
 from warcmill.base import clock

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import preloaded
 import pytest
-from bundled import (
+from launches.bundled import (
     DEAD,
     LAUNCH,
     NAMES,
@@ -26,8 +26,8 @@ from bundled import (
     steps_left_undone,
 )
 from line import DAY, Line
-from receivers import web_server
 from sample import JOB, LAUNCH_ID
+from sites.receivers import web_server
 
 from warcmill import layout
 from warcmill.layout import SENTINEL

@@ -9,10 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import crontab
 import preloaded
 import pytest
 from line import Line, line_at
+from operating import crontab
 
 from commands import schedule
 

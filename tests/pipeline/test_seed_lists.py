@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import sample
-from bundled import copy_launch
+from launches.bundled import copy_launch
 from line import DAY, Line, line_at
 
 from warcmill.audit import accepted_seeds

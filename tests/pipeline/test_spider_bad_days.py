@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import several_hosts
 from line import Line
-from scrapy_runs import HERE, HURRIED, items, line_for, pages, responses, run_spider, site, start_spider
+from requesting.scrapy_runs import HERE, HURRIED, items, line_for, pages, responses, run_spider, site, start_spider
+from sites import several_hosts
 from waiting import wait_for
 
 JOB = "spiders"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import preloaded
-from requests_line import APP, JOB, requests_line, role
+from requesting.requests_line import APP, JOB, requests_line, role
 from waiting import wait_for
 
 WANDERER = """

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import preloaded
 import pytest
-from documented import PRINTED, Printed, is_as_shown
 from loopback_site import windmills
-from name_server import names
+from operating.documented import PRINTED, Printed, is_as_shown
+from sites.name_server import names
 
 PAGES = ("start/archive-a-site.md", "start/one-article.md", "start/what-was-missed.md")
 SITE = "http://windmills.example/"

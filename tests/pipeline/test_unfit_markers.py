@@ -7,12 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import chain as steps
 import pytest
 from configured import configured
-from engine import LAUNCH, Engine, line_of
-from unfit import rewrite
-from warcs import warc_gz, warcinfo
+from launches import chain as steps
+from launches.engine import LAUNCH, Engine, line_of
+from launches.unfit import rewrite
+from records.warcs import warc_gz, warcinfo
 
 from commands.init import configuration
 from commands.main import main

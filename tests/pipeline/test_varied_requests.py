@@ -12,8 +12,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from requests_line import RequestsLine, requests_line, served
-from several_hosts import Page
+from requesting.requests_line import RequestsLine, requests_line, served
+from sites.several_hosts import Page
 from waiting import wait_for
 
 DATA = Path(__file__).parents[1] / "data" / "requests"

@@ -13,7 +13,7 @@ import preloaded
 import pytest
 import sample
 from line import Line, new_line
-from warcs import WEEKLY
+from records.warcs import WEEKLY
 
 NAMES = (sample.JOB, sample.LAUNCH_ID)
 

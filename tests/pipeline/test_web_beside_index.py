@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import sample
 from line import DAY, Line, without_dead_seed
-from mirrored import JOB, ended, mirroring, small_index
+from mirroring.mirrored import JOB, ended, mirroring, small_index
 
 from servers.package_index import PackageIndex
 from warcmill.extracts.distributions import FACTS

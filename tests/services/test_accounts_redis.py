@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from accounts_conformance import *  # noqa: F403 - the tests of all accounts
-from accounts_conformance import KEY, message
 from redis import Redis
+from requesting.accounts_conformance import *  # noqa: F403 - the tests of all accounts
+from requesting.accounts_conformance import KEY, message
 
 from servers.redis import RedisServer
 from warcmill.crawl.frontier.link import RedisLink, RedisPlace

@@ -13,9 +13,9 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from bag_judges import fits_profile, is_valid
-from packages import HOSTILE, IDENTIFIER, package
-from warcs import WEEKLY
+from packing.bag_judges import fits_profile, is_valid
+from packing.packages import HOSTILE, IDENTIFIER, package
+from records.warcs import WEEKLY
 
 from servers import judges
 from warcmill.base import digests

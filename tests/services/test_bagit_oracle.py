@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from bags import PAYLOAD, Files, as_folder, make, manifest, sealed, verdict
+from packing.bags import PAYLOAD, Files, as_folder, make, manifest, sealed, verdict
 
 from servers import packages
 from warcmill.formats.bagit.findings import BagResult

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from bus_conformance import *  # noqa: F403 - the tests of every bus
-from bus_conformance import PATIENCE, Place, take
+from requesting.bus_conformance import *  # noqa: F403 - the tests of every bus
+from requesting.bus_conformance import PATIENCE, Place, take
 
 from servers import kafka as kafka_server
 from servers import pins

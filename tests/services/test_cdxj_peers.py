@@ -13,9 +13,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from captures import FORM, RESPONSE, capture, posted, request, response, typed
-from urls import sample
-from warcs import WEEKLY, member, sha1, warc_gz, warcinfo
+from records.captures import FORM, RESPONSE, capture, posted, request, response, typed
+from records.urls import sample
+from records.warcs import WEEKLY, member, sha1, warc_gz, warcinfo
 
 from servers import judges, packages
 from warcmill.formats.index.cdxj import CdxLines, named

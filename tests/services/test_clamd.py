@@ -12,9 +12,9 @@ from typing import Any
 
 import brotli
 import pytest
-from chain import assembled, upto
-from engine import LAUNCH, Engine, line_of
-from warcs import chunked, http, record, warc_gz, warcinfo
+from launches.chain import assembled, upto
+from launches.engine import LAUNCH, Engine, line_of
+from records.warcs import chunked, http, record, warc_gz, warcinfo
 
 from servers import clamd as clamd_server
 from servers.clamd import (

@@ -29,7 +29,7 @@ from urllib.request import urlopen
 
 import pytest
 import yaml
-from several_hosts import Page, serve
+from sites.several_hosts import Page, serve
 
 from servers import clamd as clamd_server
 from servers import packages, pins

@@ -12,13 +12,13 @@ import signal
 import time
 from pathlib import Path
 
-import crawled
 import preloaded
 import pytest
-from call_trace import climbing, layers, traced
+from crawls import crawled
+from crawls.call_trace import climbing, layers, traced
+from crawls.redis_crawls import DEADLINE, HOSTS, JOB, Crawl, go_on, site
 from msgspec.structs import replace
 from redis import Redis
-from redis_crawls import DEADLINE, HOSTS, JOB, Crawl, go_on, site
 
 from servers import pins
 from servers import redis as redis_server

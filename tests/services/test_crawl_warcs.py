@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from odd_answers import ODD, Odd
-from raw_server import answering, serving
+from sites.odd_answers import ODD, Odd
+from sites.raw_server import answering, serving
 
 from servers import judges
 from warcmill.crawl.fetch.addresses import Judge

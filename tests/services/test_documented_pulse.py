@@ -10,9 +10,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from documented import PRINTED, ROOT, shell
 from line import Line, line_at
 from loopback_site import site
+from operating.documented import PRINTED, ROOT, shell
 
 from servers.heritrix import HeritrixServer as Server
 from warcmill.clients.heritrix.http import EngineHttp

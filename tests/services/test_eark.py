@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from lxml import etree
-from packages import HOSTILE, package, write
-from warcs import WEEKLY
+from packing.packages import HOSTILE, package, write
+from records.warcs import WEEKLY
 
 from servers import judges
 from servers.judges import PackageReport

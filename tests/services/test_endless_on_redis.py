@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import endless_job
 import pytest
+from crawls import endless_job
 
 from servers.redis import RedisServer
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from line import Line, line_at
-from several_hosts import Page, page, serve, swift_profile
+from sites.several_hosts import Page, page, serve, swift_profile
 
 from servers.heritrix import HeritrixServer as Server
 from warcmill import layout

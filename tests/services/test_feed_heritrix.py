@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 import pytest
 import sample
-from fed_web import BIG_PAGES, CRAWLED, DEPTHS, FILLER, ROWS, SCOPES, big_site, moved_site, site_of
-from several_hosts import Page, page, serve, swift_profile
+from sites.fed_web import BIG_PAGES, CRAWLED, DEPTHS, FILLER, ROWS, SCOPES, big_site, moved_site, site_of
+from sites.several_hosts import Page, page, serve, swift_profile
 
 from servers.heritrix import HeritrixServer as Server
 from warcmill.base.schedule import WEEKLY

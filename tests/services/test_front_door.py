@@ -7,7 +7,7 @@ from pathlib import Path
 
 import preloaded
 from playwright.sync_api import Browser, expect
-from several_hosts import Page, serve
+from sites.several_hosts import Page, serve
 
 from servers import browsing, serving
 

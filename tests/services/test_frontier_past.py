@@ -9,8 +9,8 @@ import signal
 from pathlib import Path
 
 import pytest
+from crawls.redis_crawls import DEADLINE, JOB, Crawl, go_on, site
 from redis import Redis
-from redis_crawls import DEADLINE, JOB, Crawl, go_on, site
 
 from servers.redis import RedisServer
 from warcmill.crawl.frontier import Begins

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
-import certificates
 import pytest
-from frontier_conformance import *  # noqa: F403 - the tests of every frontier
-from frontier_conformance import ALL, START, drain, fetched, lease, names, offer, run
+from crawls.frontier_conformance import *  # noqa: F403 - the tests of every frontier
+from crawls.frontier_conformance import ALL, START, drain, fetched, lease, names, offer, run
 from redis import Redis
+from sites import certificates
 
 from servers import pins
 from servers import redis as redis_server

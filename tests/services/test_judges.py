@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from lxml import etree
-from warcs import WEEKLY, http, record, sha1, warc_gz
+from records.warcs import WEEKLY, http, record, sha1, warc_gz
 
 from servers import judges, packages, process
 from warcmill.errors import Unavailable

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from documented import PAGES, PRINTED, Printed, is_as_shown, shell
+from operating.documented import PAGES, PRINTED, Printed, is_as_shown, shell
 
 from servers import distributions, packages, pins, serving
 from servers.package_index import PackageIndex

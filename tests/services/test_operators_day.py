@@ -11,8 +11,8 @@ from pathlib import Path
 import preloaded
 import pytest
 from playwright.sync_api import Browser, Page, expect
-from several_hosts import Page as SitePage
-from several_hosts import serve
+from sites.several_hosts import Page as SitePage
+from sites.several_hosts import serve
 
 from servers import browsing, serving
 

@@ -11,13 +11,13 @@ from datetime import date, timedelta
 from pathlib import Path
 from string import Formatter
 
-import launch_sorts
 import pytest
-from captures import response
-from engine import LAUNCH, Engine
+from indexing.searchable import Searchable
+from launches import launch_sorts
+from launches.engine import LAUNCH, Engine
 from playwright.sync_api import Browser, Page
-from searchable import Searchable
-from warcs import warc_gz, warcinfo
+from records.captures import response
+from records.warcs import warc_gz, warcinfo
 
 from commands.init import configuration
 from servers import browsing, page_judges, serving

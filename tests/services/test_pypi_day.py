@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 from line import Line, line_at
-from mirrored import CONFIGURATION, holder
+from mirroring.mirrored import CONFIGURATION, holder
 
 from servers import distributions, packages, pins, serving
 from servers.package_index import PackageIndex

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 from line import Line, without_index
-from mirrored import CONFIGURATION, JOB, SECONDS, asked, dumped, ended, small_index
-from package_dumps import DumpedIndex, row, state
-from remote_places import InS3
+from mirroring.mirrored import CONFIGURATION, JOB, SECONDS, asked, dumped, ended, small_index
+from mirroring.package_dumps import DumpedIndex, row, state
+from storing.remote_places import InS3
 
 from servers.versitygw import ACCESS_KEY, Versitygw
 from warcmill.errors import Unavailable

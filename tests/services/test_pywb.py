@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from captures import response
-from indexed import Archive
-from pywb_server import SECONDS, of_collection, running
-from warcs import WEEKLY, warc_gz, warcinfo
+from indexing.indexed import Archive
+from indexing.pywb_server import SECONDS, of_collection, running
+from records.captures import response
+from records.warcs import WEEKLY, warc_gz, warcinfo
 
 from warcmill.versions import hidden_list
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from several_hosts import Page, page, serve, swift_profile
+from records.warcs import sha1
+from sites.several_hosts import Page, page, serve, swift_profile
 from warcio.archiveiterator import ArchiveIterator
-from warcs import sha1
 
 from servers.heritrix import HeritrixServer as Server
 from warcmill.clients.heritrix.engine import HeritrixEngine

@@ -16,8 +16,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import nobody
 import pytest
+from storing import nobody
 
 from servers import packages
 from warcmill.crawl.render import (

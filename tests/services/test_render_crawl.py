@@ -14,14 +14,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import crawled
 import pytest
-import scripted_site
-from indexed import Archive
+from crawls import crawled
+from indexing.indexed import Archive
+from indexing.pywb_server import of_collection, running
 from msgspec.structs import replace
 from playwright.sync_api import Response
-from pywb_server import of_collection, running
-from scripted_site import HOST, OTHER, ScriptedSite
+from sites import scripted_site
+from sites.scripted_site import HOST, OTHER, ScriptedSite
 from warcio.archiveiterator import ArchiveIterator
 
 from servers import browsing
@@ -216,7 +216,7 @@ import asyncio, os, sys
 sys.path[:0] = {path!r}
 import test_render_crawl
 from pathlib import Path
-from scripted_site import ScriptedSite
+from sites.scripted_site import ScriptedSite
 test_render_crawl.crawl_in_child({port}, Path({folder!r}))
 """
 

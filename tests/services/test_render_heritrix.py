@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-import render_service
+from crawls import render_service
+from crawls.render_service import HOST, Site, responses, serving
 from line import line_at
-from render_service import HOST, Site, responses, serving
-from several_hosts import swift_profile
+from sites.several_hosts import swift_profile
 
 from servers.heritrix import HeritrixServer as Server
 from warcmill import layout

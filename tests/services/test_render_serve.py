@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-import render_service
-from render_service import HOST, WEB, Site, responses, serving
+from crawls import render_service
+from crawls.render_service import HOST, WEB, Site, responses, serving
 
 PREFIX = "daily-rendered-20161019234428"
 

@@ -15,7 +15,7 @@ import pytest
 import sample
 from line import Line, new_line
 from playwright.sync_api import Browser, expect
-from several_hosts import Page, serve
+from sites.several_hosts import Page, serve
 
 from servers import browsing, serving
 

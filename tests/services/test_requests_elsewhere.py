@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 import preloaded
-from documented import PAGES as DOCUMENTED
+from operating.documented import PAGES as DOCUMENTED
 from preloaded import Process
 from redis import Redis
-from requests_line import APP, HOSTS, JOB, RequestsLine, role
-from shared_requests import PAGES, SharedLine, crawlids, pages_of, shared_line
+from requesting.requests_line import APP, HOSTS, JOB, RequestsLine, role
+from requesting.shared_requests import PAGES, SharedLine, crawlids, pages_of, shared_line
 from waiting import wait_for
 
 from servers import pins

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from requests_line import HOSTS, JOB, RequestsLine, requests_line, role, served
-from several_hosts import Page, page
+from requesting.requests_line import HOSTS, JOB, RequestsLine, requests_line, role, served
+from sites.several_hosts import Page, page
 from waiting import wait_for
 
 from servers import kafka as kafka_server

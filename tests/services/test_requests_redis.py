@@ -8,8 +8,8 @@ from pathlib import Path
 
 import preloaded
 from redis import Redis
-from requests_line import HOSTS, JOB, role, served
-from shared_requests import PAGES, crawlids, pages_of, shared_line
+from requesting.requests_line import HOSTS, JOB, role, served
+from requesting.shared_requests import PAGES, crawlids, pages_of, shared_line
 from waiting import wait_for
 from warcio.archiveiterator import ArchiveIterator
 

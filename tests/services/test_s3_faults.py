@@ -13,11 +13,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cutting_proxy import NEVER, Proxy, proxy
 from faults.tally import FaultLog
-from remote_places import InS3, work_folder
-from sources import Interrupted
-from store_conformance import PATH, Asked, commit
+from storing.cutting_proxy import NEVER, Proxy, proxy
+from storing.remote_places import InS3, work_folder
+from storing.sources import Interrupted
+from storing.store_conformance import PATH, Asked, commit
 
 from servers import process
 from servers.versitygw import Versitygw

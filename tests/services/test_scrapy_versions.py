@@ -7,8 +7,19 @@ import sys
 from pathlib import Path
 
 import pytest
-import several_hosts
-from scrapy_runs import HERE, PROJECTS, SPIDERS, by_plain_scrapy, items, line_for, pages, responses, run_spider, site
+from requesting.scrapy_runs import (
+    HERE,
+    PROJECTS,
+    SPIDERS,
+    by_plain_scrapy,
+    items,
+    line_for,
+    pages,
+    responses,
+    run_spider,
+    site,
+)
+from sites import several_hosts
 
 from servers import packages
 

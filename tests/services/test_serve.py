@@ -16,11 +16,11 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
-from captures import response
 from children import children
+from indexing.searchable import Searchable
 from playwright.sync_api import Browser, Page, expect
-from searchable import Searchable
-from warcs import WEEKLY, warc_gz, warcinfo
+from records.captures import response
+from records.warcs import WEEKLY, warc_gz, warcinfo
 
 from commands.init import configuration
 from servers import browsing, page_judges, serving

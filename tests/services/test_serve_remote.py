@@ -15,7 +15,7 @@ import pytest
 import sample
 from children import children
 from line import DAY, SCANS, Line, without_dead_seed
-from remote_places import InHdfs, OverSsh, work_folder
+from storing.remote_places import InHdfs, OverSsh, work_folder
 
 from servers import serving
 from servers.hdfs import Hdfs

@@ -12,11 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cutting_proxy import NEVER, proxy
 from faults.tally import FaultLog
-from remote_places import OverSsh, work_folder
-from sources import Interrupted
-from store_conformance import PATH, Asked, commit, read
+from storing.cutting_proxy import NEVER, proxy
+from storing.remote_places import OverSsh, work_folder
+from storing.sources import Interrupted
+from storing.store_conformance import PATH, Asked, commit, read
 
 from servers import sshd as sshd_server
 from servers.sshd import Sshd

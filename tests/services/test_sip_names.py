@@ -9,12 +9,12 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-import chain as steps
 import pytest
-from bag_judges import filled, is_valid
-from engine import Engine, line_of
+from launches import chain as steps
+from launches.engine import Engine, line_of
+from packing.bag_judges import filled, is_valid
 from preloaded import run
-from warcs import http, record, warc_gz, warcinfo
+from records.warcs import http, record, warc_gz, warcinfo
 
 from warcmill import layout
 from warcmill.markers.claim import Claim

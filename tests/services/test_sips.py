@@ -8,14 +8,14 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-import chain as steps
 import pytest
-from bag_judges import filled, fits_profile, is_valid
-from engine import Engine, line_of
+from launches import chain as steps
+from launches.engine import Engine, line_of
 from lxml import etree
-from packages import HOSTILE, schema_of
-from premis_checker import faults
-from warcs import WEEKLY
+from packing.bag_judges import filled, fits_profile, is_valid
+from packing.packages import HOSTILE, schema_of
+from packing.premis_checker import faults
+from records.warcs import WEEKLY
 
 from servers import judges
 from servers.judges import PackageReport

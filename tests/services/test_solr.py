@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from indexing.text_archive import ONE, TWO, TextArchive, warc
 from line import DAY, Line, line_at, without_dead_seed
 from sample import JOB, LAUNCH_ID, lay_out
-from text_archive import ONE, TWO, TextArchive, warc
 
 from servers import process
 from servers import solr as solr_server

@@ -7,9 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import several_hosts
-from redis_crawls import DEADLINE, JOB, Crawl
-from scrapy_runs import HERE, HURRIED, SHELVES, SPIDERS, by_plain_scrapy, items, site
+from crawls.redis_crawls import DEADLINE, JOB, Crawl
+from requesting.scrapy_runs import HERE, HURRIED, SHELVES, SPIDERS, by_plain_scrapy, items, site
+from sites import several_hosts
 
 from servers.redis import RedisServer
 from warcmill.formats.logs import crawllog

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from remote_places import InHdfs, InS3, OverSsh, work_folder
-from store_conformance import *  # noqa: F403 - the tests of every store
-from store_conformance import Place
+from storing.remote_places import InHdfs, InS3, OverSsh, work_folder
+from storing.store_conformance import *  # noqa: F403 - the tests of every store
+from storing.store_conformance import Place
 
 
 @pytest.fixture(params=["webhdfs", "sftp", "s3"])

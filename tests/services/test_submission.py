@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from remote_places import InHdfs, OverSsh, work_folder
+from storing.remote_places import InHdfs, OverSsh, work_folder
 
 from servers.hdfs import Hdfs
 from servers.sshd import Sshd

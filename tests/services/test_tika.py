@@ -11,12 +11,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import office_documents as made
 import preloaded
 import pytest
-from captures import response
-from pdfs import pdf
-from warcs import warc_gz, warcinfo
+from records import office_documents as made
+from records.captures import response
+from records.pdfs import pdf
+from records.warcs import warc_gz, warcinfo
 
 from servers import packages
 from warcmill.base.worker import WorkerLimits

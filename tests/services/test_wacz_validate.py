@@ -8,13 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from zipfile import ZipFile
 
-import chain as steps
 import pytest
-from captures import response, revisit
-from engine import Engine, line_of
-from indexed import Archive
-from packages import HOSTILE
-from warcs import WEEKLY, sha1, warc_gz, warcinfo
+from indexing.indexed import Archive
+from launches import chain as steps
+from launches.engine import Engine, line_of
+from packing.packages import HOSTILE
+from records.captures import response, revisit
+from records.warcs import WEEKLY, sha1, warc_gz, warcinfo
 
 from servers import packages
 from warcmill.extracts.extracts import Extracts

@@ -17,11 +17,11 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from cutting_proxy import NEVER, proxy
 from faults.tally import FaultLog
-from remote_places import BLOCK, InHdfs, Rerouted, work_folder
-from sources import Interrupted
-from store_conformance import PATH, Asked, commit, read, read_back
+from storing.cutting_proxy import NEVER, proxy
+from storing.remote_places import BLOCK, InHdfs, Rerouted, work_folder
+from storing.sources import Interrupted
+from storing.store_conformance import PATH, Asked, commit, read, read_back
 
 from servers.hdfs import Hdfs
 from warcmill.errors import BadInput, Mismatch, Unavailable

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from faults.tally import FaultLog
-from remote_places import BLOCK
-from sources import Interrupted
-from store_conformance import PATH, commit, read, read_back
+from storing.remote_places import BLOCK
+from storing.sources import Interrupted
+from storing.store_conformance import PATH, commit, read, read_back
 
 from servers.hdfs_ha import HdfsHa
 from warcmill.errors import Unavailable

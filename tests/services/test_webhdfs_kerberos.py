@@ -6,8 +6,8 @@ import random
 from pathlib import Path
 
 import pytest
-from remote_places import BLOCK
-from store_conformance import PATH, commit, read, read_back
+from storing.remote_places import BLOCK
+from storing.store_conformance import PATH, commit, read, read_back
 
 from servers.hdfs_kerberos import HdfsKerberos
 from warcmill.errors import Unavailable

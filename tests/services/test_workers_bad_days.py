@@ -12,12 +12,12 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import clock_of_week
-import full_disk
 import pytest
-from cutting_proxy import proxy
+from crawls.redis_crawls import DEADLINE, JOB, Crawl, site
 from line import Line, line_at
-from redis_crawls import DEADLINE, JOB, Crawl, site
+from operating import clock_of_week
+from storing import full_disk
+from storing.cutting_proxy import proxy
 
 from servers.redis import RedisServer
 from warcmill.crawl.launch import folders

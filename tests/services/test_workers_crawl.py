@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from crawls.redis_crawls import DEADLINE, JOB, Crawl, site
 from redis import Redis
-from redis_crawls import DEADLINE, JOB, Crawl, site
 
 from servers.redis import RedisServer
 from warcmill.crawl.control import control

@@ -12,8 +12,8 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
-from documented import PAGES, PRINTED, Printed, is_as_shown, shell
-from several_hosts import page, serve
+from operating.documented import PAGES, PRINTED, Printed, is_as_shown, shell
+from sites.several_hosts import page, serve
 
 from servers.redis import RedisServer
 

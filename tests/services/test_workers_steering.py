@@ -14,9 +14,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from crawls.redis_crawls import DEADLINE, HOSTS, JOB, Crawl, site
 from redis import Redis
-from redis_crawls import DEADLINE, HOSTS, JOB, Crawl, site
-from several_hosts import Page, page, serve
+from sites.several_hosts import Page, page, serve
 
 from servers.redis import RedisServer
 from warcmill.crawl.control import control

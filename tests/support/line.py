@@ -10,7 +10,7 @@ from pathlib import Path
 
 import preloaded
 import sample
-from engine import FourRoots
+from launches.engine import FourRoots
 
 from commands.init import PUBLISHED, configuration
 from warcmill import chain

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from line import without_dead_seed, without_index
+from operating.typed import luigi
 from sample import lay_out
-from typed import luigi
 
 from commands.main import main
 

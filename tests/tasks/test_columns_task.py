@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 from configured import configured
+from operating.typed import luigi, warcmill
 from pyarrow import parquet
 from sample import JOB, LAUNCH_ID
-from typed import luigi, warcmill
 
 from commands.main import main
 from warcmill import layout

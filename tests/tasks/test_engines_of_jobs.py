@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 import sample
 from configured import configured
-from engine import LAUNCH as BUILT
-from engine import Engine, line_of
+from launches.engine import LAUNCH as BUILT
+from launches.engine import Engine, line_of
 from line import Line, line_at, without_dead_seed
-from warcs import http, record, warc_gz, warcinfo
+from records.warcs import http, record, warc_gz, warcinfo
 
 from tasks.config import engines, roots
 from tasks.config import feed as feeds

@@ -12,7 +12,7 @@ import luigi
 import pytest
 from configured import configured
 from line import Line, line_at
-from several_hosts import Page, serve
+from sites.several_hosts import Page, serve
 
 from tasks.config import feed as feeds
 from tasks.pulse import CrawlFeed

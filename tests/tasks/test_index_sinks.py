@@ -12,8 +12,8 @@ from pathlib import Path
 
 import preloaded
 import pytest
+from indexing.outbackcdx_double import Double, serving
 from line import without_dead_seed, without_index
-from outbackcdx_double import Double, serving
 from sample import JOB, LAUNCH_ID, lay_out
 
 from commands.main import main

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from line import without_dead_seed, without_index
+from operating.typed import luigi, warcmill
 from sample import JOB, LAUNCH_ID, lay_out
-from typed import luigi, warcmill
 
 from commands.main import main
 from warcmill import layout

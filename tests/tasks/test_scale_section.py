@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from typed import warcmill
+from operating.typed import warcmill
 
 WRONG = {
     "run_on=ray": "[scale] run_on: is ray; processes, dask, spark",

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from minters import Answer, serving
+from packing.minters import Answer, serving
 
 from tasks.config import proofs
 from tasks.config.proofs import check_minter

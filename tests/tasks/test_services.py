@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from configured import configured
-from documented import PAGES
-from web_client import ask
+from operating.documented import PAGES
+from operating.web_client import ask
 
 from commands.main import main
 from tasks.audited import audited

@@ -19,8 +19,8 @@ from pathlib import Path
 from types import FrameType
 
 import pytest
-from call_trace import REPOSITORY, climbing, layers
 from configured import configured
+from crawls.call_trace import REPOSITORY, climbing, layers
 from line import line_at
 from luigi.date_interval import Date
 from luigi.task_register import Register

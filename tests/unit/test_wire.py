@@ -18,7 +18,7 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from wire import ROOT, Place, checks, classes, makes_wire, overlooked, texts
+from operating.wire import ROOT, Place, checks, classes, makes_wire, overlooked, texts
 
 from tasks.config.services import SERVICES
 from warcmill import chain

@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
-from documented import ROOT
+from operating.documented import ROOT
 
 from servers import packages
 

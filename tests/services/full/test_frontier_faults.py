@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from redis_faults import BadDays
+from crawls.redis_faults import BadDays
 
 from servers import pins
 from servers import redis as redis_server

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from remote_places import InS3, work_folder
-from store_conformance import *  # noqa: F403 - the tests of every store
-from store_conformance import Place
+from storing.remote_places import InS3, work_folder
+from storing.store_conformance import *  # noqa: F403 - the tests of every store
+from storing.store_conformance import Place
 
 from servers import minio, pins
 from servers.minio import BUCKET, Minio

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from scaled import MANY, ScaledLine, assert_nothing_is_lost, assert_the_same, build, copy_of
+from indexing.scaled import MANY, ScaledLine, assert_nothing_is_lost, assert_the_same, build, copy_of
 
 from servers import cluster as spark_server
 from servers import pins, process

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 import sample
 from line import DAY, without_dead_seed, without_index
-from several_hosts import page, serve, swift_profile
-from warcs import http, record, warc_gz, warcinfo
+from records.warcs import http, record, warc_gz, warcinfo
+from sites.several_hosts import page, serve, swift_profile
 
 from servers.heritrix import HeritrixServer as Server
 from servers.sshd import Sshd

@@ -22,12 +22,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import clock_of_week
 import pytest
-from clock_of_week import SharedClock
-from several_hosts import page, serve, swift_profile
-from week import BIN, KILLED, MISSED, OUTAGE, QUARTER, Week
-from week_engines import JOB, Archive, Crawler, OfHdfs, OfHeritrix, OfOurOwn, OnADisk
+from operating import clock_of_week
+from operating.clock_of_week import SharedClock
+from operating.week import BIN, KILLED, MISSED, OUTAGE, QUARTER, Week
+from operating.week_engines import JOB, Archive, Crawler, OfHdfs, OfHeritrix, OfOurOwn, OnADisk
+from sites.several_hosts import page, serve, swift_profile
 
 from servers import heritrix as heritrix_server
 from servers import pins

@@ -24,7 +24,7 @@ import sample
 from crash import sink, solr
 from line import without_dead_seed, without_index
 from luigi.date_interval import Custom
-from mirrored import CONFIGURATION, JOB, SECONDS, small_index, wait_for_end
+from mirroring.mirrored import CONFIGURATION, JOB, SECONDS, small_index, wait_for_end
 
 from commands.main import main
 from servers import distributions

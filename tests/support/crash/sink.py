@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from outbackcdx_double import Double, serving
+from indexing.outbackcdx_double import Double, serving
 
 from tasks import sinks
 from warcmill.clients.cdx_server import CdxServer

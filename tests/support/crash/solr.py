@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from crash.sink import disk_of
-from solr_double import Double, serving
+from indexing.solr_double import Double, serving
 
 from warcmill.clients.solr import Solr
 from warcmill.index import sink_solr, verify_text

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from faults.stage import BLOCK
 from faults.wires import Address, Wire
-from remote_places import InHdfs, OverSsh, Proxied, Rerouted
+from storing.remote_places import InHdfs, OverSsh, Proxied, Rerouted
 
 from servers.hdfs import Hdfs
 from servers.sshd import Sshd

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine import Engine, line_of
-from warcs import http, member, record, warcinfo
+from launches.engine import Engine, line_of
+from records.warcs import http, member, record, warcinfo
 
 from warcmill import layout
 from warcmill.errors import WarcmillError

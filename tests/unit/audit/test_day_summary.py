@@ -7,10 +7,10 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
-import chain
 import pytest
-from engine import LAUNCH, Engine, line_of
-from warcs import warc_gz, warcinfo
+from launches import chain
+from launches.engine import LAUNCH, Engine, line_of
+from records.warcs import warc_gz, warcinfo
 
 from warcmill import layout
 from warcmill.audit import day_summary, progress_grid

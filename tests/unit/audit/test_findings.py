@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import chain
 import pytest
-from engine import LAUNCH, Engine, line_of
+from launches import chain
+from launches.engine import LAUNCH, Engine, line_of
 from msgspec.structs import replace
-from warcs import warc_gz, warcinfo
+from records.warcs import warc_gz, warcinfo
 
 from warcmill import layout
 from warcmill.audit import fixity_audit, remedies

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from receivers import mail_server, web_server
+from sites.receivers import mail_server, web_server
 
 from warcmill.audit import health
 from warcmill.audit.health import Level

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from captures import response, revisit
-from engine import Engine
-from indexed import Archive
-from warcs import sha1, warc_gz, warcinfo
+from indexing.indexed import Archive
+from launches.engine import Engine
+from records.captures import response, revisit
+from records.warcs import sha1, warc_gz, warcinfo
 
 from commands.main import main
 from warcmill import layout

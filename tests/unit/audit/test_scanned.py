@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import chain as steps
 import pytest
-from engine import LAUNCH, Engine, line_of
-from warcs import http, record, warc_gz, warcinfo
+from launches import chain as steps
+from launches.engine import LAUNCH, Engine, line_of
+from records.warcs import http, record, warc_gz, warcinfo
 
 from warcmill import chain, layout
 from warcmill.audit import day_summary

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from engine import LAUNCH, Engine, line_of
+from launches.engine import LAUNCH, Engine, line_of
 
 from warcmill import layout
 from warcmill.audit import omissions

@@ -6,8 +6,8 @@ import errno
 import os
 from pathlib import Path
 
-import nobody
 import pytest
+from storing import nobody
 
 from warcmill.base import disk
 from warcmill.crawl import durable

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bus_conformance import *  # noqa: F403 - the tests of every bus
-from bus_conformance import PATIENCE, SHORT, Place, numbered, take
+from requesting.bus_conformance import *  # noqa: F403 - the tests of every bus
+from requesting.bus_conformance import PATIENCE, SHORT, Place, numbered, take
 
 from warcmill.clients.bus import LONGEST, Bus
 from warcmill.clients.bus.opening import open_bus

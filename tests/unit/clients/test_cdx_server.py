@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
-from outbackcdx_double import Double, serving
+from indexing.outbackcdx_double import Double, serving
 
 from warcmill.clients.cdx_server import CapturePlace, CdxServer, is_url
 from warcmill.errors import BadInput, Unavailable

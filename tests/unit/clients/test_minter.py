@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from minters import Answer, Minter, serving
+from packing.minters import Answer, Minter, serving
 
 from warcmill.clients import minter
 from warcmill.errors import BadInput, Mismatch, Unavailable, WarcmillError

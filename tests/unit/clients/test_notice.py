@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from configured import configured
 from msgspec.structs import replace
-from receivers import Received, certificate, mail_server, proxy_server, web_server
+from sites.receivers import Received, certificate, mail_server, proxy_server, web_server
 
 from tasks.config.settings import notice_channels
 from warcmill.clients.notice import (

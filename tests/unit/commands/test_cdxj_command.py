@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from captures import capture, response
-from warcs import warc_gz, warcinfo
+from records.captures import capture, response
+from records.warcs import warc_gz, warcinfo
 
 from commands.main import main
 

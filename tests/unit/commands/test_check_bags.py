@@ -6,9 +6,9 @@ import argparse
 import json
 from pathlib import Path
 
-import bags
 import pytest
-from warcs import http, member, record, sha1, warc_gz, warcinfo
+from packing import bags
+from records.warcs import http, member, record, sha1, warc_gz, warcinfo
 
 from commands import check
 from warcmill.formats.bagit import containers

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from warcs import WEEKLY, chunked, http, member, record, sha1, warc_gz, warcinfo
+from records.warcs import WEEKLY, chunked, http, member, record, sha1, warc_gz, warcinfo
 
 from commands import check
 from commands.console import progress

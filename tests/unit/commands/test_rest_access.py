@@ -11,7 +11,7 @@ from typing import Any
 
 import preloaded
 import pytest
-from requests_line import RequestsLine
+from requesting.requests_line import RequestsLine
 from waiting import wait_for
 
 from commands.console.rest import _Judge

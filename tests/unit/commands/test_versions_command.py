@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from captures import response
-from indexed import Archive
-from text_archive import TextArchive, warc
-from warcs import warc_gz, warcinfo
+from indexing.indexed import Archive
+from indexing.text_archive import TextArchive, warc
+from records.captures import response
+from records.warcs import warc_gz, warcinfo
 
 from commands.main import main
 from warcmill.extracts.text_workers import TextWorkers

@@ -10,9 +10,9 @@ from email.utils import format_datetime
 from functools import partial
 from pathlib import Path
 
-import crawled
 import pytest
-from raw_server import Handler, serving
+from crawls import crawled
+from sites.raw_server import Handler, serving
 
 from warcmill.base import clock
 from warcmill.crawl.fetch.limits import FetchLimits

@@ -6,8 +6,8 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
-import killed_books
 import pytest
+from crawls import killed_books
 
 from benchmarks.books_sweep import sweep
 

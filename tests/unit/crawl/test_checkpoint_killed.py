@@ -6,9 +6,8 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-import killed_books
-import killed_checkpoints
 import pytest
+from crawls import killed_books, killed_checkpoints
 
 KILLS = 68
 

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-import crawled
 import pytest
-from several_hosts import Page, page, serve
+from crawls import crawled
+from sites.several_hosts import Page, page, serve
 
 from benchmarks import crowd
 from warcmill.crawl.fetch import addresses

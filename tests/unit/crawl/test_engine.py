@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import crawled
 import pytest
-from several_hosts import page, serve
+from crawls import crawled
+from sites.several_hosts import page, serve
 
 from warcmill.crawl.engine import WarcmillEngine
 from warcmill.crawl.launch import job_log

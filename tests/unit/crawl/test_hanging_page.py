@@ -9,10 +9,9 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import crawled
-import hanging_reader
 import pytest
-from several_hosts import Page, page, serve
+from crawls import crawled, hanging_reader
+from sites.several_hosts import Page, page, serve
 
 from warcmill.crawl.engine import OUTPUT, WarcmillEngine
 from warcmill.crawl.launch import folders, job_log

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import hostile_texts
 import pytest
-from hostile_texts import Use
+from records import hostile_texts
+from records.hostile_texts import Use
 
 import warcmill.crawl
 

@@ -12,10 +12,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import crawled
 import pytest
+from crawls import crawled
 from msgspec.structs import replace
-from several_hosts import Page, page, serve
+from sites.several_hosts import Page, page, serve
 
 from warcmill.base.worker import WorkerLimits
 from warcmill.crawl.extract import html

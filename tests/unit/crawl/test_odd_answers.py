@@ -9,8 +9,8 @@ from urllib.parse import unquote_to_bytes
 
 import pytest
 from fastwarc.warc import ArchiveIterator as FastIterator
-from odd_answers import ODD, STATUSLESS, Odd
-from raw_server import answering, serving
+from sites.odd_answers import ODD, STATUSLESS, Odd
+from sites.raw_server import answering, serving
 from warcio.archiveiterator import ArchiveIterator
 
 from warcmill.crawl.fetch.addresses import Judge

@@ -10,10 +10,10 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-import crawled
 import pytest
+from crawls import crawled
 from msgspec.structs import replace
-from several_hosts import Page, page, serve
+from sites.several_hosts import Page, page, serve
 
 from warcmill.crawl.extract import package_index
 from warcmill.crawl.job import file

@@ -7,9 +7,9 @@ import os
 import socket
 from pathlib import Path
 
-import crawled
-from raw_server import answering, serving
-from several_hosts import Page, page, serve
+from crawls import crawled
+from sites.raw_server import answering, serving
+from sites.several_hosts import Page, page, serve
 
 from warcmill.crawl.job.job import Ceilings, End
 from warcmill.crawl.launch.launch import Running

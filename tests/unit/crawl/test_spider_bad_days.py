@@ -11,11 +11,11 @@ from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
-import crawled
 import pytest
-from name_server import SILENT, name_server
-from raw_server import answering, serving
-from several_hosts import Page, page, serve
+from crawls import crawled
+from sites.name_server import SILENT, name_server
+from sites.raw_server import answering, serving
+from sites.several_hosts import Page, page, serve
 
 from warcmill.base import clock
 from warcmill.crawl.fetch import addresses

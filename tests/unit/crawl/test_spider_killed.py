@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
-import killed_books
-import killed_crawls
 import pytest
-from killed_books import Kill
+from crawls import killed_books, killed_crawls
+from crawls.killed_books import Kill
 
 from benchmarks.crawl_sweep import sweep
 from warcmill.crawl.launch.folders import Places

@@ -8,10 +8,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-import crawled
 import pytest
+from crawls import crawled
 from msgspec.structs import replace
-from several_hosts import Page, page, serve
+from sites.several_hosts import Page, page, serve
 
 from warcmill.crawl.fetch.limits import FetchLimits
 from warcmill.crawl.job.job import Ceilings, End, Job, Sheets

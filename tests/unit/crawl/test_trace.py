@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 
-import crawled
 import pytest
-from call_trace import Trace, climbing, layers, traced
-from several_hosts import Page, page, serve
+from crawls import crawled
+from crawls.call_trace import Trace, climbing, layers, traced
+from sites.several_hosts import Page, page, serve
 
 SITE = {
     ("a.example", "/"): page(["/1", "/private/x", "http://b.example/far"], "/i.png"),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from warcs import http, member, record, warcinfo
+from records.warcs import http, member, record, warcinfo
 
 from warcmill import layout
 from warcmill.decisions import folder_import, workspace

@@ -6,9 +6,9 @@ import os
 from itertools import pairwise
 from pathlib import Path
 
-import chain
 import pytest
-from engine import LAUNCH, Engine, line_of
+from launches import chain
+from launches.engine import LAUNCH, Engine, line_of
 
 from warcmill import layout
 from warcmill.decisions import redo

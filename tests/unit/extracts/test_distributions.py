@@ -8,11 +8,11 @@ import io
 import tracemalloc
 from pathlib import Path
 
-import index_answers as index
 import pytest
-from captures import response
-from index_answers import file, file_url, page, page_url, refused
-from warcs import chunked, warc_gz
+from mirroring import index_answers as index
+from mirroring.index_answers import file, file_url, page, page_url, refused
+from records.captures import response
+from records.warcs import chunked, warc_gz
 
 from warcmill.errors import BadInput, NotReady
 from warcmill.extracts import distributions

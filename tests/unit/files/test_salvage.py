@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from chain import assembled, items, step, upto
-from engine import LAUNCH, Engine, line_of
-from warcs import http, record, sha1, warc_gz, warcinfo
+from launches.chain import assembled, items, step, upto
+from launches.engine import LAUNCH, Engine, line_of
+from records.warcs import http, record, sha1, warc_gz, warcinfo
 
 from warcmill.errors import Unsettled
 from warcmill.launches.view import LaunchView

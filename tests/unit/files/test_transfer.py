@@ -8,9 +8,9 @@ import os
 from pathlib import Path
 
 import pytest
-from chain import BLOCK_SIZE, assembled, items, step, upto, zip_name
-from engine import LAUNCH, Engine, line_of
-from warcs import http, record, sha1, warc_gz, warcinfo
+from launches.chain import BLOCK_SIZE, assembled, items, step, upto, zip_name
+from launches.engine import LAUNCH, Engine, line_of
+from records.warcs import http, record, sha1, warc_gz, warcinfo
 
 from warcmill import layout
 from warcmill.base.progress import describe

@@ -11,7 +11,7 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
-from packages import HOSTILE
+from packing.packages import HOSTILE
 
 from warcmill.formats import wacz
 from warcmill.formats.wacz import EXTRA, SEEDS, Page

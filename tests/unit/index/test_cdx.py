@@ -6,11 +6,11 @@ import errno
 import os
 from pathlib import Path
 
-import chain as steps
 import pytest
-from captures import capture, response
-from engine import LAUNCH, Engine, line_of
-from warcs import warc_gz, warcinfo
+from launches import chain as steps
+from launches.engine import LAUNCH, Engine, line_of
+from records.captures import capture, response
+from records.warcs import warc_gz, warcinfo
 
 from warcmill import layout
 from warcmill.errors import BadInput, NotReady, Unavailable, Unsettled

@@ -6,13 +6,13 @@ import errno
 import gzip
 from pathlib import Path
 
-import chain as steps
 import pytest
-from captures import capture, response
-from engine import LAUNCH, Engine, line_of
+from launches import chain as steps
+from launches.engine import LAUNCH, Engine, line_of
 from msgspec.structs import replace
 from pyarrow import parquet
-from warcs import warc_gz, warcinfo
+from records.captures import capture, response
+from records.warcs import warc_gz, warcinfo
 
 from warcmill import layout
 from warcmill.errors import Mismatch, NotReady, Unavailable

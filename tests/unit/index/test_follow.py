@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from captures import response
-from engine import Engine, line_of
-from indexed import Archive
-from outbackcdx_double import Double, serving
-from warcs import warc_gz, warcinfo
+from indexing.indexed import Archive
+from indexing.outbackcdx_double import Double, serving
+from launches.engine import Engine, line_of
+from records.captures import response
+from records.warcs import warc_gz, warcinfo
 
 from warcmill import layout
 from warcmill.clients.cdx_server import CdxServer

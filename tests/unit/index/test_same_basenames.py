@@ -16,12 +16,12 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-import text_archive
-from captures import response
-from indexed import Archive
-from outbackcdx_double import serving
-from text_archive import TextArchive
-from warcs import sha1, warc_gz, warcinfo
+from indexing import text_archive
+from indexing.indexed import Archive
+from indexing.outbackcdx_double import serving
+from indexing.text_archive import TextArchive
+from records.captures import response
+from records.warcs import sha1, warc_gz, warcinfo
 
 from warcmill import layout
 from warcmill.clients.cdx_server import CdxServer

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from captures import posted, response
-from indexed import Archive
-from outbackcdx_double import Double, serving
-from warcs import member, warc_gz, warcinfo
+from indexing.indexed import Archive
+from indexing.outbackcdx_double import Double, serving
+from records.captures import posted, response
+from records.warcs import member, warc_gz, warcinfo
 
 from warcmill import layout
 from warcmill.clients.cdx_server import CapturePlace, CdxServer

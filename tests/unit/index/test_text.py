@@ -8,13 +8,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import chain as steps
-import faulty_text_worker
 import pytest
-from captures import capture, response
-from engine import LAUNCH, Engine, line_of
-from pdfs import pdf
-from warcs import warc_gz, warcinfo
+from indexing import faulty_text_worker
+from launches import chain as steps
+from launches.engine import LAUNCH, Engine, line_of
+from records.captures import capture, response
+from records.pdfs import pdf
+from records.warcs import warc_gz, warcinfo
 
 from warcmill import layout
 from warcmill.errors import BadInput, NotReady, Unsettled

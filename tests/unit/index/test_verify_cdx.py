@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from captures import response, revisit
-from indexed import Archive
-from warcs import sha1, warc_gz, warcinfo
+from indexing.indexed import Archive
+from records.captures import response, revisit
+from records.warcs import sha1, warc_gz, warcinfo
 
 from warcmill import layout
 from warcmill.errors import Conflict, NotReady, Unsettled

@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from text_archive import ONE, TWO, TextArchive, warc
+from indexing.text_archive import ONE, TWO, TextArchive, warc
 
 from warcmill import layout
 from warcmill.errors import NotReady, Unsettled

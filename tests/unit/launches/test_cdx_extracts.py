@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from captures import capture, posted, response
-from warcs import NAME, WEEKLY, warc_gz, warcinfo
+from records.captures import capture, posted, response
+from records.warcs import NAME, WEEKLY, warc_gz, warcinfo
 
 from warcmill.errors import BadInput, NotReady
 from warcmill.extracts import cdx
@@ -28,7 +28,7 @@ from warcmill.formats.warc.gate import examine
 from warcmill.extracts.cdx import CdxHearer, counts
 from warcmill.extracts.extracts import Extracts
 from warcmill.stores.file import FileStore
-from cdx_giants import {giant} as giant
+from records.cdx_giants import {giant} as giant
 extracts = Extracts(FileStore("index", Path(sys.argv[1])))
 hearer = CdxHearer(extracts)
 verdict = examine(giant(), "x.warc", hearers=[hearer])

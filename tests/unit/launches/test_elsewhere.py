@@ -6,11 +6,11 @@ import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
-import chain as steps
 import pytest
-from captures import response
-from engine import LAUNCH, Engine, line_of
-from warcs import warc_gz, warcinfo
+from launches import chain as steps
+from launches.engine import LAUNCH, Engine, line_of
+from records.captures import response
+from records.warcs import warc_gz, warcinfo
 
 from warcmill.errors import Unavailable, Unsettled
 from warcmill.extracts.extracts import Extracts

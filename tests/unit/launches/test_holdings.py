@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from chain import assembled, upto, zip_name
-from engine import LAUNCH, Engine, line_of
+from launches.chain import assembled, upto, zip_name
+from launches.engine import LAUNCH, Engine, line_of
 from msgspec.structs import replace
-from warcs import http, record, sha1, warc_gz, warcinfo
+from records.warcs import http, record, sha1, warc_gz, warcinfo
 
 from warcmill import layout
 from warcmill.errors import BadInput, NotReady

@@ -6,7 +6,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from engine import LAUNCH, Engine
+from launches.engine import LAUNCH, Engine
 
 from warcmill.launches import discovery
 from warcmill.launches.empty_roots import Bare

@@ -5,9 +5,9 @@ from __future__ import annotations
 import gzip
 from pathlib import Path
 
-import chain
 import pytest
-from engine import Engine
+from launches import chain
+from launches.engine import Engine
 
 from warcmill.errors import BadInput, NotReady
 from warcmill.launches import packed_logs

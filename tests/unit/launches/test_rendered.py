@@ -6,11 +6,11 @@ import io
 import json
 from pathlib import Path
 
-import chain
 import pytest
-from engine import LAUNCH, Engine, line_of
+from launches import chain
+from launches.engine import LAUNCH, Engine, line_of
 from msgspec.structs import replace
-from warcs import http, record, warc_gz, warcinfo
+from records.warcs import http, record, warc_gz, warcinfo
 
 from warcmill import layout
 from warcmill.audit import gaps, survey

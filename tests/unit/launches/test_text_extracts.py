@@ -13,12 +13,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import faulty_text_worker
 import pytest
-from captures import capture, response
-from office import WORD, PlainOffice
-from pdfs import pdf
-from warcs import NAME, WEEKLY, warc_gz, warcinfo
+from indexing import faulty_text_worker
+from indexing.office import WORD, PlainOffice
+from records.captures import capture, response
+from records.pdfs import pdf
+from records.warcs import NAME, WEEKLY, warc_gz, warcinfo
 
 from warcmill.base.worker import WorkerLimits
 from warcmill.errors import BadInput, Mismatch, NotReady

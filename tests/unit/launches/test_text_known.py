@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import faulty_text_worker
 import pytest
+from indexing import faulty_text_worker
 
 from warcmill.errors import Unavailable
 from warcmill.extracts.text_workers import DocumentCache, TextWorkers, key_of

@@ -11,9 +11,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import faulty_text_worker
 import pytest
-from pdfs import laughing, pdf
+from indexing import faulty_text_worker
+from records.pdfs import laughing, pdf
 
 from warcmill.base.worker import OUT_OF_MEMORY, WorkerLimits
 from warcmill.errors import Unavailable

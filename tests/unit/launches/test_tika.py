@@ -9,8 +9,8 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import faulty_java
 import pytest
+from indexing import faulty_java
 
 from warcmill.base.worker import WorkerLimits
 from warcmill.errors import Unavailable

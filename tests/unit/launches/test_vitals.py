@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from engine import LAUNCH, Engine, line_of
+from launches.engine import LAUNCH, Engine, line_of
 
 from warcmill.launches.listing import list_files
 from warcmill.launches.view import TAIL, Vitals, vitals

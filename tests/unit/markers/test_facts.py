@@ -9,12 +9,12 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-import chain
 import pytest
-from engine import LAUNCH, Engine, line_of
+from launches import chain
+from launches.engine import LAUNCH, Engine, line_of
+from launches.unfit import Change, document, instead, of_another_type, places, rewrite, without
 from msgspec.structs import replace
-from unfit import Change, document, instead, of_another_type, places, rewrite, without
-from warcs import warc_gz, warcinfo
+from records.warcs import warc_gz, warcinfo
 
 from warcmill import layout
 from warcmill.audit import day_summary, gaps, inventory, progress_grid, remedies, survey

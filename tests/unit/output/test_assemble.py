@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from engine import LAUNCH, Engine, line_of
+from launches.engine import LAUNCH, Engine, line_of
 
 from warcmill import layout
 from warcmill.errors import NotReady

@@ -6,9 +6,9 @@ import gzip
 from pathlib import Path
 from typing import Any
 
-import chain
 import pytest
-from engine import LAUNCH, Engine, line_of
+from launches import chain
+from launches.engine import LAUNCH, Engine, line_of
 from sample import SAMPLE
 
 from warcmill import layout

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import chain as steps
 import pytest
-from engine import LAUNCH, Engine, line_of
-from minters import Minter, serving
-from warcs import warc_gz, warcinfo
+from launches import chain as steps
+from launches.engine import LAUNCH, Engine, line_of
+from packing.minters import Minter, serving
+from records.warcs import warc_gz, warcinfo
 
 from warcmill import layout
 from warcmill.backup import backup

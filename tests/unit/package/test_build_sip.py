@@ -7,11 +7,11 @@ import json
 import tarfile
 from pathlib import Path
 
-import chain as steps
 import pytest
 from defusedxml import ElementTree
-from engine import LAUNCH, Engine, line_of
-from warcs import http, record, warc_gz, warcinfo
+from launches import chain as steps
+from launches.engine import LAUNCH, Engine, line_of
+from records.warcs import http, record, warc_gz, warcinfo
 
 from warcmill import layout
 from warcmill.errors import BadInput, Conflict, Mismatch, NotReady

@@ -11,12 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import count, islice
 from pathlib import Path
 
-import chain
-import minters
 import pytest
-import sips
-from engine import LAUNCH, Engine, line_of
-from warcs import warc_gz, warcinfo
+from launches import chain
+from launches.engine import LAUNCH, Engine, line_of
+from packing import minters, sips
+from records.warcs import warc_gz, warcinfo
 
 from warcmill import layout
 from warcmill.clients import minter

@@ -9,10 +9,10 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
-import chain as steps
 import pytest
-from engine import LAUNCH, Engine, line_of
-from warcs import warc_gz, warcinfo
+from launches import chain as steps
+from launches.engine import LAUNCH, Engine, line_of
+from records.warcs import warc_gz, warcinfo
 
 from warcmill import layout
 from warcmill.audit import survey

@@ -11,12 +11,12 @@ from pathlib import Path
 from urllib.parse import quote
 
 import brotli
-import chain as steps
 import pytest
-from engine import LAUNCH, Engine, line_of
+from launches import chain as steps
+from launches.engine import LAUNCH, Engine, line_of
 from msgspec.structs import replace
-from packages import HOSTILE
-from warcs import http, record, warc_gz, warcinfo
+from packing.packages import HOSTILE
+from records.warcs import http, record, warc_gz, warcinfo
 
 from warcmill import layout
 from warcmill.errors import BadInput

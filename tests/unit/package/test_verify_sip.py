@@ -8,12 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
 
-import bags
-import chain as steps
 import pytest
-from bags import Files
-from engine import LAUNCH, Engine, line_of
-from warcs import chunked, http, record, sha1, warc_gz, warcinfo
+from launches import chain as steps
+from launches.engine import LAUNCH, Engine, line_of
+from packing import bags
+from packing.bags import Files
+from records.warcs import chunked, http, record, sha1, warc_gz, warcinfo
 
 from warcmill import layout
 from warcmill.audit.reconciliation import report

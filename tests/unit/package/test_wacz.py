@@ -8,13 +8,13 @@ import json
 from pathlib import Path
 from zipfile import ZipFile
 
-import chain as steps
 import pytest
-from captures import posted, response
-from engine import Engine, line_of
+from launches import chain as steps
+from launches.engine import Engine, line_of
 from msgspec.structs import replace
-from packages import HOSTILE
-from warcs import WEEKLY, record, warc_gz, warcinfo
+from packing.packages import HOSTILE
+from records.captures import posted, response
+from records.warcs import WEEKLY, record, warc_gz, warcinfo
 
 from warcmill.errors import BadInput, Mismatch, NotReady
 from warcmill.extracts.cdx import CDXJ, CdxHearer

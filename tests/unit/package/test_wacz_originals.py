@@ -12,9 +12,9 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
-from captures import capture, posted, request, response, revisit
-from indexed import Archive
-from warcs import member, sha1, warc_gz, warcinfo
+from indexing.indexed import Archive
+from records.captures import capture, posted, request, response, revisit
+from records.warcs import member, sha1, warc_gz, warcinfo
 
 from warcmill import layout
 from warcmill.errors import Mismatch

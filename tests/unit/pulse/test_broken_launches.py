@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from engine import LAUNCH, Engine
+from launches.engine import LAUNCH, Engine
 
 from warcmill import layout
 from warcmill.clients.heritrix.engine import HeritrixEngine

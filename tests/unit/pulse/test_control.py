@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from engine import LAUNCH, Engine
+from launches.engine import LAUNCH, Engine
 
 from warcmill import layout
 from warcmill.clients.engine import JobStatus

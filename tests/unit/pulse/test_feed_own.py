@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import crawled
 import pytest
-from fed_web import BIG_PAGES, CRAWLED, DEPTHS, FILLER, ROWS, SCOPES, big_site, moved_site, site_of
-from several_hosts import Page, page, serve
+from crawls import crawled
+from sites.fed_web import BIG_PAGES, CRAWLED, DEPTHS, FILLER, ROWS, SCOPES, big_site, moved_site, site_of
+from sites.several_hosts import Page, page, serve
 
 from warcmill.base.schedule import WEEKLY
 from warcmill.crawl.job import file

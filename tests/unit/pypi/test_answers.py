@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from configured import configured
-from package_dumps import DumpedIndex, listed, row, state
+from mirroring.package_dumps import DumpedIndex, listed, row, state
 
 from commands import pypi as command
 from commands.init import configuration

@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from package_dumps import JOB, PLACE, DumpedIndex, digest, listed, row, state
+from mirroring.package_dumps import JOB, PLACE, DumpedIndex, digest, listed, row, state
 
 from warcmill.errors import BadConfig, Busy, Mismatch, NotReady, Unavailable
 from warcmill.formats.pypi import data_sets

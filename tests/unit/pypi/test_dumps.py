@@ -8,8 +8,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from mirroring.package_dumps import JOB, DumpedIndex
 from msgspec.structs import replace
-from package_dumps import JOB, DumpedIndex
 
 from warcmill import layout
 from warcmill.errors import BadInput, NotReady, Unsettled

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from accounts_conformance import *  # noqa: F403 - the tests of all accounts
-from accounts_conformance import KEY, message
+from requesting.accounts_conformance import *  # noqa: F403 - the tests of all accounts
+from requesting.accounts_conformance import KEY, message
 
 from warcmill.errors import BadInput, Unavailable
 from warcmill.requests.accounts import AccountChange, Accounts, DomainRate

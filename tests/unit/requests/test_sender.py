@@ -9,10 +9,10 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-import crawled
 import pytest
+from crawls import crawled
 from msgspec.structs import replace
-from several_hosts import Page, page, serve
+from sites.several_hosts import Page, page, serve
 
 from warcmill import layout
 from warcmill.clients.bus import TooLong

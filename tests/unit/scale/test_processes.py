@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-import scale_work
-from scale_work import work
+from indexing import scale_work
+from indexing.scale_work import work
 
 from warcmill.errors import BadInput, Mismatch, Unavailable, Unsettled, WarcmillError
 from warcmill.scale import Ready, wait_for
@@ -23,7 +23,7 @@ PROBE = work(scale_work.pid)
 @pytest.fixture
 def two(monkeypatch: pytest.MonkeyPatch) -> Iterator[ProcessRunner]:
     """Two processes, which find the functions of the tests."""
-    monkeypatch.setenv("PYTHONPATH", str(Path(scale_work.__file__).parent))
+    monkeypatch.setenv("PYTHONPATH", str(Path(scale_work.__file__).parents[1]))
     made = ProcessRunner(2)
     assert made.ready(5, PROBE) == Ready(2, 1)
     yield made

@@ -9,7 +9,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from engine import LAUNCH, Engine
+from launches.engine import LAUNCH, Engine
 
 from warcmill.errors import NotFollowed, Unavailable
 from warcmill.launches import discovery

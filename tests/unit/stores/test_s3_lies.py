@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 import pytest
-from lying_s3 import LyingS3, lying
+from storing.lying_s3 import LyingS3, lying
 
 from warcmill.errors import BadConfig, BadInput, Mismatch, Unavailable
 from warcmill.layout import SENTINEL

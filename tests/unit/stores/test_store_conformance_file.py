@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from in_folder import InFolder
-from store_conformance import *  # noqa: F403 - the tests of every store
+from storing.in_folder import InFolder
+from storing.store_conformance import *  # noqa: F403 - the tests of every store
 
 from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore

@@ -7,12 +7,12 @@ import json
 import shutil
 from pathlib import Path
 
-import chain as steps
 import pytest
-from captures import response, revisit
-from engine import Engine, line_of
-from indexed import Archive
-from warcs import sha1, warc_gz, warcinfo
+from indexing.indexed import Archive
+from launches import chain as steps
+from launches.engine import Engine, line_of
+from records.captures import response, revisit
+from records.warcs import sha1, warc_gz, warcinfo
 
 from commands.main import main
 from warcmill.errors import NotReady

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from captures import response
-from indexed import PLACE, Archive
-from warcs import warc_gz, warcinfo
+from indexing.indexed import PLACE, Archive
+from records.captures import response
+from records.warcs import warc_gz, warcinfo
 
 from warcmill import layout
 from warcmill.errors import BadInput, Conflict, Foreign, Mismatch, NotReady, Unavailable, Unsettled

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from captures import capture, response
-from indexed import Archive
-from warcs import warc_gz, warcinfo
+from indexing.indexed import Archive
+from records.captures import capture, response
+from records.warcs import warc_gz, warcinfo
 
 from warcmill.errors import BadInput
 from warcmill.versions import fold, hidden_list

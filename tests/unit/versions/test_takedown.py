@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from searchable import Searchable
-from text_archive import ONE, TWO, warc
+from indexing.searchable import Searchable
+from indexing.text_archive import ONE, TWO, warc
 
 from warcmill.backup import archive as backup
 from warcmill.errors import BadInput, Conflict, NotReady, Unavailable, WarcmillError

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from captures import capture, response
-from pdfs import pdf
-from text_archive import ONE, THREE, TWO, TextArchive, warc
-from warcs import warc_gz, warcinfo
+from indexing.text_archive import ONE, THREE, TWO, TextArchive, warc
+from records.captures import capture, response
+from records.pdfs import pdf
+from records.warcs import warc_gz, warcinfo
 
 from commands.main import main
 from warcmill.errors import Mismatch, NotReady, Unavailable

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from captures import response
+from indexing.office import WORD, PlainOffice
+from indexing.text_archive import HTML, ONE, TWO, TextArchive
 from msgspec.structs import replace
-from office import WORD, PlainOffice
-from text_archive import HTML, ONE, TWO, TextArchive
-from warcs import warc_gz
+from records.captures import response
+from records.warcs import warc_gz
 
 from warcmill import layout
 from warcmill.errors import Unsettled

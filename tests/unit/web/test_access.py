@@ -7,9 +7,9 @@ from base64 import b64encode
 from pathlib import Path
 
 import pytest
-from searchable import Searchable
+from indexing.searchable import Searchable
+from operating.web_client import ask
 from starlette.applications import Starlette
-from web_client import ask
 
 from warcmill.errors import BadInput, Conflict, NotReady
 from warcmill.replay.pywb import NoReplay

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine import LAUNCH, Engine
-from web_client import WebAnswer
-from web_site import WebSite
+from launches.engine import LAUNCH, Engine
+from operating.web_client import WebAnswer
+from operating.web_site import WebSite
 
 from warcmill.audit.answers.line import AuditedLine, JobEngine
 from warcmill.base.schedule import DAILY, Schedule

@@ -10,12 +10,12 @@ from pathlib import Path
 from urllib.parse import parse_qsl
 
 import pytest
-from captures import capture, request, response
-from searchable import Searchable
+from indexing.searchable import Searchable
+from operating.web_client import WebAnswer
+from operating.web_client import ask as ask_app
+from records.captures import capture, request, response
+from records.warcs import warc_gz, warcinfo
 from starlette.applications import Starlette
-from warcs import warc_gz, warcinfo
-from web_client import WebAnswer
-from web_client import ask as ask_app
 
 from warcmill.audit.answers import health
 from warcmill.extracts.text_workers import TextWorkers

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from engine import Engine
+from launches.engine import Engine
 
 from warcmill.backup import archive
 from warcmill.web.access import Role, add_token

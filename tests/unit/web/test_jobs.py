@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine import LAUNCH, Engine
-from web_site import WebSite
+from launches.engine import LAUNCH, Engine
+from operating.web_site import WebSite
 
 from warcmill import layout
 from warcmill.audit.answers import health

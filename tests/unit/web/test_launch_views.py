@@ -9,15 +9,14 @@ from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 
-import built_sips
-import launch_sorts
 import pytest
-import states
-from engine import Engine
+from launches import launch_sorts, states
+from launches.engine import Engine
+from launches.states import BARE, BROKEN, EVERY, FAILED, REFUSED, RUNNING, STALE, WHOLE, ArchiveOfStates
 from msgspec.structs import replace
-from states import BARE, BROKEN, EVERY, FAILED, REFUSED, RUNNING, STALE, WHOLE, ArchiveOfStates
-from web_client import WebAnswer
-from web_site import WebSite
+from operating.web_client import WebAnswer
+from operating.web_site import WebSite
+from packing import built_sips
 
 from warcmill import chain, layout
 from warcmill.audit import day_summary

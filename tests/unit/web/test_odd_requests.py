@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-import states
+from launches import states
+from launches.states import JOB, WHOLE
 from msgspec.structs import replace
-from states import JOB, WHOLE
-from web_client import WebAnswer, ask
-from web_site import WebSite
+from operating.web_client import WebAnswer, ask
+from operating.web_site import WebSite
 
 from warcmill.audit import day_summary
 from warcmill.audit.answers.line import JobEngine

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
+from indexing.searchable import Searchable
+from mirroring.package_dumps import DumpedIndex, row, state
 from msgspec.structs import replace
-from package_dumps import DumpedIndex, row, state
-from searchable import Searchable
+from operating.web_client import WebAnswer, ask
 from starlette.applications import Starlette
-from web_client import WebAnswer, ask
 
 from warcmill.errors import NotReady
 from warcmill.formats.pypi.dump import DistributionRow, DistType, ListedFile

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from engine import LAUNCH, Engine
-from web_site import WebSite
+from launches.engine import LAUNCH, Engine
+from operating.web_site import WebSite
 
 from warcmill.web.access import Role
 from warcmill.web.routes import GET, POST, ROUTES, Route

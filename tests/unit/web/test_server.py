@@ -16,8 +16,8 @@ from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
-from engine import Engine
-from web_site import WebSite
+from launches.engine import Engine
+from operating.web_site import WebSite
 
 from warcmill.web import server
 from warcmill.web.server import LARGEST_HEAD

@@ -6,11 +6,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import NoReturn
 
-import chain
 import pytest
-from engine import Engine, line_of
+from launches import chain
+from launches.engine import Engine, line_of
 from msgspec.structs import replace
-from warcs import warc_gz, warcinfo
+from records.warcs import warc_gz, warcinfo
 
 from warcmill import layout
 from warcmill.audit.answers import comparison, explanation, files, status

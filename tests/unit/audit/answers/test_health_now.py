@@ -8,7 +8,7 @@ from pathlib import Path
 from threading import Event
 
 import pytest
-from engine import Engine
+from launches.engine import Engine
 
 from warcmill.audit.answers import health, tally
 from warcmill.audit.answers.health import Asker, DiskSpace, HealthQuestion, HealthReply, Refresher, RunningCrawl

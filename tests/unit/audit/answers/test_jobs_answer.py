@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
-from engine import Engine
+from launches.engine import Engine
 
 from warcmill import layout
 from warcmill.audit.answers import health, jobs

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from engine import Engine
+from launches.engine import Engine
 
 from warcmill import __version__
 from warcmill.audit import day_summary

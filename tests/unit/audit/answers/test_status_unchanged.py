@@ -16,9 +16,9 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-import launch_sorts
 import pytest
-from engine import LAUNCH, Engine
+from launches import launch_sorts
+from launches.engine import LAUNCH, Engine
 from msgspec.structs import replace
 from rich.console import Console
 

@@ -7,9 +7,9 @@ import itertools
 from pathlib import Path
 from typing import Any
 
-import crawled
 import pytest
-from several_hosts import Page, serve
+from crawls import crawled
+from sites.several_hosts import Page, serve
 from warcio.archiveiterator import ArchiveIterator
 
 from warcmill.crawl.beside.page import NotFetched, PageRenderer, PageResult, rendering

@@ -11,9 +11,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import killed_books
 import pytest
-from faulty_sqlite import failing as failing_sqlite
+from crawls import killed_books
+from crawls.faulty_sqlite import failing as failing_sqlite
 from msgspec.structs import replace
 
 from warcmill.crawl.books import books as books_module

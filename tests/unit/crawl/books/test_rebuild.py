@@ -8,8 +8,8 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-import killed_books
 import pytest
+from crawls import killed_books
 
 from warcmill.crawl.books.books import Books, open_books
 from warcmill.crawl.books.files import Folders

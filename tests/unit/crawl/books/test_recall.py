@@ -7,8 +7,8 @@ import gzip
 from contextlib import closing
 from pathlib import Path
 
-import killed_books
 import pytest
+from crawls import killed_books
 
 from warcmill.crawl.books.books import BookEntry, Books, open_books
 from warcmill.crawl.books.files import Folders, recall

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from records.warcs import WEEKLY
 from warcio.archiveiterator import ArchiveIterator
-from warcs import WEEKLY
 
 from warcmill.crawl.extract import html
 from warcmill.crawl.extract.html import too_much

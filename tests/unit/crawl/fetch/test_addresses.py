@@ -12,14 +12,14 @@ from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 
-import crawled
 import pytest
 from ada_url import URL
+from crawls import crawled
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from name_server import name_server
-from raw_server import answering, serving
+from sites.name_server import name_server
+from sites.raw_server import answering, serving
 
 from warcmill.crawl.extract import links
 from warcmill.crawl.fetch.addresses import HostLookup, Judge, Resolver

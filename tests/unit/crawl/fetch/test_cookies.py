@@ -6,8 +6,8 @@ import asyncio
 from datetime import UTC, datetime
 from pathlib import Path
 
-import killed_books
 import pytest
+from crawls import killed_books
 from msgspec.structs import replace
 
 from warcmill.crawl.books.books import BookEntry, Books, open_books

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from dns.resolver import BaseResolver, NoResolverConfiguration
-from name_server import BROKEN, FAILING, SILENT, NameServer, name_server
+from sites.name_server import BROKEN, FAILING, SILENT, NameServer, name_server
 
 from warcmill.crawl.fetch import addresses as dns
 from warcmill.crawl.fetch.addresses import HostLookup, Resolver, parse_fixed, read_hosts, record_of

@@ -14,8 +14,8 @@ from pathlib import Path
 import brotli
 import pytest
 import zstandard
-from certificates import server_context
-from raw_server import Handler, RawServer, answering, serving
+from sites.certificates import server_context
+from sites.raw_server import Handler, RawServer, answering, serving
 
 from warcmill.crawl.fetch import exchange, wire
 from warcmill.crawl.fetch.addresses import Judge

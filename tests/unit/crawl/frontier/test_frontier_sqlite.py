@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from frontier_conformance import *  # noqa: F403 - the tests of every frontier
-from frontier_conformance import START, lease, names, offer, run
+from crawls.frontier_conformance import *  # noqa: F403 - the tests of every frontier
+from crawls.frontier_conformance import START, lease, names, offer, run
 
 from warcmill.crawl.frontier.sqlite import SqliteFrontier
 from warcmill.crawl.uri import make

@@ -13,10 +13,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import killed_books
-import killed_checkpoints
 import pytest
-from killed_checkpoints import NOW, THE_LAUNCH
+from crawls import killed_books, killed_checkpoints
+from crawls.killed_checkpoints import NOW, THE_LAUNCH
 
 from warcmill.crawl.books.books import Books, open_books
 from warcmill.crawl.books.files import Folders

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-import crawled
 import pytest
-from several_hosts import page, serve
+from crawls import crawled
+from sites.several_hosts import page, serve
 
 from warcmill.crawl.frontier.sqlite import SqliteFrontier
 from warcmill.crawl.launch import past

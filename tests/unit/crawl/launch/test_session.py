@@ -7,10 +7,10 @@ import shutil
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-import crawled
 import pytest
+from crawls import crawled
 from msgspec.structs import replace
-from several_hosts import page, serve
+from sites.several_hosts import page, serve
 
 from warcmill.crawl.control import control
 from warcmill.crawl.job.job import End

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import crawled
 import pytest
-from several_hosts import page, serve
+from crawls import crawled
+from sites.several_hosts import page, serve
 
 from warcmill.crawl.job import file
 from warcmill.crawl.policies.quotas import By, Quota

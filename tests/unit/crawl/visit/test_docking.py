@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import crawled
+from crawls import crawled
 from msgspec.structs import replace
-from several_hosts import Page, serve
+from sites.several_hosts import Page, serve
 from warcio.archiveiterator import ArchiveIterator
 
 from warcmill.crawl.books.books import CrawlResult

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import crawled
 import pytest
+from crawls import crawled
+from crawls.plain_browser import Asks, PlainBrowser
 from msgspec.structs import replace
-from plain_browser import Asks, PlainBrowser
-from several_hosts import Page, Web, page, serve
+from sites.several_hosts import Page, Web, page, serve
 from warcio.archiveiterator import ArchiveIterator
 
 from warcmill.crawl.books.books import BookEntry, Kept

@@ -7,9 +7,9 @@ import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 
-import bags
 import pytest
-from bags import PAYLOAD, Files, judged, make, manifest, sealed
+from packing import bags
+from packing.bags import PAYLOAD, Files, judged, make, manifest, sealed
 
 from warcmill.formats.bagit.findings import BagResult, FetchLine
 

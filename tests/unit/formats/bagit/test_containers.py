@@ -10,12 +10,12 @@ import tracemalloc
 import zipfile
 from pathlib import Path
 
-import bags
 import pytest
-from bags import BASE, judged, link, make, tar_bytes, zip_bytes
 from hypothesis import given
 from hypothesis import strategies as st
-from warcs import warc_gz, warcinfo
+from packing import bags
+from packing.bags import BASE, judged, link, make, tar_bytes, zip_bytes
+from records.warcs import warc_gz, warcinfo
 
 from warcmill.base.digests import CHUNK
 from warcmill.errors import BadInput

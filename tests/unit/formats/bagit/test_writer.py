@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from packages import HOSTILE
+from packing.packages import HOSTILE
 
 from warcmill.errors import BadInput
 from warcmill.formats.bagit import writer

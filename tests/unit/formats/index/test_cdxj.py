@@ -9,9 +9,9 @@ import re
 from typing import Any
 
 import pytest
-from captures import REQUEST, RESPONSE, capture, posted, request, response, typed
-from changed_records import RECORDS, changed
-from warcs import NAME, WEEKLY, member, sha1, warc_gz, warcinfo
+from records.captures import REQUEST, RESPONSE, capture, posted, request, response, typed
+from records.changed_records import RECORDS, changed
+from records.warcs import NAME, WEEKLY, member, sha1, warc_gz, warcinfo
 
 from warcmill.formats.index.cdxj import NO_DATE, NO_URL, OF_RENDERING, CdxLines, named
 from warcmill.formats.warc.gate import examine

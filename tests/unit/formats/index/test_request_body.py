@@ -6,8 +6,8 @@ import gzip
 import zlib
 
 import pytest
-from captures import FORM
-from warcs import END, chunked
+from records.captures import FORM
+from records.warcs import END, chunked
 
 from warcmill.formats.index.request_body import QUERY_LIMIT, Posted, posted
 

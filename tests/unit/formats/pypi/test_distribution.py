@@ -14,7 +14,7 @@ import pkginfo
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from python_finders import found_by_finders
+from mirroring.python_finders import found_by_finders
 
 from warcmill.formats.pypi import distribution, filenames, metadata
 from warcmill.formats.pypi.distribution import DistributionFacts

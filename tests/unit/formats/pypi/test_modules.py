@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from python_finders import EXTENSIONS, found_by_finders
+from mirroring.python_finders import EXTENSIONS, found_by_finders
 
 from warcmill.formats.pypi import modules
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 from msgspec.structs import replace
-from packages import HOSTILE, IDENTIFIER, package, schema_of, write
-from premis_checker import faults
+from packing.packages import HOSTILE, IDENTIFIER, package, schema_of, write
+from packing.premis_checker import faults
 
 from warcmill.errors import BadInput
 from warcmill.formats.sip import eark, mets, xml

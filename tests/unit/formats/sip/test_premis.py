@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from lxml import etree
 from msgspec.structs import replace
-from packages import GZIP, HOSTILE, SOFTWARE, agents, event
-from premis_checker import SPACE, faults
+from packing.packages import GZIP, HOSTILE, SOFTWARE, agents, event
+from packing.premis_checker import SPACE, faults
 
 from warcmill.formats.sip import premis
 

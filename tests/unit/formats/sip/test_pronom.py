@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 import pytest
-from warcs import chunked, http, record, warc_gz, warcinfo
+from records.warcs import chunked, http, record, warc_gz, warcinfo
 
 from warcmill.errors import BadInput, Unavailable
 from warcmill.formats.sip import pronom

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from packages import HOSTILE
+from packing.packages import HOSTILE
 
 from warcmill.base import digests
 from warcmill.errors import Mismatch

@@ -9,8 +9,8 @@ import zlib
 import brotli
 import pytest
 import zstandard
-from captures import capture, request, response
-from warcs import NAME, chunked, warc_gz, warcinfo
+from records.captures import capture, request, response
+from records.warcs import NAME, chunked, warc_gz, warcinfo
 
 from warcmill.formats.index.cdxj import NO_DATE, NO_URL
 from warcmill.formats.text import captures as module

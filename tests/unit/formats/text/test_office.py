@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import office_documents as made
 import pytest
-from pdfs import pdf
+from records import office_documents as made
+from records.pdfs import pdf
 
 from warcmill.formats.text import document as office
 from warcmill.formats.text.document import NOT_A_DOCUMENT, Kind, kind_of, read_as

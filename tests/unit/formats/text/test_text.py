@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
-from pdfs import pdf
+from records.pdfs import pdf
 
 from warcmill.formats.text import document as documents
 from warcmill.formats.text.document import MOST, NOT_A_DOCUMENT, NOT_TEXT, Document, Kind, kind_of, made, read_as

@@ -6,7 +6,7 @@ import gzip
 import itertools
 
 import pytest
-from warcs import judge, warc_gz
+from records.warcs import judge, warc_gz
 
 VERSION = b"1 0 InternetArchive\nURL IP-address Archive-date Content-type Archive-length\n"
 FILEDESC = b"filedesc://IA-1.arc 0.0.0.0 20041019234428 text/plain %d\n%s\n" % (len(VERSION), VERSION)

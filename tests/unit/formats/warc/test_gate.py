@@ -10,8 +10,8 @@ import sys
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from records.warcs import END, NAME, WEEKLY, chunked, dressed, http, judge, member, record, sha1, warc_gz, warcinfo
 from warcio.warcwriter import WARCWriter
-from warcs import END, NAME, WEEKLY, chunked, dressed, http, judge, member, record, sha1, warc_gz, warcinfo
 
 from warcmill.formats.warc import checks, gate
 from warcmill.formats.warc.gate import FileVerdict, examine

@@ -9,7 +9,7 @@ import itertools
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from warcs import dressed, member
+from records.warcs import dressed, member
 
 from warcmill.errors import BadInput
 from warcmill.formats.warc.gzip import FIRST, HEADER_LIMIT, PIECE, Members

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
-from changed_records import RECORDS as REAL_RECORDS
-from changed_records import changed
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from records.changed_records import RECORDS as REAL_RECORDS
+from records.changed_records import changed
+from records.warcs import NAME, WEEKLY, dressed, http, member, record, sha1, warc_gz, warcinfo
 from warcio.archiveiterator import ArchiveIterator
-from warcs import NAME, WEEKLY, dressed, http, member, record, sha1, warc_gz, warcinfo
 
 from warcmill.errors import BadInput
 from warcmill.formats.warc import header, hearers

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import brotli
 import pytest
-from warcs import chunked, http
+from records.warcs import chunked, http
 
 from warcmill.formats.warc.hearers import RecordHead
 from warcmill.formats.warc.http import HEADER_LIMIT

@@ -12,7 +12,7 @@ import pytest
 import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
-from warcs import chunked, http, judge, record, sha1, warc_gz, warcinfo
+from records.warcs import chunked, http, judge, record, sha1, warc_gz, warcinfo
 
 from warcmill.formats.warc.checks import KEPT
 from warcmill.formats.warc.codings import STEPS, Dechunk

@@ -6,8 +6,8 @@ import random
 import re
 
 import pytest
-from changed_records import RECORDS, REVISIT, changed
-from warcs import chunked, judge, member, sha1
+from records.changed_records import RECORDS, REVISIT, changed
+from records.warcs import chunked, judge, member, sha1
 
 from warcmill.formats.warc import hearers
 

@@ -7,10 +7,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-import crawled
 import pytest
+from crawls import crawled
 from msgspec.structs import replace
-from several_hosts import page, serve
+from sites.several_hosts import page, serve
 
 from warcmill.crawl import extract
 from warcmill.crawl.launch.launch import open_launch

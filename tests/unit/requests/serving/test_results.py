@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-import crawled
 import pytest
+from crawls import crawled
 from msgspec.structs import replace
-from several_hosts import Page, page, serve
+from sites.several_hosts import Page, page, serve
 from warcio.archiveiterator import ArchiveIterator
 
 from warcmill.crawl.job.job import NOBODY, Audience, Job, Sheets

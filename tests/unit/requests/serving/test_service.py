@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-import crawled
 import pytest
+from crawls import crawled
 
 from warcmill.crawl import process
 from warcmill.crawl.control import messages
