@@ -197,7 +197,7 @@ class Scans:
             self._collect()
 
     def wait_for(self, stream: ClamdStream, answered: Callable[[str], None]) -> None:
-        """Have `answered` called with the signature in a stream that was ended, '' for none, when it is known."""
+        """Have `answered` called with the signature in a stream that was ended, '' without one, when it is known."""
         self._waiting[stream.fileno()] = stream, answered
         self._poll.register(stream.fileno(), select.POLLIN)
 

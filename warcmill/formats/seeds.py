@@ -68,7 +68,7 @@ def comparable(text: str) -> str:
 
 
 class SeedLine(NamedTuple):
-    """A seed of a long list. `payload` is JSON, '' for none; if it `may_be_absent`, 404 and 410 are answers as well."""
+    """A seed of a long list. `payload` is JSON, or ''; if it `may_be_absent`, 404 and 410 are answers as well."""
 
     url: str
     payload: str = ""

@@ -109,7 +109,7 @@ def _lack(index: LocalStore, sink: _Named, part: SinkInput, why: str) -> Lack:
 
 
 def _captures(sink: CdxSink, part: SinkInput, refused: frozenset[int], looked: Counter[str]) -> str:
-    """The fault of the captures of a WARC; '' for none."""
+    """The fault of the captures of a WARC; '' without a fault."""
     number = sum(1 for _ in sink.lines(part))
     asked, wrong, first = _spread(number, outside_copies.MOST_ASKED), 0, ""
     for at, (line, is_shown) in enumerate(sink.lines(part)):
@@ -127,7 +127,7 @@ def _captures(sink: CdxSink, part: SinkInput, refused: frozenset[int], looked: C
 
 
 def _documents(sink: SolrSink, solr: AskingSolr, part: SinkInput, looked: Counter[str]) -> str:
-    """The fault of the documents of a WARC; '' for none."""
+    """The fault of the documents of a WARC; '' without a fault."""
     number = sum(1 for _ in sink.lines(part))
     asked, tally, sample = _spread(number, SAMPLE), solr.tally(), list[tuple[Line, bool]]()
     for at, line in enumerate(sink.lines(part)):

@@ -35,7 +35,7 @@ def due_of(launch: Launch) -> str:
 
 
 def last(roots: JobRoots, job: str) -> Newest | None:
-    """The job's newest launch, whoever began it, by the job's own job.log; None for none."""
+    """The job's newest launch, whoever began it, by the job's own job.log; None without one."""
     launch, time, is_empty = "", "", False
     for event in job_log(roots, f"{job}/job.log"):
         if event.word == "PREPARING":

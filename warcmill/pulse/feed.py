@@ -59,7 +59,7 @@ class Source(Struct, frozen=True):
     """Where feeds come from. `shown`: the source's name, without secrets.
 
     `fallback`: crawl by the last good feed when the new one is missing or refused.
-    `accept`: the first digits of the SHA-512 of a feed that may be much smaller than the last; '' for none.
+    `accept`: the first digits of the SHA-512 of a feed that may be much smaller than the last; '' without one.
     `most_faulty`: crawl the valid targets while at most this percentage is faulty.
     """
 

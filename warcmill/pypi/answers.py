@@ -38,7 +38,7 @@ class PublishedData(Struct, frozen=True):
         return newest_serial(Lists(self.state, name).read(published.number).inputs)
 
     def newest(self, name: str) -> int:
-        """The last serial of the current version of a data set; 0 for none."""
+        """The last serial of the current version of a data set; 0 without one."""
         found = Payloads(self.index, name).current()
         return self.serial(name, found) if found else 0
 

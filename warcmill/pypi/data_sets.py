@@ -334,5 +334,5 @@ def open_history(state: LocalStore, index: LocalStore, published: Published) -> 
 
 
 def newest_serial(inputs: Sequence[ListedWarc]) -> int:
-    """The last serial of the dumps that a version is made of; 0 for none."""
+    """The last serial of the dumps that a version is made of; 0 without one."""
     return max((place_of(one).window.up_to for one in inputs), default=0)

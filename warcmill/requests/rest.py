@@ -4,7 +4,7 @@
     POST /poll   {"poll_id": UUID}: the answer that was not there in time, once
     /            the state of this service
 
-Envelope, codes and texts are those of Scrapy Cluster. All services of a folder of answers share one reader of the bus,
+Envelope, codes and texts are Scrapy Cluster's. All services of a folder of answers share one reader of the bus,
 whoever it is, so that any of them has the answer of a request that another one took.
 """
 

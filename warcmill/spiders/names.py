@@ -161,7 +161,7 @@ def leave_out_parts(settings: Settings) -> None:
 
 
 def resolve(settings: Settings) -> None:
-    """Have the names resolve to ours in this process; `settings` are those of `scrapy.conf`. Safe to repeat."""
+    """Have the names resolve to ours in this process; `settings` are `scrapy.conf`'s. Safe to repeat."""
     spiders = {"RedisSpider": RedisSpider}
     links = {"CustomLxmlLinkExtractor": CustomLxmlLinkExtractor}
     modules: dict[str, dict[str, Any]] = {

@@ -32,7 +32,7 @@ LOCK = "versions."
 
 
 class Folded(Struct, frozen=True):
-    """The result of a fold: the number of the current version, 0 for none; True if it is new; the troubles."""
+    """The result of a fold: the number of the current version, 0 without one; True if it is new; the troubles."""
 
     number: int
     new: bool

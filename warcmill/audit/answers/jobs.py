@@ -81,7 +81,7 @@ class RunningNow(Struct, frozen=True):
 class LineJob(Struct, frozen=True):
     """A job. `owed`: due crawls of the last days that never ran; `skipped`: those that were accepted.
 
-    `last_due` and `next_due`: UTC text, '' for none; `launched`: the launch that the last due crawl got. `launches` are
+    `last_due` and `next_due`: UTC text, or ''; `launched`: the launch of the last due crawl. `launches` are
     the newest of all that have a folder in the state, `total` is their number. `windows`: the serials of those launches
     that are of a package index, by launch id. `crawl`: None if none runs.
     """
@@ -287,7 +287,7 @@ def _window(state: MarkerStore, launch: Launch) -> Window | None:
 
 
 def _launched(state: MarkerStore, job: str, due: str) -> str:
-    """The launch that a due crawl got; '' for none, and where its marker is unfit."""
+    """The launch that a due crawl got; '' without one, and where its marker is unfit."""
     marker = state.read(layout.due_key(job, due))
     try:
         return Launched.from_claim(marker.claim).launch.id if marker else ""

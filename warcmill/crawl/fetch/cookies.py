@@ -75,7 +75,7 @@ class Jar:
         return list(changed.values())
 
     def header(self, uri: str, now: float) -> str:
-        """Return the value of `Cookie` for a request of this URI; '' for none (5.4)."""
+        """Return the value of `Cookie` for a request of this URI; '' without one (5.4)."""
         if not self._size:
             return ""
         secure, host, path = _parts(uri)

@@ -110,7 +110,7 @@ class Exchange(NamedTuple):
 
     @property
     def validators(self) -> tuple[str, str]:
-        """ETag and Last-Modified, by which a later request asks for what is new; '' for none."""
+        """ETag and Last-Modified, by which a later request asks for what is new; '' for a missing one."""
         return self.fields.first("etag"), self.fields.first("last-modified")
 
     @property

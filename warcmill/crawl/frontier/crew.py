@@ -27,7 +27,7 @@ from warcmill.model import Json
 ALIVE = 30.0  # seconds after its last sign for which a worker without open files keeps its name
 LAUNCH, EDITION, ELSEWHERE = "launch", "edition", "elsewhere"
 LEFT = 1e8  # seconds: it gave its name up, so its last sign is of 1970
-WRITER = 32  # letters of a token that are the name of a register; the rest is that of the host
+WRITER = 32  # letters of a token that name a register; the rest names the host
 NO_LAUNCH = "-"
 _MOST = 100  # documents of a call
 

@@ -210,7 +210,7 @@ def by_queue(gate: Gate) -> str:
 
 
 def pack(rate: Rate | None) -> str | None:
-    """Return a rate as text; None for none."""
+    """Return a rate as text; None without one."""
     return None if rate is None else json.dumps(asdict(rate), sort_keys=True)
 
 

@@ -222,7 +222,7 @@ class RedisFrontier:
         return await self._sender.hand_over(recorded)
 
     def _numbered(self, act: Callable[[], T]) -> tuple[T, int]:
-        """Do something to the files, whole; return the number of the group of the journal that it made, 0 for none."""
+        """Do something to the files, whole; return the number of the group that it made in the journal, else 0."""
         if self._register is None:
             result = act()
             self._number += 1

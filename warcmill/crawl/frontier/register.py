@@ -47,7 +47,7 @@ class Register:
 
     @property
     def launch(self) -> str:
-        """The launch that it was last open for; '' for none."""
+        """The launch that it was last open for; '' before the first."""
         return str(self._about("launch") or "")
 
     @property
@@ -57,7 +57,7 @@ class Register:
 
     @property
     def rotating(self) -> str:
-        """The stage that logs are being renamed for; '' for none."""
+        """The stage that logs are being renamed for; '' without one."""
         return str(self._about("rotating") or "")
 
     @property
@@ -152,7 +152,7 @@ class Register:
             self._db.execute("DELETE FROM about WHERE name = 'rotating'")
 
     def number(self, name: str) -> int:
-        """Return a number that was kept, over all launches; 0 for none."""
+        """Return a number that was kept, over all launches; 0 if it was never kept."""
         return int(str(self._about(name) or 0))
 
     def keep_number(self, name: str, value: int) -> None:

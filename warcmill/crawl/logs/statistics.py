@@ -1,7 +1,7 @@
 """The figures of a launch, counted from the lines of its crawl.log: by status, type, host, source and seed. Reads only.
 
-A line counts the same when it is written and when it is read again, so after a restart the figures are those of a
-checkpoint and of the logs since. Tables are bounded: what is beyond is counted under `(others)`.
+A line counts the same when it is written and when it is read again, so after a restart the figures are the same:
+they are made of a checkpoint and of the logs since. Tables are bounded: what is beyond is counted under `(others)`.
 """
 
 from __future__ import annotations

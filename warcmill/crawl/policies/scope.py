@@ -103,7 +103,7 @@ class SurtPrefixes:
         return len(self._sorted)
 
     def covering(self, surt: str) -> str | None:
-        """Return the prefix that a SURT begins with; None for none."""
+        """Return the prefix that a SURT begins with; None without one."""
         place = bisect_right(self._sorted, surt)
         return self._sorted[place - 1] if place and surt.startswith(self._sorted[place - 1]) else None
 
@@ -213,7 +213,7 @@ class Traps:
 
 
 def _repeated(folders: list[str], times: int) -> str:
-    """The folders that come so many times after each other; '' for none."""
+    """The folders that come so many times after each other; '' if no folder does."""
     if len(set(folders)) == len(folders):
         return ""
     for size in range(1, len(folders) // times + 1):

@@ -37,7 +37,7 @@ class PageRequest(NamedTuple):
     is_socket: bool = False
 
     def header(self, name: str) -> str:
-        """The first header of this lower-case name; '' for none."""
+        """The first header of this lower-case name; '' without one."""
         return next((value for one, value in self.headers if one.lower() == name), "")
 
     @property

@@ -201,7 +201,7 @@ class PageProxy:
 
 
 class _Unfit(ValueError):
-    """A request that is answered with an error; `note` is a word for the crawl log, '' for none."""
+    """A request that is answered with an error; `note` is a word for the crawl log, '' without one."""
 
     def __init__(self, status: int, note: str = "") -> None:
         super().__init__(f"{status} {note}")
@@ -320,7 +320,7 @@ class _Wire:
         self._held = held or await self._reader.read(PIECE)
 
     def peek(self) -> int | None:
-        """The first byte that waits; None for none."""
+        """The first byte that waits; None without one."""
         return self._held[0] if self._held else None
 
     async def start_tls(self, context: ssl.SSLContext) -> None:

@@ -1,6 +1,6 @@
 """CDXJ lines as a table with the columns of Common Crawl's URL index, written as Parquet. Pure but for its file.
 
-Names and types are those of the "cc-index-table" schema. Three things differ: `warc_record_offset` and
+Names and types are as in the "cc-index-table" schema. Three things differ: `warc_record_offset` and
 `warc_record_length` have 64 bits, as our WARCs have no limit; `text_length` and `virus_hit` are our own. A column for
 which a CDXJ line has no value is there, and empty.
 

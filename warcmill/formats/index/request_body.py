@@ -2,7 +2,7 @@
 
     POST /search HTTP/1.1 + `q=a&page=2`   ->   q=a&page=2
 
-Forms are decoded, JSON is flattened into names and values, all else becomes base64. The rules are those of the indexers
+Forms are decoded, JSON is flattened into names and values, all else becomes base64. The rules are as in the indexers
 in use, found by experiment; a service test compares them. At most the first 4,096 characters count.
 """
 

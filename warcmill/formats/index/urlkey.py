@@ -3,7 +3,7 @@
     https://www.Example.org:8443/News/?b=2&A=1   ->   org,example:8443)/news?a=1&b=2
 
 The host's labels are in reverse order; `www.` and the scheme do not count; all is lower case; the query is sorted,
-without session ids. The rules are those of the indexers in use, so that captures of one URL meet under one key,
+without session ids. The rules are the same as in the indexers in use, so that captures of one URL meet under one key,
 with any of them; they were found by experiment, and a service test compares them. Nothing here asks DNS, as others do
 about a host of digits.
 """

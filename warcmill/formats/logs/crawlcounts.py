@@ -42,7 +42,7 @@ class CrawlCounts(Struct, frozen=True):
     `lines + unread` is the number of lines that `wc -l` prints: what is not a record is unread. `bytes` is the sum of
     each line's contentSize (headers and body) or, without one, its body's size. Statuses are decimal text, `-` for
     none; an answer after which its URI was asked once more is in `lines` and `bytes`, and in no table: its last answer
-    counts. MIME types are as the server sent them, `-` for none, to compare with the engine's mimetype-report.
+    counts. MIME types are as the server sent them, `-` without one, to compare with the engine's mimetype-report.
     `by_host_top` begins with the greatest, equal ones by name; a URI without a host counts under ''. Two logs' tops
     cannot be merged: count the logs together. `warcs` maps each WARC named to its greatest warcFileOffset, None if
     only unread lines name it. `prefixes` are all values of `warcPrefix`, even unfit ones.

@@ -223,7 +223,7 @@ _GAP = re.compile(r"[\x00-\x20\x7f-\xa0]")  # in a column it would begin the nex
 
 
 def render(record: CrawlRecord, warc: str = "", offset: int = 0) -> bytes:
-    """Return the line of a URI, whose first record is at this offset of the WARC; '' for none."""
+    """Return the line of a URI, whose first record is at this offset of the WARC; '' without one."""
     size = [] if record.content_size is None else [f'"contentSize":{record.content_size}']
     where = [f'"warcFilename":{_json(warc)}', f'"warcFileOffset":{offset}'] if warc else []
     texts = [record.uri, record.hops, record.via, record.mime, record.thread, record.fetched, record.digest]

@@ -37,7 +37,7 @@ _WITHOUT_DATA = frozenset((b"1", b"2", b"3", b"4", b"5", b"6"))  # links, device
 
 
 class TarReader:
-    """The members of a tar, read once, in order. `coding` is gz, bz2, xz, or '' for none.
+    """The members of a tar, read once, in order. `coding` is gz, bz2, xz, or '' without one.
 
     `read` gives the content of the member that was yielded last. BadInput if the tar is cut or damaged, or beyond the
     limits on its length, the length of a header, and the number of its members.

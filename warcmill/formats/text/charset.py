@@ -112,7 +112,7 @@ def _word_after_charset(text: bytes) -> str:
 
 
 def _passed_over(header: bytes, head: bytes) -> str:
-    """The charset that is declared, but not as the standard has it; '' for none.
+    """The charset that is declared, but not as the standard has it; '' without one.
 
     Such as in a `meta` without `http-equiv` or without an end, or by a label that Python has and browsers have not.
     """

@@ -33,7 +33,7 @@ class SeedFate(NamedTuple):  # cheap to make: a launch may have 100,000
     """A seed of a launch, as seeds.txt has it. `code` is the engine's, of the last try; None without one.
 
     `redirect` is where it leads, `target` the id of the feed's target that asks for it, `added_from` the seed that
-    redirects to it, where Heritrix added it: '' for none.
+    redirects to it, where Heritrix added it: '' without one.
     """
 
     seed: str
