@@ -34,7 +34,7 @@ from sites.several_hosts import Page, serve
 from servers import clamd as clamd_server
 from servers import packages, pins
 from warcmill.clients.clamd import Clamd
-from warcmill.web import replay
+from warcmill.replay import pywb
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs" / "operate" / "containers.md").read_text("utf-8")
@@ -137,7 +137,7 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Host:
     for path in (made.image / "config").glob("*.c[of]*"):
         path.write_text(made.mapped(path.read_text("utf-8")), "utf-8")
     subprocess.run(["scripts/setup"], cwd=made.image, check=True)
-    _install_replay(made.archive / replay.FOLDER)
+    _install_replay(made.archive / pywb.FOLDER)
     return made
 
 
@@ -145,7 +145,7 @@ def _install_replay(folder: Path) -> None:
     """Have pywb there as if --get-replay had installed it: it is that of all tests."""
     (folder / "bin").mkdir(parents=True)
     (folder / "bin/wayback").symlink_to(packages.bin_folder("pywb") / "wayback")
-    (folder / "installed").write_text(hashlib.sha256(replay.LOCK.read_bytes()).hexdigest(), "utf-8")
+    (folder / "installed").write_text(hashlib.sha256(pywb.LOCK.read_bytes()).hexdigest(), "utf-8")
 
 
 @contextmanager

@@ -132,7 +132,7 @@ class SftpPlace:
 
     def open(self, wires: Wires, patience: float, answer: float) -> Store:
         at = self.root.ssh
-        here = Proxied(at.user, at.host, wires["sshd"].ports[0], at) if wires else at
+        here = Proxied(at.user, at.host, wires["sshd"].ports[0], behind=at) if wires else at
         pool = SessionPool(
             str(here), lambda: SftpSession(str(here), connect(here, self.root.credentials, answer)), Budget(patience)
         )

@@ -122,7 +122,7 @@ class OverSsh(InFolder):
 
     def open(self, patience: float = 1.0, port: int = 0) -> SftpStore:
         """Through another port, the key is still that of the server."""
-        here = self.ssh if not port else Proxied(self.ssh.user, self.ssh.host, port, self.ssh)
+        here = self.ssh if not port else Proxied(self.ssh.user, self.ssh.host, port, behind=self.ssh)
         pool = SessionPool(str(here), lambda: here.session(self.credentials), Budget(patience))
         return SftpStore(self.root, pool, str(self.base))
 
@@ -207,18 +207,14 @@ class InS3:
             self.server.start()
 
 
-class Proxied(SshHost):
+class Proxied(SshHost, frozen=True, kw_only=True):
     """The server at the other end of a proxy: its key is pinned under its own port."""
 
-    def __init__(self, user: str, host: str, port: int, behind: SshHost) -> None:
-        super().__init__(user, host, port)
-        object.__setattr__(self, "_behind", behind)
-
-    __slots__ = ("_behind",)
+    behind: SshHost
 
     @property
     def known_as(self) -> str:
-        return self._behind.known_as  # type: ignore[no-any-return]
+        return self.behind.known_as  # type: ignore[no-any-return]
 
 
 def work_folder(path: Path) -> str:
