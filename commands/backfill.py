@@ -5,12 +5,8 @@ from __future__ import annotations
 import argparse
 import signal
 from collections import defaultdict
-from collections.abc import Iterator
 from contextlib import closing
 from datetime import date
-
-from luigi.parameter import DateIntervalParameter
-from luigi.task_register import Register
 
 from commands.console.arguments import Interval, add_interval
 from commands.console.launches import report_unreachable
@@ -19,9 +15,6 @@ from commands.console.show import counted, err, heading, out
 from tasks import logs
 from tasks.config.settings import check_hardened, settings
 from tasks.line import open_line
-from tasks.plan import plan
-from tasks.scans import scans
-from tasks.step import MOST_TASKS, LaunchScan
 from warcmill.errors import Busy, Unavailable
 from warcmill.launches import discovery
 from warcmill.model import Launch
@@ -90,34 +83,16 @@ def _walk(scanner: Scanner, launches_of: dict[date, list[Launch]]) -> int:
 
 def _scan(scanner: Scanner, day: date, launches: list[Launch]) -> dict[str, int]:
     """The worst exit code of each scan of a day. Busy if another process scans."""
+    from tasks.plan import portions  # noqa: PLC0415 it imports Luigi, which --help does without
+
     codes: dict[str, int] = {}
-    for kind in scans():
-        scan = kind(date_interval=DateIntervalParameter().parse(str(day)))
-        for only in _portions(scan, launches):
-            code = 0 if scanner.signal else scanner.run(scan.task_family, str(day), only)
+    for scan in settings().scans():
+        for only in portions(open_line(), scan, str(day), launches):
+            code = 0 if scanner.signal else scanner.run(scan, str(day), only)
             if code == ALREADY_RUNNING:
-                raise Busy(f"{day}: {scan.task_family}")
-            codes[scan.task_family] = max(code, codes.get(scan.task_family, 0))
+                raise Busy(f"{day}: {scan}")
+            codes[scan] = max(code, codes.get(scan, 0))
     return codes
-
-
-def _portions(scan: LaunchScan, launches: list[Launch]) -> Iterator[list[Launch]]:
-    """The launches that lack something, in portions that one scan takes; an empty list means all at once."""
-    line = open_line()
-    planned = (plan(line, [scan], launch) for launch in launches)
-    counts = [(item.launch, len(item.tasks) or bool(item.error)) for item in planned]
-    Register.clear_instance_cache()  # Luigi keeps every task ever created
-    if sum(steps for _, steps in counts) <= MOST_TASKS:
-        yield []
-        return
-    portion, room = list[Launch](), MOST_TASKS
-    for launch, steps in counts:
-        if steps > room and portion:
-            yield portion
-            portion, room = [], MOST_TASKS
-        portion += [launch] if steps else []
-        room -= steps
-    yield portion
 
 
 def _stopped(number: int, day: date) -> int:

@@ -9,14 +9,13 @@ from datetime import date, timedelta
 from itertools import groupby
 from pathlib import Path
 
-import luigi
 from rich.text import Text
 
 from commands.console.arguments import add_json
 from commands.console.show import as_json, counted
 from commands.console.terminal import console, lines
 from tasks.audited import audited
-from tasks.config import engines, known, sections, services
+from tasks.config import engines, sections
 from tasks.config import feed as feeds
 from tasks.config import pypi as indexes
 from tasks.config.folders import config_file
@@ -34,7 +33,6 @@ from warcmill.errors import BadConfig, Unavailable, WarcmillError
 from warcmill.launches import discovery
 from warcmill.launches.discovery import with_markers
 from warcmill.model import Json, stamp_time
-from warcmill.pulse import feed
 
 SUMMARY = "check that this machine, the configuration and the roots are ready"
 EPILOG = """\
@@ -81,6 +79,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run every check; print; the worst decides."""
+    from tasks.config import services  # noqa: PLC0415
+
     checks, code = list(versions()), 0
     try:
         config = settings()
@@ -103,13 +103,15 @@ def run(args: argparse.Namespace) -> int:
 
 def versions() -> Iterator[Check]:
     """The versions of Python and Luigi."""
+    import luigi  # noqa: PLC0415 --help does without
+
     python = sys.version_info[:2]
     level = Level.OK if PYTHONS[0] <= python <= PYTHONS[1] else Level.WARN
     todo = "" if level is Level.OK else "use Python 3.11, 3.12 or 3.13"
     yield Check("python", level, sys.version.split()[0], todo)
-    known = luigi.__version__.startswith(LUIGI)
-    todo = "" if known else f"install Luigi {LUIGI}x"
-    yield Check("luigi", Level.OK if known else Level.WARN, luigi.__version__, todo)
+    is_known = luigi.__version__.startswith(LUIGI)
+    todo = "" if is_known else f"install Luigi {LUIGI}x"
+    yield Check("luigi", Level.OK if is_known else Level.WARN, luigi.__version__, todo)
 
 
 def configured(config: Settings) -> Iterator[Check]:
@@ -163,6 +165,8 @@ def _json(check: Check) -> dict[str, Json]:
 
 def keys() -> Iterator[Check]:
     """Sections and keys that nothing reads: they have no effect."""
+    from tasks.config import known  # noqa: PLC0415
+
     unknown = list(known.unknown())
     for key in unknown:
         level = Level.FAIL if key.is_ours else Level.WARN
@@ -241,6 +245,8 @@ def _due(gaps: list[JobGap]) -> Iterator[Check]:
 
 def _unanswered(line: OpenRoots) -> Iterator[Check]:
     """Targets of the newest good feed that no job of [feed] ever crawls: none is due as often as they are."""
+    from warcmill.pulse import feed  # noqa: PLC0415
+
     try:
         unanswered = feed.unanswered(line.state, [feeds.due_of(job, clock.stamp()) for job in feeds.jobs()])
     except BadConfig:

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-import luigi
-from luigi.parameter import DateIntervalParameter
 from rich.text import Text
 
 from commands.console.arguments import Interval, add_interval, add_json
 from commands.console.launches import report_unreachable
 from commands.console.show import as_json, days_json, heading, in_words
 from commands.console.terminal import console, lines, styled
-from tasks.line import open_line
-from tasks.plan import Planned, each_once
-from tasks.scans import scans
-from tasks.step import MOST_TASKS
+from tasks.line import MOST_TASKS, open_line
 from warcmill import chain
 from warcmill.launches import discovery
 from warcmill.model import Json
+
+if TYPE_CHECKING:
+    import luigi
+
+    from tasks.plan import Planned
 
 SUMMARY = "show what a scan would run, without running it"
 EPILOG = f"""\
@@ -47,11 +48,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Ask the scans what each launch lacks; print."""
+    from tasks import plan  # noqa: PLC0415 it imports Luigi, which --help does without
+
     line = open_line()
     days: Interval = args.interval
-    dates = DateIntervalParameter().parse(days.text)
     discovered = discovery.find(line.rootmap, days.first, days.end)
-    planned = list(each_once(line, [scan(date_interval=dates) for scan in scans()], discovered.launches))
+    planned = list(plan.planned(line, days.text, discovered.launches))
     if args.json:
         print(as_json(_json(days, planned)))
     else:

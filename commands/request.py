@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn
 
-from commands.console.requests import add_arguments as add_settings
+from commands.console.arguments import add_settings
 from commands.console.requests import home_of, place_of
 from commands.console.show import err, out
 from tasks.config.engines import running_job

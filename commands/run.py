@@ -9,13 +9,11 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import NamedTuple
 
-from commands.console import requests, rest, spiders
+from commands.console.arguments import add_settings
 from tasks import logs
 from warcmill.crawl.frontier.link import FRONTIER, read_place
-from warcmill.crawl.launch.worker import Worker
 from warcmill.errors import BadConfig, BadInput
 from warcmill.model import parse_job
-from warcmill.requests.serving.service import RequestService
 
 SUMMARY = "run a part of a crawl on this machine until a signal, such as a worker"
 EPILOG = """\
@@ -88,6 +86,10 @@ def _worker_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _worker(args: argparse.Namespace) -> int:
+    from commands.console import requests  # noqa: PLC0415 a role imports what it needs, and --help nothing of it
+    from warcmill.crawl.launch.worker import Worker  # noqa: PLC0415
+    from warcmill.requests.serving.service import RequestService  # noqa: PLC0415
+
     place = read_place(FRONTIER, args.frontier, args.password_file)
     bus = requests.place_of_worker(args.job)
     service = None if bus is None else RequestService
@@ -98,15 +100,58 @@ def _worker(args: argparse.Namespace) -> int:
     return 0
 
 
+def _spider_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("spider", metavar="FILE|PROJECT[:NAME]", help="a file with a spider, or a project's folder")
+    parser.add_argument("--job", type=_name, required=True, metavar="NAME", help="the job whose launch this is")
+    parser.add_argument(
+        "-a", action="append", default=[], dest="arguments", metavar="NAME=VALUE", help="an argument of the spider"
+    )
+    parser.add_argument(
+        "-s", action="append", default=[], dest="settings", metavar="NAME=VALUE", help="a setting of Scrapy"
+    )
+    items = parser.add_mutually_exclusive_group()
+    items.add_argument("-o", action="append", default=[], dest="append", metavar="FILE", help="append items to it")
+    items.add_argument("-O", action="append", default=[], dest="overwrite", metavar="FILE", help="write items anew")
+    parser.add_argument(FRONTIER, metavar="URL", help="work in launches of the job, whose frontier is in this Redis")
+    parser.add_argument("--name", type=_name, metavar="NAME", help="its name, among the workers")
+    parser.add_argument("--password-file", default="", metavar="FILE", help="the file with the password of that Redis")
+    parser.add_argument("--output", type=Path, metavar="FOLDER", help="where such a worker writes WARCs and logs")
+
+
+def _spider(args: argparse.Namespace) -> int:
+    from commands.console import spiders  # noqa: PLC0415
+
+    return spiders.run(args)
+
+
 def _requests_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("also", nargs="?", choices=["rest"], help="run the role 'rest' in the same process")
-    rest.add_arguments(parser)
+    _rest_arguments(parser)
 
 
 def _requests(args: argparse.Namespace) -> int:
+    from commands.console import requests, rest  # noqa: PLC0415
+
     if args.port is not None and not args.also:
         raise BadConfig("--port", "is of the role 'rest': warcmill run requests rest --port PORT")
     return rest.run_beside_requests(args) if args.also else requests.run(args)
+
+
+def _rest_arguments(parser: argparse.ArgumentParser) -> None:
+    add_settings(parser)
+    parser.add_argument("--port", type=_port, metavar="PORT", help="the port of 'rest', instead of rest_port")
+
+
+def _rest(args: argparse.Namespace) -> int:
+    from commands.console import rest  # noqa: PLC0415
+
+    return rest.run(args)
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 0 < int(text) < 1 << 16):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 1 to 65535")
+    return int(text)
 
 
 def _address(text: str) -> str:
@@ -132,7 +177,7 @@ class CrawlRole(NamedTuple):
 
 ROLES: Mapping[str, CrawlRole] = {
     "worker": CrawlRole(_worker_arguments, _worker),
-    "spider": CrawlRole(spiders.add_arguments, spiders.run),
+    "spider": CrawlRole(_spider_arguments, _spider),
     "requests": CrawlRole(_requests_arguments, _requests),
-    "rest": CrawlRole(rest.add_arguments, rest.run),
+    "rest": CrawlRole(_rest_arguments, _rest),
 }

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from commands.console import outside
 from commands.console.arguments import Interval, add_json, add_scope
 from commands.console.progress import bytes_done
 from commands.console.show import as_json, counted
@@ -60,6 +59,8 @@ def run(args: argparse.Namespace) -> int:
     """Read everything again; print each difference when it is found; the worst decides."""
     line, target = open_line(), console()
     if args.outside:
+        from commands.console import outside  # noqa: PLC0415 with the clients of all that is outside
+
         return outside.run(line, asked(line, args.scope), _in_words(args.scope), as_answer=args.json)
     todo = [work(line.state, launch) for launch in asked(line, args.scope)]
     if isinstance(args.scope, Launch) and not any(each.zips or each.findings for each in todo):

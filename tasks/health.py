@@ -6,14 +6,16 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-
-from luigi.date_interval import DateInterval
+from typing import TYPE_CHECKING
 
 from tasks.config.settings import settings
 from warcmill.audit.answers import health
 from warcmill.audit.answers.health import Asker
 from warcmill.errors import WarcmillError
 from warcmill.model import JsonObject
+
+if TYPE_CHECKING:
+    from luigi.date_interval import DateInterval
 
 log = logging.getLogger(__name__)
 AT_END = 5.0  # seconds that `warcmill scan` waits for answers

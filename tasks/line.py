@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from warcmill.extracts.extracts import Extracts
     from warcmill.package.catalogue import Catalogue
 
+MOST_TASKS = 1_000  # of one scan: Luigi's cost grows faster than the number of its pending tasks
+
 
 class OpenRoots(Struct, frozen=True, dict=True):
     """The open roots, for one run of a step; each is opened when first used."""

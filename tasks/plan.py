@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from importlib import import_module
 
 import luigi
+from luigi.parameter import DateIntervalParameter
 from luigi.task import flatten
+from luigi.task_register import Register
 from msgspec import Struct
 
-from tasks.line import OpenRoots
+from tasks.line import MOST_TASKS, OpenRoots
 from tasks.step import LaunchScan
 from warcmill.errors import Unavailable, WarcmillError
 from warcmill.model import Launch
@@ -23,25 +26,52 @@ class Planned(Struct, frozen=True):
     unavailable: bool = False
 
 
-def plan(line: OpenRoots, scans: list[LaunchScan], launch: Launch, planned: Collection[str] = ()) -> Planned:
-    """The steps that scans would run for one launch, each after those it requires; none of `planned` (task ids).
+def planned(line: OpenRoots, days: str, launches: Iterable[Launch]) -> Iterator[Planned]:
+    """The steps that scans of these days would run for each launch, no step twice."""
+    scans = [_scan(name, days) for name in line.settings.scans()]
+    seen: set[str] = set()
+    for launch in launches:
+        one = _planned(line, scans, launch, seen)
+        seen.update(task.task_id for task in one.tasks)
+        yield one
+
+
+def portions(line: OpenRoots, scan: str, days: str, launches: Sequence[Launch]) -> Iterator[list[Launch]]:
+    """The launches that lack something, in portions that one scan takes; an empty list means all at once."""
+    steps = [_planned(line, [_scan(scan, days)], launch) for launch in launches]
+    counts = [(each.launch, len(each.tasks) or bool(each.error)) for each in steps]
+    Register.clear_instance_cache()  # Luigi keeps every task ever created
+    if sum(number for _, number in counts) <= MOST_TASKS:
+        yield []
+        return
+    portion, room = list[Launch](), MOST_TASKS
+    for launch, number in counts:
+        if number > room and portion:
+            yield portion
+            portion, room = [], MOST_TASKS
+        portion += [launch] if number else []
+        room -= number
+    yield portion
+
+
+def _scan(name: str, days: str) -> LaunchScan:
+    """A scan, as the table of steps names it."""
+    import_module(f"tasks.{name.partition('.')[0]}")
+    kind: type[luigi.Task] = Register.get_task_cls(name)
+    assert issubclass(kind, LaunchScan), name
+    return kind(date_interval=DateIntervalParameter().parse(days))
+
+
+def _planned(line: OpenRoots, scans: list[LaunchScan], launch: Launch, seen: Collection[str] = ()) -> Planned:
+    """The steps that scans would run for one launch, each after those it requires; none of `seen` (task ids).
 
     A launch that resumes another one's checkpoint requires steps of that one.
     """
     try:
         roots = [task for scan in scans for task in scan.missing(line, line.view(launch))]
-        return Planned(launch, tuple(in_order(roots, planned)))
+        return Planned(launch, tuple(in_order(roots, seen)))
     except WarcmillError as error:
         return Planned(launch, (), str(error), isinstance(error, Unavailable))
-
-
-def each_once(line: OpenRoots, scans: list[LaunchScan], launches: Iterable[Launch]) -> Iterator[Planned]:
-    """The steps that each launch lacks, no step twice."""
-    seen: set[str] = set()
-    for launch in launches:
-        planned = plan(line, scans, launch, seen)
-        seen.update(task.task_id for task in planned.tasks)
-        yield planned
 
 
 def in_order(roots: list[luigi.Task], planned: Collection[str] = ()) -> Iterator[luigi.Task]:

@@ -16,7 +16,7 @@ from targets.marker import MarkerTarget
 from tasks import logs
 from tasks.config import command_line  # noqa: F401 its command line has our keys
 from tasks.config.settings import check_hardened, settings
-from tasks.line import OpenRoots, open_line
+from tasks.line import MOST_TASKS, OpenRoots, open_line
 from tasks.params import JobParameter, LaunchesParameter, LaunchParameter, StageParameter
 from tasks.summary import ScanEnding, report_at_exit
 from tasks.visualiser import Visualiser
@@ -33,7 +33,6 @@ from warcmill.markers.state import MarkerStore
 from warcmill.model import Key, Launch, Stage
 
 log = logging.getLogger(__name__)
-MOST_TASKS = 1_000  # Luigi's cost grows faster than the number of its pending tasks
 
 
 class JobStep(luigi.Task):

@@ -16,6 +16,7 @@ from warcmill.model import Launch, Stage, parse_checkpoint, parse_job, parse_rea
 Value = TypeVar("Value")
 _DAY = r"\d{4}-\d\d-\d\d"
 LAST = 7  # days, where a verb is typed without an interval
+LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 DAYS = "days, by launch id: 2016, 2016-10, 2016-W43, 2016-10-19, or FIRST-END with the end not included"
 
 
@@ -167,6 +168,14 @@ class _Scope(argparse.Action):
 def add_json(parser: argparse.ArgumentParser) -> None:
     """--json."""
     parser.add_argument("--json", action="store_true", help="one JSON document, for machines")
+
+
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    """-s FILE and --log-level, of what works on requests."""
+    parser.add_argument(
+        "-s", "--settings", default="", metavar="FILE", help="a settings file, instead of that of [requests] settings"
+    )
+    parser.add_argument("--log-level", choices=LEVELS, help="the level of its log, instead of LOG_LEVEL")
 
 
 def _parsed(parse: Callable[[str], Value], text: str) -> Value:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from configparser import RawConfigParser
 from io import StringIO
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from configupdater import ConfigUpdater, Option, Section
@@ -20,10 +20,12 @@ from tasks.config.source import read_again
 from tasks.line import open_line
 from warcmill.base.schedule import Frequency
 from warcmill.crawl import durable
-from warcmill.crawl.engine import WarcmillEngine
 from warcmill.crawl.frontier.link import read_place
 from warcmill.errors import BadConfig
 from warcmill.markers import locks
+
+if TYPE_CHECKING:
+    from warcmill.crawl.engine import WarcmillEngine
 
 SECTION, SHARED = "engine.crawl", "engine.shared"
 _LONGEST = 63

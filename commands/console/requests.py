@@ -1,4 +1,4 @@
-"""The roles of `warcmill run` that take requests of applications: options, and the parts of the configuration."""
+"""The roles of `warcmill run` that take requests of applications, and the parts of the configuration that they need."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tasks.config import sections
 from tasks.config.engines import engine_of, is_here, running_job
@@ -16,28 +16,15 @@ from tasks.config.requests import requests as requests_section
 from tasks.config.requests import requests_place
 from tasks.config.settings import settings
 from warcmill.crawl.durable import make_folder
-from warcmill.crawl.engine import WarcmillEngine
-from warcmill.crawl.job import file
 from warcmill.crawl.launch.folders import Places
-from warcmill.crawl.launch.worker import Worker
 from warcmill.errors import BadConfig
-from warcmill.requests.answers import RequestsJob
 from warcmill.requests.compat import CRAWLER, REDIS
-from warcmill.requests.monitor import RequestMonitor, log_of
-from warcmill.requests.plugins.runners import PluginHandlers, PluginMonitors
-from warcmill.requests.sender import ResultSender, ResultSource
 from warcmill.requests.settings import RequestsPlace
 
+if TYPE_CHECKING:
+    from warcmill.crawl.launch.worker import Worker
+
 SERVICE = "requests"  # of a job's crawl.toml
-LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of a role that has settings."""
-    parser.add_argument(
-        "-s", "--settings", default="", metavar="FILE", help="a settings file, instead of that of [requests] settings"
-    )
-    parser.add_argument("--log-level", choices=LEVELS, help="the level of its log, instead of LOG_LEVEL")
 
 
 def place_of(args: argparse.Namespace) -> RequestsPlace:
@@ -48,6 +35,9 @@ def place_of(args: argparse.Namespace) -> RequestsPlace:
 
 def places_of(job: str) -> Places:
     """The folders of the job that serves requests; BadConfig for one that does not."""
+    from warcmill.crawl.engine import WarcmillEngine  # noqa: PLC0415
+    from warcmill.crawl.job import file  # noqa: PLC0415
+
     engine = engine_of(job)
     if not isinstance(engine, WarcmillEngine):
         engine.close()
@@ -80,6 +70,9 @@ def sending(worker: Worker, place: RequestsPlace | None) -> Iterator[None]:
     if place is None:
         yield
         return
+    from warcmill.requests.monitor import log_of  # noqa: PLC0415
+    from warcmill.requests.sender import ResultSender, ResultSource  # noqa: PLC0415
+
     ended, source = Event(), ResultSource.of_worker(worker)
     if source.places.output.is_dir():  # the worker refuses another
         make_folder(source.kept)
@@ -105,6 +98,11 @@ def sending(worker: Worker, place: RequestsPlace | None) -> Iterator[None]:
 def run(args: argparse.Namespace, rest: Callable[[RequestsPlace], Callable[[Event], None]] | None = None) -> int:
     """Take requests until a signal. `rest` makes the REST service of a place, which then runs beside; the first part
     that ends by an error ends all."""
+    from warcmill.requests.answers import RequestsJob  # noqa: PLC0415
+    from warcmill.requests.monitor import RequestMonitor, log_of  # noqa: PLC0415
+    from warcmill.requests.plugins.runners import PluginHandlers, PluginMonitors  # noqa: PLC0415
+    from warcmill.requests.sender import ResultSender, ResultSource  # noqa: PLC0415
+
     place = place_of(args)
     places = home_of(place)
     job = RequestsJob(running_job(place.job), places.job(place.job) if places else None)

@@ -26,18 +26,6 @@ from warcmill.web.access import Role, WebAccess
 _ALIVE = 10.0  # seconds between two signs of life
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of a role that has settings, and its port."""
-    requests.add_arguments(parser)
-    parser.add_argument("--port", type=_port, metavar="PORT", help="the port of 'rest', instead of rest_port")
-
-
-def _port(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 0 < int(text) < 1 << 16):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 1 to 65535")
-    return int(text)
-
-
 def run(args: argparse.Namespace) -> int:
     """Serve until a signal."""
     _service(requests.place_of(args), args.port)(None)

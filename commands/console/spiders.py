@@ -21,32 +21,12 @@ from warcmill.crawl.frontier.link import FRONTIER, read_place
 from warcmill.crawl.job.job import End
 from warcmill.crawl.job.values import CONFIGURATION
 from warcmill.crawl.launch import job_log, reports
-from warcmill.errors import BadConfig, BadInput, Busy
-from warcmill.model import parse_job
+from warcmill.errors import BadConfig, Busy
 
 if TYPE_CHECKING:
     from warcmill.spiders.project import ScrapyProject
 
 INTERRUPTED = 130
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The spider, and its job."""
-    parser.add_argument("spider", metavar="FILE|PROJECT[:NAME]", help="a file with a spider, or a project's folder")
-    parser.add_argument("--job", type=_job, required=True, metavar="NAME", help="the job whose launch this is")
-    parser.add_argument(
-        "-a", action="append", default=[], dest="arguments", metavar="NAME=VALUE", help="an argument of the spider"
-    )
-    parser.add_argument(
-        "-s", action="append", default=[], dest="settings", metavar="NAME=VALUE", help="a setting of Scrapy"
-    )
-    items = parser.add_mutually_exclusive_group()
-    items.add_argument("-o", action="append", default=[], dest="append", metavar="FILE", help="append items to it")
-    items.add_argument("-O", action="append", default=[], dest="overwrite", metavar="FILE", help="write items anew")
-    parser.add_argument(FRONTIER, metavar="URL", help="work in launches of the job, whose frontier is in this Redis")
-    parser.add_argument("--name", type=_job, metavar="NAME", help="its name, among the workers")
-    parser.add_argument("--password-file", default="", metavar="FILE", help="the file with the password of that Redis")
-    parser.add_argument("--output", type=Path, metavar="FOLDER", help="where such a worker writes WARCs and logs")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -125,10 +105,3 @@ def _reported(engine: WarcmillEngine, job: str, end: End, refused: int) -> int:
         name_refusals(job, result)
         return 1
     return int(bool(refused))
-
-
-def _job(text: str) -> str:
-    try:
-        return parse_job(text)
-    except BadInput as error:
-        raise argparse.ArgumentTypeError(str(error)) from error

@@ -5,20 +5,19 @@ from __future__ import annotations
 import tomllib
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from tasks.config import engines, sections
 from tasks.config.sections import FlagKey, Section, TextKey, WholeKey
 from tasks.config.settings import Settings, settings
-from warcmill.clients import feed_source
-from warcmill.clients.engine import Engine
 from warcmill.errors import BadConfig, BadInput
-from warcmill.formats.targets import Caps, check_excluded
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Json
-from warcmill.pulse import feed as steps
-from warcmill.pulse.feed import Due, HeritrixRecipe, OwnRecipe, Recipe, Source
+
+if TYPE_CHECKING:
+    from warcmill.clients.engine import Engine
+    from warcmill.pulse.feed import Due, Recipe, Source
 
 SHIPPED = Path(__file__).parent.parent / "profile.cxml"  # a link into config/heritrix, so that the wheel contains it
 MIB = 1 << 20
@@ -63,11 +62,15 @@ def jobs() -> tuple[str, ...]:
 
 def due_of(job: str, due: str) -> Due:
     """A due crawl, with the frequency of its job."""
+    from warcmill.pulse.feed import Due  # noqa: PLC0415 most verbs only ask which jobs are fed
+
     return Due(job, due, engines.schedule_of(job).frequency)
 
 
 def configure(state: MarkerStore, engine: Engine, job: str, due: str) -> dict[str, Json]:
     """Write the files of a due crawl into the engine's job; return facts of them for the claim."""
+    from warcmill.pulse import feed as steps  # noqa: PLC0415
+
     files, facts = steps.prepare(state, due_of(job, due), recipe(settings(), job))
     engine.configure(job, files)
     return facts
@@ -80,6 +83,9 @@ def configured() -> feed:
 
 def source() -> Source:
     """Where the feed comes from, or BadConfig."""
+    from warcmill.clients import feed_source  # noqa: PLC0415
+    from warcmill.pulse.feed import Source  # noqa: PLC0415
+
     keys = configured()
     if not keys.source:
         raise BadConfig("[feed] source", "is not set; a path, a URL, or command: with a command")
@@ -91,6 +97,9 @@ def source() -> Source:
 
 def recipe(line: Settings, job: str) -> Recipe:
     """The recipe that a job is made from, or BadConfig."""
+    from warcmill.formats.targets import Caps  # noqa: PLC0415
+    from warcmill.pulse.feed import HeritrixRecipe, OwnRecipe  # noqa: PLC0415
+
     keys = configured()
     if not keys.contact.startswith(("http://", "https://")):
         raise BadConfig("[feed] contact", "is not set; a URL of a page for webmasters: who crawls, and how to ask")
@@ -133,12 +142,16 @@ def excluded() -> tuple[str, ...]:
     source = configured().exclude
     if not source:
         return ()
+    from warcmill.formats.targets import check_excluded  # noqa: PLC0415
+
     lines = tuple(_listed(source).splitlines())
     check_excluded(lines)
     return lines
 
 
 def _listed(source: str) -> str:
+    from warcmill.clients import feed_source  # noqa: PLC0415
+
     if not feed_source.is_remote(source):
         return _text("exclude", Path(source))
     return _decoded(feed_source.read(source, key="[feed] exclude"), feed_source.shown(source))

@@ -5,21 +5,18 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tasks.config import engines, feed, sections
 from tasks.config.sections import Section, TextKey, WholeKey
-from warcmill.clients import feed_source
-from warcmill.clients.engine import Engine
-from warcmill.clients.package_index import IndexClient
-from warcmill.crawl.engine import WarcmillEngine
-from warcmill.crawl.job import file
 from warcmill.errors import BadConfig, BadInput
 from warcmill.formats.seeds import SEED_LIST
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Json, Key
-from warcmill.pypi import feed as steps
-from warcmill.pypi.feed import IndexRecipe, IndexSource
+
+if TYPE_CHECKING:
+    from warcmill.clients.engine import Engine
+    from warcmill.pypi.feed import IndexRecipe, IndexSource
 
 RELEASES, WHEELS = {"all": False, "newest": True}, {"tail": False, "whole": True}
 MOST_AT_ONCE = 64
@@ -61,6 +58,9 @@ def concurrency() -> int:
 
 def source() -> IndexSource:
     """The index and the wanted projects, or BadConfig. Unavailable if the list of them cannot be read."""
+    from warcmill.clients.package_index import IndexClient  # noqa: PLC0415 most verbs only ask which jobs mirror one
+    from warcmill.pypi.feed import IndexSource  # noqa: PLC0415
+
     keys = sections.read(pypi)
     if not keys.index:
         raise BadConfig("[pypi] index", "is not set; the URL of the index, without /simple/")
@@ -69,6 +69,8 @@ def source() -> IndexSource:
 
 def recipe() -> IndexRecipe:
     """The recipe of the jobs' files, or BadConfig."""
+    from warcmill.pypi.feed import IndexRecipe  # noqa: PLC0415
+
     keys = sections.read(pypi)
     newest = _choice("releases", keys.releases, RELEASES)
     return IndexRecipe(_contact(keys), _settings(keys.settings), newest, _choice("wheels", keys.wheels, WHEELS))
@@ -76,6 +78,8 @@ def recipe() -> IndexRecipe:
 
 def refuse_unfit(job: str) -> None:
     """Check what a start needs besides the feed, or BadConfig: no launch is stopped for a crawl that cannot start."""
+    from warcmill.crawl.job import file  # noqa: PLC0415
+
     if feed.is_fed(job):
         raise BadConfig("[pypi] jobs", f"{job} is in [feed] jobs too; keep one")
     section = engines.section_of(job)
@@ -89,6 +93,9 @@ def refuse_unfit(job: str) -> None:
 
 def configure(state: MarkerStore, engine: Engine, job: str, key: Key) -> dict[str, Json]:
     """Write the files of a due crawl into the engine's job; return facts of them for the claim."""
+    from warcmill.crawl.engine import WarcmillEngine  # noqa: PLC0415
+    from warcmill.pypi import feed as steps  # noqa: PLC0415
+
     if not isinstance(engine, WarcmillEngine):
         raise BadConfig("[pypi] jobs", f"{job} is not crawled by the built-in crawler, which alone mirrors an index")
 
@@ -108,6 +115,9 @@ def _projects(text: str) -> frozenset[str] | None:
     where = "[pypi] projects"
     if not text.strip():
         return None
+    from warcmill.clients import feed_source  # noqa: PLC0415
+    from warcmill.pypi import feed as steps  # noqa: PLC0415
+
     if not feed_source.is_remote(text) and not Path(text).is_absolute():
         return steps.parse_projects(text, where)
     data = feed_source.read(text, key=where)

@@ -56,7 +56,7 @@ def test_a_day_that_holds_too_much_is_backfilled_by_some_of_its_launches_at_a_ti
     ended_launches(line, 7)
     (line.folders["jobs"] / "daily" / "20161001000300" / "job.log").unlink()
     program = (  # as if a scan took no more than ten steps: two launches of four
-        "import sys; from commands import backfill, main; backfill.MOST_TASKS = 10;"
+        "import sys; from tasks import plan; from commands import main; plan.MOST_TASKS = 10;"
         "sys.exit(main.main(['backfill', '2016-10-01', '--verbose']))"
     )
     environment = {**os.environ, "LUIGI_CONFIG_PATH": str(line.config)}

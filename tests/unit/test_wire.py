@@ -214,7 +214,7 @@ JSON = (
     Place("warcmill/versions/search.py", only=("MARKS",), fields=("FoundDocument",)),
     Place("warcmill/web/app.py", only=("_json_refusal",)),
     Place("warcmill/web/views/search.py", only=("_no_words", "_answer", "_row", "health")),
-    Place("commands/serve.py", only=("_answer",)),
+    Place("commands/console/serving.py", only=("_answer",)),
     Place("warcmill/audit/answers/status.py", documents=True),
     Place("commands/verify.py", only=("_sums",), documents=True),
     Place("commands/console/outside.py", only=("_json",), documents=True),

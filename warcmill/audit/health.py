@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import multiprocessing
 import os
 import secrets
 import socket
@@ -19,23 +18,23 @@ from contextlib import suppress
 from enum import StrEnum
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 
 from warcmill.audit import remedies
 from warcmill.base import clock
-from warcmill.clients import notice
-from warcmill.clients.heritrix.job import CONFIGURATION
-from warcmill.clients.notice import Channels, Notice, Trouble
 from warcmill.errors import BadConfig, BadInput, Mismatch, NotReady, Unavailable
-from warcmill.formats import profile
 from warcmill.markers.state import SCRATCH
 from warcmill.model import Root, is_writer
 from warcmill.stores import Stat, Store, temporary_names
 from warcmill.stores.file import FileStore
 from warcmill.stores.opening import Access, open_store, prove
 from warcmill.stores.sentinel import OWN
+
+if TYPE_CHECKING:
+    from warcmill.clients.notice import Channels, Notice
 
 GIB = 1 << 30
 LITTLE, TOO_LITTLE = 10 * GIB, 1 * GIB  # bytes free
@@ -181,11 +180,14 @@ def check_clock(known: Path) -> Check:
 
 def check_jobs(jobs: Store, names: Iterable[str]) -> Iterator[Check]:
     """Check the configuration of each job that an engine of this line crawls. The engine's own profile lacks much."""
+    from warcmill.clients.heritrix.job import CONFIGURATION  # noqa: PLC0415 pages and `health` use the levels alone
+    from warcmill.formats.profile import LARGEST  # noqa: PLC0415
+
     for job in names:
         path = f"{job}/{CONFIGURATION}"
         try:
             with jobs.open(path) as file:
-                data = file.read(profile.LARGEST + 1)
+                data = file.read(LARGEST + 1)
         except NotReady:
             yield Check(f"job {job}", Level.WARN, f"jobs:{path} is not there", "make the job, or feed it")
         except Unavailable as error:
@@ -196,6 +198,8 @@ def check_jobs(jobs: Store, names: Iterable[str]) -> Iterator[Check]:
 
 def check_profile(name: str, data: bytes, path: str) -> Check:
     """Check that a crawler-beans.cxml lets the engine write all that the line and an archive need."""
+    from warcmill.formats import profile  # noqa: PLC0415
+
     todo = f"correct {path}; config/heritrix/profile.cxml shows how"
     try:
         faults = list(profile.faults(data, path))
@@ -208,11 +212,13 @@ def check_profile(name: str, data: bytes, path: str) -> Check:
 
 PATIENCE = 5  # seconds to wait for a connection
 SHARED = Path("/dev/shm")  # noqa: S108 - for semaphores; Warcmill writes no file there
-_TEST = Trouble("", "test", "doctor", "a test that somebody asked for: nothing is wrong, and nothing is to be done")
+_TEST = "a test that somebody asked for: nothing is wrong, and nothing is to be done"
 
 
 def check_workers() -> Check:
     """Check that processes can share a semaphore: `luigi --workers N` needs /dev/shm for that."""
+    import multiprocessing  # noqa: PLC0415
+
     name, todo = "workers", f"mount a tmpfs on {SHARED} that this user may write; until then run luigi with --workers 1"
     if SHARED.is_dir() and not os.access(SHARED, os.W_OK | os.X_OK):
         return Check(name, Level.FAIL, f"{SHARED} cannot be written: several workers could not start", todo)
@@ -242,6 +248,8 @@ def check_secret(name: str, path: str) -> Check:
 
 def check_channels(channels: Channels, send: bool) -> Iterator[Check]:
     """Check that the servers for notices answer; with `send`, that each accepts a test notice."""
+    from warcmill.clients import notice  # noqa: PLC0415
+
     if channels.mail_to:
         place = channels.smtp_host, channels.smtp_port
         yield _check("mail", place, channels, notice.send_mail if send else None)
@@ -258,7 +266,10 @@ def _check(
     key = "smtp_host and smtp_port" if name == "mail" else "webhook"
     try:
         if send:
-            send(channels, Notice("doctor", "--notice", temporary_names.host(), (_TEST,), "warcmill doctor"))
+            from warcmill.clients.notice import Notice, Trouble  # noqa: PLC0415
+
+            test = Trouble("", "test", "doctor", _TEST)
+            send(channels, Notice("doctor", "--notice", temporary_names.host(), (test,), "warcmill doctor"))
         else:
             socket.create_connection(place, PATIENCE).close()
     except Unavailable as error:

@@ -6,20 +6,12 @@ function that every process can import, and its order (`work`). Runners do not k
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
 
-from warcmill.base.threads import is_given_up
-from warcmill.errors import Unavailable
-from warcmill.scale.work import Work
-
-log = logging.getLogger(__name__)
-PATIENCE = 60  # seconds for which a cluster may be without a worker
-_LOOK = 2  # seconds between two looks whether there is one, or Ctrl-C was typed
-Result = TypeVar("Result")
+if TYPE_CHECKING:
+    from warcmill.scale.work import Work
 
 
 class Ready(Struct, frozen=True):
@@ -44,22 +36,3 @@ class Runner(Protocol):
 
         Any error that it raises there is raised here; Unavailable if its worker died, or the cluster is gone.
         """
-
-
-def wait_for(result: Callable[[float], Result], workers: Callable[[], int], where: str, name: str) -> Result:
-    """Wait for a result, which raises TimeoutError after the seconds it gets; `name`: the piece of work.
-
-    Unavailable once all workers are gone, or this process was interrupted.
-    """
-    alone = 0
-    while True:
-        try:
-            return result(_LOOK)
-        except TimeoutError:
-            if is_given_up():
-                log.warning("%s: given up, as this process was interrupted; the next run does it", name)
-                raise Unavailable(name, "it was interrupted") from None
-            alone = 0 if workers() else alone + _LOOK
-            if alone >= PATIENCE:
-                why = f"for {alone} s it has had no worker; start one, then run the task again"
-                raise Unavailable(where, why) from None

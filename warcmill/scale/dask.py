@@ -15,8 +15,8 @@ from distributed.comm import CommClosedError
 from distributed.scheduler import KilledWorker
 
 from warcmill.errors import Unavailable
-from warcmill.scale import Ready, wait_for
-from warcmill.scale.work import Work, WorkAnswer, answer, result
+from warcmill.scale import Ready
+from warcmill.scale.work import Work, WorkAnswer, answer, result, wait_for
 
 _CONNECT = 10  # seconds that a scheduler may take to answer
 _START = "start one for each core: dask worker {url} --nworkers auto --nthreads 1"

@@ -7,7 +7,6 @@ from enum import StrEnum
 from functools import cache
 
 from warcmill.scale import Runner
-from warcmill.scale.processes import ProcessRunner
 
 
 class RunOn(StrEnum):
@@ -34,4 +33,6 @@ def _runner(_process: int, run_on: RunOn, url: str) -> Runner:
         from warcmill.scale.spark import SparkRunner  # noqa: PLC0415 as above
 
         return SparkRunner(url)
+    from warcmill.scale.processes import ProcessRunner  # noqa: PLC0415 most verbs have no such work
+
     return ProcessRunner()

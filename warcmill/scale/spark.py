@@ -21,8 +21,8 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 
 from warcmill.errors import Unavailable
-from warcmill.scale import Ready, wait_for
-from warcmill.scale.work import Work, WorkAnswer, answer, result
+from warcmill.scale import Ready
+from warcmill.scale.work import Work, WorkAnswer, answer, result, wait_for
 
 _CONNECT = 10  # seconds that a master may take to answer
 _AT_ONCE = 32  # jobs that are waiting, at least: executors may come while the first ones are done

@@ -12,15 +12,19 @@ import socket
 import traceback
 from collections.abc import Callable, Mapping
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
 import warcmill
 from warcmill import errors
+from warcmill.base.threads import is_given_up
 from warcmill.errors import Mismatch, Unavailable, WarcmillError
 
 log = logging.getLogger(__name__)
+PATIENCE = 60  # seconds for which a cluster may be without a worker
+_LOOK = 2  # seconds between two looks whether there is one, or Ctrl-C was typed
+Result = TypeVar("Result")
 
 
 class WorkerFault(Exception):
@@ -108,3 +112,22 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return [_plain(one) for one in value]
     return value if isinstance(value, str | int | None) else str(value)
+
+
+def wait_for(result: Callable[[float], Result], workers: Callable[[], int], where: str, name: str) -> Result:
+    """Wait for a result, which raises TimeoutError after the seconds it gets; `name`: the piece of work.
+
+    Unavailable once all workers are gone, or this process was interrupted.
+    """
+    alone = 0
+    while True:
+        try:
+            return result(_LOOK)
+        except TimeoutError:
+            if is_given_up():
+                log.warning("%s: given up, as this process was interrupted; the next run does it", name)
+                raise Unavailable(name, "it was interrupted") from None
+            alone = 0 if workers() else alone + _LOOK
+            if alone >= PATIENCE:
+                why = f"for {alone} s it has had no worker; start one, then run the task again"
+                raise Unavailable(where, why) from None

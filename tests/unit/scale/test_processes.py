@@ -13,9 +13,9 @@ from indexing import scale_work
 from indexing.scale_work import work
 
 from warcmill.errors import BadInput, Mismatch, Unavailable, Unsettled, WarcmillError
-from warcmill.scale import Ready, wait_for
+from warcmill.scale import Ready
 from warcmill.scale.processes import ProcessRunner
-from warcmill.scale.work import WorkerFault
+from warcmill.scale.work import WorkerFault, wait_for
 
 PROBE = work(scale_work.pid)
 
@@ -114,7 +114,7 @@ def test_waiting_ends_once_a_cluster_had_no_worker_for_a_while(monkeypatch: pyte
         asked.append(seconds)
         raise TimeoutError
 
-    monkeypatch.setattr("warcmill.scale.PATIENCE", 6)
+    monkeypatch.setattr("warcmill.scale.work.PATIENCE", 6)
     with pytest.raises(Unavailable, match=r"tcp://a:1 is unavailable: for 6 s it has had no worker; start one"):
         wait_for(late, lambda: left.pop(0), "tcp://a:1", "a piece")
     assert (asked, left) == ([2] * 8, [])
