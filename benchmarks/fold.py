@@ -17,7 +17,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from hashlib import sha512
 from pathlib import Path
 
@@ -39,8 +38,7 @@ Row = tuple[str, str, str, str, str]
 WARCS, LOOKUPS = 200, 300
 
 
-@dataclass(frozen=True)
-class Given(Cdx):
+class Given(Cdx, frozen=True):
     """The CDX of WARCs that no marker stands for: their extracts are all there is."""
 
     def seen(self) -> str:

@@ -41,7 +41,7 @@ ELSEWHERE = {
     "scripts/test services": (".ci/run", "suite ./scripts/test services"),
     "scripts/test sweep": ("scripts/test", "        tests $side_by_side --every-point\n"),
     "scripts/test": (".ci/run", "suite ./scripts/test "),
-    "python -m benchmarks.books_sweep": ("tests/unit/crawl/test_books_killed.py", "sweep"),
+    "python -m benchmarks.books_sweep": ("tests/unit/crawl/books/test_books_killed.py", "sweep"),
     "python -m benchmarks.cdxj fuzz": ("tests/services/test_cdxj_peers.py", "urls = sample("),
     "python -m benchmarks.crash_sweep": ("tests/pipeline/test_crash.py", "sweep"),
     "python -m benchmarks.crawl_sweep": ("tests/unit/crawl/test_spider_killed.py", "sweep("),

@@ -11,7 +11,7 @@ from warcmill.clients.heritrix import watch as heritrix_log
 from warcmill.clients.heritrix.xml import EngineJob, JobState, parse_engine, parse_job, parse_script
 from warcmill.errors import BadInput
 
-RECORDED = Path(__file__).parent.parent.parent / "data" / "heritrix"
+RECORDED = Path(__file__).parents[3] / "data" / "heritrix"
 
 
 def recorded(name: str) -> bytes:

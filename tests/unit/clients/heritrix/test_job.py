@@ -19,7 +19,7 @@ from warcmill.formats import surt
 from warcmill.formats.feed import Depth, Target, TargetScope, read
 from warcmill.formats.targets import Caps, plan, selected
 
-DATA = Path(__file__).parent.parent.parent / "data" / "feed"
+DATA = Path(__file__).parents[3] / "data" / "feed"
 PROFILE = (DATA / "profile.cxml").read_text("utf-8")
 VALUES = {"job": 'daily & "more"', "contact": "http://archive.example/?a&b"}
 EXCLUDED = ("# never", "", "http://Never.example/A/", "http://(example,banned,")
