@@ -8,6 +8,7 @@ import json
 import os
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -82,8 +83,9 @@ def launch_of(folder: Path, job: str) -> str:
     return last.launch
 
 
-def today() -> str:
-    return clock.stamp_text(clock.stamp())[:10]
+def day_of(launch: str) -> str:
+    """The day whose scan has a launch: another one than today's, if midnight came meanwhile."""
+    return clock.stamp_text(launch)[:10]
 
 
 def test_each_kind_of_dead_seed_is_named_wherever_an_operator_looks(tmp_path: Path, site: Site) -> None:
@@ -122,7 +124,7 @@ def test_each_kind_of_dead_seed_is_named_wherever_an_operator_looks(tmp_path: Pa
     assert {one["name"]: one["why"] for one in notice["troubles"]} == whys
     assert {(one["kind"], one["launch"]) for one in notice["troubles"]} == {("dead seed", f"web/{launch}")}
 
-    for words in (("why",), ("reconcile",), ("why", "web", launch), ("reconcile", today())):
+    for words in (("why",), ("reconcile",), ("why", "web", launch), ("reconcile", day_of(launch))):
         code, out, _ = warcmill(tmp_path, *words)
         assert code == 1
         for seed, why in whys.items():
@@ -266,8 +268,8 @@ contact=http://archive.example/
 @pytest.fixture
 def fed(tmp_path: Path, site: Site) -> Line:
     """A line that has crawled four targets of a feed, and reported on it; of a fifth, weekly one it has no job."""
-    line = line_at(tmp_path)
-    line.config.write_text(line.config.read_text() + FEED.format(start=f"{today()}T00:00:00Z", base=tmp_path))
+    line, start = line_at(tmp_path), datetime.now(UTC) - timedelta(hours=1)
+    line.config.write_text(line.config.read_text() + FEED.format(start=start.isoformat(), base=tmp_path))
     schedules = [{"startDate": "2026-01-01", "frequency": "DAILY"}]
     wanted = {
         1: [site.url("a.example")],
@@ -283,7 +285,8 @@ def fed(tmp_path: Path, site: Site) -> Line:
     resolve = json.dumps([f"{host}=127.0.0.1" for host in HOSTS])
     settings = f'allow_private = ["127.0.0.0/8"]\nno_delay = true\nresolve = {resolve}\n{site.settings}'
     (tmp_path / "settings.toml").write_text(settings)
-    done = line.luigi("--module", "tasks.pulse", "pulse.ScanForLaunches", "--date-interval", today())
+    days = f"{start.date()}-{start.date() + timedelta(days=2)}"
+    done = line.luigi("--module", "tasks.pulse", "pulse.ScanForLaunches", "--date-interval", days)
     assert done.returncode == 0, done.stderr
     deadline = time.monotonic() + 300
     while (found := job_log.last(line.folders["jobs"] / "fed")) is None or folders.holder(
@@ -291,7 +294,7 @@ def fed(tmp_path: Path, site: Site) -> Line:
     ):
         assert time.monotonic() < deadline, found
         time.sleep(0.05)
-    assert line.scan(today()) == [0, 0]
+    assert line.scan(day_of(found.launch)) == [0, 0]
     return line
 
 
@@ -299,7 +302,7 @@ def test_a_target_of_a_feed_none_of_whose_seeds_gave_a_page_is_named(fed: Line, 
     last = job_log.last(fed.folders["jobs"] / "fed")
     assert last
     no_page = "  target without a page: the feed asks for it, and no page was got from any seed of it\n"
-    for words in (("why", "fed", last.launch), ("reconcile", today())):
+    for words in (("why", "fed", last.launch), ("reconcile", day_of(last.launch))):
         told = fed.warcmill(*words)
         assert told.returncode == 1
         assert f"{no_page}      fed/{last.launch}  target:2\n      -> warcmill accept target:2 --launch" in told.stdout

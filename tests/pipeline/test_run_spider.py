@@ -34,7 +34,7 @@ from sites import several_hosts
 from waiting import wait_for
 
 from warcmill.base import clock
-from warcmill.crawl.launch import folders
+from warcmill.crawl.launch import folders, job_log
 
 JOB = "spiders"
 
@@ -83,8 +83,9 @@ def test_a_project_yields_what_plain_scrapy_yields_and_each_page_is_in_a_warc(
     else:
         assert found[url(port, "/visitors"), 200] == SHELVES * 9
         assert found[url(port, "/book/03"), 404] == 1
-    day = clock.stamp_text(clock.stamp())[:10]
-    assert line.scan_all(day) == 0
+    launch = job_log.last(line.folders["jobs"] / JOB)
+    assert launch
+    assert line.scan_all(clock.stamp_text(launch.launch)[:10]) == 0
 
 
 def test_a_spider_that_was_killed_goes_on_and_loses_nothing(port: int, tmp_path: Path) -> None:
@@ -503,8 +504,8 @@ def test_the_page_is_followed_from_an_empty_folder(tmp_path: Path) -> None:
         (tmp_path / "museum.py").write_text(text.replace("windmills.example", f"windmills.example:{port}"))
         for command in (one for one in PRINTED if one.page == PAGE and one.bare.startswith("warcmill ")):
             words = shlex.split(command.bare)[1:]
-            day = clock.stamp_text(clock.stamp())[:10]
-            words = [day if re.fullmatch(r"\d{4}-\d\d-\d\d", word) else word for word in words]
+            days = [clock.stamp_text(warcs.name)[:10] for warcs in tmp_path.glob("archive/output/warcs/museum/*")]
+            words = [days[0] if re.fullmatch(r"\d{4}-\d\d-\d\d", word) else word for word in words]
             done = run_warcmill(*words, folder=tmp_path)
             assert done.returncode == 0, done.stdout + done.stderr
             assert is_as_shown(plain(done.stdout), command.shown), f"{command.text}\n{done.stdout}\n{command.shown}"
