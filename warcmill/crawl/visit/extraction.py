@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
+import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
@@ -134,8 +135,6 @@ def _link_fields(fields: HeaderFields) -> list[tuple[str, str]]:
 
 
 def _found(text: bytes) -> WorkerReply:
-    import msgspec  # noqa: PLC0415 20 ms of the crawler's start, and a site may need no worker
-
     return msgspec.json.decode(text, type=WorkerReply)
 
 
