@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from warcmill import layout
+from warcmill import chain, layout
 from warcmill.errors import BadInput, NotReady
 from warcmill.formats.seal import seal, unseal
 from warcmill.markers.state import MarkerStore
@@ -25,7 +25,7 @@ SCHEMA = 1
 _LARGEST = 1 << 16  # bytes of the record
 MOST_ASKED = 1_000  # captures of a WARC that are asked for
 UNASKED = "unasked captures"
-_SUBMIT = "package.SubmitSip"
+_SUBMIT = chain.by_word(chain.ROWS)["submit"].task
 
 
 class Lack(Struct, frozen=True):
