@@ -9,6 +9,7 @@ which returns 0 or 1. Only the module of the given verb is imported, so
 from __future__ import annotations
 
 import configparser
+import gc
 import io
 import os
 import sys
@@ -71,6 +72,7 @@ VERBS: dict[str, dict[str, str]] = {
 }
 
 DESCRIPTION = "A production line for web archives: from the crawler's disk to a verified, reconciled archive."
+_GARBAGE = 20_000  # objects more before the collector looks: it takes as long as the import that makes them
 USAGE = "usage: warcmill VERB [ARGUMENT ...]"
 CODES = "exit codes: 0 yes or done, 1 the answer is no, 2 usage, 3 configuration, 4 unavailable, 5 busy, 70 a bug"
 
@@ -81,6 +83,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     _print_harmlessly()
     if argv is None:  # a process of its own, whose environment is ours
         _find_archive()
+        gc.set_threshold(_GARBAGE)
     try:
         code = _dispatch(words)
         sys.stdout.flush()
@@ -102,6 +105,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(printable_lines(traceback.format_exc().rstrip()), file=sys.stderr)
         print("warcmill: this is a bug in Warcmill; please report the lines above", file=sys.stderr)
         return 70
+    if argv is None:
+        gc.freeze()  # the process ends: what was imported is not looked through for garbage
     return code
 
 
