@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import asdict
 from packaging.utils import parse_sdist_filename, parse_wheel_filename
 
 from servers import distributions, package_site, pins, process
@@ -223,7 +224,7 @@ class PackageIndex(process.SingleServer):
         return self._journal().append(do, **what)
 
     def _fault(self, fault: IndexFault) -> None:
-        self._append("fault", **vars(fault))
+        self._append("fault", **asdict(fault))
 
 
 def at(work: Path, ports: Ports = pins.PACKAGE_INDEX) -> PackageIndex:
