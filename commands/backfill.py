@@ -83,7 +83,7 @@ def _walk(scanner: Scanner, launches_of: dict[date, list[Launch]]) -> int:
 
 def _scan(scanner: Scanner, day: date, launches: list[Launch]) -> dict[str, int]:
     """The worst exit code of each scan of a day. Busy if another process scans."""
-    from tasks.plan import portions  # noqa: PLC0415 it imports Luigi, which --help does without
+    from tasks.plan import portions  # it imports Luigi, which --help does without
 
     codes: dict[str, int] = {}
     for scan in settings().scans():

@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
         sys.stderr.write("warcmill crawl: --no-delay is for the addresses that --allow-private names\n")
         return 2
 
-    from commands.console import crawl  # noqa: PLC0415 it imports Luigi, which --help does without
+    from commands.console import crawl  # it imports Luigi, which --help does without
 
     config = folders.find()
     plan = crawl.plan(args, SCOPES[args.scope], is_new=config is None)

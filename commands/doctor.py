@@ -79,7 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run every check; print; the worst decides."""
-    from tasks.config import services  # noqa: PLC0415
+    from tasks.config import services
 
     checks, code = list(versions()), 0
     try:
@@ -103,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
 
 def versions() -> Iterator[Check]:
     """The versions of Python and Luigi."""
-    import luigi  # noqa: PLC0415 --help does without
+    import luigi  # --help does without
 
     python = sys.version_info[:2]
     level = Level.OK if PYTHONS[0] <= python <= PYTHONS[1] else Level.WARN
@@ -165,7 +165,7 @@ def _json(check: Check) -> dict[str, Json]:
 
 def keys() -> Iterator[Check]:
     """Sections and keys that nothing reads: they have no effect."""
-    from tasks.config import known  # noqa: PLC0415
+    from tasks.config import known
 
     unknown = list(known.unknown())
     for key in unknown:
@@ -245,7 +245,7 @@ def _due(gaps: list[JobGap]) -> Iterator[Check]:
 
 def _unanswered(line: OpenRoots) -> Iterator[Check]:
     """Targets of the newest good feed that no job of [feed] ever crawls: none is due as often as they are."""
-    from warcmill.pulse import feed  # noqa: PLC0415
+    from warcmill.pulse import feed
 
     try:
         unanswered = feed.unanswered(line.state, [feeds.due_of(job, clock.stamp()) for job in feeds.jobs()])

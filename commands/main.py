@@ -94,7 +94,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(printable(f"warcmill: configuration, luigi.cfg cannot be read: {error}"), file=sys.stderr)
         return BadConfig.exit_code
     except BrokenPipeError:
-        from commands.console.show import silence  # noqa: PLC0415 the overview imports no module of a verb
+        from commands.console.show import silence  # the overview imports no module of a verb
 
         silence(sys.stdout)
         return 141  # the shell's code for a program that SIGPIPE ended
@@ -145,7 +145,7 @@ def _dispatch(words: list[str]) -> int:
 
 
 def _run(verb: str, words: list[str]) -> int:
-    from commands.console import parser  # noqa: PLC0415 the overview needs no verb
+    from commands.console import parser  # the overview needs no verb
 
     args = parser.parser_of(verb).parse_args(words)
     return parser.verb(verb).run(args)
@@ -153,7 +153,7 @@ def _run(verb: str, words: list[str]) -> int:
 
 def _complete(words: list[str]) -> int:
     """Print what the last of these words may become, one per line, for the scripts of `warcmill completion`."""
-    from commands.console.candidates import ArchiveNames, candidates  # noqa: PLC0415 the overview needs no verb
+    from commands.console.candidates import ArchiveNames, candidates  # the overview needs no verb
 
     for candidate in candidates(words, _verbs(), ArchiveNames()):
         print(candidate)
@@ -177,7 +177,7 @@ def overview() -> str:
 
 
 def _nearest(unknown: str) -> str:
-    from warcmill.base.escapes import did_you_mean  # noqa: PLC0415 needed only after a typing error
+    from warcmill.base.escapes import did_you_mean  # needed only after a typing error
 
     return did_you_mean(unknown, _verbs()) or "; 'warcmill --help' lists them"
 

@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Ask the scans what each launch lacks; print."""
-    from tasks import plan  # noqa: PLC0415 it imports Luigi, which --help does without
+    from tasks import plan  # it imports Luigi, which --help does without
 
     line = open_line()
     days: Interval = args.interval

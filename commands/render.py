@@ -95,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _serve(args: argparse.Namespace, settings: BrowserSettings, file: TextIO) -> None:
-    from warcmill.crawl.render.browser import Browser  # noqa: PLC0415 of the extra `render`
+    from warcmill.crawl.render.browser import Browser  # of the extra `render`
 
     job = Job("render", (), allow_private=tuple(args.allow_private))
     keys = ProxyKeys()

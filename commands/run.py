@@ -86,9 +86,9 @@ def _worker_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _worker(args: argparse.Namespace) -> int:
-    from commands.console import requests  # noqa: PLC0415 a role imports what it needs, and --help nothing of it
-    from warcmill.crawl.launch.worker import Worker  # noqa: PLC0415
-    from warcmill.requests.serving.service import RequestService  # noqa: PLC0415
+    from commands.console import requests  # a role imports what it needs, and --help nothing of it
+    from warcmill.crawl.launch.worker import Worker
+    from warcmill.requests.serving.service import RequestService
 
     place = read_place(FRONTIER, args.frontier, args.password_file)
     bus = requests.place_of_worker(args.job)
@@ -119,7 +119,7 @@ def _spider_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _spider(args: argparse.Namespace) -> int:
-    from commands.console import spiders  # noqa: PLC0415
+    from commands.console import spiders
 
     return spiders.run(args)
 
@@ -130,7 +130,7 @@ def _requests_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _requests(args: argparse.Namespace) -> int:
-    from commands.console import requests, rest  # noqa: PLC0415
+    from commands.console import requests, rest
 
     if args.port is not None and not args.also:
         raise BadConfig("--port", "is of the role 'rest': warcmill run requests rest --port PORT")
@@ -143,7 +143,7 @@ def _rest_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _rest(args: argparse.Namespace) -> int:
-    from commands.console import rest  # noqa: PLC0415
+    from commands.console import rest
 
     return rest.run(args)
 

@@ -79,6 +79,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serve until a signal; or what else is asked of the server."""
-    from commands.console import serving  # noqa: PLC0415 with the web, which --help does without
+    from commands.console import serving  # with the web, which --help does without
 
     return serving.run(args)

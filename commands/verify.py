@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     """Read everything again; print each difference when it is found; the worst decides."""
     line, target = open_line(), console()
     if args.outside:
-        from commands.console import outside  # noqa: PLC0415 with the clients of all that is outside
+        from commands.console import outside  # with the clients of all that is outside
 
         return outside.run(line, asked(line, args.scope), _in_words(args.scope), as_answer=args.json)
     todo = [work(line.state, launch) for launch in asked(line, args.scope)]

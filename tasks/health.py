@@ -23,7 +23,7 @@ AT_END = 5.0  # seconds that `warcmill scan` waits for answers
 
 def look(asker: Asker, seconds: float = health.BOUND) -> JsonObject:
     """Ask everything, each within a bound; write the answer, and return it. Unavailable if the state is away."""
-    from tasks.config import services  # noqa: PLC0415 steps ask none
+    from tasks.config import services  # steps ask none
 
     config = settings()
     state, scans = config.open_state(), config.scans()

@@ -70,7 +70,7 @@ def catalogue_of(line: OpenRoots) -> Catalogue:
     if not line.settings.index:
         why = "is not set, and the catalogue of SIPs is there: warcmill init --adopt index"
         raise BadConfig("[warcmill] index", why)
-    from warcmill.package.catalogue import Catalogue  # noqa: PLC0415 most verbs ask for the roots alone
+    from warcmill.package.catalogue import Catalogue  # most verbs ask for the roots alone
 
     line.settings.check_index()
     return Catalogue(open_folder("index", line.settings.index).base)

@@ -40,7 +40,7 @@ def _is_handed_over(line: OpenRoots, launches: Sequence[Launch]) -> bool:
     url, solr = cdx_server(), chains.solr()
     names = []
     if url:
-        from warcmill.index.sink_cdx import name_of  # noqa: PLC0415 a client, which few lines need
+        from warcmill.index.sink_cdx import name_of  # a client, which few lines need
 
         names.append(name_of(url))
     names += [solr.name] if solr else []

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 SECTION, SHARED = "engine.crawl", "engine.shared"
 _LONGEST = 63
-_TOP = re.compile(r"(?:[ \t]*(?:[#;].*)?\n)*")  # ConfigUpdater takes no indented comment above the first section
+_TOP = re.compile(r"\A(?:[ \t]*(?:[#;].*)?\n)*")  # ConfigUpdater takes no indented comment above the first section
 
 
 def job_of(url: str) -> str:
@@ -65,6 +65,11 @@ def list_job(config: Path, name: str, frontier: str = "") -> None:
         edit(config, change)
 
 
+class _Parser(RawConfigParser):
+    def optionxform(self, optionstr: str) -> str:
+        return optionstr  # keys keep their case
+
+
 class EditedConfig(NamedTuple):
     """A luigi.cfg after an edit. `holds`: the sections that it changes, and what each then holds; None: it is gone."""
 
@@ -83,8 +88,9 @@ def edit(config: Path, change: Callable[[str], EditedConfig]) -> bool:
         before = read(config)
         is_dos = "\n" in before and before.count("\n") == before.count("\r\n")
         text = before.replace("\r\n", "\n") if is_dos else before
-        top = _TOP.match(text)[0]  # type: ignore[index]
-        after, holds = change(text.removeprefix(top))
+        body = _TOP.sub("", text, count=1)
+        top = text.removesuffix(body)
+        after, holds = change(body)
         after = (top + after).replace("\n", "\r\n") if is_dos else top + after
         if after == before:
             return False
@@ -106,8 +112,7 @@ def read(config: Path) -> str:
 
 def parsed(text: str) -> dict[str, dict[str, str]]:
     """The sections of a luigi.cfg as Luigi reads them, without interpolation; configparser.Error for a broken one."""
-    parser = RawConfigParser(default_section="")  # else each section would hold the keys of [DEFAULT], too
-    parser.optionxform = str  # type: ignore[assignment, method-assign]
+    parser = _Parser(default_section="")  # else each section would hold the keys of [DEFAULT], too
     parser.read_file(StringIO(text, newline=None))
     return {name: dict(parser.items(name)) for name in parser.sections()}
 

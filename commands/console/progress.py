@@ -27,8 +27,8 @@ def bytes_done(what: str, total: int) -> Iterator[Advance]:
 
 def _bar(what: str) -> Progress:
     """A bar redraws its lines, so what is printed on the same terminal must go through it; elsewhere it must not."""
-    from rich.console import Console  # noqa: PLC0415 takes 50 ms: import it only for a terminal
-    from rich.progress import (  # noqa: PLC0415
+    from rich.console import Console  # takes 50 ms: import it only for a terminal
+    from rich.progress import (
         BarColumn,
         DownloadColumn,
         Progress,

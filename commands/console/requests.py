@@ -35,8 +35,8 @@ def place_of(args: argparse.Namespace) -> RequestsPlace:
 
 def places_of(job: str) -> Places:
     """The folders of the job that serves requests; BadConfig for one that does not."""
-    from warcmill.crawl.engine import WarcmillEngine  # noqa: PLC0415
-    from warcmill.crawl.job import file  # noqa: PLC0415
+    from warcmill.crawl.engine import WarcmillEngine
+    from warcmill.crawl.job import file
 
     engine = engine_of(job)
     if not isinstance(engine, WarcmillEngine):
@@ -70,8 +70,8 @@ def sending(worker: Worker, place: RequestsPlace | None) -> Iterator[None]:
     if place is None:
         yield
         return
-    from warcmill.requests.monitor import log_of  # noqa: PLC0415
-    from warcmill.requests.sender import ResultSender, ResultSource  # noqa: PLC0415
+    from warcmill.requests.monitor import log_of
+    from warcmill.requests.sender import ResultSender, ResultSource
 
     ended, source = Event(), ResultSource.of_worker(worker)
     if source.places.output.is_dir():  # the worker refuses another
@@ -98,10 +98,10 @@ def sending(worker: Worker, place: RequestsPlace | None) -> Iterator[None]:
 def run(args: argparse.Namespace, rest: Callable[[RequestsPlace], Callable[[Event], None]] | None = None) -> int:
     """Take requests until a signal. `rest` makes the REST service of a place, which then runs beside; the first part
     that ends by an error ends all."""
-    from warcmill.requests.answers import RequestsJob  # noqa: PLC0415
-    from warcmill.requests.monitor import RequestMonitor, log_of  # noqa: PLC0415
-    from warcmill.requests.plugins.runners import PluginHandlers, PluginMonitors  # noqa: PLC0415
-    from warcmill.requests.sender import ResultSender, ResultSource  # noqa: PLC0415
+    from warcmill.requests.answers import RequestsJob
+    from warcmill.requests.monitor import RequestMonitor, log_of
+    from warcmill.requests.plugins.runners import PluginHandlers, PluginMonitors
+    from warcmill.requests.sender import ResultSender, ResultSource
 
     place = place_of(args)
     places = home_of(place)

@@ -260,9 +260,9 @@ def moving(what: str) -> Iterator[Progress | None]:
     if not sys.stderr.isatty():
         yield None
         return
-    from rich.console import Console  # noqa: PLC0415 takes 50 ms: import it only for a terminal
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
-    from rich.table import Column  # noqa: PLC0415
+    from rich.console import Console  # takes 50 ms: import it only for a terminal
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.table import Column
 
     whole, rest = Column(no_wrap=True), Column(no_wrap=True, overflow="ellipsis", ratio=1)
     bar = Progress(  # one line, so that what is printed meanwhile stays readable

@@ -32,7 +32,7 @@ INTERRUPTED = 130
 def run(args: argparse.Namespace) -> int:
     """Make a launch of the job, until the spider ends."""
     try:
-        from warcmill.spiders import process  # noqa: PLC0415 of an extra
+        from warcmill.spiders import process  # of an extra
     except ImportError as error:
         raise BadConfig("run spider", f"{error.name} is missing; pip install 'warcmill[scrapy]'") from error
 
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _work(args: argparse.Namespace) -> int:
     """Work in the launches of the job; another process leads them."""
-    from warcmill.spiders import process  # noqa: PLC0415 of an extra
+    from warcmill.spiders import process  # of an extra
 
     if not (args.name and args.output):
         raise BadConfig(FRONTIER, "a worker has a --name, and an --output of its own")
@@ -72,7 +72,7 @@ def _work(args: argparse.Namespace) -> int:
 
 
 def _found(args: argparse.Namespace) -> ScrapyProject:
-    from warcmill.spiders import project  # noqa: PLC0415 of an extra
+    from warcmill.spiders import project  # of an extra
 
     said = project.CommandLine(args.arguments, args.settings, args.append, args.overwrite)
     return project.find(args.spider, said)

@@ -80,7 +80,7 @@ def cdx_server() -> str:
     url = str(sections.read(index).cdx_server).strip()
     if not url:
         return ""
-    from warcmill.clients import cdx_server as clients  # noqa: PLC0415
+    from warcmill.clients import cdx_server as clients
 
     if not clients.is_url(url):
         why = f"is {clients.shown(url)}; it must be http://HOST:PORT/COLLECTION, or https, without a user or a query"
@@ -97,7 +97,7 @@ class columns(Section):  # noqa: N801 - the section has the name of the class
 
 def check_columns_installed() -> str:
     """The package that writes Parquet, with its version; BadConfig if it is missing."""
-    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415
+    from importlib.metadata import PackageNotFoundError, version
 
     try:
         return f"{_PYARROW} {version(_PYARROW)}"
@@ -117,7 +117,7 @@ class text(Section):  # noqa: N801 - the section has the name of the class
 
 def check_text_installed() -> None:
     """BadConfig if a package of the extra is missing, or what extracts office documents."""
-    from warcmill.formats.text import document  # noqa: PLC0415
+    from warcmill.formats.text import document
 
     if missing := document.missing():
         how = f"pip install '{document.EXTRA}', or empty it"
@@ -130,7 +130,7 @@ def tika() -> Tika | None:
     path = sections.value(TEXT, "tika")
     if not path:
         return None
-    from warcmill.extracts.tika import Tika  # noqa: PLC0415
+    from warcmill.extracts.tika import Tika
 
     found = Tika(os.path.abspath(path))
     try:
@@ -148,7 +148,7 @@ def solr() -> SolrTarget | None:
         if named:
             raise BadConfig(_SOLR_KEY, f"is not set, and [{named[0]}] routes to one of its collections")
         return None
-    from warcmill.index.sink_solr import SolrTarget  # noqa: PLC0415
+    from warcmill.index.sink_solr import SolrTarget
 
     server, _, default = url.rpartition("/")
     parts = urlsplit(server)
@@ -159,7 +159,7 @@ def solr() -> SolrTarget | None:
 
 
 def _routing(default: str, named: list[str]) -> Routing:
-    from warcmill.index.sink_solr import routing  # noqa: PLC0415
+    from warcmill.index.sink_solr import routing
 
     tables = {}
     for section in named:
@@ -205,8 +205,8 @@ class VirusScanner(Struct, frozen=True):
 
 def scanner() -> VirusScanner:
     """The configured clamd, or BadConfig. It is not asked for anything."""
-    from warcmill.clients import clamd  # noqa: PLC0415
-    from warcmill.files.virus_scan import ClamdLimits  # noqa: PLC0415
+    from warcmill.clients import clamd
+    from warcmill.files.virus_scan import ClamdLimits
 
     keys = sections.read(viruses)
     try:
@@ -259,7 +259,7 @@ def submission() -> Switch | None:
 
 def terms(store: str = "") -> Terms:
     """The terms on which SIPs are built, or BadConfig. `store`: its folder or URL, which SIPs by reference name."""
-    from warcmill.package.sips import Terms  # noqa: PLC0415
+    from warcmill.package.sips import Terms
 
     keys = sections.read(package)
     if not keys.organisation:

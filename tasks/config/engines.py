@@ -156,8 +156,8 @@ def engine_at(section: str) -> Engine:
     for key in ("allow_private", "frontier", *_FRONTIER_KEYS):
         if value(section, key):
             raise BadConfig(f"[{section}] {key}", f"is for kind={WARCMILL} alone; Heritrix has its own settings")
-    from warcmill.clients.heritrix.engine import HeritrixEngine  # noqa: PLC0415 each engine has clients of its own
-    from warcmill.clients.heritrix.rest import Heritrix  # noqa: PLC0415
+    from warcmill.clients.heritrix.engine import HeritrixEngine  # each engine has clients of its own
+    from warcmill.clients.heritrix.rest import Heritrix
 
     pin = needed(section, "certificate")
     certificate = pin if _FINGERPRINT.fullmatch(pin) else Path(pin)
@@ -166,8 +166,8 @@ def engine_at(section: str) -> Engine:
 
 def own_engine(section: str) -> WarcmillEngine:
     """The built-in crawler of a section, or BadConfig: it writes to folders of this host, and nobody logs in."""
-    from warcmill.crawl.engine import WarcmillEngine  # noqa: PLC0415
-    from warcmill.crawl.fetch.addresses import Judge  # noqa: PLC0415
+    from warcmill.crawl.engine import WarcmillEngine
+    from warcmill.crawl.fetch.addresses import Judge
 
     for key in _LOGIN_KEYS:
         if value(section, key):
@@ -185,7 +185,7 @@ def own_engine(section: str) -> WarcmillEngine:
 
 def running_job(job: str) -> RunningJob:
     """The way to the crawl of a job: its control socket, and the Redis that has its frontier; or BadConfig."""
-    from warcmill.crawl.control.calls import RunningJob  # noqa: PLC0415
+    from warcmill.crawl.control.calls import RunningJob
 
     section = section_of(job)
     place = frontier_of(section) if section else None

@@ -62,14 +62,14 @@ def jobs() -> tuple[str, ...]:
 
 def due_of(job: str, due: str) -> Due:
     """A due crawl, with the frequency of its job."""
-    from warcmill.pulse.feed import Due  # noqa: PLC0415 most verbs only ask which jobs are fed
+    from warcmill.pulse.feed import Due  # most verbs only ask which jobs are fed
 
     return Due(job, due, engines.schedule_of(job).frequency)
 
 
 def configure(state: MarkerStore, engine: Engine, job: str, due: str) -> dict[str, Json]:
     """Write the files of a due crawl into the engine's job; return facts of them for the claim."""
-    from warcmill.pulse import feed as steps  # noqa: PLC0415
+    from warcmill.pulse import feed as steps
 
     files, facts = steps.prepare(state, due_of(job, due), recipe(settings(), job))
     engine.configure(job, files)
@@ -83,8 +83,8 @@ def configured() -> feed:
 
 def source() -> Source:
     """Where the feed comes from, or BadConfig."""
-    from warcmill.clients import feed_source  # noqa: PLC0415
-    from warcmill.pulse.feed import Source  # noqa: PLC0415
+    from warcmill.clients import feed_source
+    from warcmill.pulse.feed import Source
 
     keys = configured()
     if not keys.source:
@@ -97,8 +97,8 @@ def source() -> Source:
 
 def recipe(line: Settings, job: str) -> Recipe:
     """The recipe that a job is made from, or BadConfig."""
-    from warcmill.formats.targets import Caps  # noqa: PLC0415
-    from warcmill.pulse.feed import HeritrixRecipe, OwnRecipe  # noqa: PLC0415
+    from warcmill.formats.targets import Caps
+    from warcmill.pulse.feed import HeritrixRecipe, OwnRecipe
 
     keys = configured()
     if not keys.contact.startswith(("http://", "https://")):
@@ -142,7 +142,7 @@ def excluded() -> tuple[str, ...]:
     source = configured().exclude
     if not source:
         return ()
-    from warcmill.formats.targets import check_excluded  # noqa: PLC0415
+    from warcmill.formats.targets import check_excluded
 
     lines = tuple(_listed(source).splitlines())
     check_excluded(lines)
@@ -150,7 +150,7 @@ def excluded() -> tuple[str, ...]:
 
 
 def _listed(source: str) -> str:
-    from warcmill.clients import feed_source  # noqa: PLC0415
+    from warcmill.clients import feed_source
 
     if not feed_source.is_remote(source):
         return _text("exclude", Path(source))

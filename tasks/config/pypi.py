@@ -58,8 +58,8 @@ def concurrency() -> int:
 
 def source() -> IndexSource:
     """The index and the wanted projects, or BadConfig. Unavailable if the list of them cannot be read."""
-    from warcmill.clients.package_index import IndexClient  # noqa: PLC0415 most verbs only ask which jobs mirror one
-    from warcmill.pypi.feed import IndexSource  # noqa: PLC0415
+    from warcmill.clients.package_index import IndexClient  # most verbs only ask which jobs mirror one
+    from warcmill.pypi.feed import IndexSource
 
     keys = sections.read(pypi)
     if not keys.index:
@@ -69,7 +69,7 @@ def source() -> IndexSource:
 
 def recipe() -> IndexRecipe:
     """The recipe of the jobs' files, or BadConfig."""
-    from warcmill.pypi.feed import IndexRecipe  # noqa: PLC0415
+    from warcmill.pypi.feed import IndexRecipe
 
     keys = sections.read(pypi)
     newest = _choice("releases", keys.releases, RELEASES)
@@ -78,7 +78,7 @@ def recipe() -> IndexRecipe:
 
 def refuse_unfit(job: str) -> None:
     """Check what a start needs besides the feed, or BadConfig: no launch is stopped for a crawl that cannot start."""
-    from warcmill.crawl.job import file  # noqa: PLC0415
+    from warcmill.crawl.job import file
 
     if feed.is_fed(job):
         raise BadConfig("[pypi] jobs", f"{job} is in [feed] jobs too; keep one")
@@ -93,8 +93,8 @@ def refuse_unfit(job: str) -> None:
 
 def configure(state: MarkerStore, engine: Engine, job: str, key: Key) -> dict[str, Json]:
     """Write the files of a due crawl into the engine's job; return facts of them for the claim."""
-    from warcmill.crawl.engine import WarcmillEngine  # noqa: PLC0415
-    from warcmill.pypi import feed as steps  # noqa: PLC0415
+    from warcmill.crawl.engine import WarcmillEngine
+    from warcmill.pypi import feed as steps
 
     if not isinstance(engine, WarcmillEngine):
         raise BadConfig("[pypi] jobs", f"{job} is not crawled by the built-in crawler, which alone mirrors an index")
@@ -115,8 +115,8 @@ def _projects(text: str) -> frozenset[str] | None:
     where = "[pypi] projects"
     if not text.strip():
         return None
-    from warcmill.clients import feed_source  # noqa: PLC0415
-    from warcmill.pypi import feed as steps  # noqa: PLC0415
+    from warcmill.clients import feed_source
+    from warcmill.pypi import feed as steps
 
     if not feed_source.is_remote(text) and not Path(text).is_absolute():
         return steps.parse_projects(text, where)

@@ -38,7 +38,7 @@ def run_on() -> tuple[RunOn, str]:
 
 def check_installed(chosen: RunOn) -> str:
     """The package of the extra, with its version; BadConfig if it is missing."""
-    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415
+    from importlib.metadata import PackageNotFoundError, version
 
     package = _PACKAGES[chosen]
     try:

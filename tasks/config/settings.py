@@ -199,7 +199,7 @@ class Settings(Struct, frozen=True):
 
     def open_extracts(self) -> Extracts | None:
         """The extracts of the index root, or Unavailable; None for a line without an index."""
-        from warcmill.extracts.extracts import Extracts  # noqa: PLC0415 most verbs read none
+        from warcmill.extracts.extracts import Extracts  # most verbs read none
 
         return Extracts(open_folder("index", self.index)) if self.index else None
 
@@ -267,7 +267,7 @@ def silent_after() -> timedelta | None:
 
 def notice_channels() -> Channels:
     """Where notices go, or BadConfig."""
-    from warcmill.clients.notice import Channels  # noqa: PLC0415 most verbs send none
+    from warcmill.clients.notice import Channels  # most verbs send none
 
     keys = sections.read(notice)
     url = keys.webhook

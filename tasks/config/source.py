@@ -45,7 +45,9 @@ class Configuration(ConfigParser):
 
     def __init__(self) -> None:
         super().__init__(interpolation=_Interpolation())
-        self.optionxform = str  # type: ignore[assignment, method-assign]  # keys keep their case
+
+    def optionxform(self, optionstr: str) -> str:
+        return optionstr  # keys keep their case
 
     def text(self, section: str, key: str, *, raw: bool = False) -> str | None:
         """The value of a key, None if it is not set; `raw`: without what the names in it stand for."""
