@@ -114,7 +114,7 @@ def _warcs(config: Settings, open_store: Callable[[], Store]) -> Iterator[str]:
 
 
 def _program(config: Settings, asked: Serving) -> Path | str:
-    """The pywb that replays, or why there is none. One that luigi.cfg names has to be there."""
+    """The program of pywb, or the reason why nothing replays. BadConfig if luigi.cfg names one that is missing."""
     if not asked.replay:
         return NOT_WANTED
     try:

@@ -79,7 +79,7 @@ def _index(config: Settings) -> Iterator[Check]:
 
 
 def _catalogue(index: str) -> Iterator[Check]:
-    """The catalogue of SIPs can be read whole. If there is none, it is named where SIPs are switched on."""
+    """The catalogue of SIPs can be read whole. A missing one is named where SIPs are switched on."""
     from warcmill.package.catalogue import REBUILD, Catalogue
 
     catalogue = Catalogue(Path(index))

@@ -75,7 +75,7 @@ they go the same way, by `visit.fetching`, and are kept as entries of their own.
 
 A room above docks here by two values, and is asked nothing else. Its *reader* (`visit.visit.PageReader`) is how links
 and items are got from an answer, in steps 5 to 7. Its *audience* (`job.job.Audience`) is who asked for a URI: headers,
-cookies, which links count, what is told to whom. By default our own reader takes links, and nobody asked.
+cookies, which links count, who gets which result. By default our own reader takes links, and nobody asked.
 
 Calls go down. Up go those of plug-ins alone, which were handed down: the reporter, which hears of entries once they are
 durable, and of what went wrong (`launch.reports` as `logs.lines.FaultListener`); the policies, built-in and others';

@@ -124,7 +124,7 @@ class ZookeeperWatcher:
         self._become(valid=bool(self.zoo_client.connected))
 
     def _read(self, path: str) -> str | None:
-        """The contents of a file, which is watched from now on; None if there is none, or it is not text."""
+        """The contents of a file, which is watched from now on; None if the file is missing, or not text."""
         try:
             if self.zoo_client.exists(path, watch=self._changed) is None:
                 return None

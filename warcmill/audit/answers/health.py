@@ -100,7 +100,7 @@ class HealthQuestion(Struct, frozen=True):
 
 
 class HealthOutcome(Struct, frozen=True):
-    """The outcome of asking: the reply, or why there is none."""
+    """The outcome of asking: the reply, or the reason why none came."""
 
     asked: HealthQuestion
     reply: HealthReply | None
@@ -254,7 +254,7 @@ def _replace(state: MarkerStore, path: str, data: bytes) -> None:
 
 
 def read(state: MarkerStore) -> JsonObject:
-    """The newest answer; empty if there is none, or it is damaged or unreadable: `written` has its time."""
+    """The newest answer; empty if it is missing, damaged or unreadable. `written` has its time."""
     return _read(state, PATH)
 
 

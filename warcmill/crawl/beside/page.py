@@ -1,8 +1,8 @@
 """One page, opened in the browser for another engine, and all that it asked for, in a WARC of its own.
 
 Robots.txt and the judge of addresses hold for each request, as in a crawl; a crawl-delay holds between two pages of a
-host. Within a page each GET is made once; between pages nothing is shared, as a WARC is to replay by itself. It is
-written under `.rendering` in the root, and gets its place there when it is whole: whoever has the answer about a page
+host. Within a page each GET is made once; between pages nothing is shared, as a WARC is to replay by itself. A WARC is
+written under `.rendering` of the root, and moved into the root when it is whole: whoever has the answer about a page
 finds its WARC, and half a WARC is nobody's.
 """
 
@@ -86,6 +86,11 @@ class _Kit(NamedTuple):
     sites: RobotsFiles
     rests: Rests
 
+    async def reach(self, uri: Uri) -> tuple[str, ...] | Failure:
+        """The addresses that may be connected to for a URI; the reason where there is none."""
+        looked = await self.resolver.lookup(Site.of(uri.uri).host)
+        return looked if isinstance(looked, Failure) else judged(self.judge, looked.addresses)
+
 
 class Rests:
     """The hosts whose robots.txt asks for a delay, and until when they rest."""
@@ -121,8 +126,7 @@ class _PageAdmission:
 
     async def admit(self, uri: Uri, job: Job, *, in_turn: bool = True) -> Admitted | NotAdmitted:
         kit, delay = self._kit, 0.0
-        looked = await kit.resolver.lookup(Site.of(uri.uri).host)
-        addresses = looked if isinstance(looked, Failure) else judged(kit.judge, looked.addresses)
+        addresses = await kit.reach(uri)
         if isinstance(addresses, Failure):
             return addresses
         if path_of(uri.uri) != robots.PATH:  # it does not rule itself (RFC 9309, 2.2.2)
@@ -353,8 +357,7 @@ class _Page:
         return None
 
     async def ask(self, uri: Uri) -> Exchange | Failure:
-        looked = await self._kit.resolver.lookup(Site.of(uri.uri).host)
-        addresses = looked if isinstance(looked, Failure) else judged(self._kit.judge, looked.addresses)
+        addresses = await self._kit.reach(uri)
         if isinstance(addresses, Failure):
             return addresses
         return await self._once(uri, PageRequest("GET", uri.uri), Admitted(addresses, 0.0))
