@@ -1,6 +1,6 @@
 """Scans of the line, each in its own luigi process: run it, show its progress on stderr, and pass signals on to it.
 
-These processes are forked from one that has imported Luigi: `tasks.fork_server`, which the first scan starts.
+These processes are forked from one that has imported Luigi: `tasks.luigis`, which the first scan starts.
 
 On a terminal each step that is done has its line, above one that is always there and moves: the step, its bar, rate
 and seconds. Elsewhere a line comes every 30 seconds. Warnings and errors are shown as they come, at the end a line with
@@ -120,7 +120,7 @@ class _ForkServer:
         with theirs:
             # In its own process group, so that a terminal's Ctrl-C reaches a scan only once: through us.
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tasks.fork_server"], env=environment, stdin=theirs.fileno(), process_group=0
+                [sys.executable, "-m", "tasks.luigis"], env=environment, stdin=theirs.fileno(), process_group=0
             )
 
     def begin(self, words: list[str], errors: int) -> None:

@@ -42,7 +42,7 @@ LIBRARIES = ("luigi.retcodes", "luigi.date_interval", "rich.console", "rich.tabl
 # How one command starts another.
 COMMANDS = {
     (sys.executable, "-m", "luigi"): "luigi",
-    (sys.executable, "-m", "tasks.fork_server"): "tasks.fork_server",
+    (sys.executable, "-m", "tasks.luigis"): "tasks.luigis",
     (sys.executable, "-m", "commands.main"): "commands.main",
     ("luigi",): "luigi",
     ("warcmill",): "commands.main",
