@@ -350,7 +350,8 @@ def test_a_kill_loses_nothing(tmp_path: Path, wheel: Callable[..., Path]) -> Non
         assert page(index, "kept")["versions"] == ["1"]
         index.kill()
         index.upload(wheel("kept", "2"))
-        assert package_index.up(tmp_path, index.ports) == index
+        again = package_index.up(tmp_path, index.ports)
+        assert (again.folder, again.ports) == (index.folder, index.ports)
         assert page(index, "kept")["versions"] == ["1", "2"]
         assert msgspec.structs.asdict(index.requests()[-1])["status"] == 200
     finally:
