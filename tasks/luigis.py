@@ -22,8 +22,8 @@ _STDIN, _STDERR = 0, 2
 def main(words: list[str]) -> None:
     """Run Luigi, until its SystemExit. Without words, fork for each request until the command closes its end."""
     gc.disable()  # what is imported stays: to look through it again and again takes as long as the import
-    from luigi.cmdline import luigi_run  # noqa: PLC0415
-    from luigi.configuration import get_config  # noqa: PLC0415
+    from luigi.cmdline import luigi_run
+    from luigi.configuration import get_config
 
     if not words:
         with socket.socket(fileno=os.dup(_STDIN)) as requests:
