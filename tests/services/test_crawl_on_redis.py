@@ -14,7 +14,7 @@ from pathlib import Path
 
 import preloaded
 import pytest
-from crawls import crawled
+from crawls import crawled, killed_crawls
 from crawls.call_trace import climbing, layers, traced
 from crawls.redis_crawls import DEADLINE, HOSTS, JOB, Crawl, go_on, site
 from msgspec.structs import replace
@@ -83,6 +83,27 @@ def test_a_launch_resumes_from_its_checkpoint_in_a_redis_that_was_emptied(redis:
         Redis(port=redis.port).flushall()
         assert crawl.begin().wait(DEADLINE) == 0, crawl.told()
         assert crawl.wrong(pages) == [], crawl.told()
+
+
+def test_a_launch_whose_redis_was_emptied_past_its_journal_ends_and_blames_no_page(
+    redis: RedisServer, tmp_path: Path
+) -> None:
+    pages = 40
+    with site(pages) as port:
+        crawl = Crawl(tmp_path, port, redis, "blamed")
+        process = crawl.begin()
+        assert crawl.until(process, 100)
+        crawl.stop()
+        assert process.wait(DEADLINE) == 0, crawl.told()
+        process = crawl.begin()
+        assert crawl.until(process, crawl.lines() + 50)
+        Redis(port=redis.port).flushall()
+        assert process.wait(DEADLINE) == 1, crawl.told()
+        assert "is older than the journal" in crawl.told()
+        assert crawl.rebuild() == []
+        assert go_on(crawl).wait(DEADLINE) == 0, crawl.told()
+        assert crawl.lost_or_open(pages) == [], crawl.told()
+        assert [line.uri for line in killed_crawls.lines(tmp_path) if line.status == -5] == []
 
 
 def test_a_checkpoint_that_was_loaded_in_part_is_not_followed(redis: RedisServer, tmp_path: Path) -> None:

@@ -120,7 +120,9 @@ class Sender:
         launch = self._register.launch if self._register else ""
         if not group.begins or not launch:
             why = f"what begins with {self._link.prefix} is older than the journal of launch {launch}, or was lost"
-            raise NotReady(self._link.place.shown, f"{why}. {self.next_step}")
+            error = NotReady(self._link.place.shown, f"{why}. {self.next_step}")
+            self.stop(error)
+            raise error
         self.warn(f"{self._link.place.shown}: Redis has lost launch {launch}; it hears all of the journal")
         self._held.clear()  # rows have other numbers now; what is under way is fetched again
         before = group.number * GROUP - 1
@@ -235,11 +237,20 @@ class Sender:
 
     def ask(self, script: str, *words: Any) -> Any:
         """Call a script from any thread, and wait for the answer."""
-        return self._asks.submit(self._link.call, script, *words).result()
+        return self._asks.submit(self._call, script, *words).result()
 
     async def call(self, script: str, *words: Any) -> Any:
         """Call a script, and wait for the answer."""
-        return await self.aside(lambda: self._link.call(script, *words), self._asks)
+        return await self.aside(lambda: self._call(script, *words), self._asks)
+
+    def _call(self, script: str, *words: Any) -> Any:
+        try:
+            return self._link.call(script, *words)
+        except Unavailable:
+            raise
+        except WarcmillError as error:  # no page is at fault, and waiting does not help
+            self.stop(error)
+            raise
 
     async def aside(self, act: Callable[[], T], pool: ThreadPoolExecutor | None = None) -> T:
         """Do something on another thread."""
