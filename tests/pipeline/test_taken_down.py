@@ -1,23 +1,58 @@
-"""The drill of a takedown: what was hidden stays hidden when the state is lost, restored or not."""
+"""The drill of a takedown: no reader gets what was hidden, and it stays hidden when the state is lost."""
 
 from __future__ import annotations
 
 import gzip
 import json
+import re
 import shutil
+from collections.abc import Iterator, Mapping
+from html import unescape
 from pathlib import Path
 
 import pytest
-from line import Line
+import sample
+from line import DAY, Line
+from operating.web_site import WebSite
 
-DAY = "2026-11-21"
+from warcmill.stores.file import FileStore
+from warcmill.web.access import Role
+from warcmill.web.routes import GET, ROUTES
+
 HIDDEN, SHOWN = "http://assets.gov.example/uploads/10502/bzip2.pdf", "http://docs.example/"
 DECISION = "decisions/access/000001.json"
 
 
+LAUNCH = f"/launches/{sample.JOB}/{sample.LAUNCH_ID}"
+NAMED = re.compile(r"assets\.gov\.example|gov,assets|bzip2\.pdf", re.IGNORECASE)
+# The addresses below each route that a reader may ask, with their fields; of logs, those on the page of the launch.
+ADDRESSES: Mapping[str, tuple[tuple[str, Mapping[str, str]], ...]] = {
+    "/": (("/", {}),),
+    "/search": (
+        ("/search", {"q": "paper", "type": "pdf"}),
+        ("/search", {"q": "zlib"}),
+        ("/search", {"q": "http://docs.example/"}),
+    ),
+    "/capture": (),  # the way to a page that is shown: below
+    "/status": (("/status", {"from": DAY}), ("/status", {"from": DAY, "by": "day"})),
+    "/launches/{job}/{launch_id}": ((LAUNCH, {}),),
+    "/launches/{job}/{launch_id}/files": ((f"{LAUNCH}/files", {}),),
+    "/launches/{job}/{launch_id}/reports/{stage}/{name:path}": (),
+    "/jobs": (("/jobs", {}),),
+    "/jobs/{job}": ((f"/jobs/{sample.JOB}", {}),),
+    "/as-of/{serial}/simple/": (("/as-of/1/simple/", {}),),
+    "/as-of/{serial}/simple/{project}/": (("/as-of/1/simple/a/", {}),),
+    "/as-of/{serial}/files/{project}/{filename}": (("/as-of/1/files/a/b", {}),),
+    "/sign-in": (("/sign-in", {}),),
+    "/static/{name}": (("/static/warcmill.css", {}),),
+    "/metrics": (("/metrics", {}),),
+    "/healthz": (("/healthz", {}),),
+}
+
+
 @pytest.fixture
-def line(done: Line) -> Line:
-    """The sample in the store, both indexes published, and assets.gov.example hidden in them."""
+def published(done: Line) -> Line:
+    """The sample in the store, and both indexes published."""
     index = done.config.parent / "index"
     assert done.warcmill("init", str(done.config.parent / "other")).returncode in (0, 1)
     shutil.copytree(done.config.parent / "other/index", index)
@@ -26,11 +61,17 @@ def line(done: Line) -> Line:
     assert fold(done)[0] == 0
     assert found(done) == [HIDDEN]
     assert "uploads/10502/bzip2.pdf" in cdx(done)
-    told = done.warcmill("versions", "hide", "example,gov,assets", "--reason", "order of a court")
-    assert told.returncode == 0, told.stderr
-    assert (done.folders["store"] / "state/_archive" / DECISION).exists()
-    assert fold(done)[0] == 0
     return done
+
+
+@pytest.fixture
+def line(published: Line) -> Line:
+    """The same, with assets.gov.example hidden."""
+    told = published.warcmill("versions", "hide", "example,gov,assets", "--reason", "order of a court")
+    assert told.returncode == 0, told.stderr
+    assert (published.folders["store"] / "state/_archive" / DECISION).exists()
+    assert fold(published)[0] == 0
+    return published
 
 
 def fold(line: Line) -> tuple[int, str]:
@@ -48,6 +89,40 @@ def cdx(line: Line) -> str:
     """The lines of the current version, as pywb reads them."""
     current = line.config.parent / "index/versions/cdx/current"
     return "".join(gzip.decompress(path.read_bytes()).decode() for path in current.glob("*.cdx.gz"))
+
+
+def site_of(line: Line) -> WebSite:
+    return WebSite(line, line.audited, index=FileStore("index", line.config.parent / "index"))
+
+
+def asked_as(site: WebSite, role: str) -> Iterator[tuple[str, str]]:
+    """All that someone with a role gets by GET, each answer in both forms, with its address."""
+    launch = site.get(LAUNCH, role=role).text
+    logs = [(unescape(path), {"begin": begin}) for path in re.findall(rf'href="({LAUNCH}/reports/[^"]+)"', launch)
+            for begin in ("0", "40", "2000", "9001")]  # fmt: skip
+    routes = [one for one in ROUTES if set(GET) <= set(one.methods) and one.role <= Role.READER]
+    assert logs
+    for route in routes:
+        for path, fields in ADDRESSES[route.path] or logs:
+            for form in ({}, {"format": "json"}):
+                answer = site.get(path, {**fields, **form}, role=role)
+                assert answer.status < 500 or "/as-of/" in path or path == "/healthz", (path, answer.text)
+                yield f"{path} {fields} {form}", unescape(answer.text) + str(answer.headers)
+
+
+def test_no_route_gives_a_reader_a_name_or_a_word_of_what_is_hidden(published: Line) -> None:
+    site = site_of(published)
+    before = {address for address, text in asked_as(site, "reader") if NAMED.search(text)}
+    assert {address.partition(" ")[0].removeprefix(LAUNCH).split("/")[-1] for address in before} >= {
+        "search", "", "crawl.log", "hosts-report.txt",
+    }  # fmt: skip
+    told = published.warcmill("versions", "hide", "example,gov,assets", "--reason", "order of a court")
+    assert told.returncode == 0, told.stderr
+    assert [(address, NAMED.findall(text)) for address, text in asked_as(site, "reader") if NAMED.search(text)] == []
+    assert site.get("/search", {"q": HIDDEN, "format": "json"}, role="reader").document["captures"] == 0
+    assert site.get("/capture", {"time": "20261121000000", "url": HIDDEN}, role="reader").status == 404
+    marked = {address for address, text in asked_as(site, "operator") if re.search(r"\[hidden\].*gov", text)}
+    assert {address.partition(" ")[0].split("/")[-1] for address in marked} >= {"crawl.log", "hosts-report.txt"}
 
 
 def test_with_the_state_lost_and_restored_nothing_that_was_hidden_is_found(line: Line) -> None:

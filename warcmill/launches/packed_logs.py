@@ -14,6 +14,7 @@ from io import BufferedIOBase
 from typing import BinaryIO, cast
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from warcmill import layout
 from warcmill.errors import BadInput
@@ -29,7 +30,8 @@ _PIECE = 1 << 20
 
 class LogSlice(Struct, frozen=True):
     """A part of a log. `size`: of the whole log in bytes, None for one that the engine compressed. `after`: the place
-    of the next part; None at the end. `damaged`: why the log ends here; '' where it does not."""
+    of the next part; None at the end. `damaged`: why the log ends here; '' where it does not. `is_cut_before`: it
+    begins within a line."""
 
     launch: Launch
     stage: Stage
@@ -39,6 +41,14 @@ class LogSlice(Struct, frozen=True):
     data: bytes
     after: int | None
     damaged: str = ""
+    is_cut_before: bool = False
+
+    def whole_lines(self) -> LogSlice:
+        """The same without the rest of a line that begins before it, and without the beginning of one that is longer
+        than a part."""
+        begin = self.data.find(b"\n") + 1 or len(self.data) if self.is_cut_before else 0
+        end = len(self.data) if self.after is None else self.data.rfind(b"\n") + 1
+        return replace(self, begin=self.begin + begin, data=self.data[begin:end], is_cut_before=False)
 
     @property
     def text(self) -> str:
@@ -85,10 +95,10 @@ def read(state: MarkerStore, launch: Launch, stage: Stage, name: str, begin: int
     if size is None:
         return None
     is_gzip = name.removesuffix(f".{stage}").endswith(".gz")
-    data, damaged = bytearray(), ""
+    data, damaged, is_cut_before = bytearray(), "", False
     with state.store.open(layout.marker_path(key)) as packed, _inflated(packed, name, is_gzip=is_gzip) as log:
         try:
-            _skip(log, begin)
+            is_cut_before = _skip(log, begin) not in b"\n"
             while len(data) <= SLICE and (piece := log.read1(SLICE + 1 - len(data))):
                 data += piece
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
@@ -97,7 +107,8 @@ def read(state: MarkerStore, launch: Launch, stage: Stage, name: str, begin: int
     if is_cut:
         del data[data.rfind(b"\n", SLICE // 2, SLICE) + 1 or SLICE :]
     after = begin + len(data) if is_cut else None
-    return LogSlice(launch, stage, name, None if is_gzip else size, begin, bytes(data), after, damaged)
+    size_ = None if is_gzip else size
+    return LogSlice(launch, stage, name, size_, begin, bytes(data), after, damaged, is_cut_before)
 
 
 @contextmanager
@@ -110,6 +121,9 @@ def _inflated(packed: BinaryIO, name: str, *, is_gzip: bool) -> Iterator[Buffere
             yield cast(BufferedIOBase, member)
 
 
-def _skip(log: BufferedIOBase, length: int) -> None:
+def _skip(log: BufferedIOBase, length: int) -> bytes:
+    """Read over so many bytes; return the last one, empty at the beginning."""
+    last = b""
     while length > 0 and (piece := log.read(min(length, _PIECE))):
-        length -= len(piece)
+        length, last = length - len(piece), piece[-1:]
+    return last

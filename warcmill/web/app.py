@@ -11,6 +11,7 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from msgspec.structs import replace
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -22,6 +23,7 @@ from warcmill.errors import BadInput, NotReady, WarcmillError
 from warcmill.model import Json
 from warcmill.web import rendering
 from warcmill.web.access import Role, User, parse_cookies
+from warcmill.web.hidden import HiddenNames
 from warcmill.web.request import GUARDS, Answer, Asked, MovedTo, RefusedRequest, SentBytes, ShownPage
 from warcmill.web.routes import POST, ROUTES, Route
 from warcmill.web.served import Served
@@ -63,7 +65,40 @@ async def _answered(served: Served, route: Route, request: Request) -> Response:
 
 def _viewed(served: Served, route: Route, asked: Asked) -> Response:
     """Run the view, and show what it answers: in a thread, as both may read files."""
-    return _response(route, asked, _refused(route, asked) or _view(served, route, asked))
+    if refused := _refused(route, asked):
+        return _response(route, asked, refused)
+    try:
+        asked = replace(asked, hidden=_hidden(served, route, asked))
+    except WarcmillError as error:
+        return _response(route, asked, _unanswered(asked, error))
+    answer = _view(served, route, asked)
+    return _response(route, asked, answer if asked.sees_hidden else _for_readers(asked.hidden, answer))
+
+
+def _hidden(served: Served, route: Route, asked: Asked) -> HiddenNames:
+    """The names of what is hidden now. Where the decisions cannot be read, readers get no answer, and others one
+    without marks: they can mend it."""
+    if route.role is Role.NOBODY:  # nothing of the archive is there
+        return HiddenNames()
+    try:
+        return HiddenNames(served.archive.hidden_prefixes())
+    except WarcmillError as error:
+        if not asked.sees_hidden:
+            raise
+        log.error("what is hidden is not marked: %s", error)
+        return HiddenNames()
+
+
+def _for_readers(hidden: HiddenNames, answer: Answer) -> Answer:
+    """An answer without the names of what is hidden."""
+    match answer:
+        case ShownPage(answer=found, shown=shown) if not answer.is_of_index:
+            return replace(answer, answer=hidden.without(found), shown=hidden.without(shown))
+        case RefusedRequest(why=why):
+            return replace(answer, why=hidden.without(why))
+        case MovedTo(to) if hidden.are_in(to):
+            return RefusedRequest(HTTPStatus.NOT_FOUND, "the archive does not show this address")
+    return answer
 
 
 def _refused(route: Route, asked: Asked) -> RefusedRequest | None:
@@ -85,11 +120,13 @@ def _view(served: Served, route: Route, asked: Asked) -> Answer:
     except NotReady as error:
         return RefusedRequest(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
     except WarcmillError as error:
-        log.error("%s: %s", asked.path, error)
-        why = "the archive does not answer; the log of this server has the reason"
-        return RefusedRequest(
-            HTTPStatus.SERVICE_UNAVAILABLE, f"{why}: {error}" if asked.user.role > Role.READER else why
-        )
+        return _unanswered(asked, error)
+
+
+def _unanswered(asked: Asked, error: WarcmillError) -> RefusedRequest:
+    log.error("%s: %s", asked.path, error)
+    why = "the archive does not answer; the log of this server has the reason"
+    return RefusedRequest(HTTPStatus.SERVICE_UNAVAILABLE, f"{why}: {error}" if asked.sees_hidden else why)
 
 
 def _misdirected(served: Served, request: Request) -> RefusedRequest | None:
@@ -229,7 +266,8 @@ def _html(asked: Asked, template: str, values: Mapping[str, object], status: HTT
         "who": {"name": user.name, "role": user.role.word} if user.role else None,
         "written": "",
     }
-    text = rendering.render(template, **{**frame, **values})
+    marked = asked.hidden if asked.sees_hidden else HiddenNames()
+    text = rendering.render(template, marked, **{**frame, **values})
     return Response(text.encode("utf-8", "replace"), status, GUARDS, HTML)
 
 

@@ -105,6 +105,14 @@ class Archive:
         with _as_outage():
             return search.search(self.state, self._index(), query, skipped=skipped, marks=marks)
 
+    def hidden_prefixes(self) -> tuple[bytes, ...]:
+        """The beginnings of the lines that are hidden now, by the state alone."""
+        lists = (Lists(self.state, name) for name in MISSING)
+        newest = [one.hiding(one.numbers()[-1]) for one in lists if one.numbers()]
+        known = max(newest, key=lambda hiding: hiding.decisions, default=None)
+        found = hidden_list.now(self.state, known) if known else hidden_list.read(self.state)
+        return tuple(found.prefixes())
+
     def replayed(self, time: str, url: str) -> str:
         """The URL by which replay finds a capture; '' if the current CDX does not have it, or it is hidden."""
         with _as_outage():

@@ -7,6 +7,7 @@ characters become `\\u202e` and the like, as in a terminal. So no host, title or
 from __future__ import annotations
 
 import re
+from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache
 from pathlib import Path
@@ -19,6 +20,7 @@ from markupsafe import Markup, escape
 from warcmill import __version__
 from warcmill.audit.progress_grid import LEGEND, Mark
 from warcmill.base.escapes import printable
+from warcmill.web.hidden import HiddenNames
 
 STATIC = Path(__file__).with_name("static")
 STYLE = STATIC / "warcmill.css"
@@ -28,6 +30,7 @@ _DAY, _SECOND = "2016-10-19", "20161019234428"
 _TIME = re.compile(r"\d{4}-?\d\d-?\d\d|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 _SHAPES: dict[str, str] = {mark: mark.shape for mark in Mark}
 _UNITS = ("kB", "MB", "GB", "TB", "PB")
+_marked: ContextVar[HiddenNames] = ContextVar("_marked", default=HiddenNames())  # noqa: B039 - it does not change
 
 
 @cache
@@ -50,13 +53,18 @@ def environment() -> Environment:
         "size": size,
         "time": time,
     }
+    made.tests["hidden"] = lambda text: _marked.get().are_in(str(text))
     made.globals |= {"states": tuple(map(str, LEGEND)), "version": __version__}
     return made
 
 
-def render(template: str, **values: object) -> str:
-    """A page as HTML."""
-    return environment().get_template(template).render(**values)
+def render(template: str, marked: HiddenNames, /, **values: object) -> str:
+    """A page as HTML. Each text from outside in which `marked` names are has a mark."""
+    token = _marked.set(marked)
+    try:
+        return environment().get_template(template).render(**values)
+    finally:
+        _marked.reset(token)
 
 
 def _finalize(value: Any) -> Any:
@@ -70,7 +78,8 @@ def cut(text: str, longest: int = LONGEST) -> str:
 
 def plain_text(text: str) -> Markup:
     """The lines of a log or a document, for <pre>: all but the ends of lines is escaped, and long lines are cut."""
-    lines = text.replace("\r\n", "\n").expandtabs(4).removesuffix("\n").split("\n")
+    text = text.replace("\r\n", "\n").expandtabs(4).removesuffix("\n")
+    lines = _marked.get().marked(text).split("\n")
     return Markup("\n").join(escape(printable(cut(line, LONGEST_LINE))) for line in lines)
 
 

@@ -9,7 +9,8 @@ from urllib.parse import quote, urlencode
 from msgspec import Struct, field
 
 from warcmill.model import Json
-from warcmill.web.access import User
+from warcmill.web.access import Role, User
+from warcmill.web.hidden import HiddenNames
 
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; form-action 'self'; "
@@ -44,6 +45,12 @@ class Asked(Struct, frozen=True):
     is_secure: bool = False
     is_from_elsewhere: bool = False
     accept: str = ""
+    hidden: HiddenNames = field(default_factory=HiddenNames)
+
+    @property
+    def sees_hidden(self) -> bool:
+        """True for who gets what is hidden, marked; readers get nothing of it."""
+        return self.user.role > Role.READER
 
     @property
     def address(self) -> str:
@@ -57,11 +64,16 @@ class Asked(Struct, frozen=True):
 
 
 class ShownPage(Struct, frozen=True):
-    """An answer; as a page, it is shown by the route's template, which gets `shown` besides. Keys are names."""
+    """An answer; as a page, it is shown by the route's template, which gets `shown` besides. Keys are names.
+
+    `is_of_index`: it has captures alone, of which those that are hidden are left out by their keys. A text of a page
+    that is shown may name a page that is hidden.
+    """
 
     answer: Mapping[str, Json]
     shown: Mapping[str, object] = field(default_factory=dict)
     status: HTTPStatus = HTTPStatus.OK
+    is_of_index: bool = False
 
 
 class MovedTo(Struct, frozen=True):

@@ -33,11 +33,12 @@ def _secret(role: str) -> str:
 
 @dataclass
 class WebSite:
-    """The pages of a line, without an index. `program` stands before the words of an action."""
+    """The pages of a line. `program` stands before the words of an action."""
 
     roots: FourRoots
     audited: AuditedLine
     program: tuple[str, ...] = ("true",)
+    index: LocalStore | None = None
     actions: Actions = field(init=False)
     refreshed: list[str] = field(default_factory=list)  # when engines were to be asked
 
@@ -54,7 +55,8 @@ class WebSite:
 
     @cached_property
     def app(self) -> Starlette:
-        archive = Archive(self.state, None, lambda: self.roots.store)
+        index = self.index
+        archive = Archive(self.state, (lambda: index) if index else None, lambda: self.roots.store)
         entry = WebAccess(self.state, "warcmill-8090")
         replay = NoReplay("there is no replay here", "http://localhost:8091")
         parts = (self.roots.state, archive, replay, entry)

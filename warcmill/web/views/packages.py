@@ -52,7 +52,7 @@ def project(served: Served, asked: Asked) -> Answer:
         return found
     history, serial = found
     with closing(history):
-        files = [*history.files(name, serial)]
+        files = [*_files(asked, history, name, serial)]
     if not files:
         return _absent(f"no project {name} had a file at serial {serial}")
     kind = preferred(asked.accept)
@@ -67,7 +67,7 @@ def file(served: Served, asked: Asked) -> Answer:
         return found
     history, serial = found
     with closing(history):
-        files = {one.listed.filename: one for one in history.files(name, serial)}
+        files = {one.listed.filename: one for one in _files(asked, history, name, serial)}
     if filename not in files and filename.endswith(_METADATA):
         return _metadata(files.get(filename.removesuffix(_METADATA)))
     if filename not in files:
@@ -76,6 +76,13 @@ def file(served: Served, asked: Asked) -> Answer:
     if not url.startswith(("http://", "https://")):
         return _absent(f"of {filename} no address is known that leads to it")
     return MovedTo(quote(url, _IN_URLS))
+
+
+def _files(asked: Asked, history: PackageHistory, name: str, serial: int) -> Iterator[OfferedFile]:
+    """The files of a project; without those whose address is hidden, for readers."""
+    for one in history.files(name, serial):
+        if asked.sees_hidden or not asked.hidden.are_in(one.listed.url):
+            yield one
 
 
 def _metadata(found: OfferedFile | None) -> Answer:

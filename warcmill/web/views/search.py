@@ -40,18 +40,20 @@ def search(served: Served, asked: Asked) -> Answer:
     if captures := _captures(served, wanted):
         listed = captures.last[wanted.skipped : wanted.skipped + MOST]
         answer = _answer(wanted, captures.captures, captures.version, [_row(one) for one in listed])
-        return ShownPage(answer, {"search": wanted, "captures": captures, "ways": _ways(wanted, len(captures.last))})
+        ways = _ways(wanted, len(captures.last))
+        return ShownPage(answer, {"search": wanted, "captures": captures, "ways": ways}, is_of_index=True)
     if wanted.query is None:
         if asked.in_json:
             raise _no_words()
         return ShownPage(_missing(served), {"search": wanted})
     if asked.in_json:
         found = served.archive.search(wanted.query, wanted.skipped, searching.MARKS)
-        return ShownPage(_answer(wanted, found.captures, found.version, [_row(one) for one in found.best]))
+        answer = _answer(wanted, found.captures, found.version, [_row(one) for one in found.best])
+        return ShownPage(answer, is_of_index=True)
     found = served.archive.search(wanted.query, wanted.skipped, MARKS)
     shown = {"search": wanted, "by_words": found, "count": count(wanted, found)}
     shown |= {"results": [_result(one) for one in found.best], "narrows": [*_narrows(wanted, found.best)]}
-    return ShownPage({}, {**shown, "ways": _ways(wanted, found.captures)})
+    return ShownPage({}, {**shown, "ways": _ways(wanted, found.captures)}, is_of_index=True)
 
 
 def _no_words() -> BadInput:
