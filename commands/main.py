@@ -34,7 +34,7 @@ VERBS: dict[str, dict[str, str]] = {
         "report": "show what a launch brought, and what became of each of its seeds",
         "plan": "show what a scan would run, without running it",
         "files": "list every WARC with its state in each step",
-        "reconcile": "compare disk, packages and archive, and list every gap",
+        "reconcile": "compare disk, packages and archive, and list the gaps",
         "depends": "list the WARCs of other launches that a launch's revisits need",
         "search": "find pages and PDFs of the archive by their words",
         "health": "ask engines, disks and servers whether they answer, and what runs and waits",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from commands.console import dues
+from commands.console import gaps
 from commands.console.arguments import LAST, Interval, add_interval, add_json
 from commands.console.comparison import show
 from commands.console.launches import point_to, report_away, report_unreachable
@@ -14,7 +14,7 @@ from tasks.audited import audited
 from tasks.line import open_line
 from warcmill.audit.answers import comparison
 
-SUMMARY = "compare disk, packages and archive, and list every gap"
+SUMMARY = "compare disk, packages and archive, and list the gaps"
 EPILOG = f"""\
 examples:
   warcmill reconcile
@@ -32,8 +32,9 @@ bytes are wrong for good; unnamed: on disk, but in no crawl log; stale: markers 
 a claim that is no longer current. The last stage of a launch also counts the WARCs that
 no stage has yet.
 
-Then every gap: its name, why, and the command to type next; last the crawls that were due
-in these days, by [job.NAME], and have no launch. First the gaps to repair,
+Then the gaps: their names, why, and the command to type next, of each kind the first ten
+and how many more (--json lists all); last the crawls that were due in these days, by
+[job.NAME], and have no launch. First the gaps to repair,
 then those to redo, then those that can only be accepted. A running launch has no gaps
 for what is still to come. A finding that an operator has accepted ('warcmill accept')
 is listed as accepted, and is not a gap. Of more than 500 launches, those that ended
@@ -70,6 +71,6 @@ def run(args: argparse.Namespace) -> int:
     else:
         show(console(), days, known)
     report_unreachable(known.discovered)
-    dues.report_away(known.due)
+    gaps.report_away(known.due)
     report_away(known.away)
     return known.exit_code

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from commands.console import dues
+from commands.console import gaps
 from commands.console.arguments import LAST, Interval, add_interval
 from commands.console.comparison import show
 from commands.console.launches import point_to, report_unreachable
@@ -157,7 +157,7 @@ def _reconciled(line: OpenRoots, days: Interval, before: ScanStart, codes: list[
     show(console(), days, known)
     point_to(line, discovered.launches, "scan")
     report_unreachable(discovered)
-    dues.report_away(known.due)
+    gaps.report_away(known.due)
     code = _worst([known.exit_code, *map(ours, codes)])
     todo = next_command(code, NOT_PLANNED in codes, days, known.reports, known.due.gaps)
     if logs.TOO_MANY in notes:
@@ -197,8 +197,8 @@ def next_command(
         return "warcmill doctor"
     if not_planned:  # plan names the launch, or reports too many steps for one scan
         return f"warcmill plan {days.text}"
-    if gaps := in_order(gap for report in reports for gap in report.gaps):  # gaps to repair come first
-        return f"warcmill why {gaps[0].launch.job} {gaps[0].launch.id}"
+    if found := in_order(gap for report in reports for gap in report.gaps):  # gaps to repair come first
+        return f"warcmill why {found[0].launch.job} {found[0].launch.id}"
     if due:
         return due_crawls.look_at(max(due, key=lambda gap: (gap.kind != due_crawls.NOT_LAUNCHED, gap.name)))
     return "warcmill doctor" if code else ""

@@ -15,9 +15,8 @@ from itertools import groupby
 from rich.console import Console
 from rich.text import Text
 
-from commands.console import dues, last_look
+from commands.console import gaps, last_look
 from commands.console.arguments import LAST, Interval, add_interval, add_json, job
-from commands.console.comparison import gap_lines
 from commands.console.launches import point_to, report_away, report_unreachable
 from commands.console.show import as_json, heading
 from commands.console.terminal import console, lines, styled
@@ -26,6 +25,7 @@ from tasks.line import open_line
 from warcmill import chain
 from warcmill.audit import findings
 from warcmill.audit.answers import status
+from warcmill.audit.due_crawls import in_groups
 from warcmill.audit.progress_grid import LEGEND, STYLES, TROUBLES, Cell, LaunchGrid, Mark, Totals, totals
 from warcmill.base.escapes import did_you_mean, printable
 
@@ -92,10 +92,11 @@ def run(args: argparse.Namespace) -> int:
         print(as_json(seen.json()))
     else:
         show(console(), days, seen.grids, seen.shown, seen.scans)
-        lines(console(), *gap_lines(seen.unkept), *dues.texts(seen.due.gaps))
+        every = gaps.of_days(days)
+        lines(console(), *gaps.texts(seen.unkept, every), *gaps.texts(in_groups(seen.due.gaps), every))
         lines(console(), *([seen.looked] if seen.looked else []))
     report_unreachable(seen.discovered)
-    dues.report_away(seen.due)
+    gaps.report_away(seen.due)
     report_away(seen.away)
     return 4 if seen.is_away else 0
 

@@ -10,22 +10,22 @@ from itertools import islice
 
 from rich.text import Text
 
-from commands.console import dues
+from commands.console import gaps
 from commands.console.arguments import add_json, add_launch, add_stage
-from commands.console.comparison import gap_lines
 from commands.console.launches import launch_of, report_away
 from commands.console.show import as_json, in_words
 from commands.console.terminal import console, lines, styled
 from tasks.audited import audited
 from tasks.config import engines
 from tasks.line import open_line
+from warcmill.audit import remedies
 from warcmill.audit.answers import dues as due_answers
 from warcmill.audit.answers import explanation
 from warcmill.audit.answers.dues import DueExplanation
 from warcmill.audit.answers.explanation import Explanation
 from warcmill.audit.answers.line import AuditedLine
+from warcmill.audit.due_crawls import in_groups
 from warcmill.audit.findings import OF_SEEDS
-from warcmill.audit.remedies import report_seeds
 from warcmill.base import clock
 from warcmill.errors import BadInput, WarcmillError
 from warcmill.markers.attempts import Attempt
@@ -110,14 +110,16 @@ def _texts(answered: Explanation, stage: Stage | None) -> Iterator[Text]:
     state = seen.ended or ("end unknown" if seen.away else "running")
     yield Text.assemble((subject, "bold"), f": {state}, stages {', '.join(map(str, seen.stages))}")
     yield from (styled(f"  {stage or 'the launch'} waits: {why}", "cyan") for stage, why in answered.waiting)
-    yield from gap_lines(answered.gaps)
+    every = f"{remedies.why(seen.launch)} --json"
+    yield from gaps.texts(answered.gaps, every)
     for key, attempt in answered.attempts:
         yield from _attempt(key, attempt)
     seeds = [gap for gap in answered.accepted if gap.kind in OF_SEEDS]
     others = [gap for gap in answered.accepted if gap.kind not in OF_SEEDS]
-    yield from (styled(f"  accepted: {gap.kind} {gap.name}", "dim") for gap in [*others, *seeds[:MOST]])
-    if len(seeds) > MOST:
-        yield styled(f"  accepted: {len(seeds) - MOST} more: {report_seeds(seen.launch)}", "dim")
+    for some, listing in ((others, every), (seeds, remedies.report_seeds(seen.launch))):
+        yield from (styled(f"  accepted: {gap.kind} {gap.name}", "dim") for gap in some[: gaps.MOST])
+        if len(some) > gaps.MOST:
+            yield styled(f"  accepted: {len(some) - gaps.MOST:,} more: {listing}", "dim")
     if not answered.gaps:
         text = "  nothing is missing" + (" that could be there by now" if answered.waiting else "")
         roots = in_words([_ROOT.sub(r"the \1", error.what) for error in answered.away] or [""])
@@ -152,7 +154,7 @@ def _due_texts(answered: DueExplanation) -> Iterator[Text]:
     head = f": due {clock.stamp_text(answered.due)}, "
     state = f"launched as {answered.launch_id}" if answered.launch_id else "not launched"
     yield Text.assemble((f"{answered.job} {answered.due}", "bold"), head, state)
-    yield from dues.texts(answered.gaps)
+    yield from gaps.texts(in_groups(answered.gaps), f"warcmill why {answered.job} {answered.due} --json")
     for path, error in answered.errors:
         yield styled(f"  last attempt: state:{path}")
         if not any(error in gap.why for gap in answered.gaps):

@@ -1,38 +1,37 @@
-"""Disk, packages and archive side by side, and every gap, as a terminal shows them. Pure, but for what it prints."""
+"""Disk, packages and archive side by side, and the gaps, as a terminal shows them. Pure, but for what it prints."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from commands.console import dues
+from commands.console import gaps
 from commands.console.arguments import Interval
+from commands.console.gaps import DIM
 from commands.console.show import heading
 from commands.console.terminal import lines, styled
-from warcmill.audit import findings, remedies
 from warcmill.audit.answers.comparison import ReconciledDays
 from warcmill.audit.answers.dues import Dues
-from warcmill.audit.gaps import Gap
+from warcmill.audit.due_crawls import in_groups
 from warcmill.audit.reconciliation import LaunchReport, StageRow, heads, total
-from warcmill.base.escapes import printable
 
-MOST_SEEDS = 10  # shown of one kind and cause: a launch may have lost 100,000
 MOST = 500  # launches; of more, those without a gap are counted and not listed
-GOOD, BAD, DIM = "green", "bold red", "dim"
+GOOD, BAD = "green", "bold red"
 
 
 def show(target: Console, days: Interval, known: ReconciledDays) -> None:
-    """Print the table, then every gap."""
+    """Print the table, then the gaps."""
     lines(target, heading(days, len(known.reports)))
     if known.reports:
         target.print(table(known.reports))
-    for text in known.discovered.unexpected:
-        lines(target, styled(f"not a launch: {text}", DIM))
-    lines(target, *_sections(known.reports, known.due, known.misplaced))
+    unexpected = known.discovered.unexpected
+    lines(target, *(styled(f"not a launch: {text}", DIM) for text in unexpected[: gaps.MOST]))
+    if len(unexpected) > gaps.MOST:
+        lines(target, styled(f"and {len(unexpected) - gaps.MOST:,} more: warcmill doctor --json", DIM))
+    lines(target, *_sections(known.reports, known.due, known.misplaced, gaps.of_days(days)))
 
 
 def table(reports: Sequence[LaunchReport]) -> Table:
@@ -68,53 +67,27 @@ def _number_of(row: StageRow, name: str) -> Text:
     return Text(str(number), style=style)
 
 
-def _sections(reports: Sequence[LaunchReport], due: Dues, misplaced: bool) -> Iterator[Text]:
-    gaps = [gap for report in reports for gap in report.gaps]
+def _sections(reports: Sequence[LaunchReport], due: Dues, misplaced: bool, every: str) -> Iterator[Text]:
+    found = [gap for report in reports for gap in report.gaps]
     accepted = [gap for report in reports for gap in report.accepted]
     if accepted or due.accepted:
         yield Text(f"\n{len(accepted) + len(due.accepted)} accepted", style="bold")
-        yield from accepted_lines(accepted)
-        yield from (styled(f"  {gap.job} {gap.kind}: {gap.name}: {gap.why}", DIM) for gap in due.accepted)
+        yield from gaps.accepted(accepted, every)
+        yield from (styled(f"  {gap.job} {gap.kind}: {gap.name}: {gap.why}", DIM) for gap in due.accepted[: gaps.MOST])
     yield from _unscanned(reports)
     where = " where launches are expected; others are elsewhere" if misplaced else ""
-    number = len(gaps) + len(due.gaps)
+    number = len(found) + len(due.gaps)
     yield Text(f"\n{_number(number)}{where}", style=BAD if number or misplaced else "bold green")
-    yield from gap_lines(gaps)
-    yield from dues.texts(due.gaps)
-
-
-def accepted_lines(accepted: Sequence[Gap]) -> Iterator[Text]:
-    """Each accepted finding by name; of the seeds of a launch the first ones."""
-    for (launch, kind), alike in groupby(accepted, key=lambda gap: (gap.launch, gap.kind)):
-        group = list(alike)
-        most = MOST_SEEDS if kind in findings.KINDS else len(group)
-        yield from (styled(f"  {gap.launch} {gap.stage} {gap.kind}: {gap.name}", DIM) for gap in group[:most])
-        if len(group) > most:
-            yield styled(f"  and {len(group) - most} more: {remedies.report_seeds(launch)}", DIM)
+    yield from gaps.texts(found, every)
+    yield from gaps.texts(in_groups(due.gaps), every)
 
 
 def _unscanned(reports: Sequence[LaunchReport]) -> Iterator[Text]:
     new = [report.launch for report in reports if report.unscanned]
     if new:
         yield Text(f"\n{len(new)} not yet scanned: new since the scans began, for the next one", style="bold")
-        yield from (styled(f"  {launch}", DIM) for launch in new)
+        yield from (styled(f"  {launch}", DIM) for launch in new[: gaps.MOST])
 
 
-def _number(gaps: int) -> str:
-    return "no gap" if gaps == 0 else "1 gap" if gaps == 1 else f"{gaps} gaps"
-
-
-def gap_lines(gaps: Iterable[Gap]) -> Iterator[Text]:
-    """Each gap by name, grouped by kind, cause and remedy."""
-    alike: dict[tuple[str, str, str], list[Gap]] = {}
-    for gap in gaps:
-        alike.setdefault((gap.kind, gap.why, gap.todo), []).append(gap)
-    for (kind, why, todo), group in alike.items():
-        yield Text.assemble((f"  {kind}", BAD), f": {printable(why)}")
-        most = MOST_SEEDS if kind in findings.KINDS else len(group)
-        yield from (
-            Text.assemble(f"      {gap.launch} {gap.stage} ", (printable(gap.name), "bold")) for gap in group[:most]
-        )
-        if len(group) > most:
-            yield styled(f"      and {len(group) - most} more: {remedies.report_seeds(group[0].launch)}")
-        yield styled(f"      -> {todo}", "cyan")
+def _number(number: int) -> str:
+    return "no gap" if number == 0 else "1 gap" if number == 1 else f"{number} gaps"
