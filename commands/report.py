@@ -8,12 +8,16 @@ import sys
 from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
+from rich.text import Text
 
 from commands.console.arguments import add_json, add_launch
 from commands.console.launches import launch_of, report_away
 from commands.console.show import as_json, counted, err
-from commands.console.terminal import console, lines
+from commands.console.terminal import console, lines, styled
 from tasks.line import OpenRoots, open_line
+from warcmill.audit import remedies
+from warcmill.audit.progress_grid import STYLES, Mark
+from warcmill.audit.survey import TARGET
 from warcmill.audit.survey import known as known_launch
 from warcmill.base.escapes import printable
 from warcmill.markers.facts.reports import REPORT_TABLES, LostRequest, SeedFate, Seeds, SeedState
@@ -89,14 +93,20 @@ def _read(line: OpenRoots, launch: Launch, *, compared: bool) -> LaunchFigures:
     seen = known_launch(line.state, line.rootmap, launch, line.wanted)
     report_away(seen.away)
     known = figures.of_facts(launch, seen.stages, seen.facts)
+    if seen.cut:
+        known = replace(known, cut=seen.cut.text, go_on=remedies.go_on(seen))
+    known = replace(known, got_later=seen.got_later)
     if not compared or known.seeds is None:
         return known
     index = open_folder("index", line.settings.index) if line.settings.index else None
     return replace(known, before=figures.beside_the_one_before(line.state, index, launch, line.store))
 
 
-def _texts(figures: LaunchFigures) -> Iterator[str]:
+def _texts(figures: LaunchFigures) -> Iterator[str | Text]:
     yield f"{figures.launch}"
+    if figures.cut:
+        yield styled(f"cut short: {figures.cut}", STYLES[Mark.CUT])
+        yield styled(f"    -> {figures.go_on}", "cyan")
     yield from _seeds(figures)
     yield from _compared(figures.before)
     if figures.stages:
@@ -133,10 +143,12 @@ def _seeds(figures: LaunchFigures) -> Iterator[str]:
         return
     yield from _heading(figures.seeds)
     lost = figures.seeds.lost()
-    yield from map(_seed, lost[:ROWS])
+    yield from (_seed(one, figures.got_later.get(one.seed, "")) for one in lost[:ROWS])
     if len(lost) > ROWS:
         yield f"  and {len(lost) - ROWS} more: warcmill report {figures.launch.job} {figures.launch.id} --seeds"
-    yield from (f"  no page of target {printable(one)}" for one in figures.seeds.without_page[:ROWS])
+    for target in figures.seeds.without_page[:ROWS]:
+        later = _later(figures.got_later.get(f"{TARGET}{target}", ""))
+        yield f"  no page of target {printable(target)}{later}"
     if len(figures.seeds.without_page) > ROWS:
         yield f"  and {len(figures.seeds.without_page) - ROWS} more targets"
 
@@ -158,7 +170,8 @@ def _every_seed(figures: LaunchFigures) -> Iterator[str]:
         return
     yield f"{figures.launch}"
     yield from _heading(figures.seeds)
-    yield from map(_seed, _worst_first(figures.seeds))
+    for fate in _worst_first(figures.seeds):
+        yield _seed(fate, figures.got_later.get(fate.seed, ""))
 
 
 def _worst_first(seeds: Seeds) -> list[SeedFate]:
@@ -166,13 +179,17 @@ def _worst_first(seeds: Seeds) -> list[SeedFate]:
     return sorted(seeds.seeds, key=lambda fate: place[fate.state])
 
 
-def _seed(fate: SeedFate) -> str:
+def _later(launch_id: str) -> str:
+    return f"; missed then, got later by launch {launch_id}" if launch_id else ""
+
+
+def _seed(fate: SeedFate, later: str) -> str:
     code = "" if fate.code is None else str(fate.code)
     target = f", target {fate.target}" if fate.target else ""
     led = f" -> {fate.redirect}" if fate.redirect and not fate.why else ""
     added = f"; Heritrix added it, {fate.added_from} redirects to it" if fate.added_from else ""
     why = f": {fate.why}" if fate.why else ""
-    return printable(f"  {fate.state:<10} {code:>5}  {fate.seed}{target}{led}{why}{added}")
+    return printable(f"  {fate.state:<10} {code:>5}  {fate.seed}{target}{led}{why}{added}{_later(later)}")
 
 
 def _request(lost: LostRequest) -> str:

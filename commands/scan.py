@@ -184,6 +184,8 @@ def sums(reports: Sequence[LaunchReport], failed_tasks: Collection[str] = (), of
     lost = f", {counted(seeds, 'seed', 'seeds')} not got" if seeds else ""
     more = f", {counted(wanting, 'gap', 'gaps')}" if wanting else ""
     later = f", {new} not yet scanned" if new else ""
+    cut = sum(bool(report.cut) for report in reports)
+    later = f", {cut} cut short{later}" if cut else later
     there = f"{counted(len(reports), 'launch', 'launches')}, {counted(warcs, 'WARC', 'WARCs')}"
     named = f" ({', '.join(sorted(failed_tasks))})" if failed_tasks else ""
     return f"{there}, {refused} refused, {failed + len(failed_tasks)} failed{named}{lost}{more}{later}"

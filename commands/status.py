@@ -40,7 +40,8 @@ examples:
 Without INTERVAL: the last {LAST} days (UTC), including today. One row per launch, by day;
 one column per step. 2/3 means that 2 of the launch's 3 due stages have come that far.
 The first line counts the launches: done, waiting (ended, not all done), running, in
-trouble (something failed, is refused or stale). The last row counts the stages. Running
+trouble (something failed, is refused or stale), cut short (all is done, and more of the
+crawl waits: by what it was ended, and how much waits, is below). The last row counts the stages. Running
 scans are named. Last come the archived launches that are in no backup a day later, and
 the crawls that were due in these days and have no launch; and when the copies outside
 were last looked at by 'warcmill verify --outside', or that they never were. Reads
@@ -54,6 +55,7 @@ launches, "stages", "cells": {{step: {{"done", "of"}}}}}}, "scans": [{{"name", "
 "away": [{{"what", "why", "todo"}}: roots that did not answer],
 "outside": when the copies outside were last looked at, "" where nothing was handed over,
 "launches": [{{"job", "launch_id", "ended": "" while it runs, "error", "not_got": [seed],
+"cut": how it was cut short, only where it was,
 "away": [root that did not answer: then all the rest is of its markers alone],
 "vitals": {{"began", "last_sign", "log"}} while it runs, else null,
 "cells": {{step: {{"mark", "done", "of"}}}}, "stages": [{{"stage", "cells"}}]}}]}};
@@ -116,7 +118,7 @@ def show(target: Console, days: Interval, grids: list[LaunchGrid], shown: list[L
     if shown:
         for text in table(target, shown, totals(shown)):
             print(text)
-        lines(target, legend())
+        lines(target, legend(has_cut=any(grid.cut for grid in shown)))
     lines(target, *_next(shown))
 
 
@@ -131,6 +133,9 @@ def _next(grids: list[LaunchGrid]) -> Iterator[Text | str]:
     for row in grids:
         if row.lost:
             yield styled(f"{row.launch}: {findings.in_words([*row.lost])}", "red")
+    for row in grids:
+        if row.cut:
+            yield styled(f"{row.launch}: {row.cut}", STYLES[Mark.CUT])
     bad = [grid for grid in grids if any(cell.mark in TROUBLES for cell in grid.cells.values())]
     if bad:
         yield Text("\nto see what is wrong and what to do:", style="bold")
@@ -195,6 +200,8 @@ def _ended(grid: LaunchGrid) -> StyledText:
         return "unreadable", STYLES[Mark.FAILED]
     if grid.is_end_unknown:
         return "unknown", STYLES[Mark.WAITING]
+    if grid.cut:
+        return f"{Mark.CUT.shape} {Mark.CUT}", STYLES[Mark.CUT]
     return (printable(grid.ended), "") if grid.ended else (f"{Mark.RUNNING.shape} {Mark.RUNNING}", STYLES[Mark.RUNNING])
 
 
@@ -206,9 +213,10 @@ def sign(cell: Cell | None) -> StyledText:
     return f"{cell.mark.shape}{number}", STYLES[cell.mark]
 
 
-def legend() -> Text:
-    """The meaning of each sign."""
-    words = (Text.assemble((mark.shape, STYLES[mark]), f" {mark}") for mark in LEGEND)
+def legend(*, has_cut: bool = False) -> Text:
+    """The meaning of each sign. `has_cut`: also of a crawl that was cut short."""
+    shown = (mark for mark in LEGEND if has_cut or mark is not Mark.CUT)
+    words = (Text.assemble((mark.shape, STYLES[mark]), f" {mark}") for mark in shown)
     return Text("\n") + Text("   ").join(words)
 
 

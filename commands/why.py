@@ -53,7 +53,9 @@ launch, the time at which a crawl was due: which launch it got, or why it got no
 --json: {"job", "launch_id", "ended": "" while it runs, "waiting": [{"stage", "why"}],
 "away": [{"what", "why", "todo"}: roots that did not answer],
 "gaps" and "accepted": [{"stage", "kind", "name", "why", "todo"}], "attempts": [{"task",
-"stage", "path", "error", "failed": {file: why}}]}; of a due time {"job", "due",
+"stage", "path", "error", "failed": {file: why}}], "cut": how the crawl was cut short and
+"got_later": [{"kind", "name", "launch_id"}: what it missed, and a later launch got], each
+only where there is one}; of a due time {"job", "due",
 "launch_id": "" if it got none, "accepted": the reason or "", "of_no_launch": [{"job",
 "kind", "name", "why", "todo"}], "attempts"}
 
@@ -110,8 +112,17 @@ def _texts(answered: Explanation, stage: Stage | None) -> Iterator[Text]:
     state = seen.ended or ("end unknown" if seen.away else "running")
     yield Text.assemble((subject, "bold"), f": {state}, stages {', '.join(map(str, seen.stages))}")
     yield from (styled(f"  {stage or 'the launch'} waits: {why}", "cyan") for stage, why in answered.waiting)
+    if seen.cut:
+        yield styled(f"  cut short: {seen.cut.text}", "yellow")
+        yield styled(f"      -> {remedies.go_on(seen)}", "cyan")
+    if seen.rest:
+        yield styled(f"  it was cut short; launch {seen.rest} took on the rest, or had all", "dim")
     every = f"{remedies.why(seen.launch)} --json"
     yield from gaps.texts(answered.gaps, every)
+    for finding, later in answered.got_later[: gaps.MOST]:
+        yield styled(f"  missed then, got later: {finding.kind} {finding.name} (launch {later})", "dim")
+    if len(answered.got_later) > gaps.MOST:
+        yield styled(f"  missed then, got later: {len(answered.got_later) - gaps.MOST:,} more: {every}", "dim")
     for key, attempt in answered.attempts:
         yield from _attempt(key, attempt)
     seeds = [gap for gap in answered.accepted if gap.kind in OF_SEEDS]
@@ -120,7 +131,9 @@ def _texts(answered: Explanation, stage: Stage | None) -> Iterator[Text]:
         yield from (styled(f"  accepted: {gap.kind} {gap.name}", "dim") for gap in some[: gaps.MOST])
         if len(some) > gaps.MOST:
             yield styled(f"  accepted: {len(some) - gaps.MOST:,} more: {listing}", "dim")
-    if not answered.gaps:
+    if not answered.gaps and seen.cut:
+        yield styled("  of what was fetched, nothing is missing in the archive", "yellow")
+    elif not answered.gaps:
         text = "  nothing is missing" + (" that could be there by now" if answered.waiting else "")
         roots = in_words([_ROOT.sub(r"the \1", error.what) for error in answered.away] or [""])
         but = f"; but {roots} {'does' if len(answered.away) == 1 else 'do'} not answer, so its content is unknown"

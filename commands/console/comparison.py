@@ -18,6 +18,7 @@ from warcmill.audit.answers.dues import Dues
 from warcmill.audit.due_crawls import in_groups
 from warcmill.audit.reconciliation import LaunchReport, StageRow, heads, total
 
+MOST_CUT = 10  # launches that were cut short
 MOST = 500  # launches; of more, those without a gap are counted and not listed
 GOOD, BAD = "green", "bold red"
 
@@ -75,9 +76,16 @@ def _sections(reports: Sequence[LaunchReport], due: Dues, misplaced: bool, every
         yield from gaps.accepted(accepted, every)
         yield from (styled(f"  {gap.job} {gap.kind}: {gap.name}: {gap.why}", DIM) for gap in due.accepted[: gaps.MOST])
     yield from _unscanned(reports)
+    if cut := [report for report in reports if report.cut]:
+        yield Text(f"\n{len(cut)} cut short", style="bold yellow")
+        yield from (styled(f"  {report.launch}: {report.cut}", "yellow") for report in cut[:MOST_CUT])
+        if len(cut) > MOST_CUT:
+            yield styled(f"  and {len(cut) - MOST_CUT} more", "yellow")
     where = " where launches are expected; others are elsewhere" if misplaced else ""
     number = len(found) + len(due.gaps)
-    yield Text(f"\n{_number(number)}{where}", style=BAD if number or misplaced else "bold green")
+    yield Text(
+        f"\n{_number(number)}{where}", style=BAD if number or misplaced else "bold yellow" if cut else "bold green"
+    )
     yield from gaps.texts(found, every)
     yield from gaps.texts(in_groups(due.gaps), every)
 

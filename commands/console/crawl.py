@@ -41,6 +41,7 @@ from warcmill.crawl.launch import folders, job_log, reachability, reports
 from warcmill.crawl.launch.job_log import Last
 from warcmill.errors import BadConfig, Busy, NotReady, Unavailable, WarcmillError
 from warcmill.formats.feed import TargetScope
+from warcmill.launches import cut_short
 from warcmill.markers import locks
 from warcmill.model import Json, Launch
 from warcmill.stores.file import FileStore
@@ -111,7 +112,9 @@ def run(args: argparse.Namespace, config: Path, plan: CrawlPlan) -> int:
         in_words = answers(result, each=True)
         out(f"{name}: launch {launch}: {in_words}{'' if result.get('statuses') else ' (no answer at all)'}")
         if interrupted:
-            out(f"{name}: stopped, with a checkpoint; the same command continues from there")
+            cut = cut_short.of_folder(engine.places.folders(Launch(name, launch)).reports)
+            words = cut.text if cut else "stopped, with a checkpoint"
+            out(f"{name}: {words}; the same command continues")
             return INTERRUPTED
         if not result.get("documents"):
             name_refusals(name, result)
@@ -276,6 +279,9 @@ def _line(engine: WarcmillEngine, name: str, args: argparse.Namespace, result: M
         more = f", and {counted(len(args.urls) - 1, 'URL', 'URLs')} more" if args.urls[1:] else ""
         _numbers(f"{first_url}{f' ({title})' if title else ''}{more}", result, places.warcs)
         out(f"  the archive: {line.settings.store}", "look at it: warcmill serve")
+    if cut := cut_short.of_folder(places.reports):
+        rest = "the same command continues" if cut.waiting else "a larger quota in its crawl.toml brings the rest"
+        out(f"{name}: {cut.text}; {rest}")
     if code and (full := disk.full(_folders(engine))):
         err(f"{name}: the disk of {full} is full; make room, then: warcmill scan {day}")
         return Unavailable.exit_code

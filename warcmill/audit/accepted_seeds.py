@@ -1,4 +1,4 @@
-"""Lost seeds of a launch that are not a gap: accepted by an operator, or got by a launch that continues it. Reads only.
+"""Lost seeds of a launch that are not a gap, as an operator has accepted them. Reads only.
 
 A seed that was accepted in one launch is accepted in later launches of the job too, until one of them gets it: from
 then on, a new loss is a new finding.
@@ -8,22 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from functools import lru_cache
 
-from warcmill import layout
-from warcmill.errors import BadInput
 from warcmill.formats.seeds import comparable
+from warcmill.launches.later_launches import got_by
 from warcmill.markers import decisions
 from warcmill.markers.decisions import ACCEPTED, RecordedDecision
-from warcmill.markers.facts.output import Complete
-from warcmill.markers.facts.reports import Seeds, SeedState
+from warcmill.markers.facts.reports import Seeds
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Json, Launch
 
 KIND = "seed"
 _MONTH, _ID = re.compile(r"[0-9]{4}-[0-9]{2}"), re.compile(r"[0-9]{14}")
-_GOT = (SeedState.ALIVE, SeedState.REDIRECTED)
 
 
 def of(state: MarkerStore, launch: Launch, found: Seeds) -> frozenset[str]:
@@ -36,23 +32,9 @@ def of(state: MarkerStore, launch: Launch, found: Seeds) -> frozenset[str]:
         return frozenset()
     got: dict[str, str] = {}  # the newest launch before this one that got it
     for earlier in _launches(state, launch.job, min(since[url] for url in wanted), launch.id):
-        got.update(dict.fromkeys(_got_by(state, earlier, wanted), earlier.id))
+        got.update(dict.fromkeys(got_by(state, earlier, wanted), earlier.id))
     accepted = {url for url in wanted if since[url] == launch.id or got.get(url, "") <= since[url]}
     return frozenset(seed for seed, url in spelled.items() if url in accepted)
-
-
-def got_on(state: MarkerStore, launch: Launch, found: Seeds) -> frozenset[str]:
-    """The untried seeds of a launch, as its list has them, that a launch which continues it got."""
-    untried = {fate.seed: comparable(fate.seed) for fate in found.lost() if fate.state is SeedState.UNTRIED}
-    continued, got, wanted = {launch}, set[str](), frozenset(untried.values())
-    for later in _launches(state, launch.job, f"{launch.id}~", "~") if wanted else ():
-        marker = state.read(layout.step("process", later))
-        with suppress(BadInput):  # a marker that does not fit is a gap of its own launch
-            continues = Complete.from_claim(marker.claim).continues if marker else None
-            if continues and continues.launch in continued:
-                continued.add(later)
-                got |= _got_by(state, later, wanted)
-    return frozenset(seed for seed, url in untried.items() if url in got)
 
 
 def targets(found: Seeds, accepted: frozenset[str]) -> frozenset[str]:
@@ -97,19 +79,3 @@ def _launches(state: MarkerStore, job: str, first: str, end: str) -> Iterator[La
         if first[:6] <= month.replace("-", "") <= end[:6]:
             names = sorted(state.store.names(f"{month}/{job}"))
             yield from (Launch(job, name) for name in names if _ID.fullmatch(name) and first <= name < end)
-
-
-def _got_by(state: MarkerStore, launch: Launch, wanted: frozenset[str]) -> frozenset[str]:
-    return _got(state, launch, state.store.changed(layout.state_folder(launch)), wanted)
-
-
-@lru_cache(4_096)
-def _got(state: MarkerStore, launch: Launch, _stamp: tuple[int, int], wanted: frozenset[str]) -> frozenset[str]:
-    """Which of some seeds a launch got; `_stamp` changes with its markers. None if its marker is broken: that is a gap
-    of its own."""
-    marker = state.read(layout.step("seeds", launch))
-    try:
-        seeds = Seeds.from_claim(marker.claim).seeds if marker else ()
-    except BadInput:
-        return frozenset()
-    return wanted.intersection(comparable(fate.seed) for fate in seeds if fate.state in _GOT)

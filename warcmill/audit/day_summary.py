@@ -12,7 +12,8 @@ Keys:
       warcs, bytes   the WARCs of its stages, as they were listed
       files     for each step that works on files and has left a marker: the warcs and bytes that it has done
       ended     how the launch ended: finished, superseded, closed, confirmed; "" while it runs
-      state     done, waiting, running or in trouble
+      state     done, cut short, waiting, running or in trouble
+      cut       only where the crawl was cut short: by what, and how much of it waits
       marks     the state of each step: of one of stages the worst of them
       steps     the state of each step of the whole launch
       stages    for each stage (checkpoint or final) the state of its steps: done, failed, refused (done,
@@ -253,9 +254,9 @@ def marks_of(launch: JsonObject) -> dict[str, Mark]:
 
 
 def word_of(launch: JsonObject) -> str:
-    """The state of a launch in a summary: one of `progress_grid.WORDS`."""
+    """The state of a launch in a summary: one of `progress_grid.WORDS`, or 'cut short'."""
     known = launch.get("state")
-    if isinstance(known, str) and known in WORDS:
+    if isinstance(known, str) and known in (*WORDS, Mark.CUT):
         return known
     marks = set(marks_of(launch).values())
     if "error" in launch or marks.intersection(TROUBLES) or ("away" in launch and not launch.get("ended")):
@@ -301,6 +302,7 @@ def of_survey(seen: Survey) -> JsonObject:
         "files": {step: {**numbers} for step, numbers in done.items()},
         "ended": grid.ended,
         "state": grid.word,
+        **({"cut": grid.cut} if grid.cut else {}),
         "marks": {step: str(cell.mark) for step, cell in grid.cells.items()},
         "steps": {step: str(cell.mark) for step, cell in _of_launch(grid)},
         "stages": {str(stage): {step: str(cell.mark) for step, cell in cells.items()} for stage, cells in grid.stages},

@@ -12,12 +12,13 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from warcmill import chain, layout
-from warcmill.audit.survey import CrawlFinding, OpenRevisits, Survey, newest_dump
+from warcmill.audit.survey import GOT_NOTHING, TARGET, CrawlFinding, OpenRevisits, Survey, newest_dump
 from warcmill.errors import BadInput, NotReady
 from warcmill.layout import RESULTS_LOG
 from warcmill.markers.facts.files import DAMAGED, Hit, Scanned, ScannedFile
@@ -26,7 +27,7 @@ from warcmill.markers.facts.output import Assembled
 from warcmill.markers.facts.package import Packaged, SipVerified
 from warcmill.markers.facts.pulse import Started
 from warcmill.markers.facts.pypi import Dumped
-from warcmill.markers.facts.reports import DAMAGED_RESULT, CrawlReported, Seeds, SeedState
+from warcmill.markers.facts.reports import DAMAGED_RESULT, CrawlReported, SeedFate, Seeds, SeedState
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FINAL, Item, Key, Launch, Outcome, Stage, is_writer
 from warcmill.stores import LocalStore, Store
@@ -41,22 +42,41 @@ ORPHAN, UNRESOLVED = "orphan revisit", "unresolved revisits"
 ORPHANED, UNCLAIMED = "orphaned", "unclaimed"
 VIRUS, UNSCANNED = "virus", "not scanned"
 DEAD, UNTRIED, NO_PAGE, NO_LIST = "dead seed", "untried seed", "target without a page", "no seed list"
+NOTHING = "got nothing"
 OF_SEEDS = (DEAD, UNTRIED)
 KINDS = (*OF_SEEDS, NO_PAGE, NO_LIST)
 NOT_DUMPED = "not dumped"
+_HEALS = (*OF_SEEDS, NO_PAGE, NOTHING)
 LOST_VISITS = "lost visits"
 DAMAGED_RESULTS = "damaged results"
 LIST = "final/seeds.txt"  # as the finding of the absent log names it: one acceptance is for both
 WORD = "seeds"
 SHOWN = 3  # hits that a finding lists; the marker has all of them
-_TARGET = "target:"
 _UNEXPECTED = re.compile(r"(.+): ((?:a link|a folder|not) .+)", re.DOTALL)  # 03 lists each as `path: why`
+_CODE = re.compile(r", code (-?\d+)")
+_NO_ANSWER = frozenset({-1, -2, -3, -4, -6, -8, -61})
 ByStage = Mapping[Stage, OpenRevisits]
 Resolve = Callable[[Launch], ByStage]
 
 
 def find(seen: Survey) -> Iterator[CrawlFinding]:
-    """The findings of a launch, stage by stage, then those about the whole launch."""
+    """The findings of a launch, stage by stage, then those about the whole launch; without those that are healed."""
+    return (finding for finding in _every(seen) if not _is_healed(seen, finding))
+
+
+def healed(seen: Survey) -> list[tuple[CrawlFinding, str]]:
+    """The findings of what the launch missed and a later one of its job got, each with the id of that launch."""
+    missed = (*_got_nothing(seen), *_missed_seeds(seen))
+    return [(finding, seen.got_later[finding.name]) for finding in missed if _is_healed(seen, finding)]
+
+
+def _is_healed(seen: Survey, finding: CrawlFinding) -> bool:
+    """True if a later launch got it. A finding that an operator has accepted stays accepted."""
+    is_missed = finding.kind in _HEALS and finding.name in seen.got_later
+    return is_missed and not is_accepted(seen, finding.kind, finding.name)
+
+
+def _every(seen: Survey) -> Iterator[CrawlFinding]:
     for stage in seen.stages:
         yield from _refused(seen, stage)
         yield from _absent_logs(seen, stage)
@@ -72,7 +92,7 @@ def find(seen: Survey) -> Iterator[CrawlFinding]:
     yield from _not_as_imported(seen)
     yield from _holes(seen)
     yield from _got_nothing(seen)
-    yield from lost_seeds(seen)
+    yield from _missed_seeds(seen)
     yield from _not_dumped(seen)
 
 
@@ -364,7 +384,7 @@ def _got_nothing(seen: Survey) -> Iterator[CrawlFinding]:
         return  # an idle day: nothing was asked for
     codes = ", ".join(f"{code} ({number})" for code, number in statuses.most_common(3)) or "none"
     why = f"{warcs} WARCs, and of {lines} lines of the crawl log none is of a page that was got; statuses: {codes}"
-    yield CrawlFinding(None, "got nothing", "crawl", why)
+    yield CrawlFinding(None, NOTHING, GOT_NOTHING, why, is_passing=True)
 
 
 def _is_success(code: str) -> bool:
@@ -374,6 +394,11 @@ def _is_success(code: str) -> bool:
 
 
 def lost_seeds(seen: Survey) -> Iterator[CrawlFinding]:
+    """Dead or untried seeds, and targets without a page, that no later launch got."""
+    return (finding for finding in _missed_seeds(seen) if not _is_healed(seen, finding))
+
+
+def _missed_seeds(seen: Survey) -> Iterator[CrawlFinding]:
     """Dead or untried seeds, and targets without a page; none before the seeds of the launch are listed."""
     seeds = seen.facts.get(seen.key(WORD))
     if not isinstance(seeds, Seeds):
@@ -382,12 +407,20 @@ def lost_seeds(seen: Survey) -> Iterator[CrawlFinding]:
         yield CrawlFinding(None, NO_LIST, LIST, "the launch has none among its logs: which seeds it lost is unknown")
     if _is_dumped(seen):
         return
-    for fate in (lost for lost in seeds.lost() if lost.seed not in seen.got_on):
-        yield CrawlFinding(None, DEAD if fate.state is SeedState.DEAD else UNTRIED, fate.seed, fate.why)
+    for fate in seeds.lost():
+        kind = DEAD if fate.state is SeedState.DEAD else UNTRIED
+        yield CrawlFinding(None, kind, fate.seed, fate.why, is_passing=kind == UNTRIED or _was_down(fate))
     for target in seeds.without_page:
         yield CrawlFinding(
-            None, NO_PAGE, f"{_TARGET}{target}", "the feed asks for it, and no page was got from any seed of it"
+            None, NO_PAGE, f"{TARGET}{target}", "the feed asks for it, and no page was got from any seed of it"
         )
+
+
+def _was_down(fate: SeedFate) -> bool:
+    """True if a seed, or the URL that it leads to, had no answer, or one that may be another tomorrow."""
+    led_to = _CODE.search(fate.why) if fate.redirect else None
+    code = int(led_to[1]) if led_to else fate.code or 0
+    return code in _NO_ANSWER or code == HTTPStatus.TOO_MANY_REQUESTS or 500 <= code < 600
 
 
 def _not_dumped(seen: Survey) -> Iterator[CrawlFinding]:
@@ -410,7 +443,7 @@ def is_accepted(seen: Survey, kind: str, name: str) -> bool:
         return name in seen.accepted_seeds
     if layout.key("operator.Accept", seen.launch, finding=layout.finding_id(name)) in seen.markers:
         return True
-    return kind == NO_PAGE and name.removeprefix(_TARGET) in seen.accepted_targets
+    return kind == NO_PAGE and name.removeprefix(TARGET) in seen.accepted_targets
 
 
 def still_open(seen: Survey) -> list[CrawlFinding]:
@@ -429,4 +462,4 @@ def in_words(names: list[str], most: int = 3) -> str:
 
 
 def _is_target(name: str) -> bool:
-    return name.startswith(_TARGET)
+    return name.startswith(TARGET)

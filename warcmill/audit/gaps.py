@@ -343,6 +343,8 @@ def _findings(seen: Survey) -> Iterator[Gap]:
         todo = remedies.redo(finding.redo) if finding.redo else remedies.accept(seen.launch, finding.name)
         if seeds > 1 and finding.kind in findings.OF_SEEDS:
             todo = remedies.accept_seeds(seen.launch)
+        if finding.is_passing and layout.key("pulse.Started", seen.launch) in seen.markers:
+            todo = f"once its site answers: {remedies.crawl_again(seen.launch)}; else: {todo}"
         if finding.kind == findings.NOT_DUMPED:
             todo = remedies.fetch_again(seen.launch, finding.name)
         yield _gap(seen, finding.stage, finding.kind, finding.name, finding.why, todo)

@@ -33,6 +33,7 @@ class Mark(StrEnum):
     FAILED = "failed", "✘"
     STALE = "stale", "↻"  # done with an input that is no longer current
     REFUSED = "refused", "!"  # done; found WARCs whose bytes are wrong for good
+    CUT = "cut short", "✂"  # a crawl of which more waits; its steps are done
     PARTIAL = "partial", "◐"
     RUNNING = "running", "▶"  # a crawl; no step is
     WAITING = "waiting", "○"
@@ -47,12 +48,13 @@ class Mark(StrEnum):
 
 
 LEGEND = (
-    *(Mark.DONE, Mark.PARTIAL, Mark.WAITING, Mark.RUNNING),
+    *(Mark.DONE, Mark.CUT, Mark.PARTIAL, Mark.WAITING, Mark.RUNNING),
     *(Mark.FAILED, Mark.REFUSED, Mark.STALE, Mark.NOT_DUE),
 )
 STYLES = {  # on a terminal
     Mark.DONE: "green",
     Mark.PARTIAL: "yellow",
+    Mark.CUT: "yellow",
     Mark.WAITING: "cyan",
     Mark.RUNNING: "cyan",
     Mark.FAILED: "bold red",
@@ -88,6 +90,8 @@ class LaunchGrid(Struct, frozen=True):
     unavailable: bool = False
     vitals: Vitals | None = None  # of a running launch
     lost: tuple[str, ...] = ()  # the seeds and targets that were not got, and are not accepted
+    cut: str = ""  # how the crawl was cut short, in words
+    accepted: int = 0  # findings that an operator has accepted
     away: tuple[Unavailable, ...] = ()
 
     @property
@@ -97,23 +101,26 @@ class LaunchGrid(Struct, frozen=True):
 
     @property
     def word(self) -> str:
-        """The state of the launch in the totals: one of WORDS."""
+        """The state of the launch in the totals: one of WORDS, or 'cut short'."""
         if self.error or self.is_end_unknown or any(cell.mark in TROUBLES for cell in self.cells.values()):
             return "in trouble"
         if not self.ended:
             return "running"
-        done = all(cell.mark in (Mark.DONE, Mark.NOT_DUE) for cell in self.cells.values())
-        return "done" if done else "waiting"
+        if not all(cell.mark in (Mark.DONE, Mark.NOT_DUE) for cell in self.cells.values()):
+            return "waiting"
+        return str(Mark.CUT) if self.cut else "done"
 
     @property
     def mark(self) -> Mark:
         """The one mark of the launch."""
         if self.error or self.is_end_unknown:
             return Mark.FAILED
-        return mark_of(frozenset(cell.mark for cell in self.cells.values()), bool(self.ended))
+        mark = mark_of(frozenset(cell.mark for cell in self.cells.values()), bool(self.ended))
+        return Mark.CUT if mark is Mark.DONE and self.cut else mark
 
 
 WORDS = ("done", "waiting", "running", "in trouble")
+"""The states of a launch that are always counted; 'cut short' is counted where there is one."""
 
 
 class Totals(Struct, frozen=True):
@@ -132,7 +139,7 @@ def totals(grids: Iterable[LaunchGrid]) -> Totals:
     unswitched = chain.unswitched(chain.ROWS)
     cells = {word: (0, 0) for word, row in steps.items() if row.head and (row in unswitched or word in met)}
     for grid in grids:
-        launches[grid.word] += 1
+        launches[grid.word] = launches.get(grid.word, 0) + 1
         stages += len(grid.stages)
         for step, cell in grid.cells.items():
             due = int(cell.mark is not Mark.NOT_DUE)
@@ -167,7 +174,12 @@ def of_survey(seen: Survey) -> LaunchGrid:
         for row in rows
     }
     lost = tuple(one.name for one in findings.still_open(seen))
-    return LaunchGrid(seen.launch, seen.ended, cells, stages, unavailable=bool(seen.away), lost=lost, away=seen.away)
+    accepted = sum(key.task == "operator.Accept" for key in seen.markers) + len(seen.accepted_seeds)
+    cut = seen.cut.text if seen.cut else ""
+    return LaunchGrid(
+        seen.launch, seen.ended, cells, stages, unavailable=bool(seen.away), lost=lost, cut=cut, accepted=accepted,
+        away=seen.away,
+    )  # fmt: skip
 
 
 def merge(cells: Iterable[Cell]) -> Cell:

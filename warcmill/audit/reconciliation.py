@@ -54,7 +54,8 @@ class StageRow(Struct, frozen=True):
 class LaunchReport(Struct, frozen=True):
     """One launch. `ended` is how it ended, or '' while it runs; `unavailable`: a disk did not answer.
 
-    `unscanned` are gaps of steps that no scan could try yet; `failed` counts the steps whose last run failed.
+    `unscanned` are gaps of steps that no scan could try yet; `failed` counts the steps whose last run failed. `cut`:
+    how the crawl was cut short, in words; '' where it was not.
     """
 
     launch: Launch
@@ -65,6 +66,7 @@ class LaunchReport(Struct, frozen=True):
     unavailable: bool = False
     unscanned: tuple[Gap, ...] = ()
     failed: int = 0
+    cut: str = ""
 
 
 def report(
@@ -97,7 +99,8 @@ def report(
     differing = () if away else unexplained(seen, table, (*still_open, *unscanned, *accepted))
     unknown = (Gap(launch, "", "unavailable", error.what, error.why, remedies.ROOT) for error in away)
     in_order = gaps.in_order((*unknown, *still_open, *differing))
-    return LaunchReport(launch, seen.ended, table, in_order, accepted, bool(away), unscanned, failed)
+    cut = seen.cut.text if seen.cut else ""
+    return LaunchReport(launch, seen.ended, table, in_order, accepted, bool(away), unscanned, failed, cut)
 
 
 def _beyond_markers(

@@ -59,6 +59,19 @@ def accept_seeds(launch: Launch) -> str:
     return f"warcmill accept --seeds --launch {launch.job} {launch.id} --reason TEXT"
 
 
+def crawl_again(launch: Launch) -> str:
+    """Crawl the job once more: its site was down, or was not asked."""
+    return f"warcmill pulse start {launch.job} --again"
+
+
+def go_on(seen: Survey) -> str:
+    """Continue a crawl that was cut short, from its last checkpoint; without one, crawl once more."""
+    taken = max((str(stage) for stage in seen.stages if not stage.is_final), default="")
+    if taken and seen.cut and seen.cut.waiting:
+        return f"{crawl_again(seen.launch)} --checkpoint {taken}"
+    return crawl_again(seen.launch)
+
+
 def report_seeds(launch: Launch) -> str:
     """List what became of each seed of a launch."""
     return f"warcmill report {launch.job} {launch.id} --seeds"

@@ -17,7 +17,8 @@ from warcmill.base.escapes import did_you_mean
 from warcmill.chain import Row, Wanted
 from warcmill.errors import BadInput, Foreign, Unavailable
 from warcmill.formats.logs import logzip
-from warcmill.launches import discovery, full_dumps
+from warcmill.launches import cut_short, discovery, full_dumps, later_launches
+from warcmill.launches.cut_short import CutShort
 from warcmill.launches.discovery import Discovery, with_markers
 from warcmill.launches.holdings import Coverage
 from warcmill.launches.listing import Listing, all_stages, list_rendered
@@ -32,7 +33,7 @@ from warcmill.markers.facts.operator import Imported
 from warcmill.markers.facts.output import Assembled, Complete, Ended, PackedLogs, Stopped
 from warcmill.markers.facts.package import Packaged
 from warcmill.markers.facts.pypi import Dumped
-from warcmill.markers.facts.reports import Seeds
+from warcmill.markers.facts.reports import Seeds, SeedState
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef, Item, Key, Launch, Stage
 from warcmill.stores import Store
@@ -92,7 +93,9 @@ class Survey(Struct, frozen=True):
     revisits: Mapping[Stage, OpenRevisits] = field(default_factory=dict)  # where they were looked up
     accepted_seeds: frozenset[str] = frozenset()  # of its lost ones, as its list has them
     accepted_targets: frozenset[str] = frozenset()  # those whose lost seeds are all accepted
-    got_on: frozenset[str] = frozenset()  # untried seeds that a launch which continues this one got
+    got_later: Mapping[str, str] = field(default_factory=dict)  # what was missed: the later launch that got it, by name
+    cut: CutShort | None = None  # how the crawl was cut short, unless a later launch has the rest
+    rest: str = ""  # the later launch that has the rest of a crawl that was cut short
     is_dumped_later: bool = False  # what its dump lacks was asked for by a later launch, whose whole dump is there
     decided: Key | None = None  # the full dump that was last decided of its dump, which is not made yet
     elsewhere: Mapping[str, str] = field(default_factory=dict)  # digests of other launches' markers that are inputs
@@ -284,12 +287,33 @@ def _survey(view: LaunchView | _MarkersAlone, wanted: Wanted, markers: Markers, 
         with_sip=_with_sip(known),
         accepted_seeds=accepted,
         accepted_targets=accepted_seeds.targets(found, accepted) if isinstance(found, Seeds) else frozenset(),
-        got_on=accepted_seeds.got_on(state, launch, found) if isinstance(found, Seeds) else frozenset(),
+        got_later=_got_later(state, launch, markers.facts),
         is_dumped_later=_is_dumped_later(state, launch, newest_dump(markers.facts)),
         decided=full_dumps.unmade(state, launch) if layout.step("dump", launch) in markers.sound else None,
         elsewhere=_elsewhere(state, launch, markers),
     )
+    if cut := cut_short.of_launch(state, launch, markers.facts) if how else None:
+        rest = later_launches.rest_later(state, launch)
+        seen = replace(seen, rest=rest) if rest else replace(seen, cut=cut)
     return replace(seen, attempts=_attempts(state, seen)) if markers.tried else seen
+
+
+GOT_NOTHING, TARGET = "crawl", "target:"
+"""The name of the finding that a launch got nothing; how that of a target without a page begins."""
+
+
+def _got_later(state: MarkerStore, launch: Launch, facts: Mapping[Key, object]) -> dict[str, str]:
+    """The names of findings of what a launch missed and a later one of its job got, each with that launch."""
+    seeds = facts.get(layout.step("seeds", launch))
+    if not isinstance(seeds, Seeds):
+        return {}
+    found = later_launches.got_later(state, launch, (fate.seed for fate in seeds.lost()))
+    pages = later_launches.pages_later(state, launch, seeds.without_page)
+    found |= {f"{TARGET}{target}": later for target, later in pages.items()}
+    if seeds.numbers["seeds"] == seeds.numbers[SeedState.DEAD] + seeds.numbers[SeedState.UNTRIED]:
+        later = later_launches.anything_later(state, launch)
+        found |= {GOT_NOTHING: later} if later else {}
+    return found
 
 
 def newest_dump(known: Mapping[Key, object]) -> Dumped | None:
@@ -432,3 +456,4 @@ class CrawlFinding(Struct, frozen=True):
     name: str
     why: str
     redo: Key | None = None  # a step whose redo closes it after all
+    is_passing: bool = False  # another crawl may get it: its site was down, or was not asked

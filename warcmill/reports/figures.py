@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from itertools import chain
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from warcmill.errors import NotReady
 from warcmill.formats.logs.crawlreport import total
@@ -24,7 +24,9 @@ from warcmill.stores import LocalStore, Store
 class LaunchFigures(Struct, frozen=True):
     """The reports of a launch; `seeds` None before they are listed. `stages` have a report, `missing` have none.
 
-    `requests_lost` requests of applications have no page; the first of each stage are in `requests`.
+    `requests_lost` requests of applications have no page; the first of each stage are in `requests`. `cut`: how the
+    crawl was cut short, '' where it was not, and `go_on` continues it. `got_later`: the launch that got a lost seed
+    since, by seed.
     """
 
     launch: Launch
@@ -36,6 +38,9 @@ class LaunchFigures(Struct, frozen=True):
     before: LaunchComparison | None = None
     requests_lost: int = 0
     requests: tuple[LostRequest, ...] = ()
+    cut: str = ""
+    go_on: str = ""
+    got_later: Mapping[str, str] = field(default_factory=dict)
 
     def json(self) -> dict[str, Json]:
         """The document."""
@@ -47,7 +52,9 @@ class LaunchFigures(Struct, frozen=True):
         if self.requests_lost:
             first: list[Json] = [one._asdict() for one in self.requests]
             crawl |= {"requests_lost": self.requests_lost, "requests_without_page": first}
-        return {**head, "seeds": seeds, "before": before, "crawl": {**crawl, **tables}}
+        found: dict[str, Json] = {**head, "seeds": seeds, "before": before, "crawl": {**crawl, **tables}}
+        found |= {"cut": self.cut} if self.cut else {}
+        return found | ({"got_later": dict(self.got_later)} if self.got_later else {})
 
 
 def _seeds(seeds: Seeds) -> dict[str, Json]:

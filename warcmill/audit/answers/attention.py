@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -91,6 +92,19 @@ def _objects(value: Json) -> list[dict[str, Json]]:
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
+class NewestState(NamedTuple):
+    """The state of one of the newest launches, as its own page has it; and what belongs to it, in words, '' for
+    nothing: how it was cut short, or how many findings are accepted."""
+
+    mark: Mark
+    note: str = ""
+
+    @classmethod
+    def of(cls, mark: Mark, cut: str, accepted: int) -> NewestState:
+        """The state, with its note."""
+        return cls(mark, cut or (f"{accepted:,} accepted" if accepted else ""))
+
+
 class Attention(Struct, frozen=True):
     """The answer. `others`: more launches in trouble. `found`: all launches of these days.
 
@@ -102,7 +116,7 @@ class Attention(Struct, frozen=True):
     others: int
     of_no_launch: tuple[JobGap, ...]
     newest: Mapping[Launch, LaunchOfDay | None]
-    marks: Mapping[Launch, Mark]
+    states: Mapping[Launch, NewestState]
     found: FoundLaunches
     silent: tuple[SilentPart, ...]
     scanned: str
@@ -125,7 +139,8 @@ class Attention(Struct, frozen=True):
             "others": self.others,
             "of_no_launch": dues.as_list(self.of_no_launch),
             "newest": [
-                {"job": one.job, "launch_id": one.id, "state": str(self.marks[one]),
+                {"job": one.job, "launch_id": one.id, "state": str(self.states[one].mark),
+                 **({"note": self.states[one].note} if self.states[one].note else {}),
                  "warcs": summed.warcs if summed else None, "bytes": summed.bytes if summed else None}
                 for one, summed in self.newest.items()
             ],
@@ -140,13 +155,20 @@ def read(line: AuditedLine) -> Attention:
     found = days.find(line, first, end)
     troubled, others = _in_trouble(line, found.launches)
     newest = {one: found.launches[one] for one in [*found.launches][:NEWEST]}
-    marks = {
-        one: summed.mark if summed else grid(line.state, None, one, line.wanted).mark for one, summed in newest.items()
-    }
+    states = {one: _state(line, one, summed) for one, summed in newest.items()}
     due = dues.of_days(line, begin, end)
     scanned = max(health.last_scan(line.state), found.written)
     answers = tuple(silent(line.state))
-    return Attention(first, tuple(troubled), others, tuple(due.gaps), newest, marks, found, answers, scanned)
+    return Attention(first, tuple(troubled), others, tuple(due.gaps), newest, states, found, answers, scanned)
+
+
+def _state(line: AuditedLine, launch: Launch, summed: LaunchOfDay | None) -> NewestState:
+    """The state of a launch by its summary where that has it done, else by its markers: something may have come since,
+    such as an acceptance."""
+    if summed and summed.mark is Mark.DONE:
+        return NewestState.of(summed.mark, "", summed.accepted)
+    now = grid(line.state, None, launch, line.wanted)
+    return NewestState.of(now.mark, now.cut, now.accepted)
 
 
 def _last_days(line: AuditedLine) -> Iterator[date]:

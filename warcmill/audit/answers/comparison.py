@@ -114,4 +114,5 @@ def _launch(report: LaunchReport) -> dict[str, Json]:
         "stages": [{"stage": str(row.stage), "closed": row.sealed, **row.counts} for row in report.rows],
         "gaps": [gap.json() for gap in report.gaps],
         "accepted": [gap.json() for gap in report.accepted],
+        **({"cut": report.cut} if report.cut else {}),
     }

@@ -37,6 +37,7 @@ class LaunchOfDay(NamedTuple):  # cheap to make: a year has thousands
     warcs: int
     bytes: int
     troubles: int
+    accepted: int = 0
 
 
 class DayOfJobs(Struct, frozen=True):
@@ -99,7 +100,7 @@ def _only(row: DayOfJobs, job: str, mark: str) -> DayOfJobs:
 
 def launch_of(summed: Summed) -> LaunchOfDay:
     """A launch as its summary has it; one that could not be read has no steps."""
-    ended, troubles = summed.get("ended"), summed.get("troubles")
+    ended, troubles, counts = summed.get("ended"), summed.get("troubles"), summed.get("counts")
     return LaunchOfDay(
         str(summed["job"]),
         str(summed["launch_id"]),
@@ -108,13 +109,15 @@ def launch_of(summed: Summed) -> LaunchOfDay:
         _number(summed.get("warcs")),
         _number(summed.get("bytes")),
         len(troubles) if isinstance(troubles, list) else 0,
+        _number(counts.get("accepted")) if isinstance(counts, dict) else 0,
     )
 
 
 def _mark(summed: Any, has_ended: bool) -> Mark:
     try:
         rows = (summed["steps"], *summed["stages"].values())
-        return mark_of(frozenset(chained.from_iterable(map(dict.values, rows))), has_ended)
+        mark = mark_of(frozenset(chained.from_iterable(map(dict.values, rows))), has_ended)
+        return Mark.CUT if mark is Mark.DONE and summed.get("cut") else mark
     except (KeyError, AttributeError, TypeError):
         return Mark.FAILED
 

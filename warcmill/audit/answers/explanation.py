@@ -11,11 +11,10 @@ from datetime import UTC, datetime
 from msgspec import Struct
 
 from warcmill import layout
-from warcmill.audit import gaps, reconciliation
+from warcmill.audit import findings, gaps, reconciliation
 from warcmill.audit.answers.line import AuditedLine, away_json, each_once
-from warcmill.audit.findings import looked_up
 from warcmill.audit.gaps import Gap
-from warcmill.audit.survey import Survey, known
+from warcmill.audit.survey import CrawlFinding, Survey, known
 from warcmill.base.escapes import did_you_mean
 from warcmill.errors import BadInput, Unavailable
 from warcmill.launches.view import LaunchView, vitals
@@ -31,7 +30,8 @@ class Explanation(Struct, frozen=True):
     """The answer. `waiting`: pairs of a stage ('' for the launch) and what it waits for.
 
     `away`: the roots that do not answer; then the gaps are those that the markers, and the other roots, show.
-    `broke_off`: the exit code of the error that ended its crawler; 0 if none did.
+    `broke_off`: the exit code of the error that ended its crawler; 0 if none did. `got_later`: what it missed, and the
+    id of the later launch of its job that got it.
     """
 
     seen: Survey
@@ -41,6 +41,7 @@ class Explanation(Struct, frozen=True):
     attempts: tuple[tuple[Key, Attempt], ...]
     away: tuple[Unavailable, ...]
     broke_off: int
+    got_later: tuple[tuple[CrawlFinding, str], ...] = ()
 
     def json(self) -> dict[str, Json]:
         """The answer."""
@@ -53,7 +54,12 @@ class Explanation(Struct, frozen=True):
             "gaps": [gap.json() for gap in self.gaps],
             "accepted": [gap.json() for gap in self.accepted],
             "attempts": [_of_attempt(key, attempt) for key, attempt in self.attempts],
+            **({"cut": self.seen.cut.text} if self.seen.cut else {}),
+            **({"got_later": got_later} if (got_later := self._got_later()) else {}),
         }
+
+    def _got_later(self) -> list[Json]:
+        return [{"kind": one.kind, "name": one.name, "launch_id": later} for one, later in self.got_later]
 
 
 def _of_attempt(key: Key, attempt: Attempt) -> dict[str, Json]:
@@ -87,7 +93,8 @@ def read(line: AuditedLine, launch: Launch, stage: Stage | None = None, ask: Ask
     tried = tuple((key, attempt) for key, attempt in last if asked(dict(key.params).get("stage", "")))
     of_engine, broke_off = ("", 0) if seen.ended or line.is_state_alone else ask(seen.launch)
     waiting = tuple((name, why) for name, why in _waiting(line, seen, of_engine) if asked(name))
-    return Explanation(seen, waiting, open_gaps, accepted, tried, away, broke_off)
+    got_later = tuple(findings.healed(seen)) if asked("") else ()
+    return Explanation(seen, waiting, open_gaps, accepted, tried, away, broke_off, got_later)
 
 
 def _found(line: AuditedLine, seen: Survey) -> tuple[tuple[Unavailable, ...], tuple[Gap, ...], tuple[Gap, ...]]:
@@ -98,7 +105,7 @@ def _found(line: AuditedLine, seen: Survey) -> tuple[tuple[Unavailable, ...], tu
     if line.is_state_alone:
         return (), *gaps.find(seen)
     try:
-        looked = looked_up(seen, line.resolver([seen.launch]))
+        looked = findings.looked_up(seen, line.resolver([seen.launch]))
         return (*seen.away, *line.away()), *reconciliation.find(line.state, looked, line.store, line.catalogued)
     except Unavailable as error:
         return each_once((*seen.away, *line.away(), error)), *gaps.find(seen)

@@ -173,6 +173,8 @@ def frontier(ending: Ending) -> Iterator[str]:
     yield from ("", f" -----===== {len(longest)} LONGEST QUEUES =====-----")
     for place, (queue, items) in enumerate(longest):
         yield from (f"LONGEST#{place}:", f"Queue {queue}", f"  {items} items")
+    yield from ("", " -----===== OF THE DISCOVERED =====-----", f" Prerequisites: {found.prerequisites}")
+    yield f" Over quota:    {found.over_quota}"
 
 
 def threads(ending: Ending) -> Iterator[str]:

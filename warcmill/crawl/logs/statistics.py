@@ -25,7 +25,7 @@ from warcmill.layout import split_log_name
 HOSTS, SOURCES = 100_000, 100_000
 DNS = "dns:"
 """Under this host count all look-ups, as in Heritrix's reports."""
-ROBOTS_FORBID = -9998
+ROBOTS_FORBID, QUOTA = -9998, -5003
 BY_POLICY = frozenset({ROBOTS_FORBID, -4000, -4001, -5000, -5001, -5002, -5003, -6000})
 """Heritrix's codes of URIs that were not fetched as a rule or a person forbids it: robots, hops, scope, quota."""
 
@@ -57,6 +57,7 @@ class Statistics:
 
     def __init__(self, seeds: Iterable[str] = ()) -> None:
         self.failed = self.disregarded = 0
+        self.prerequisites = self.over_quota = 0  # URIs that others need first; those that a quota left out
         self.total = _row()
         self.codes: dict[str, int] = {}
         self.mimes: dict[str, array[int]] = {}
@@ -83,10 +84,12 @@ class Statistics:
         host = _host(line.uri)
         row = self._host_row(host)
         self._add_seed(line, status)
+        self.prerequisites += (line.hops or "").rstrip("R")[-1:] == "P"
         if status > 0:
             self._add_success(line, status, host, row)
         elif status in BY_POLICY:
             self.disregarded += 1
+            self.over_quota += status == QUOTA
             row[Figure.ROBOTS] += status == ROBOTS_FORBID
         else:
             self.failed += 1
@@ -117,6 +120,8 @@ class Statistics:
         """Add the figures of another process of the same crawl."""
         self.failed += other.failed
         self.disregarded += other.disregarded
+        self.prerequisites += other.prerequisites
+        self.over_quota += other.over_quota
         self.total = _added(self.total, other.total)
         for status, number in other.codes.items():
             code = _key(status, self.codes, STATUSES)
@@ -150,8 +155,8 @@ class Statistics:
             "sources": self.sources,
             "seeds": self.seeds,
         }
-        counts = {"failed": self.failed, "disregarded": self.disregarded, "total": list(self.total)}
-        return {"schema": _SCHEMA, **counts, **tables}
+        counts = {name: getattr(self, name) for name in ("failed", "disregarded", "prerequisites", "over_quota")}
+        return {"schema": _SCHEMA, **counts, "total": list(self.total), **tables}
 
     @classmethod
     def load(cls, data: bytes, path: str) -> Self:
@@ -167,6 +172,7 @@ class Statistics:
             raise ValueError(f"schema {found['schema']}, not {_SCHEMA}")
         made = cls()
         made.failed, made.disregarded, made.total = found["failed"], found["disregarded"], array("q", found["total"])
+        made.prerequisites, made.over_quota = found.get("prerequisites", 0), found.get("over_quota", 0)
         made.codes = dict(found["codes"])
         made.mimes = {name: array("q", row) for name, row in found["mimes"].items()}
         made.hosts = {name: array("q", row) for name, row in found["hosts"].items()}

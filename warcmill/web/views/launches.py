@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from warcmill import chain, layout
-from warcmill.audit import day_summary, gaps, progress_grid
+from warcmill.audit import day_summary, gaps, progress_grid, remedies
 from warcmill.audit.answers import attention, explanation, files
 from warcmill.audit.answers.explanation import Explanation
 from warcmill.audit.answers.files import LaunchFiles
@@ -160,6 +160,7 @@ class _LaunchPage:
             "folder": layout.state_folder(self._launch),
             "report": f"warcmill report {self._launch.job} {self._launch.id}",
             **self._progress(),
+            **self._cut(),
             **self._gaps(page),
             **self._brought(),
         }
@@ -170,8 +171,19 @@ class _LaunchPage:
         rows = [("the launch", grid.cells), *((str(stage), row) for stage, row in grid.stages)]
         return {
             "state": grid.mark,
+            "accepted_of": grid.accepted,
             "heads": heads(columns),
             "rows": [(name, cells(row, columns)) for name, row in rows],
+        }
+
+    def _cut(self) -> dict[str, object]:
+        seen, later = self._seen, self._answered.got_later
+        return {
+            "cut": seen.cut.text if seen.cut else "",
+            "go_on": remedies.go_on(seen) if seen.cut else "",
+            "rest": seen.rest,
+            "got_later": [(finding.name, launch_id) for finding, launch_id in later[:SHOWN]],
+            "later_more": len(later) - SHOWN,
         }
 
     def _gaps(self, page: int) -> dict[str, object]:

@@ -45,7 +45,7 @@ def home(served: Served, asked: Asked) -> Answer:
         signed = sign_in(served, asked)
         return signed if isinstance(signed, MovedTo) else MovedTo("/")
     found, crawls = attention.read(served.line().state_alone()), jobs.running_crawls(served.state)
-    may_run = bool(crawls) or Mark.RUNNING in found.marks.values()
+    may_run = bool(crawls) or any(one.mark is Mark.RUNNING for one in found.states.values())
     if may_run:
         served.refresh()
     running: list[Json] = [one.json() for one in crawls]

@@ -69,7 +69,8 @@ def test_reports_of_what_still_waits(tmp_path: Path) -> None:
     ]  # fmt: skip
     frontier = rows("frontier-summary-report", tmp_path)
     assert " All class queues map size: 12" in frontier
-    assert frontier[-3:] == ["LONGEST#2:", "Queue [::1]", "  1 items"]
+    assert frontier[-7:-4] == ["LONGEST#2:", "Queue [::1]", "  1 items"]
+    assert frontier[-2:] == [" Prerequisites: 0", " Over quota:    0"]
     assert rows("processors-report", tmp_path) == [
         "FetchChain - Processors report - 197001010000", "  Number of Processors: 2", "", "Processor: fetch.http",
         "  3 answers", "", "Processor: extract.html", "", "",

@@ -1,0 +1,120 @@
+"""Crawls that are cut short, and sites that come back, on a real site: each place names it, and later launches heal."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import preloaded
+import pytest
+from sites.several_hosts import Page, page, serve
+
+PAGES = 12
+HERE = ["--allow-private", "127.0.0.0/8", "--no-delay", "--resolve", "a.example=127.0.0.1"]
+JOB = "a-example"
+ONCE = "[retries]\ntimes = 1\nwait = 0.1\n"
+
+
+class Site:
+    """A site of some pages, each linked from the first."""
+
+    def __init__(self) -> None:
+        self.pages = {("a.example", f"/{n}"): page([]) for n in range(1, PAGES)}
+        self.pages["a.example", "/robots.txt"] = Page(b"", "text/plain")
+        self.port = 0
+        self.is_up(True)
+
+    def is_up(self, up: bool) -> None:
+        links = [f"/{n}" for n in range(1, PAGES)]
+        self.pages["a.example", "/"] = page(links) if up else Page(b"later", "text/plain", status=503)
+
+    @property
+    def url(self) -> str:
+        return f"http://a.example:{self.port}/"
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    found = Site()
+    with serve(found.pages) as found.port:
+        yield found
+
+
+def warcmill(folder: Path, *words: str) -> tuple[int, str]:
+    env = {name: value for name, value in os.environ.items() if name != "LUIGI_CONFIG_PATH"}
+    done = preloaded.run("commands.main", *words, env=env, folder=folder)
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.returncode, done.stdout
+
+
+def crawl(folder: Path, site: Site, *words: str) -> tuple[int, str]:
+    return warcmill(folder, "crawl", site.url, *HERE, *words)
+
+
+def launches(folder: Path) -> list[str]:
+    return sorted(path.name for path in (folder / "archive/output/warcs" / JOB).iterdir())
+
+
+def of_json(folder: Path, *words: str) -> Any:
+    return json.loads(warcmill(folder, *words, "--json")[1])
+
+
+def test_a_limit_is_named_everywhere_until_a_launch_continues(tmp_path: Path, site: Site) -> None:
+    code, out = crawl(tmp_path, site, "--limit", "4")
+    cut = f"ended by --limit: 4 of {PAGES} known, {PAGES - 4} wait"
+    assert (code, out.splitlines()[-1]) == (0, f"{JOB}: {cut}; the same command continues")
+    assert "1 cut short" in out
+    code, why = warcmill(tmp_path, "why")
+    assert (code, f"  cut short: {cut}\n" in why, "nothing is missing\n" in why) == (0, True, False)
+    (command,) = (line.partition("-> warcmill ")[2] for line in why.splitlines() if "-> " in line)
+    assert of_json(tmp_path, "why")["cut"] == cut
+    assert f"cut short: {cut}\n" in warcmill(tmp_path, "report")[1]
+    assert of_json(tmp_path, "report")["cut"] == cut
+    assert f"{JOB}/{launches(tmp_path)[0]}: {cut}\n" in warcmill(tmp_path, "status")[1]
+    status = of_json(tmp_path, "status")
+    assert (status["launches"][0]["cut"], status["totals"]["cut_short"], status["totals"]["done"]) == (cut, 1, 0)
+    assert of_json(tmp_path, "reconcile")["launches"][0]["cut"] == cut
+    assert warcmill(tmp_path, *command.split())[0] == 0, "the printed command continues"
+    second = launches(tmp_path)[1]
+    assert warcmill(tmp_path, "pulse", "stop", JOB)[0] == 0
+    warcmill(tmp_path, "scan")
+    assert "cut" not in of_json(tmp_path, "why", JOB, launches(tmp_path)[0])
+    assert f"launch {second} took on the rest" in warcmill(tmp_path, "why", JOB, launches(tmp_path)[0])[1]
+
+
+def test_a_quota_of_a_host_is_named_as_one(tmp_path: Path, site: Site) -> None:
+    (tmp_path / "few.toml").write_text('[[quotas]]\nby = "host"\ndocuments = 3\n')
+    code, out = crawl(tmp_path, site, "--config", "few.toml")
+    last = out.splitlines()[-1]
+    assert code == 0
+    assert f"{JOB}: cut by a quota: " in last, out
+    assert "left out by a quota; a larger quota in its crawl.toml brings the rest" in last
+    assert "cut by a quota" in of_json(tmp_path, "why")["cut"]
+
+
+def test_a_seed_that_was_down_is_healed_by_the_next_launch(tmp_path: Path, site: Site) -> None:
+    (tmp_path / "once.toml").write_text(ONCE)
+    crawl(tmp_path, site)
+    site.is_up(False)
+    code, _ = crawl(tmp_path, site, "--config", "once.toml")
+    down = launches(tmp_path)[1]
+    assert code == 1
+    why = of_json(tmp_path, "why", JOB, down)
+    assert {gap["kind"] for gap in why["gaps"]} == {"dead seed"}
+    assert (
+        f"once its site answers: warcmill pulse start {JOB} --again; else: warcmill accept " in why["gaps"][0]["todo"]
+    )
+    site.is_up(True)
+    code, _ = crawl(tmp_path, site, "--config", "once.toml")
+    later = launches(tmp_path)[2]
+    assert code == 0
+    code, text = warcmill(tmp_path, "why", JOB, down)
+    assert (code, f"missed then, got later: dead seed {site.url} (launch {later})" in text) == (0, True), text
+    healed = of_json(tmp_path, "why", JOB, down)
+    assert (healed["gaps"], healed["got_later"][0]["launch_id"]) == ([], later)
+    assert f"; missed then, got later by launch {later}\n" in warcmill(tmp_path, "report", JOB, down)[1]
+    assert warcmill(tmp_path, "reconcile")[0] == 0
+    assert of_json(tmp_path, "status")["totals"]["in_trouble"] == 0
