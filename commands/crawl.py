@@ -81,7 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--frontier", metavar="URL", help="the Redis that keeps what is still to be fetched: redis://HOST:6379/0"
     )
-    parser.add_argument("--no-delay", action="store_true", help="do not wait between fetches from those")
+    parser.add_argument("--no-delay", action="store_true", help="six at a time from those, without a wait")
     parser.add_argument(
         "--resolve", action="append", type=resolved, default=[], metavar="HOST=ADDRESS",
         help="the address of a host, instead of asking a name server; may be repeated",

@@ -122,7 +122,7 @@ def test_an_answer_to_a_request_that_is_not_whole_in_time_is_asked_again_and_end
 def test_a_crawl_with_nothing_else_to_do_waits_for_retry_after(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
-    """The clock of waits is moved on, an hour at a look, so that the test need not wait."""
+    """The clock of waits is moved on, an hour at a look with nothing under way, so that the test need not wait."""
     hours, real = [0], clock.steady
     monkeypatch.setattr(clock, "steady", lambda: real() + 3600 * hours[0])
     monkeypatch.setattr(database, "SqliteFrontier", partial(SqliteFrontier, now=clock.steady))
@@ -131,7 +131,7 @@ def test_a_crawl_with_nothing_else_to_do_waits_for_retry_after(
         ask = running.books.frontier.next_time
 
         async def next_time() -> float | None:
-            hours[0] += 1
+            hours[0] += not running.spider.under_way
             return await ask()
 
         running.books.frontier.next_time = next_time  # type: ignore[method-assign]

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import os
 import socket
+from itertools import pairwise
 from pathlib import Path
 
+import pytest
 from crawls import crawled
-from sites.raw_server import answering, serving
+from sites.raw_server import Handler, answering, serving
 from sites.several_hosts import Page, page, serve
 
 from warcmill.crawl.job.job import Ceilings, End
 from warcmill.crawl.launch.launch import Running
+from warcmill.crawl.policies.politeness import Politeness
 from warcmill.crawl.policies.scope import CrawlScope, SurtPrefixes
 from warcmill.layout import Serial, warc_serial
 from warcmill.model import Launch
@@ -120,6 +124,56 @@ def test_what_is_refused_is_not_said_to_be_tried_again(tmp_path: Path) -> None:
         _, running = crawled.crawl(tmp_path, crawled.job(port, "a.example"))
     assert crawled.statuses(tmp_path)["http://a.example/private/x"] == -9998
     assert running.reporter.first_failure == ""
+
+
+def star(most: list[int], pages: int, at_once: int) -> Handler:
+    """A site whose seed has so many pages, each answered once so many are asked for. `most` gets their numbers."""
+    is_full, under_way = asyncio.Event(), set[int]()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while head := await reader.readuntil(b"\r\n\r\n"):
+            path = head.split(b" ")[1].decode()
+            links = "".join(f'<a href="/{n}">x</a>' for n in range(pages)) if path == "/" else ""
+            if not links:
+                under_way.add(id(writer))
+                most.append(len(under_way))
+                if len(under_way) == at_once:
+                    is_full.set()
+                await is_full.wait()
+                under_way.discard(id(writer))
+            body = f"<title>{path}</title>{links}".encode()
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+
+    return answer
+
+
+@pytest.mark.parametrize(("no_delay", "at_once"), [(True, 6), (False, 1)])
+def test_a_commit_has_many_pages_of_one_host_which_is_asked_as_its_politeness_says(
+    tmp_path: Path, no_delay: bool, at_once: int
+) -> None:
+    pages, most = 60, list[int]()
+
+    async def scenario() -> Running:
+        async with serving(star(most, pages, at_once)) as server:
+            job = crawled.job(server.port, "a.example", robots=False, no_delay=no_delay)
+            return (await crawled.whole(tmp_path, job))[1]
+
+    running = asyncio.run(scenario())
+    assert (running.figures.documents, len(most), max(most)) == (1 + pages, pages, at_once)
+    assert crawled.unbalanced(tmp_path) == []
+    journal = tmp_path / "output/logs" / crawled.LAUNCH.job / crawled.LAUNCH.id / "frontier.recover.gz"
+    assert gzip.decompress(journal.read_bytes()).count(b"\nFg ") < pages / 2
+
+
+def test_a_polite_host_rests_after_each_answer_though_none_is_committed_yet(tmp_path: Path) -> None:
+    asked: list[tuple[float, str, str]] = []
+    with serve({("a.example", "/"): page([f"/{n}" for n in range(9)])}, asked) as port:
+        politeness = Politeness(factor=0.0, least=0.05, most=0.05)
+        job = crawled.job(port, "a.example", no_delay=False, robots=False, politeness=politeness)
+        crawled.crawl(tmp_path, job)
+    times = [moment for moment, _, _ in asked]
+    assert len(times) == 10
+    assert min(after - before for before, after in pairwise(times)) >= 0.045  # the site may note one a moment late
 
 
 def test_a_ceiling_of_documents_is_kept_to_the_document(tmp_path: Path) -> None:

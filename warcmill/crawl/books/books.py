@@ -47,7 +47,7 @@ from warcmill.formats.warc.writer import RecordPlace, WarcFiles
 from warcmill.layout import warc_serial
 from warcmill.model import Json
 
-GROUP, WAIT = 64, 0.25  # entries, seconds
+GROUP, WAIT = 32, 0.25  # entries: fewer than a crawl has workers, as some of these read meanwhile; seconds
 
 
 class CrawlResult(Struct, frozen=True):
@@ -137,7 +137,7 @@ class Books:
             check_visit(entry.uri, entry.history)
         future: asyncio.Future[Kept] = asyncio.get_running_loop().create_future()
         self._waiting.append((entry, future))
-        if len(self._waiting) >= min(GROUP, self.frontier.leased):  # nobody else would come
+        if len(self._waiting) >= GROUP or self._is_whole:
             self._flush()
         elif self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(WAIT, self._flush)
@@ -149,6 +149,16 @@ class Books:
                     await asyncio.wait([future])
             future.exception()
             raise
+
+    @property
+    def _is_whole(self) -> bool:
+        """True if nobody else would come to a group in its time."""
+        return len(self._waiting) >= self.frontier.leased and not self.frontier.expects(WAIT)
+
+    def end_group(self) -> None:
+        """Commit what waits for others to come, if none would."""
+        if self._is_whole:
+            self._flush()
 
     async def holds(self, lease: Lease) -> bool:
         """True if a lease has not ended: its URI may have been visited besides the frontier meanwhile."""

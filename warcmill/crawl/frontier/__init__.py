@@ -277,8 +277,27 @@ class Frontier(Protocol):
         """The number of its leases that are out to this process."""
         ...
 
+    @property
+    def is_ready(self) -> bool:
+        """False if nothing can be leased before `next_time`."""
+        ...
+
+    def expects(self, seconds: float) -> bool:
+        """True if it knows that something may be leased now, or in so many seconds."""
+        ...
+
     def stop(self, error: WarcmillError) -> None:
         """Take nothing more, for this reason; the first one counts."""
+        ...
+
+    def answered(self, lease: Lease, opens: float) -> None:
+        """Open the gate of a lease from a time on, before its visit has ended: its host has answered. A frontier that
+        is shared may open it at the end."""
+        ...
+
+    def widen(self, queue: str, at_once: int) -> None:
+        """Let so many leases of a queue be out together, unless a rate was set. This lasts as long as the process; a
+        frontier that is shared leaves it at one."""
         ...
 
     async def offer(self, uris: Sequence[Uri]) -> list[Offered]:

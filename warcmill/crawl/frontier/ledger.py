@@ -89,13 +89,16 @@ class Ledger:
             self.queues.expect_spiders()
         rows = self.table.insert(fresh)
         self.queues.arrived([(row[1], row[2], row[0]) for row in rows if row[3] is None])
+        for row in rows:
+            if row[3] is not None:
+                self.queues.expect(row[3] / 1000)
         return answers
 
     def lease(self, holder: str, limit: int, seconds: float = LEASE_SECONDS, spider: str = "") -> list[Lease]:
         self.table.rounds.forget_some()
         now = self.now()
         for ended in self.leases.expired(now):
-            self.queues.give_back(ended.queue)
+            self._give_back(ended)
         self.queues.open_due(now)
         found = self.table.rows(self.queues.pick(limit, now, self.leases.rows, spider))
         if self._is_purging:
@@ -119,7 +122,12 @@ class Ledger:
         self._visit_again([visit for visit, _ in done if visit.again])
         self.table.end_visits(
             [
-                (pack_visit(visit.lease.uri, visit.history), visit.lease.id if visit.again else None, *held[2:])
+                (
+                    pack_visit(visit.lease.uri, visit.history),
+                    visit.lease.id if visit.again else None,
+                    held.crawl,
+                    held.digest,
+                )
                 for visit, held in done
             ]
         )
@@ -148,6 +156,11 @@ class Ledger:
 
     def holds(self, lease: Lease) -> bool:
         return self.leases.holds(lease)
+
+    def answered(self, lease: Lease, opens: float) -> None:
+        """Let a lease's queue rest until a time, and open then, before its visit has ended."""
+        if held := self.leases.answered(lease):
+            self.queues.rest(held.queue, opens, self.now())
 
     def remove(self, crawl: str, keys: Iterable[str]) -> int:
         now = self.now()
@@ -219,9 +232,6 @@ class Ledger:
     def is_empty(self) -> bool:
         return not self.db.execute("SELECT total(waiting) FROM crawls").fetchone()[0]
 
-    def next_time(self) -> float | None:
-        return self.queues.next_time()
-
     def jar(self, crawl: str) -> Jar:
         """Return the cookies of a crawl. On any thread."""
         return self.jars.jar(crawl)
@@ -252,12 +262,14 @@ class Ledger:
             self.spending.clear()
 
     def move_back(self) -> float:
-        return move_back(self.db, self.now())
+        back = move_back(self.db, self.now())
+        self.queues.look()
+        return back
 
     def begin_round(self) -> None:
         """Begin afresh: nothing waits, every URI may come again, and what visits left is kept."""
         self.leases.clear()
-        self.queues.out.clear()
+        self.queues.clear()
         self.jars.clear()
         self.sites.clear()
         self.spending.clear()
@@ -282,7 +294,7 @@ class Ledger:
         """Delete rows, and end their leases."""
         for row in found:
             if held := self.leases.pop(row[0]):
-                self.queues.give_back(held.queue)
+                self._give_back(held)
         self.table.delete([row[0] for row in found])
         self.table.count([(row[4], waits((row[3] or 0) / 1000)) for row in found], -1)
         self._leave([(row[1], 0.0) for row in found])
@@ -290,13 +302,18 @@ class Ledger:
     def _end(self, lease: Lease) -> Held | None:
         held = self.leases.end(lease)
         if held:
-            self.queues.give_back(held.queue)
+            self._give_back(held)
         return held
+
+    def _give_back(self, held: Held) -> None:
+        if not held.is_answered:
+            self.queues.give_back(held.queue)
 
     def _visit_again(self, visits: Sequence[Finish]) -> None:
         if visits:
             self.table.expect_visits_again()
             self.table.wait([(visit.lease.id, visit.again, unusual(visit.lease.uri, 0)) for visit in visits])
+            self.queues.expect(min(visit.again for visit in visits))
 
     def _defer_leased(self, wait: Defer, lease: Lease) -> bool:
         if not (held := self._end(lease)):
@@ -311,14 +328,18 @@ class Ledger:
         if row is None:
             return False
         if held := self.leases.pop(row[0]):
-            self.queues.give_back(held.queue)
+            self._give_back(held)
         more = row[9] if wait.tries is None else unusual(self.table.uris([row])[0], wait.tries)
         self._wait(row[0], row[4], waits((row[3] or 0) / 1000), wait.until, more)
         self._leave([(row[1], 0.0)])
         return True
 
     def _wait(self, number: int, crawl: int, was: Status, until: float, more: str | None) -> None:
-        self.table.wait([(number, until if until > self.now() else 0.0, more)])
+        if until > self.now():
+            self.table.wait([(number, until, more)])
+            self.queues.expect(until)
+        else:
+            self.table.wait([(number, 0.0, more)])
         self.table.count([(crawl, was)], -1)
         self.table.count([(crawl, waits(until))], 1)
 
@@ -344,12 +365,14 @@ class Ledger:
 
 
 class Held(NamedTuple):
-    """A lease, with the ids of its queue and crawl, and the digest of its URI."""
+    """A lease, with the ids of its queue and crawl, and the digest of its URI. When its host has answered its queue may
+    be leased from again."""
 
     lease: Lease
     queue: int
     crawl: int
     digest: bytes
+    is_answered: bool = False
 
 
 class Leases:
@@ -387,6 +410,14 @@ class Leases:
         """True if a lease has not ended: it, and no later one of its row."""
         held = self._held.get(lease.id)
         return held is not None and held.lease.until == lease.until and held.lease.holder == lease.holder
+
+    def answered(self, lease: Lease) -> Held | None:
+        """Note that the host of a lease has answered, once; None when the lease has ended, or that was noted."""
+        held = self._held[lease.id] if self.holds(lease) else None
+        if held is None or held.is_answered:
+            return None
+        self._held[lease.id] = held._replace(is_answered=True)
+        return held
 
     def end(self, lease: Lease) -> Held | None:
         """End a lease; None when it has ended before."""

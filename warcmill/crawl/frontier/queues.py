@@ -47,15 +47,24 @@ class _Open(NamedTuple):
 
 
 class Queues:
-    """The queues of one database. Its calls are made within a transaction."""
+    """The queues of one database. Its calls are made within a transaction, but those that only look at memory:
+    `is_ready` and `next_time`.
+
+    A queue may also rest, or be wider, in memory alone (`rest`, `widen`): the process is the only one to lease.
+    """
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
         self.names = Names(db, "queues", "name")
         self.out: dict[int, int] = {}  # leases of queues that have any
+        self._rests: dict[int, float] = {}  # of queues whose visits have not ended
+        self._wide: dict[int, Rate] = {}
+        self._has_open = True  # some queue may be open
+        self._next: float | None = None  # no queue opens, and no row has waited long enough, before
         about = dict(db.execute("SELECT name, value FROM about WHERE name IN ('rate', 'spiders')").fetchall())
         self._usual = read(about["rate"]) if "rate" in about else POLITE
         self._has_spiders = "spiders" in about  # URIs of others than this crawler
+        self.look()
 
     def pick(self, limit: int, now: float, leased: Container[int], spider: str = "") -> list[int]:
         """Return the rows of a spider to lease now, by priority and in order of arrival; their gates have noted it."""
@@ -63,6 +72,7 @@ class Queues:
             return []
         picked: list[int] = []
         taken: dict[int, tuple[_Open, int]] = {}
+        self._has_open = self._has_spiders
         for queue, row in islice(self._merged(self._open(now), leased, spider), limit):
             picked.append(row)
             taken[queue.id] = (queue, taken[queue.id][1] + 1 if queue.id in taken else 1)
@@ -70,16 +80,46 @@ class Queues:
             self.out[queue.id] = self.out.get(queue.id, 0) + number
             if queue.rate.hits is not None:
                 self._note_hits(queue, number, now)
+        self._has_open = self._has_open or len(picked) == limit
         return picked
 
     def give_back(self, queue: int) -> None:
         """Note that a lease of a queue has ended."""
+        self._has_open = True
+        self._one_less(queue)
+
+    def _one_less(self, queue: int) -> None:
         left = self.out.pop(queue) - 1
         if left:
             self.out[queue] = left
 
+    def rest(self, queue: int, until: float, now: float) -> None:
+        """Note that a queue opens then, though the visit of a lease has not ended."""
+        if until > now:
+            self._rests[queue] = max(until, self._rests.get(queue, 0.0))
+            self.expect(until)
+        else:
+            self._has_open = True
+        self._one_less(queue)
+
+    def clear(self) -> None:
+        """Forget all leases."""
+        self.out.clear()
+        self._rests.clear()
+
+    def widen(self, name: str, at_once: int) -> None:
+        """Let so many leases of a queue be out together, where no rate was set."""
+        self._wide[self.names.id(name)] = Rate(at_once=at_once)
+        self._has_open = True
+
+    def is_ready(self, moment: float) -> bool:
+        """True if something may be leased at a moment. On any thread."""
+        return self._has_open or (self._next is not None and self._next <= moment)
+
     def open_due(self, now: float) -> None:
         """Open the queues whose time has come, and let the rows be leased that have waited long enough."""
+        if self._next is None or self._next > now:
+            return
         due = self._db.execute(
             "SELECT id FROM queues WHERE wake <= ? ORDER BY wake LIMIT ?", (milliseconds(now), AT_ONCE)
         ).fetchall()
@@ -90,14 +130,28 @@ class Queues:
             (milliseconds(now), AT_ONCE),
         ).fetchall()
         self.arrived(ready)
+        self._rests = {queue: until for queue, until in self._rests.items() if until > now}
+        self._has_open = True
+        self.look()
 
-    def next_time(self) -> float | None:
-        """When `open_due` will have something to do; None: never."""
+    def look(self) -> None:
+        """Read from the database when `open_due` has something to do."""
         row = self._db.execute(
             "SELECT min(moment) FROM (SELECT min(wake) AS moment FROM queues WHERE wake IS NOT NULL"
             " UNION ALL SELECT min(until) FROM waiting WHERE until IS NOT NULL)"
         ).fetchone()
-        return None if row[0] is None else row[0] / 1000
+        times = [*self._rests.values(), *([] if row[0] is None else [row[0] / 1000])]
+        self._next = min(times, default=None)
+
+    def next_time(self) -> float | None:
+        """When `open_due` will have something to do; None: never. On any thread."""
+        return self._next
+
+    def expect(self, moment: float) -> None:
+        """Note that a queue opens then, or that a row has waited long enough."""
+        rounded = (milliseconds(moment) or 0) / 1000
+        if self._next is None or rounded < self._next:
+            self._next = rounded
 
     def expect_spiders(self) -> None:
         """Note that URIs of others than this crawler wait here."""
@@ -110,11 +164,12 @@ class Queues:
         first: dict[int, tuple[int, int]] = {}
         for queue, *place in rows:
             first[queue] = min(first.get(queue, (1 << 62, 0)), (place[0], place[1]))
-        self._db.executemany(
+        found = self._db.executemany(
             "UPDATE queues SET priority = ?1, head = ?2 WHERE id = ?3 AND wake IS NULL"
             " AND (head IS NULL OR (priority, head) > (?1, ?2))",
             [(*place, queue) for queue, place in first.items()],
         )
+        self._has_open = self._has_open or found.rowcount > 0
 
     def left(self, opens: dict[int, float], now: float) -> None:
         """Note queues that rows have left, each with the time at which its gate opens."""
@@ -122,6 +177,13 @@ class Queues:
         self._db.executemany(
             "UPDATE queues SET wake = max(coalesce(wake, 0), ?), priority = NULL, head = NULL WHERE id = ?", closed
         )
+        for queue, moment in opens.items():
+            if self._rests.get(queue, 0.0) <= moment:
+                self._rests.pop(queue, None)
+            if moment > now:
+                self.expect(moment)
+            else:
+                self._has_open = True
         self._db.executemany(
             f"UPDATE queues SET (priority, head) = {_FIRST} WHERE id = ? AND wake IS NULL",
             [(queue,) for queue, moment in opens.items() if moment <= now],
@@ -134,9 +196,11 @@ class Queues:
             self._close(queue, until)
         else:
             self._db.execute(f"UPDATE queues SET wake = NULL, (priority, head) = {_FIRST} WHERE id = ?", (queue,))
+            self._has_open = True
 
     def set_rate(self, gate: Gate, rate: Rate | None) -> None:
         """Set the rate of a gate; the gate '' stands for all gates without their own rate."""
+        self._has_open = True
         if name := by_queue(gate):
             self._db.execute("UPDATE queues SET rate = ? WHERE id = ?", (pack(rate), self.names.id(name)))
             return
@@ -147,17 +211,24 @@ class Queues:
         self._db.execute(
             "UPDATE queues SET wake = ?, priority = NULL, head = NULL WHERE id = ?", (milliseconds(until), queue)
         )
+        self.expect(until)
 
     def _open(self, now: float) -> Iterator[_Open]:
         """Yield the queues that may be leased from, in the order of their first rows."""
         for queue, priority, head, text, recent in self._db.execute(
             "SELECT id, priority, head, rate, recent FROM queues WHERE head IS NOT NULL ORDER BY priority, head"
         ):
+            if self._rests.get(queue, 0.0) > now:
+                continue
             rate, hits = read(text) if text else self._usual, recent or b""
+            if rate is POLITE:
+                rate = self._wide.get(queue, POLITE)
             out = self.out.get(queue, 0)
             room = 1 - out if rate is POLITE else allowed(rate, out, hits, now)
             if room > 0:
                 yield _Open((priority, head), queue, rate, hits, room)
+            elif rate.hits is not None:  # it may be open again without being closed before
+                self._has_open = True
 
     def _merged(self, queues: Iterator[_Open], leased: Container[int], spider: str) -> Iterator[tuple[_Open, int]]:
         """Yield the rows of all queues in one order, and open no more queues than that takes."""

@@ -120,6 +120,13 @@ class RedisFrontier:
         return len(self._held)
 
     @property
+    def is_ready(self) -> bool:
+        return True
+
+    def expects(self, seconds: float) -> bool:  # noqa: ARG002 - others may be quicker
+        return False
+
+    @property
     def is_over(self) -> bool:
         return self._sender.is_over
 
@@ -137,6 +144,12 @@ class RedisFrontier:
 
     def stop(self, error: WarcmillError) -> None:
         self._sender.stop(error)
+
+    def answered(self, lease: Lease, opens: float) -> None:
+        """Nothing: its gate opens at the end of the visit, which Redis hears anyway."""
+
+    def widen(self, queue: str, at_once: int) -> None:
+        """Nothing: other processes may lease from the queue, too."""
 
     async def resend(self, unheard: Callable[[int], Iterable[UnheardGroup]]) -> None:
         await self._sender.resend(unheard)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -71,6 +72,9 @@ class SqliteFrontier:
         with named(path):
             self.db.execute(f"PRAGMA wal_autocheckpoint={UNASKED_AT}")
             self.ledger = Ledger(self.db, now)
+        self._wide: dict[str, int] = {}
+        self._wider = deque[str]()
+        self._answers = deque[tuple[Lease, float]]()  # that the ledger is yet to hear of
         self.register = Register(self.db, path)
         self._changes = self.db.total_changes  # when it was last written back
 
@@ -78,8 +82,25 @@ class SqliteFrontier:
     def leased(self) -> int:
         return len(self.ledger.leases)
 
+    @property
+    def is_ready(self) -> bool:
+        return self.expects(0.0)
+
+    def expects(self, seconds: float) -> bool:
+        moment = self.now() + seconds
+        has_more = self._wider or any(opens <= moment for _, opens in list(self._answers))
+        return bool(has_more) or self.ledger.queues.is_ready(moment)
+
     def stop(self, error: WarcmillError) -> None:
         self.stopped = self.stopped or error
+
+    def answered(self, lease: Lease, opens: float) -> None:
+        self._answers.append((lease, opens))
+
+    def widen(self, queue: str, at_once: int) -> None:
+        if self._wide.get(queue) != at_once:
+            self._wide[queue] = at_once
+            self._wider.append(queue)
 
     async def offer(self, uris: Sequence[Uri]) -> list[Offered]:
         def act() -> list[Offered]:
@@ -179,7 +200,10 @@ class SqliteFrontier:
             raise BadConfig("gate_by", f"'{by}' needs a frontier in Redis; here rates are by queue")
 
     async def next_time(self) -> float | None:
-        return await self._within(self.ledger.next_time)
+        times = [opens for _, opens in list(self._answers)]
+        if (following := self.ledger.queues.next_time()) is not None:
+            times.append(following)
+        return min(times, default=None)
 
     async def is_empty(self) -> bool:
         return await self._within(self.ledger.is_empty)
@@ -233,9 +257,19 @@ class SqliteFrontier:
                 write_back(self.db, self.path)
                 self._changes = self.db.total_changes
             with transaction(self.db, self.path):
+                self._hear()
                 return act()
 
         return await self.run(whole)
+
+    def _hear(self) -> None:
+        """Have the ledger hear what was noted since its last transaction."""
+        while self._answers:
+            self.ledger.answered(*self._answers[0])
+            self._answers.popleft()  # now: until then `next_time` has it
+        while self._wider:
+            queue = self._wider.popleft()
+            self.ledger.queues.widen(queue, self._wide[queue])
 
     async def _beside(self, act: Callable[[], T]) -> T:
         """Do something on the thread of the database. After an error of the disk all calls raise that."""

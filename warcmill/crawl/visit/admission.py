@@ -37,6 +37,7 @@ from warcmill.crawl.uri import Uri
 from warcmill.crawl.visit.fetching import Admitted, Entries, Later, NotAdmitted, Refusal
 from warcmill.crawl.visit.robots_files import RobotsFiles, RobotsKeeper, RobotsSite
 
+AT_ONCE = 6  # requests to a host that is not waited for, as browsers have it
 HOSTS_REMEMBERED = 20_000  # hosts that are strained, that were logged, and addresses that are left alone
 _STATUSES = {"scope": lines.OUT_OF_SCOPE, "expiry": lines.QUOTA, "quotas": lines.QUOTA}
 
@@ -87,7 +88,13 @@ class Admission:
         if opens or (in_turn and (opens := await self._turn(job, address))):
             return Later(opens)
         manners.begin(job.politeness, address)
+        self._widen(uri, job, addresses)
         return Admitted(addresses, delay)
+
+    def _widen(self, uri: Uri, job: Job, addresses: Sequence[str]) -> None:
+        """Have a host asked for several URIs at once that is not waited for."""
+        if not (job.politeness.at_once or job.quotas) and self._manners.hurries(addresses):
+            self._frontier.widen(uri.queue, AT_ONCE)
 
     async def rest(
         self, settings: Politeness, queue: str, admitted: Admitted, answer: Exchange | Failure, took: float, *,
@@ -253,6 +260,10 @@ class Manners:
     def shares(self, settings: Politeness, address: str) -> bool:
         """True if an address rests after each fetch, whichever host of it was asked."""
         return settings.by_address and not self._is_hurried(address)
+
+    def hurries(self, addresses: Sequence[str]) -> bool:
+        """True if the job does not wait for a host with these addresses."""
+        return self._live.job.no_delay and all(map(self._is_hurried, addresses))
 
     def begin(self, settings: Politeness, address: str) -> None:
         """Note that an address is being asked: another host there waits."""

@@ -153,21 +153,19 @@ class Rendering:
         self._hosts: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self._browser: tuple[Browser, Proxy] | None = None
 
-    async def render_if_wanted(self, page: FetchedPage, options: RenderOptions | None) -> Render:
-        """Open a page, if it is one, and the job or its URI asks for that."""
+    def wants(self, page: FetchedPage, options: RenderOptions | None) -> bool:
+        """True if an answer is a page, and the job or its URI asks to open it."""
         settings = page.job.render
         if not options and settings.which == NEVER:
-            return NOT_RENDERED
-        if not (is_page(page.answer) and (options or is_wanted(settings, page.uri))):
-            return NOT_RENDERED
-        return await self._render(page, options or RenderOptions())
+            return False
+        return is_page(page.answer) and (options is not None or is_wanted(settings, page.uri))
 
-    async def _render(self, page: FetchedPage, options: RenderOptions) -> Render:
+    async def render(self, page: FetchedPage, options: RenderOptions | None) -> Render:
         """Open a page, and keep all that it asks for. Raises only what the books raise.
 
         A visit that is cancelled meanwhile continues without it: what was fetched is not fetched again.
         """
-        settings = page.job.render
+        settings, options = page.job.render, options or RenderOptions()
         wishes = Wishes(
             settings.seconds, options.width or settings.width, options.height or settings.height, settings.screenshot,
             options.script, options.run_at,

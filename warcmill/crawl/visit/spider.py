@@ -25,6 +25,7 @@ from warcmill.formats.seeds import lines
 
 HOLDER = "spider"
 LONGEST_WAIT = 1.0  # seconds until it looks again
+TICK = 0.0005  # seconds: the database has its times in milliseconds
 PATIENCE = 20.0  # seconds that visits have to end, before they are given back
 
 
@@ -38,7 +39,7 @@ class Spider:
         self._kit, self._figures, self._began = kit, figures, min(began, clock.steady())
         self._visits: dict[asyncio.Task[None], Lease] = {}
         self._threads = list(range(kit.job.workers, 0, -1))
-        self._woken, self._gate = asyncio.Event(), asyncio.Lock()
+        self._woken, self._gate = kit.woken, asyncio.Lock()
         self._held, self._leads = 0, True
         self.elsewhere = Fetched()
         self._ending: End | None = None
@@ -77,7 +78,7 @@ class Spider:
         self._woken.set()
 
     def wake(self) -> None:
-        """Look for URIs that may be leased, as some were offered."""
+        """Look for URIs that may be leased, as some were offered, or a queue has opened."""
         self._woken.set()
 
     def follow(self) -> None:
@@ -182,7 +183,8 @@ class Spider:
             room = min(len(self._threads), self._kit.job.ceilings.room(self._fetched()))
             if not self._leads and self._reached():
                 room = 0
-            leases = await self._lease(room) if room and not self.is_paused else []
+            may_lease = room and not self.is_paused and self._kit.books.frontier.is_ready
+            leases = await self._lease(room) if may_lease else []
             if leases and (audiences := self._kit.job.audiences):
                 leases = await self._known(audiences, leases)
             for lease in leases:
@@ -209,8 +211,9 @@ class Spider:
 
     async def _rest(self) -> None:
         """Sleep until a visit ends, or the next queue opens."""
+        self._kit.books.end_group()
         opens = await self._kit.books.frontier.next_time()
-        pause = LONGEST_WAIT if opens is None else min(max(opens - clock.steady(), 0.001), LONGEST_WAIT)
+        pause = LONGEST_WAIT if opens is None else min(max(opens - clock.steady(), 0.0) + TICK, LONGEST_WAIT)
         try:
             async with asyncio.timeout(pause):
                 await self._woken.wait()

@@ -10,6 +10,7 @@ visits of a launch share.
 
 from __future__ import annotations
 
+import asyncio
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
@@ -87,9 +88,15 @@ class LinkReader:
     async def read(self, visit: Visit) -> Reading:
         answer = await visit.fetch()
         if answer is None:
+            visit.let_go()
             return Reading()
         uri, job, audience = visit.uri, visit.job, visit.audience
-        rendered = await self._rendering.render_if_wanted(visit.page(answer), visit.options().render)
+        page, options = visit.page(answer), visit.options().render
+        rendered = NOT_RENDERED
+        if self._rendering.wants(page, options):
+            rendered = await self._rendering.render(page, options)
+        else:
+            visit.let_go()
         links, notes = await self._links(visit, answer, rendered)
         followed = self._offers.followed(uri, links, answer.fields) if job.nofollow else links
         followed = () if visit.late else audience.followed(answer, followed, job.limits)
@@ -203,6 +210,13 @@ class Visit:
             download_finished=clock.steady(),
         )  # fmt: skip
         return answer
+
+    def let_go(self) -> None:
+        """Let others ask the host of the URI, once it has rested: this visit asks no more. Quotas count what the books
+        have, so with them the host waits for that."""
+        if self.answer is not None and not self.job.quotas:
+            self._kit.books.frontier.answered(self._lease, self._opens)
+            self._kit.woken.set()
 
     def options(self) -> FetchOptions:
         """The options of the URI's payload; BadInput for an invalid payload."""
@@ -344,7 +358,7 @@ class Visit:
 
 
 class Kit(Struct, frozen=True):
-    """The parts that every visit of a launch shares."""
+    """The parts that every visit of a launch shares. `woken` has the spider look for what it may lease."""
 
     live: Live
     books: Books
@@ -355,6 +369,7 @@ class Kit(Struct, frozen=True):
     readers: Readers
     rendering: Rendering
     reader: PageReader
+    woken: asyncio.Event
 
     @property
     def job(self) -> Job:
@@ -380,4 +395,4 @@ def make_kit(job: Job, books: Books, heard: FaultListener, scratch: Path) -> Kit
     readers = Readers()
     renders = Rendering(live, books, fetching, entries, offers, readers, heard, scratch)
     reader = LinkReader(readers, renders, offers, frontier)
-    return Kit(live, books, fetching, entries, offers, heard, readers, renders, reader)
+    return Kit(live, books, fetching, entries, offers, heard, readers, renders, reader, asyncio.Event())

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 from crawls.frontier_conformance import *  # noqa: F403 - the tests of every frontier
-from crawls.frontier_conformance import START, lease, names, offer, run
+from crawls.frontier_conformance import START, finish, lease, names, offer, run
 
+from warcmill.crawl.frontier import Defer, Gate, Rate
 from warcmill.crawl.frontier.sqlite import SqliteFrontier
 from warcmill.crawl.uri import make
 
@@ -73,3 +74,80 @@ def test_a_database_of_the_schema_before_is_renewed_when_it_is_opened(there: Her
     assert names(lease(there.open())) == ["a/1", "b/1"]
     offer(there.open(), "c/1", spider="s")
     assert names(lease(there.open(), spider="s")) == ["c/1"]
+
+
+def test_a_gate_opens_when_its_host_has_answered_and_rested_though_the_visit_has_not_ended(there: Here) -> None:
+    frontier = there.open()
+    offer(frontier, "a/1", "a/2", "a/3")
+    (first,) = lease(frontier)
+    assert not frontier.is_ready
+    frontier.answered(first, START + 5)
+    assert run(frontier.next_time()) == START + 5
+    assert lease(frontier) == []
+    there.now += 4.9
+    assert (frontier.is_ready, frontier.expects(0.2), lease(frontier)) == (False, True, [])
+    there.now += 0.1
+    assert frontier.is_ready
+    (second,) = lease(frontier)
+    assert (names([second]), frontier.leased) == (["a/2"], 2)
+    finish(frontier, [first], opens=START + 5)
+    assert lease(frontier) == [], "the second visit has its gate"
+    frontier.answered(second, START + 9)
+    frontier.answered(second, START + 1)  # only the first time counts
+    finish(frontier, [second], opens=START + 9)
+    assert (lease(frontier), run(frontier.next_time())) == ([], START + 9)
+    there.now = START + 9
+    assert names(lease(frontier)) == ["a/3"]
+
+
+def test_what_was_answered_and_not_finished_waits_again_after_a_kill(there: Here) -> None:
+    frontier = there.open()
+    offer(frontier, "a/1", "a/2")
+    frontier.answered(lease(frontier)[0], 0.0)
+    assert names(lease(frontier)) == ["a/2"]
+    again = there.open()
+    (first,) = lease(again)
+    assert names([first]) == ["a/1"]
+    finish(again, [first])
+    assert names(lease(again)) == ["a/2"]
+
+
+def test_an_answered_lease_that_ends_otherwise_opens_its_gate_once(there: Here) -> None:
+    frontier = there.open()
+    offer(frontier, "a/1", "a/2", "a/3", "a/4")
+    (first,) = lease(frontier, seconds=10)
+    frontier.answered(first, 0.0)
+    there.now += 11  # it is over
+    assert names(lease(frontier, seconds=100)) == ["a/1"]
+    assert lease(frontier) == []
+    (again,) = run(frontier.list("", keys=["http://a.example/1"])).uris
+    assert run(frontier.remove("", [again.key])) == 1
+    (second,) = lease(frontier)
+    frontier.answered(second, 0.0)
+    run(frontier.defer([Defer("", second.uri.key, START + 50, second)]))
+    assert (names(lease(frontier)), lease(frontier)) == (["a/3"], [])
+
+
+def test_a_wider_queue_has_more_leases_out_until_the_process_ends_or_a_rate_is_set(there: Here) -> None:
+    frontier = there.open()
+    offer(frontier, *(f"a/{n}" for n in range(9)), *(f"b/{n}" for n in range(9)))
+    assert names(lease(frontier)) == ["a/0", "b/0"]
+    frontier.widen("a.example", 6)
+    assert frontier.is_ready
+    assert names(lease(frontier)) == ["a/1", "a/2", "a/3", "a/4", "a/5"]
+    assert names(lease(there.open())) == ["a/0", "b/0"]
+    limited = there.open()
+    limited.widen("a.example", 6)
+    run(limited.set_rate(Gate("a.example"), Rate(at_once=2)))
+    assert names(lease(limited)) == ["a/0", "a/1", "b/0"]
+
+
+def test_a_rest_asks_the_database_nothing(there: Here) -> None:
+    frontier = there.open()
+    offer(frontier, "a/1", "a/2")
+    finish(frontier, lease(frontier), opens=START + 3)
+    assert lease(frontier) == []
+    asked: list[str] = []
+    frontier.db.set_trace_callback(asked.append)
+    assert (run(frontier.next_time()), frontier.is_ready, frontier.expects(2.9)) == (START + 3, False, False)
+    assert asked == []
