@@ -23,7 +23,7 @@ from warcmill.base.escapes import printable
 from warcmill.markers.facts.reports import REPORT_TABLES, LostRequest, SeedFate, Seeds, SeedState
 from warcmill.model import Launch
 from warcmill.reports import figures
-from warcmill.reports.comparison import LaunchComparison
+from warcmill.reports.comparison import NOT_VISITED, LaunchComparison
 from warcmill.reports.figures import LaunchFigures
 from warcmill.stores.opening import open_folder
 
@@ -36,15 +36,16 @@ examples:
   warcmill report daily --seeds --csv > seeds.csv
 
 Without LAUNCH: the newest of the job; without JOB: the newest of all. First the seeds
-that were not got, then what is new, changed, the same or gone beside the job's launch
-before, then the figures of the crawl log, each table with its first rows. --seeds lists
+that were not got, then what is new, changed, the same, gone (404 or 410 now) or not visited
+beside the job's launch before, then the figures of the crawl log, each table with its first rows. --seeds lists
 every seed instead, those that were not got first. The scan for reports has read the
 stored logs; the comparison is made when it is first asked for, and kept in the index
 root. Nothing else is changed.
 
 --json: {"job", "launch_id", "seeds": null before they are listed, else {"listed", "end",
 "untried_as", "counts", "seeds": [{"seed", "state", "code", "why", "redirect",
-"target"}], "without_page"}, "before": {"before", "counts", "first"} or null, "crawl":
+"target"}], "without_page"}, "before": {"before", "counts", "first", "why": {URL: why it was not
+visited}} or null, "crawl":
 {"stages", "lines", "bytes", "unread", table: {name: number}}}; with requests that have no page "crawl" has
 "requests_lost" too, and "requests_without_page": [{"appid", "crawlid", "url", "why"}].
 --csv: the same rows, seed,state,code,why,redirect,target; without --seeds
@@ -200,8 +201,9 @@ def _compared(before: LaunchComparison | None) -> Iterator[str]:
     if before:
         numbers = ", ".join(f"{number:,} {kind}" for kind, number in before.counts.items())
         yield f"pages beside launch {before.before.id}: {numbers}"
-        for kind in ("gone", "changed"):
-            yield from (f"  {kind:<10} {printable(url)}" for url in before.first[kind][:5])
+        for kind in ("gone", NOT_VISITED, "changed"):
+            whys = ((url, before.why.get(url, "")) for url in before.first[kind][:5])
+            yield from (f"  {kind:<11} {printable(url)}{f': {why}' if why else ''}" for url, why in whys)
             if before.counts[kind] > 5:
                 yield f"             and {before.counts[kind] - 5:,} more"
 

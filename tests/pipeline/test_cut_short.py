@@ -118,3 +118,30 @@ def test_a_seed_that_was_down_is_healed_by_the_next_launch(tmp_path: Path, site:
     assert f"; missed then, got later by launch {later}\n" in warcmill(tmp_path, "report", JOB, down)[1]
     assert warcmill(tmp_path, "reconcile")[0] == 0
     assert of_json(tmp_path, "status")["totals"]["in_trouble"] == 0
+
+
+def test_a_page_is_gone_by_its_server_and_else_not_visited(tmp_path: Path, site: Site) -> None:
+    (tmp_path / "once.toml").write_text(ONCE)
+    words = ("--config", "once.toml")
+    crawl(tmp_path, site, *words)
+    first = launches(tmp_path)[0]
+    site.is_up(False)
+    crawl(tmp_path, site, *words)
+    assert of_json(tmp_path, "report")["before"] is None, "it got nothing"
+    site.is_up(True)
+    site.pages["a.example", "/1"] = Page(b"", status=410)
+    del site.pages["a.example", "/2"]
+    site.pages["a.example", "/3"] = Page(b"", status=500)
+    site.pages["a.example", "/"] = page([f"/{n}" for n in range(1, PAGES - 1)])
+    crawl(tmp_path, site, *words)
+    found = of_json(tmp_path, "report")["before"]
+    assert found["before"] == first
+    assert found["counts"] == {"new": 0, "changed": 1, "same": PAGES - 5, "gone": 2, "not visited": 2}
+    assert found["first"]["gone"] == [f"{site.url}1", f"{site.url}2"]
+    assert found["why"] == {
+        f"{site.url}{PAGES - 1}": "no crawl log has a line of it",
+        f"{site.url}3": "its server answered 500 Internal Server Error",
+    }
+    shown = warcmill(tmp_path, "report")[1]
+    assert f"  not visited {site.url}3: its server answered 500 Internal Server Error\n" in shown
+    assert warcmill(tmp_path, "report")[1] == shown, "as it was kept"

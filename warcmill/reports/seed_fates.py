@@ -8,6 +8,7 @@ untried      a quota or the crawl's end came first; or no log has a line of it
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from http import HTTPStatus
 
 from warcmill.formats.logs.crawllog import host
@@ -83,15 +84,24 @@ def end(url: str, lines: SeedLines) -> tuple[SeedAnswer | None, str]:
 def _plain(answer: SeedAnswer, lines: SeedLines) -> tuple[SeedState, int, str]:
     """The state by a code that is not a redirect, and why."""
     code = answer.code
-    if 200 <= code < 300 or code == HTTPStatus.NOT_MODIFIED or code > 1000:  # above: of other protocols than HTTP
+    if is_got(code):
         return SeedState.ALIVE, code, ""
-    named = next((one for one in answer.annotations if ":" in one and code in (-5001, -5003)), "")
-    if code in _UNTRIED:
-        return SeedState.UNTRIED, code, _UNTRIED[code] + (f" ({named})" if named else "")
+    state = SeedState.UNTRIED if code in _UNTRIED else SeedState.DEAD
+    return state, code, reason(code, answer.annotations, _first(answer, code, lines))
+
+
+def is_got(code: int) -> bool:
+    """True if a code is of a page: HTTP without an error or a redirect, or another protocol."""
+    return 200 <= code < 300 or code == HTTPStatus.NOT_MODIFIED or code > 1000
+
+
+def reason(code: int, annotations: Iterable[str] = (), first: str = "") -> str:
+    """The reason, in words, why a URL with this code was not got; `first`: what it needed first, and did not get."""
     if code > 0:
-        return SeedState.DEAD, code, f"its server answered {code}{_phrase(code)}"
-    why = _WHY.get(code, "the crawler's code for it is of a failure")
-    return SeedState.DEAD, code, why + _first(answer, code, lines) + (f" ({named})" if named else "")
+        return f"its server answered {code}{_phrase(code)}"
+    named = next((one for one in annotations if ":" in one and code in (-5001, -5003)), "")
+    why = _UNTRIED.get(code) or _WHY.get(code, "the crawler's code for it is of a failure")
+    return f"{why}{first}{f' ({named})' if named else ''}"
 
 
 def _first(answer: SeedAnswer, code: int, lines: SeedLines) -> str:
