@@ -56,6 +56,8 @@ archived launches and decisions that are in no backup; and the configuration of 
 that an engine of luigi.cfg crawls. Never writes to the engines' roots. In state, store
 and index it creates a small file and removes it.
 
+What is not ok is printed, then one line with the numbers; --json lists all.
+
 --json: {"checks": [{"name", "level": ok, warn or fail, "text", "todo"}]}
 
 exit codes: 0 ready, maybe with warnings, 1 something would fail, 2 usage,
@@ -66,6 +68,8 @@ PYTHONS = ((3, 11), (3, 13))
 LUIGI = "3.8."
 EVER = date(1970, 1, 1), date(9999, 12, 31)
 DAYS = 60  # as many as config/crontab scans and backs up
+MOST = 10  # checks of one name that are printed
+EVERY = "warcmill doctor --json"
 TARGETS = 3  # targets of a frequency that are named
 SECRETS = ("password_file", "webhook_file", "key_file", "smtp_password_file", "token_file", "secret_key_file")
 NO_CRAWL = "nothing, if no crawl has run yet; else correct the path in luigi.cfg, or mount the disk"
@@ -151,12 +155,20 @@ def profiles(config: Settings) -> Iterator[Check]:
 
 
 def _texts(checks: list[Check]) -> Iterator[Text]:
-    width = max(len(check.name) for check in checks)
-    for check in checks:
-        text = f"{check.name:<{width}}  {printable(check.text)}"
-        yield Text.assemble((f"{check.level:<5}", STYLES[check.level]), text)
-        if check.todo:
-            yield Text(f"     {'':<{width}}  -> {printable(check.todo)}", style="cyan")
+    """Each check that is not ok, of a name the first ten; then one line."""
+    wrong = [check for check in checks if check.level is not Level.OK]
+    width = max((len(check.name) for check in wrong), default=0)
+    for name, group in groupby(wrong, key=lambda check: check.name):
+        alike = list(group)
+        for check in alike[:MOST]:
+            yield Text.assemble((f"{check.level:<5}", STYLES[check.level]), f"{name:<{width}}  {printable(check.text)}")
+            if check.todo:
+                yield Text(f"     {'':<{width}}  -> {printable(check.todo)}", style="cyan")
+        if len(alike) > MOST:
+            yield Text(f"     {'':<{width}}  and {len(alike) - MOST:,} more: {EVERY}")
+    number, total = len(checks) - len(wrong), counted(len(checks), "check", "checks")
+    numbers = f"{number} of {total} are ok" if wrong else f"{total}, all ok"
+    yield Text(f"{numbers}; all of them: {EVERY}", style="" if wrong else "green")
 
 
 def _json(check: Check) -> dict[str, Json]:

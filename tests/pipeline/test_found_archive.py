@@ -75,7 +75,7 @@ def test_the_archive_is_found_at_each_place_also_by_the_scans(line: Line, tmp_pa
     done = typed(here, "scan", DAY, config=config)
     assert (done.returncode, "no gap" in done.stdout) == (0, True), done.stderr
     assert line.state.folder(Launch("weekly", LAUNCH))
-    assert f"hardened; {line.config}" in typed(here, "doctor", config=config).stdout
+    assert f"hardened; {line.config}" in typed(here, "doctor", "--json", config=config).stdout
 
 
 def test_a_nearer_archive_goes_before_a_farther_one(line: Line) -> None:

@@ -313,6 +313,19 @@ def test_an_accepted_finding_is_listed_and_is_no_gap(line: Line) -> None:
     assert line.warcmill("reconcile", DAY).returncode == 1  # only findings of the crawl can be accepted
 
 
+def test_doctor_prints_what_is_not_ok_then_one_line(line: Line) -> None:
+    for number in range(25):
+        (line.folders["output"] / f"warcs/daily/no launch {number}").mkdir(parents=True)
+    checks = answered(line, "doctor")[1]["checks"]
+    wrong = [check for check in checks if check["level"] != "ok" and check["name"] != "passed over"]
+    printed = line.warcmill("doctor").stdout.splitlines()
+    assert not [row for row in printed if row.startswith("ok ")]
+    assert len([row for row in printed if row.startswith("warn passed over")]) == 10
+    assert [row.strip() for row in printed if " more" in row] == ["and 15 more: warcmill doctor --json"]
+    ok = len(checks) - len(wrong) - 25
+    assert printed[-1] == f"{ok} of {len(checks)} checks are ok; all of them: warcmill doctor --json"
+
+
 def test_doctor_fails_for_the_other_layout_and_warns_of_what_is_skipped_and_of_litter(line: Line) -> None:
     text = line.config.read_text().replace("output_layout=kind-first", "output_layout=job-first")
     line.config.write_text(text)

@@ -341,13 +341,14 @@ def test_clamd_of_the_profile_has_the_limits_that_the_page_sets(host: Host) -> N
             section = section.replace("clamd:3310", f"{pins.HOST}:{host.ports['3310']}")
             checked.write_text(f"{config.read_text()}\n{section}")
             done = subprocess.run(
-                [host.image / ".venv/bin/warcmill", "doctor"],
+                [host.image / ".venv/bin/warcmill", "doctor", "--json"],
                 env={**host.environment("scan"), "LUIGI_CONFIG_PATH": str(checked)},
                 capture_output=True, text=True, check=False,
             )  # fmt: skip
-            lines = [line for line in done.stdout.splitlines() if "clamd" in line]
-            assert lines, done.stdout + done.stderr
-            assert not any("fail" in line for line in lines), done.stdout
+            checks = json.loads(done.stdout)["checks"]
+            levels = {check["level"] for check in checks if "clamd" in check["name"] + check["text"]}
+            assert levels, done.stdout + done.stderr
+            assert "fail" not in levels, done.stdout
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(SECONDS)

@@ -88,7 +88,7 @@ def test_an_archive_in_s3_is_verified_by_other_reads(tmp_path: Path, versitygw: 
     line = Line(tmp_path, "--jobs", str(tmp_path / "output/jobs"), "--store", url, *reached)
     proven(line)
     assert verified_by(line) == {"sha512"}
-    assert "replaces nothing" in line.run("commands.main", "doctor")
+    assert "replaces nothing" in line.run("commands.main", "doctor", "--json")
     restored(line)
     written = [path.read_text("utf-8", "replace") for path in tmp_path.rglob("*") if path.is_file()]
     assert not [text for text in written if SECRET_KEY in text]

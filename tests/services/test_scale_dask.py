@@ -144,7 +144,7 @@ def test_two_versions_among_workers_are_refused_before_anything_is_begun(
 
 
 def test_doctor_finds_the_workers_ready(dask: DaskCluster, many: Path, tmp_path: Path) -> None:
-    _, printed = line_on(dask, many, tmp_path / "line").warcmill("doctor")
+    _, printed = line_on(dask, many, tmp_path / "line").warcmill("doctor", "--json")
     assert f"distributed 2026.8.0: the workers of {dask.url} have this Warcmill, and reach the store" in printed
 
 

@@ -160,14 +160,16 @@ def test_switched_on_late_one_scan_finds_the_words_and_redoes_no_marker(jar: str
     (item,) = line.claim(before)["items"]
     assert item["facts"]["documents"] == {"html": 1, "office": len(KINDS), "pdf": 1}
     assert (line.urls("quokkadocx"), line.urls("quokkapage"), line.urls("quokkapdf")) == ([], [URL], [f"{URL}pdf"])
-    assert "[text] tika is not set: office documents are counted, and have no text" in line.run("doctor").stdout
+    assert (
+        "[text] tika is not set: office documents are counted, and have no text" in line.run("doctor", "--json").stdout
+    )
 
     config = line.base / "luigi.cfg"
     config.write_text(config.read_text().replace("[text]\n", f"[text]\ntika={jar}.not-there\n"))
     refused = line.run("status", "2016-10-19")
     assert (refused.returncode, f"[text] tika: is set, and {jar}.not-there" in refused.stderr) == (3, True)
     config.write_text(config.read_text().replace(f"{jar}.not-there", jar))
-    assert "tika-app 3.2.2, by openjdk" in line.run("doctor").stdout
+    assert "tika-app 3.2.2, by openjdk" in line.run("doctor", "--json").stdout
     line.scan()
     for kind in KINDS:
         assert line.urls(f"quokka{kind}") == [f"{URL}{kind}"]

@@ -53,7 +53,7 @@ def test_switched_on_late_it_writes_what_duckdb_reads(line: Path) -> None:
     code, printed = luigi("index", "ScanForIndexing")
     assert (code, "index.Columns" in printed) == (OK, False)
     assert warcmill("reconcile", DAY)[0] == OK
-    assert "ok   columns" in warcmill("doctor")[1]
+    assert '"name": "columns"' in warcmill("doctor", "--json")[1]
 
 
 def test_a_file_that_is_gone_is_written_again_with_the_same_bytes(line: Path) -> None:
@@ -83,7 +83,7 @@ def test_switched_off_nothing_is_made_and_nobody_mentions_it(line: Path) -> None
     for verb in ("status", "reconcile", "plan"):
         code, printed = warcmill(verb, DAY)
         assert (code, "columns" in printed) == (OK, False)
-    assert "columns" not in warcmill("doctor")[1]
+    assert "columns" not in warcmill("doctor", "--json")[1]
 
 
 def test_without_the_extra_it_is_a_wrong_configuration(

@@ -86,7 +86,7 @@ def test_a_server_gets_every_version_and_one_that_is_down_gets_it_later(stored: 
     run = json.loads(verified(stored).read_bytes().rpartition(b"\n")[0].rpartition(b"\n")[0])["run"]
     (folder,) = (stored / "index/sinks").iterdir()
     assert run["tools"][folder.name] == f"the CDX server {double.url}/main"
-    code, told = warcmill("doctor")
+    code, told = warcmill("doctor", "--json")
     assert f"{double.url}/main answers; its acknowledgements are in sinks/cdx-" in told, told
     posts = len(double.posts)
     assert luigi("index", "ScanForIndexing")[0] == OK

@@ -75,7 +75,7 @@ def test_switched_off_nothing_is_made_and_nobody_mentions_it(line: Path) -> None
     for verb in ("status", "reconcile", "plan", "files"):
         code, told = warcmill(verb, DAY)
         assert (code, "text" in told) == (OK, False)
-    assert "ok   text" not in warcmill("doctor")[1]
+    assert '"name": "text"' not in warcmill("doctor", "--json")[1]
     step = ("--job", JOB, "--launch-id", LAUNCH_ID, "--stage", "final")
     assert luigi("index", "SolrIndex", *step)[0] == OK
 
@@ -104,7 +104,7 @@ def test_without_the_extra_it_is_a_wrong_configuration(
     line: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     switch_on(line)
-    assert "ok   text" in warcmill("doctor")[1]
+    assert '"name": "text"' in warcmill("doctor", "--json")[1]
     configured(monkeypatch, line / "luigi.cfg")
     version = metadata.version
 
