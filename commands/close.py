@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     last = last_written(configured.rootmap(), launch)
     state.publish(claim.key, claim)
     out(f"{launch} is closed: {args.reason}", f"  {last}")
-    out("Next:", f"  luigi --module tasks.output output.ScanForOutputs --date-interval {launch.day}")
+    out("Next:", f"  warcmill scan {launch.day}")
     return 0
 
 

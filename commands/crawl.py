@@ -75,8 +75,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-line", action="store_true", help="only crawl: 'warcmill scan' does the rest later")
     parser.add_argument("--verbose", action="store_true", help="show the log of the steps too")
     parser.add_argument(
-        "--allow-private", type=networks, default=[], metavar="NETWORK",
-        help="inside addresses that may be crawled, such as 10.20.0.0/16",
+        "--allow-private", action="extend", type=networks, default=[], metavar="NETWORK",
+        help="inside addresses that may be crawled, such as 10.20.0.0/16; may be repeated",
     )  # fmt: skip
     parser.add_argument(
         "--frontier", metavar="URL", help="the Redis that keeps what is still to be fetched: redis://HOST:6379/0"
@@ -108,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
 def _made() -> Path:
     """The luigi.cfg of a new archive in this folder."""
     folder = Path(folders.ARCHIVE).absolute()
-    words = [sys.executable, "-m", "commands.main", "init", str(folder)]
+    words = [sys.executable, "-P", "-m", "commands.main", "init", str(folder)]
     if subprocess.run(words, stdout=subprocess.DEVNULL, check=False).returncode:  # noqa: S603 our own words
         raise BadConfig("archive", f"{folder} could not be made; its error is above")
     out(f"made a new archive: {folder}")

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from msgspec.structs import asdict
 
 from commands.console.arguments import add_json, add_launch
-from commands.console.show import as_json, counted, out
+from commands.console.launches import launch_of
+from commands.console.show import as_json, counted, err, out
 from tasks.config.settings import NO_INDEX, settings
 from tasks.line import open_line
 from warcmill.errors import BadConfig
@@ -19,8 +20,11 @@ from warcmill.versions.revisits import Need, Needs, Revisit, Where, needs
 SUMMARY = "list the WARCs of other launches that a launch's revisits need"
 EPILOG = """\
 examples:
+  warcmill depends
   warcmill depends daily 20161020234428
   warcmill depends daily 20161020234428 --json | jq -r '.needs[].warc'
+
+Without LAUNCH: the newest, of JOB or of all.
 
 A revisit is a page of which only the header was stored, since the payload was stored
 before. Lists each WARC of another launch that has such payloads: where it is (stored;
@@ -40,8 +44,8 @@ verified in the index yet, 2 usage, 3 configuration, 4 a root did not answer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """JOB LAUNCH, --json."""
-    add_launch(parser)
+    """[JOB [LAUNCH]], --json."""
+    add_launch(parser, optional=True)
     add_json(parser)
 
 
@@ -50,7 +54,10 @@ def run(args: argparse.Namespace) -> int:
     place = settings().index
     if not place:
         raise BadConfig("[warcmill] index", f"is not set, {NO_INDEX}")
-    line, launch = open_line(), Launch(args.job, args.launch_id)
+    line = open_line()
+    launch = launch_of(line, args, in_state=True)
+    if not args.launch_id:
+        err(f"{launch}, the newest:")
     closure = needs(line.state, open_folder("index", place), line.store, launch)
     if args.json:
         print(as_json(_json(launch, closure)))

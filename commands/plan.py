@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from commands.console.arguments import Interval, add_interval, add_json
-from commands.console.launches import report_unreachable
+from commands.console.arguments import LAST, Interval, add_interval, add_json
+from commands.console.launches import point_to, report_unreachable
 from commands.console.show import as_json, days_json, heading, in_words
 from commands.console.terminal import console, lines, styled
 from tasks.line import MOST_TASKS, open_line
@@ -25,8 +25,11 @@ if TYPE_CHECKING:
 SUMMARY = "show what a scan would run, without running it"
 EPILOG = f"""\
 examples:
+  warcmill plan
   warcmill plan 2016-10
   warcmill plan 2016-W43 --json | jq '.tasks'
+
+Without INTERVAL: the last {LAST} days (UTC), today included.
 
 Lists the steps that {in_words(chain.scans(chain.ROWS))} would run now,
 by launch, in an order in which they can run. A step that becomes possible only through
@@ -42,7 +45,7 @@ exit codes: 0 listed, 2 usage, 3 configuration, 4 a disk or a folder did not ans
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """INTERVAL, --json."""
-    add_interval(parser)
+    add_interval(parser, optional=True)
     add_json(parser)
 
 
@@ -58,6 +61,7 @@ def run(args: argparse.Namespace) -> int:
         print(as_json(_json(days, planned)))
     else:
         lines(console(), *_texts(days, planned))
+    point_to(line, discovered.launches, "plan")
     return 4 if report_unreachable(discovered) or any(each.unavailable for each in planned) else 0
 
 

@@ -168,9 +168,8 @@ def _refusals(
 def _next(launch: Launch, moved: list[Key]) -> Iterator[str]:
     """The commands that redo what was moved."""
     rows = {key: chain.by_task(chain.ROWS)[key.task] for key in moved}
-    for scan in chain.scans(chain.ROWS):
-        if keys := [key for key, row in rows.items() if row.scan == scan]:
-            yield remedies.scan(launch, keys[0])
+    if any(row.scan and row.due != chain.ASKED for row in rows.values()):
+        yield remedies.scan(launch)
     yield from (remedies.step(key) for key, row in rows.items() if row.scan and row.due == chain.ASKED)
     if any(key.task == "operator.Accept" for key in moved):
         yield f"warcmill reconcile {launch.day}      and accept again what it still finds"

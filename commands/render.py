@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--port", type=_port, default=PORT, metavar="NUMBER", help=f"where it listens, on loopback (default: {PORT})"
     )
     serve.add_argument(
-        "--allow-private", type=networks, default=[], metavar="NETWORK",
+        "--allow-private", action="extend", type=networks, default=[], metavar="NETWORK",
         help="inside addresses that may be reached, such as 10.20.0.0/16",
     )  # fmt: skip
     serve.add_argument(

@@ -13,7 +13,7 @@ from commands.console import gaps
 from commands.console.arguments import LAST, Interval, add_interval
 from commands.console.comparison import show
 from commands.console.launches import point_to, report_unreachable
-from commands.console.scanner import ALREADY_RUNNING, Scanner, log_file, moving
+from commands.console.scanner import BUG, Scanner, log_file, moving, ours
 from commands.console.show import counted, err, out
 from commands.console.terminal import console
 from tasks import health, logs
@@ -60,11 +60,9 @@ running, 25 drained, 70 a bug, 130 or 143 after SIGINT or SIGTERM
 """
 LOCK = "scan"
 DRAINING = "SIGUSR1: draining. The running step is finished, then the scan stops; SIGTERM stops it at once"
-DRAINED, BUG = 25, 70
+DRAINED = 25
 WORST_FIRST = (BUG, BadConfig.exit_code, Unavailable.exit_code, 1, Busy.exit_code, 0)
-# Our exit codes for luigi's. 25: another worker of luigid does the rest, or the scan drained.
 NOT_PLANNED = 35
-OURS = {0: 0, ALREADY_RUNNING: Busy.exit_code, 25: Busy.exit_code, 4: BadConfig.exit_code, 40: BUG}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -119,11 +117,6 @@ def _scan(scanner: Scanner, days: Interval) -> list[int]:
     """The exit code of each scan. Both run, whatever the result of the first, unless a signal comes."""
     with closing(scanner), scanner.handing_down():
         return [scanner.run(scan, days.text) for scan in settings().scans() if not scanner.signal]
-
-
-def ours(code: int) -> int:
-    """Our exit code for one of luigi's. A failed step, a failure to plan, and a killed luigi are all 1."""
-    return OURS.get(code, 1)
 
 
 def _stopped(number: int, days: Interval, codes: list[int]) -> int:

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from commands.console.arguments import Interval, add_json, add_scope
+from commands.console.arguments import LAST, Interval, add_json, add_scope
+from commands.console.launches import point_to
 from commands.console.progress import bytes_done
-from commands.console.show import as_json, counted
+from commands.console.show import as_json, counted, err, heading
 from commands.console.terminal import console, lines
 from tasks.line import OpenRoots, open_line
 from warcmill.audit.fixity_audit import FixityFinding, FixityPlan, read_again, work
@@ -20,12 +21,15 @@ from warcmill.launches.discovery import with_markers
 from warcmill.model import Json, Launch
 
 SUMMARY = "read archived files again and compare them with their markers"
-EPILOG = """\
+EPILOG = f"""\
 examples:
+  warcmill verify
   warcmill verify daily 20161019234428
   warcmill verify 2016-10
   warcmill verify 2016-10 --json | jq -r '.findings[].name'
   warcmill verify --outside 2016-10
+
+Without INTERVAL or LAUNCH: the last {LAST} days (UTC), today included.
 
 Reads completely: every file that files.copied and files.verified name, to compare its
 length and SHA-512; every log in the zips of logs; every marker. Takes as long as the
@@ -37,11 +41,11 @@ puts it (read completely), its receipt at the destination, the captures at the C
 server (of a WARC at most 1,000), the documents in Solr (counted by WARC, collection
 and host; some are compared). 'warcmill status' prints when that was last done.
 
---json: {"launches", "files", "zips", "bytes": numbers, "findings": [{"job", "launch_id",
-"name", "why", "todo", "unavailable": true when it could not be read}]}
---outside: {"looked_at": {"SIPs", "receipts", "captures", "documents": numbers},
+--json: {{"launches", "files", "zips", "bytes": numbers, "findings": [{{"job", "launch_id",
+"name", "why", "todo", "unavailable": true when it could not be read}}]}}
+--outside: {{"looked_at": {{"SIPs", "receipts", "captures", "documents": numbers}},
 "not_set": [what is not configured], "findings" as above; job and launch_id are "" for
-a place that does not answer}
+a place that does not answer}}
 
 exit codes: 0 everything matches the markers, 1 something does not, 2 usage, 3 configuration,
 4 something could not be read (the rest was)
@@ -50,7 +54,7 @@ exit codes: 0 everything matches the markers, 1 something does not, 2 usage, 3 c
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """INTERVAL or JOB LAUNCH, --outside, --json."""
-    add_scope(parser)
+    add_scope(parser, optional=True)
     parser.add_argument("--outside", action="store_true", help="look again at what was handed over, not at the archive")
     add_json(parser)
 
@@ -68,6 +72,10 @@ def run(args: argparse.Namespace) -> int:
             str(args.scope), "it has no marker, so there is nothing to verify; warcmill status INTERVAL lists launches"
         )
     findings = []
+    if isinstance(args.scope, Interval):
+        if args.scope.note:  # not the days that were typed
+            err(heading(args.scope, len(todo)))
+        point_to(line, todo, "verify")
     with bytes_done("verifying", sum(each.size for each in todo)) as advance:
         for finding in (found for each in todo for found in read_again(line.state, line.store, each, advance)):
             findings.append(finding)

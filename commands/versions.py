@@ -9,10 +9,12 @@ from contextlib import closing
 from rich.table import Table
 
 from commands.console.arguments import add_json, reason
+from commands.console.scanner import run_once
 from commands.console.show import as_json, counted, err, out
 from commands.console.terminal import console, styled
 from tasks.config.settings import NO_INDEX, settings
-from tasks.line import open_line
+from tasks.line import OpenRoots, open_line
+from warcmill.base import clock
 from warcmill.errors import BadConfig, BadInput
 from warcmill.formats.pypi import data_sets
 from warcmill.markers import decisions
@@ -36,12 +38,13 @@ examples:
   warcmill versions verify
   warcmill versions verify --of text
   warcmill versions retire --keep 2
+  warcmill versions hide https://example.org/private/letter.html --reason 'the author asked for it'
   warcmill versions hide org,example --reason 'order of the court of 2026-11-20'
   warcmill versions hide 'org,example)/private/ 20161019' --reason 'the family asked for it'
   warcmill versions unhide org,example --reason 'the order was lifted'
 
 A version is a numbered list of WARCs, and the index of their captures, or, with --of text,
-of the words in them. index.ScanForIndexing publishes a new one when there is something new.
+of the words in them. 'warcmill scan' publishes a new one when there is something new.
 --of modules, depgraph and distributions are of a package index: each is a LevelDB, made of
 the files of dumps, which pypi.UpdateLevelDb publishes ("warcs" of --json counts these).
 list shows them all; diff lists the WARCs by which two differ, and what was hidden or shown
@@ -49,14 +52,16 @@ again, with its captures; verify reads one again to its end, the current one by 
 LevelDB its copy in the store too.
 retire removes the files of all but the newest versions, by default two; their lists stay.
 
-hide takes a SURT prefix: a domain, which means its subdomains too (org,example), or the
-begin of a key ('org,example)/private/'; warcmill surt prints the key of a URL). A domain,
-or a whole host ('org,example)/'), means its DNS records too (dns:example.org); a page means
-its text and pictures too, which crawlers keep beside it (urn:text:URL). A time after a key
-hides captures of this one key. What is hidden stays in the store and in the lists; it
-leaves the index with the next version, and stays out of every later one, until unhide.
+hide takes a URL, which means this one page, of all times; or a SURT prefix: a domain,
+which means its subdomains too (org,example), or the begin of a key
+('org,example)/private/'; warcmill surt prints the key of a URL). A domain, or a whole
+host ('org,example)/'), means its DNS records too (dns:example.org); a page means its text
+and pictures too, which crawlers keep beside it (urn:text:URL). A time after a key hides
+captures of this one key. What is hidden stays in the store and in the lists. hide and
+unhide publish at once: what is hidden leaves the index with the version that they make,
+and stays out of every later one, until unhide.
 The decision is in the store too before hide returns 0; exit 4: it stands in the state alone,
-and the same command again copies it.
+and the same command again copies it, and publishes.
 
 --json (list): {"current", "data_set", "hidden": [{"reason", "surt"}], "versions":
 [{"bytes", "current", "lines", "number", "segments", "time", "warcs"}]}; bytes, lines and
@@ -73,7 +78,7 @@ WARCS = "WARC", "WARCs"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """list [--json], diff OLD NEW, verify [NUMBER], retire [--keep N], hide and unhide SURT --reason TEXT."""
+    """list [--json], diff OLD NEW, verify [NUMBER], retire [--keep N], hide and unhide URL or SURT, --reason TEXT."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="list|diff|verify|retire|hide|unhide")
     add_json(_add(actions, "list"))
     diff = _add(actions, "diff")
@@ -85,7 +90,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     of_retire.add_argument("--keep", type=_number, default=2, metavar="N", help="of how many versions; by default 2")
     for action in ("hide", "unhide"):
         one = actions.add_parser(action, allow_abbrev=False)
-        one.add_argument("surt", metavar="SURT", help="such as org,example or 'org,example)/private/'")
+        one.add_argument("surt", metavar="WHAT", help="a URL, or a SURT such as org,example or 'org,example)/private/'")
         one.add_argument("--reason", type=reason, required=True, metavar="TEXT", help="why; it is kept with it")
 
 
@@ -135,9 +140,8 @@ def _list(name: str, *, in_json: bool) -> int:
         return 0
     if not listed:
         switch = "[text]" if name == text.NAME else "[index]"
-        scan = "index.ScanForIndexing" if name not in INPUTS else "pypi.ScanForDistributions"
         switch = switch if name not in INPUTS else "[pypi]"
-        out(f"no version of {name} yet: {scan} publishes the first, where {switch} is on")
+        out(f"no version of {name} yet: 'warcmill scan' publishes the first, where {switch} is on")
     else:
         console().print(_table(name, listed, published, current, hides))
     for surt in sorted(kept.entries) if name not in INPUTS else ():
@@ -257,11 +261,10 @@ def _verify(name: str, number: int | None) -> int:
         return 0
     folder = f"{settings().index}/versions/{name}"
     out(f"{what}: {counted(len(findings), 'thing is', 'things are')} wrong")
-    scan = "index.ScanForIndexing" if name not in INPUTS else "pypi.ScanForDistributions"
     if verified.findings:
-        err(f"to build it anew: remove its folder in {folder}, then run {scan}")
+        err(f"to build it anew: remove its folder in {folder}, then run: warcmill scan")
     if not_left:
-        err(f"{scan} leaves in the store what is not there; first move away by hand what has other bytes")
+        err("'warcmill scan' leaves in the store what is not there; first move away by hand what has other bytes")
     return 1
 
 
@@ -278,25 +281,47 @@ def _retire(name: str, keep: int) -> int:
 
 def _decide(entry: str, why: str, *, hides: bool) -> int:
     line, index = open_line(), _index()
-    state, surt = line.state.store, hidden_list.parse_entry(entry)
+    state, surt = line.state.store, hidden_list.entry_of(entry)
     known = hidden_list.read(state).entries
     if (surt in known) == hides:
         not_hidden = "not hidden; 'warcmill versions list' lists what is"
         out(f"{surt}: " + (f"hidden already: {known[surt]}" if hides else not_hidden))
         copied = decisions.copy(state, lambda: line.store, decisions.ACCESS)
         out(*(f"decision {number} was in the state alone: it is in the store now" for number in copied))
-        return 0 if copied else 1
+        is_late = _is_late(line, index)  # who decided may have been killed before it was published
+        return (_published(line, index, surt) if is_late else 0) or (0 if copied else 1)
     made = hidden_list.decide(state, lambda: line.store, surt, why, hides=hides)
-    out(f"{surt}: {'hidden' if hides else 'shown again'} from the next version on (decision {made.number})")
-    if hides:
-        out(_affected(index, surt))
-    out("next: luigi --module tasks.index index.ScanForIndexing --date-interval INTERVAL, of any days")
-    return 0
+    out(f"{surt}: {'hidden' if hides else 'shown again'} (decision {made.number})", *_shown(index, surt))
+    return _published(line, index, surt)
 
 
-def _affected(index: LocalStore, surt: str) -> str:
-    """The number of captures of the current version that an entry means, in words."""
-    published = Payloads(index, cdx.NAME).current()
-    if published is None:
-        return "no version is published yet"
-    return f"version {published.number}, the current one, shows {_meant(index, published, cdx.NAME, surt)} of it"
+def _publishes(line: OpenRoots) -> bool:
+    return bool({"index", text.NAME} & line.wanted.keys())
+
+
+def _is_late(line: OpenRoots, index: LocalStore) -> bool:
+    """True if the current version was made before the newest decision, and another can be published."""
+    published, state = Payloads(index, cdx.NAME).current(), line.state.store
+    if published is None or not _publishes(line):
+        return False
+    return Lists(state, cdx.NAME).hiding(published.number).sha512 != hidden_list.read(state).hiding.sha512
+
+
+def _published(line: OpenRoots, index: LocalStore, surt: str) -> int:
+    """Publish versions that follow the decision; return the exit code. Until then, the CDX is as it was."""
+    if not _publishes(line):
+        out("nothing is published: [index] and [text] are off")
+        return 0
+    day = clock.now()[:10]  # any: a fold takes all that is decided
+    code = run_once(line, "index.ScanForIndexing", day)
+    if code == 0:
+        out("published:", *_shown(index, surt))
+    else:
+        err(f"the decision is made, and not published yet; next: warcmill scan {day}")
+    return code
+
+
+def _shown(index: LocalStore, surt: str) -> Iterator[str]:
+    """The number of captures of the current version that an entry means, in words; nothing if none is published."""
+    if published := Payloads(index, cdx.NAME).current():
+        yield f"  version {published.number}, the current one, shows {_meant(index, published, cdx.NAME, surt)} of it"

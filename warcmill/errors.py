@@ -112,9 +112,9 @@ class Busy(WarcmillError):
 
     exit_code = 5
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, todo: str = "start again when it has ended") -> None:
         self.what = what
-        super().__init__(f"{what} is being done by another process; start again when it has ended")
+        super().__init__(f"{what} is being done by another process; {todo}")
 
 
 def describe(error: BaseException) -> str:

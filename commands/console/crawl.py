@@ -308,7 +308,7 @@ def _code_of(launch: Launch, scanned: int) -> int:
 
 def _scan(day: str, verbose: bool) -> int:
     words = ["scan", day, *(["--verbose"] if verbose else [])]
-    return subprocess.run([sys.executable, "-m", "commands.main", *words], check=False).returncode  # noqa: S603
+    return subprocess.run([sys.executable, "-P", "-m", "commands.main", *words], check=False).returncode  # noqa: S603
 
 
 class ProgressLine:

@@ -19,7 +19,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -28,15 +28,21 @@ from tasks import logs
 from tasks.logs import MARK
 from warcmill.base.escapes import printable
 from warcmill.base.progress import EVERY, describe
+from warcmill.errors import BadConfig, Busy
 from warcmill.model import Launch
 from warcmill.stores import LocalStore
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+    from tasks.line import OpenRoots
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 _LARGEST = 50 << 20  # bytes
 ALREADY_RUNNING = 10  # [retcode] already_running; `check_hardened` enforces it
+BUG = 70
+# Our exit codes for luigi's. 25: another worker of luigid does the rest, or the scan drained.
+_OURS = {0: 0, ALREADY_RUNNING: Busy.exit_code, 25: Busy.exit_code, 4: BadConfig.exit_code, 40: BUG}
 _ANSWER = 32  # bytes: a number
 _WAIT = 5.0  # seconds for what is still in the pipe of a luigi that has ended
 
@@ -51,6 +57,19 @@ def log_file(state: LocalStore) -> str:
     except OSError as error:
         err(f"the log file {path} cannot be written: {error.strerror}")
     return str(path)
+
+
+def ours(code: int) -> int:
+    """Our exit code for one of luigi's. A failed step, a failure to plan, and a killed luigi are all 1."""
+    return _OURS.get(code, 1)
+
+
+def run_once(line: OpenRoots, task: str, days: str) -> int:
+    """Run one scan of some days, as `warcmill scan` runs each; return our exit code, that of a signal among them."""
+    scanner = Scanner({logs.LOG: log_file(line.state.store)})
+    with closing(scanner), scanner.handing_down():
+        code = scanner.run(task, days)
+    return 128 + scanner.signal if scanner.signal else ours(code)
 
 
 class Scanner:
@@ -120,7 +139,7 @@ class _ForkServer:
         with theirs:
             # In its own process group, so that a terminal's Ctrl-C reaches a scan only once: through us.
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tasks.luigis"], env=environment, stdin=theirs.fileno(), process_group=0
+                [sys.executable, "-P", "-m", "tasks.luigis"], env=environment, stdin=theirs.fileno(), process_group=0
             )
 
     def begin(self, words: list[str], errors: int) -> None:

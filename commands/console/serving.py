@@ -43,7 +43,7 @@ from warcmill.web.rendering import STYLE
 from warcmill.web.served import Served
 
 NOT_WANTED = "Archived pages are not shown: [serve] replay is false"
-PROGRAM = (sys.executable, "-m", "commands.main")  # runs the verb of an action, with our environment
+PROGRAM = (sys.executable, "-P", "-m", "commands.main")  # runs the verb of an action, with our environment
 
 
 def run(args: argparse.Namespace) -> int:

@@ -26,7 +26,7 @@ def do(
         return 0
     # luigi prints on stdout as well, which is not our result
     code = subprocess.run(  # noqa: S603 - our own words
-        [sys.executable, "-m", "tasks.luigis", "--module", module, *words], stdout=sys.stderr, check=False
+        [sys.executable, "-P", "-m", "tasks.luigis", "--module", module, *words], stdout=sys.stderr, check=False
     ).returncode
     if code == 0:
         out(f"{key['job']}: {describe(line.state.require(key))}")

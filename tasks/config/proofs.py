@@ -66,7 +66,7 @@ def _index(config: Settings) -> Iterator[Check]:
     if not config.index:
         yield Check("root index", Level.OK, "none is set, so there is no catalogue: warcmill init --adopt index")
         return
-    todo = "mount its disk, or correct [warcmill] index; a new one: warcmill init --adopt index"
+    todo = "mount its disk, or correct [warcmill] index"
     try:
         config.check_index()
         checks = list(check_roots({"index": Path(config.index)}, config.retire))
@@ -103,7 +103,7 @@ def _of_section(config: Settings, section: str) -> Iterator[Check]:
     if section == places.IMPORTED and checks[0].level is Level.OK:
         checks += check_own("output", folders["output"])
     for check in checks:
-        todo = f"make it reachable, or correct luigi.cfg; a new root: warcmill init --adopt {section}"
+        todo = f"mount its disk, or correct luigi.cfg; where it is a new one: warcmill init --adopt {section}"
         unreachable = check.level is Level.FAIL and check.name.startswith("root ")
         yield replace(check, name=f"{check.name} [{section}]", todo=todo if unreachable else check.todo)
 
@@ -397,7 +397,7 @@ def _published(config: Settings) -> Iterator[Check]:
         yield Check("serve", Level.FAIL, str(error), "make the root reachable")
         return
     for name in sorted(name for name, number in versions.items() if number is None):
-        todo = f"set [{'index' if name == 'cdx' else name}] since, then run index.ScanForIndexing"
+        todo = f"set [{'index' if name == 'cdx' else name}] since, then run 'warcmill scan'"
         yield Check("serve", Level.WARN, f"no version of {name} is published: there is nothing to serve of it", todo)
 
 

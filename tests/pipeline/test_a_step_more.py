@@ -39,7 +39,7 @@ from warcmill.stores import Store
 DAY = "2016-10-19"
 NAME = "BL-20161019234430000-00000-1~crawler~8443.warc.gz"
 MARKER = f"files.pretended.daily.{LAUNCH.id}.final"
-SCAN = "luigi --module tasks.files files.ScanForOutputFiles --date-interval 2016-10-19"
+SCAN = "warcmill scan 2016-10-19"
 ROW = Row(
     "files.Pretend", "files.pretended.{job}.{launch_id}.{stage}", "stage",
     word="pretend", head="pre-_tend", after="verify", due="pretend", scan="files.ScanForOutputFiles",

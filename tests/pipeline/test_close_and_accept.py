@@ -23,7 +23,7 @@ def test_a_dead_launch_is_closed_and_continues(line: Line) -> None:
         closed = line.warcmill("close", *NAMES, *REASON)
         assert closed.returncode == 0
         assert "last written: output:" in closed.stdout
-        assert "output.ScanForOutputs --date-interval 2026-11-21" in closed.stdout
+        assert "warcmill scan 2026-11-21" in closed.stdout
     assert line.state.require(layout.key("operator.Close", LAUNCH)).claim.facts == {"reason": REASON[1]}
     assert line.scan() == [0, 0]
     assert line.state.require(layout.key("output.CheckJobStopped", LAUNCH)).claim.facts["how"] == "closed"

@@ -170,7 +170,7 @@ def test_what_is_in_no_backup_a_day_later_is_named_until_it_is(done: Line) -> No
         told = at(done, now, *words)
         assert told.returncode == int(words[0] != "status")
         assert "no backup of any launch ever ran: config/crontab has the line for each night\n" in told.stdout
-        assert "-> luigi --module tasks.state state.BackupState --date-interval 2026-11\n" in told.stdout
+        assert "-> warcmill backup 2026-11\n" in told.stdout
     assert "warn backup " in at(done, now, "doctor").stdout
     words = ("--module", "tasks.state", "state.BackupState", "--date-interval", "2026-11")
     assert done.luigi(*words).returncode == 0
@@ -190,7 +190,7 @@ def test_a_marker_that_is_newer_than_the_backup_is_named_until_it_is_in_one(line
         told = at(line, days_after(begun, 2), *words_of)
         assert told.returncode == 1
         assert "of its markers are newer than its newest backup, and more than a day old; first reports." in told.stdout
-        assert "-> luigi --module tasks.state state.BackupState --date-interval 2026-11\n" in told.stdout
+        assert "-> warcmill backup 2026-11\n" in told.stdout
     assert line.luigi(*words).returncode == 0
     assert at(line, days_after(begun, 2), "reconcile", DAY).returncode == 0
 
@@ -202,7 +202,7 @@ def test_a_damaged_backup_is_none(done: Line) -> None:
         kept.write_bytes(kept.read_bytes()[:-100])
     told = done.warcmill("reconcile", DAY)
     assert (told.returncode, "  no backup: no backup of it can be read: store:state/" in told.stdout) == (1, True), told
-    assert "-> move it away, then: luigi --module tasks.state state.BackupState" in told.stdout
+    assert "-> move it away, then: warcmill backup" in told.stdout
 
 
 def test_a_store_that_is_away_is_not_called_a_backup_that_is_lacking(done: Line) -> None:

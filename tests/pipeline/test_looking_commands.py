@@ -134,11 +134,9 @@ def test_every_gap_is_named_with_what_to_do(tmp_path: Path) -> None:
         ("lacking", f"02.logs.{JOB}.{LAUNCH_ID}.final.zip"),
     ]
     words = launch["gaps"][0]["todo"].split()
-    assert words[0] == "luigi"
-    assert line.luigi(*words[1:]).returncode == 0
-    assert [gap["name"] for gap in answered(line, "reconcile", DAY)[1]["launches"][0]["gaps"]] == [
-        f"files.checksums.{JOB}.{LAUNCH_ID}.final"
-    ]
+    assert words[0] == "warcmill"
+    assert line.warcmill(*words[1:]).returncode == 0
+    assert answered(line, "reconcile", DAY)[1]["launches"][0]["gaps"] == []
 
 
 def test_plan_names_the_steps_that_a_scan_would_run_and_runs_none(tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ from warcmill.model import Launch
 
 LAUNCH = Launch(JOB, LAUNCH_ID)
 ON = {"since": "2016-01-01", "organisation": "National Library", "naan": "12345"}
-SCAN = f"luigi --module tasks.package package.ScanForPackages --date-interval {DAY}"
+SCAN = ("--module", "tasks.package", "package.ScanForPackages", "--date-interval", DAY)
+REMEDY = f"warcmill scan {DAY}"
 
 
 def switch_on(line: Line, **keys: str) -> None:
@@ -60,7 +61,7 @@ def test_switched_on_over_an_archive_one_scan_does_what_is_missing_and_the_next_
     switch_on(done)
     assert asks(done, "status", DAY)["launches"][0]["cells"]["package"]["mark"] == "waiting"
     (gap,) = asks(done, "why", *str(LAUNCH).split("/"))["gaps"]
-    assert (gap["kind"], gap["name"], gap["todo"]) == ("lacking", f"05.packaged.{JOB}.{LAUNCH_ID}.final", SCAN)
+    assert (gap["kind"], gap["name"], gap["todo"]) == ("lacking", f"05.packaged.{JOB}.{LAUNCH_ID}.final", REMEDY)
     (planned,) = asks(done, "plan", DAY)["launches"]
     assert [one["task"] for one in planned["tasks"]] == ["package.BuildSip"]
     assert {one["steps"]["package"] for one in asks(done, "files", DAY)["files"]} == {"lacking"}
@@ -91,7 +92,7 @@ def test_without_the_section_nothing_mentions_it(done: Line) -> None:
 
 def test_a_lost_or_changed_sip_is_found_and_built_again(done: Line, tmp_path: Path) -> None:
     switch_on(done)
-    assert done.luigi(*SCAN.split()[1:]).returncode == 0
+    assert done.luigi(*SCAN).returncode == 0
     sip = done.store.real(sips(done)["final"].sip.path)
     data = sip.read_bytes()
     assert done.warcmill("verify", DAY).returncode == 0
@@ -103,13 +104,13 @@ def test_a_lost_or_changed_sip_is_found_and_built_again(done: Line, tmp_path: Pa
     gap = next(one for one in asks(done, "reconcile", DAY)["launches"][0]["gaps"] if one["kind"] == "lost")
     assert gap["name"] == f"sips/{LAUNCH}/final.tar"
     assert done.warcmill(*gap["todo"].split()[1:]).returncode == 0
-    assert done.luigi(*SCAN.split()[1:]).returncode == 0
+    assert done.luigi(*SCAN).returncode == 0
     assert sip.read_bytes() == data
 
 
 def test_a_broken_setting_is_named_before_anything_runs(done: Line) -> None:
     switch_on(done, organisation="")
-    ran = done.luigi(*SCAN.split()[1:])
+    ran = done.luigi(*SCAN)
     assert ran.returncode == 35
     assert "[package] organisation: is not set" in ran.stderr
 
@@ -117,10 +118,10 @@ def test_a_broken_setting_is_named_before_anything_runs(done: Line) -> None:
 @pytest.mark.parametrize("word", ["verify", "copy"])
 def test_a_redo_below_it_moves_the_sip_s_marker_too_and_the_same_sip_is_found(done: Line, word: str) -> None:
     switch_on(done)
-    assert done.luigi(*SCAN.split()[1:]).returncode == 0
+    assert done.luigi(*SCAN).returncode == 0
     moved = done.warcmill("redo", JOB, LAUNCH_ID, word, "final", "--downstream")
     assert moved.returncode == 0, moved.stderr
     assert f"05.packaged.{JOB}.{LAUNCH_ID}.final" in moved.stdout
-    assert SCAN in moved.stdout
+    assert REMEDY in moved.stdout
     assert done.scan_all(DAY) == 0
     assert sips(done)["final"].covers == (layout.Stage.parse("final"),)

@@ -16,6 +16,7 @@ from line import DAY, Line
 from operating.web_site import WebSite
 
 from warcmill.stores.file import FileStore
+from warcmill.versions import hidden_list
 from warcmill.web.access import Role
 from warcmill.web.routes import GET, ROUTES
 
@@ -158,6 +159,9 @@ def test_with_the_state_lost_and_not_restored_no_version_is_published(line: Line
     assert (found(line), HIDDEN in cdx(line)) == ([], False)
 
 
+NONE_SHOWN = "  version 3, the current one, shows 0 captures of it"
+
+
 def test_with_the_store_away_hide_says_so_and_the_same_again_copies_it(line: Line) -> None:
     store, away = line.folders["store"], line.config.parent / "away"
     store.rename(away)
@@ -167,20 +171,21 @@ def test_with_the_store_away_hide_says_so_and_the_same_again_copies_it(line: Lin
     away.rename(store)
     told = line.warcmill("versions", "hide", "example,docs", "--reason", "another")
     assert (told.returncode, told.stdout.splitlines()[1:]) == (
-        0, ["decision 2 was in the state alone: it is in the store now"],
+        0, ["decision 2 was in the state alone: it is in the store now", "published:", NONE_SHOWN],
     )  # fmt: skip
 
 
 def test_two_decisions_of_one_number_are_named_by_restore_and_by_the_fold(line: Line, tmp_path: Path) -> None:
     path = line.folders["state"] / DECISION
     ours = tmp_path / "000001.json"
-    assert line.warcmill("versions", "hide", "example,docs", "--reason", "another").returncode == 0
+    state, store = line.state.store, line.store  # so they are decided, and not published yet
+    hidden_list.decide(state, lambda: store, "example,docs", "another", hides=True)
     second = path.with_name("000002.json")
     theirs = second.read_bytes()
     second.rename(ours)
     kept = line.folders["store"] / "state/_archive/decisions/access/000002.json"
     kept.rename(tmp_path / "kept.json")
-    assert line.warcmill("versions", "hide", "example,weekly", "--reason", "one more").returncode == 0
+    hidden_list.decide(state, lambda: store, "example,weekly", "one more", hides=True)
     kept.unlink()
     kept.write_bytes(theirs)
     told = line.warcmill("restore")

@@ -152,7 +152,7 @@ def _lose_a_document(line: Line, solr: SolrServer) -> None:
 
 def test_what_is_posted_is_found_and_the_claim_follows_from_the_stage(archive: TextArchive, empty: SolrServer) -> None:
     at = place(empty)
-    with pytest.raises(NotReady, match=r"not posted to by this routing; run index.ScanForIndexing"):
+    with pytest.raises(NotReady, match=r"not posted to by this routing; run 'warcmill scan'"):
         verify(archive, at)
     assert post(archive, at) == ()
     assert found(empty, "word7") == ["http://e1.example/07"]

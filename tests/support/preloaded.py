@@ -41,9 +41,10 @@ from typing import IO, Any, NoReturn, Self, TextIO
 LIBRARIES = ("luigi.retcodes", "luigi.date_interval", "rich.console", "rich.table", "warcio.archiveiterator")
 # How one command starts another.
 COMMANDS = {
-    (sys.executable, "-m", "luigi"): "luigi",
-    (sys.executable, "-m", "tasks.luigis"): "tasks.luigis",
+    (sys.executable, "-P", "-m", "luigi"): "luigi",
+    (sys.executable, "-P", "-m", "tasks.luigis"): "tasks.luigis",
     (sys.executable, "-m", "commands.main"): "commands.main",
+    (sys.executable, "-P", "-m", "commands.main"): "commands.main",
     ("luigi",): "luigi",
     ("warcmill",): "commands.main",
 }

@@ -130,7 +130,7 @@ def test_captures_that_the_server_lost_are_named_and_the_printed_command_sends_t
     assert again == "warcmill scan 2026-11-21"
     subprocess.run(remove.split(), check=True)
     code, told = warcmill("verify", "--outside", "2026-11-21")
-    assert (code, "not acknowledged; run index.ScanForIndexing" in told) == (1, True), told
+    assert (code, "not acknowledged; run 'warcmill scan'" in told) == (1, True), told
     assert luigi("index", "ScanForIndexing")[0] == OK
     assert lost in double.collections["main"]
     assert warcmill("verify", "--outside", "2026-11-21")[0] == OK

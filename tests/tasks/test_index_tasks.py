@@ -244,4 +244,4 @@ def test_asked_for_alone_verify_waits_for_a_version(line: Path) -> None:
     assert warcmill("redo", JOB, LAUNCH_ID, "verify-cdx", "final")[0] == OK
     words = ("--job", JOB, "--launch-id", LAUNCH_ID, "--stage", "final")
     code, told = luigi("index", "VerifyCdx", *words)
-    assert (code, "run index.ScanForIndexing, which publishes one" in told) == (FAILED, True), told
+    assert (code, "run 'warcmill scan', which publishes one" in told) == (FAILED, True), told

@@ -94,9 +94,7 @@ def check_remote(root: Root, url: str, access: Access) -> Check:
         store.remove(path, written)
         server = prove(store)
     except (Unavailable, BadConfig, Mismatch) as error:
-        return Check(
-            name, Level.FAIL, str(error), "make it reachable, or correct luigi.cfg; for a new line: warcmill init"
-        )
+        return Check(name, Level.FAIL, str(error), "make it reachable, or correct luigi.cfg")
     proven = f"; {server} replaces nothing, and refuses wrong bytes" if server else ""
     return Check(name, Level.OK, f"{url} is there; a file was published in it and removed again{proven}")
 

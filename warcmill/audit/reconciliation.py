@@ -40,7 +40,7 @@ EXPLAINS = frozenset(
 )
 NO_BACKUP: Final = "no backup"
 PATIENCE = timedelta(days=1)  # a backup runs each night
-_BACK_UP = "luigi --module tasks.state state.BackupState --date-interval"
+_BACK_UP = "warcmill backup"
 
 
 class StageRow(Struct, frozen=True):

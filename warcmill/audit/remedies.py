@@ -9,6 +9,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from warcmill import chain, layout
+from warcmill.base import clock
 from warcmill.model import Key, Launch, Stage
 
 if TYPE_CHECKING:
@@ -16,19 +17,33 @@ if TYPE_CHECKING:
 
 DOCTOR = "warcmill doctor"
 LOOK = "look at what is named there; 'warcmill doctor' checks the disks"
-ROOT = "mount its disk, or correct luigi.cfg; for a new line: warcmill init FOLDER"  # a root that is not there
+# Of a root that is not there: a new line brings nothing back.
+ROOT = "mount its disk, then: warcmill doctor; if it has moved, correct its path in luigi.cfg"
 
 
 def step(key: Key) -> str:
-    """Run one step."""
-    options = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in key.params)
-    return f"luigi --module tasks.{key.task.partition('.')[0]} {key.task} {options}"
+    """Publish one marker, by its step or by the verb that makes it."""
+    params = dict(key.params)
+    job, started = params.get("job", ""), params.get("launch_id") or params.get("due", "")
+    match key.task:
+        case "operator.Close":
+            return f"warcmill close {job} {started} --reason TEXT"
+        case "operator.Import":
+            return f"warcmill import FOLDER --job {job}"
+        case "operator.Accept":
+            return f"warcmill accept NAME --launch {job} {started} --reason TEXT"
+        case "pulse.Started":
+            return f"warcmill pulse start {job} --again"
+        case "package.GiveArks":  # a SIP is built with its identifiers
+            return step(Key("package.BuildSip", key.params))
+        case "state.Backup" | "state.BackupDue":
+            return f"warcmill backup {clock.stamp_text(started)[:10]}"
+    return f"warcmill make {layout.marker_name(key)}"
 
 
-def scan(launch: Launch, key: Key) -> str:
-    """Run the scan that asks for a step, over the day of the launch."""
-    task = chain.by_task(chain.ROWS)[key.task].scan
-    return f"luigi --module tasks.{task.partition('.')[0]} {task} --date-interval {launch.day}"
+def scan(launch: Launch) -> str:
+    """Run the scans over the day of the launch."""
+    return f"warcmill scan {launch.day}"
 
 
 def redo(key: Key) -> str:
@@ -95,7 +110,7 @@ def publish_missing(seen: Survey, stage: Stage | None, key: Key) -> str:
     by = chain.by_task(chain.ROWS)[key.task].scan
     steps = ((row.word, stage if row.scope == "stage" else None) for row in chain.steps(chain.ROWS) if row.scan == by)
     due = [step for step in steps if seen.due(*step)]
-    return scan(seen.launch, key) if due and not seen.marker(*due[-1]) else step(key)
+    return scan(seen.launch) if due and not seen.marker(*due[-1]) else step(key)
 
 
 def replace_unsound(key: Key | None, unsound: Unsound, path: str) -> str:
@@ -103,15 +118,5 @@ def replace_unsound(key: Key | None, unsound: Unsound, path: str) -> str:
     if key and unsound.unfit:
         return redo(key)
     by_hand = key is None or key.task == "pulse.Started" or unsound.kind == "foreign"
-    return f"look at state:{path}, and move it away by hand" if by_hand or key is None else _publish_again(key)
-
-
-def _publish_again(key: Key) -> str:
-    """By the step itself: its scan may look only at later markers."""
-    launch = f"{key['job']} {key['launch_id']}"
-    by_operator = {
-        "operator.Close": f"warcmill close {launch} --reason TEXT",
-        "operator.Import": import_again(layout.launch_of(key)),
-        "operator.Accept": f"warcmill accept NAME --launch {launch} --reason TEXT",
-    }
-    return by_operator.get(key.task) or step(key)
+    # Else by the step itself: its scan may look only at later markers.
+    return f"look at state:{path}, and move it away by hand" if by_hand or key is None else step(key)

@@ -192,8 +192,8 @@ class WarcmillEngine:
         roots = [str(places.output), str(places.jobs), str(places.layout)]
         frontier = places.frontier.words if places.frontier else ()
         return [
-            sys.executable, "-m", self._processes.get(service, PROCESS), *frontier, *roots, job, checkpoint, follows,
-            *self.allow_private,
+            sys.executable, "-P", "-m", self._processes.get(service, PROCESS), *frontier, *roots, job, checkpoint,
+            follows, *self.allow_private,
         ]  # fmt: skip
 
     def _until_it_crawls(self, job: str, before: str, pid: int, output: Path) -> str:

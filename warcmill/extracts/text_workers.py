@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import shlex
 import sys
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
@@ -80,7 +81,8 @@ class TextWorkers:
         question: dict[str, object] = {"kind": kind, "charset": charset[:100]}
         found = self._processes.ask(question, data, _document, refused, _MOST_ANSWER)
         if isinstance(found, Outside):
-            raise Unavailable("a worker that extracts text", f"{found.why}; try: python -m {_MODULE}")
+            tried = f"{shlex.quote(sys.executable)} -P -c 'import {_MODULE}'"
+            raise Unavailable("a worker that extracts text", f"{found.why}; its error: {tried}")
         return found
 
 

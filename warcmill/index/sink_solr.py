@@ -259,7 +259,7 @@ class Notes(Struct, frozen=True):
     def require(self, one: ListedWarc, listed: VersionList) -> None:
         """NotReady until Solr has acknowledged a WARC as a version has it, under the present routing."""
         if self._read(ROUTING) != self.place.routing.digest:
-            raise NotReady(one.name, f"{self.place.name} was not posted to by this routing; run index.ScanForIndexing")
+            raise NotReady(one.name, f"{self.place.name} was not posted to by this routing; run 'warcmill scan'")
         Acknowledged(self.index, self.place.name).of(SinkInput(one.identity, listed.hiding))
 
     def doubt(self, counts: dict[str, int]) -> None:

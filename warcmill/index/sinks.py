@@ -178,7 +178,7 @@ class Acknowledged:
     def of(self, part: SinkInput) -> Acknowledgement:
         """The acknowledgement of a part. NotReady if nothing, or not for all of it."""
         if self.missing([part]):
-            raise NotReady(f"{part.input.name} in index:{self.folder}", "not acknowledged; run index.ScanForIndexing")
+            raise NotReady(f"{part.input.name} in index:{self.folder}", "not acknowledged; run 'warcmill scan'")
         return self._read(part.digest)
 
     def begin(self, part: SinkInput) -> None:

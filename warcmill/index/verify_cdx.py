@@ -63,7 +63,7 @@ class CdxQuery:
     def __init__(self, state: LocalStore, index: LocalStore, data_set: str) -> None:
         current = Payloads(index, data_set).current()
         if current is None:
-            raise NotReady(f"the current version of {data_set}", "run index.ScanForIndexing, which publishes one")
+            raise NotReady(f"the current version of {data_set}", "run 'warcmill scan', which publishes one")
         self.number = current.number
         listed = Lists(state, data_set).read(current.number)
         self._inputs = listed.by_name
@@ -82,7 +82,7 @@ class CdxQuery:
         """The WARC in the version's list. NotReady if the version does not list these bytes."""
         one = self._inputs.get(name)
         if one is None or one.sha512 != sha512:
-            raise NotReady(name, f"version {self.number} does not list it; run index.ScanForIndexing")
+            raise NotReady(name, f"version {self.number} does not list it; run 'warcmill scan'")
         return one
 
     def count(self, name: str) -> int:
@@ -153,7 +153,7 @@ def verify(
     for sink in sinks:
         sink.check()
         if stage.is_final and not Followed(index, sink.name, launch).is_empty():
-            raise NotReady(f"{launch} at {sink.place}", "provisional captures are left; run index.ScanForIndexing")
+            raise NotReady(f"{launch} at {sink.place}", "provisional captures are left; run 'warcmill scan'")
     key = layout.step("verify-cdx", launch, stage)
     indexed = state.require(layout.step("cdx", launch, stage))
     before = [state.require(layout.step("cdx", launch, one)) for one in earlier(state, launch, stage)]

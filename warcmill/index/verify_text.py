@@ -123,7 +123,7 @@ class AskingText:
     def __init__(self, state: LocalStore, index: LocalStore) -> None:
         current = Payloads(index, NAME).current()
         if current is None:
-            raise NotReady(f"the current version of {NAME}", "run index.ScanForIndexing, which publishes one")
+            raise NotReady(f"the current version of {NAME}", "run 'warcmill scan', which publishes one")
         self.listed: VersionList = Lists(state, NAME).read(current.number)
         self.hidden: Hidden = hidden_list.at(state, self.listed.hiding)
         self._open = ExitStack()
@@ -142,7 +142,7 @@ class AskingText:
         """The WARC in the version's list. NotReady if the version does not list these bytes."""
         one = self.listed.by_name.get(name)
         if one is None or one.sha512 != sha512:
-            raise NotReady(name, f"version {self.listed.number} does not list it; run index.ScanForIndexing")
+            raise NotReady(name, f"version {self.listed.number} does not list it; run 'warcmill scan'")
         return one
 
     def check(self, name: str, number: int, sample: Sequence[tuple[Line, bool]]) -> None:

@@ -103,8 +103,8 @@ def _stages(state: MarkerStore, launch: Launch, stage: Stage | None) -> tuple[St
 def _of_stage(state: MarkerStore, launch: Launch, stage: Stage) -> StageHoldings:
     """NotReady with the scan to run, unless the stage is verified."""
     if not state.holds(layout.step("verify", launch, stage)):
-        todo = f"luigi --module tasks.files files.ScanForOutputFiles --date-interval {launch.day}"
-        raise NotReady(f"{launch} {stage}", f"its WARCs are not verified in the store yet; run {todo}")
+        why = f"its WARCs are not verified in the store yet; run: warcmill scan {launch.day}"
+        raise NotReady(f"{launch} {stage}", why)
     return holdings.of_stage(state, launch, stage)
 
 

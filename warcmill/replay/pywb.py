@@ -72,8 +72,8 @@ def install(folder: Path, say: Callable[[str], None]) -> Path:
     whole.unlink(missing_ok=True)
     say(LICENCE)
     say(f"it is installed into {folder}, by {LOCK}")
-    _run([sys.executable, "-m", "venv", "--clear", str(folder)], _VENV, say)
-    pip = [str(folder / "bin/python"), "-m", "pip", "--disable-pip-version-check", "--no-input", "install"]
+    _run([sys.executable, "-P", "-m", "venv", "--clear", str(folder)], _VENV, say)
+    pip = [str(folder / "bin/python"), "-P", "-m", "pip", "--disable-pip-version-check", "--no-input", "install"]
     pip += ["--progress-bar=off", "--retries=1", "--no-deps", "--require-hashes"]
     for sources in (False, True):
         part = folder / ("sources.lock" if sources else "wheels.lock")

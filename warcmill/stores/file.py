@@ -295,7 +295,7 @@ class FileStore:
             data = path.read_bytes()
         except OSError as error:
             more = "; where the state is lost for good, 'warcmill restore --new-state'" if self.root == "state" else ""
-            todo = f". Mount the disk, or, for a new folder, run 'warcmill init'{more}"
+            todo = f". Mount the disk, or correct its path in luigi.cfg{more}"
             why = f"{SENTINEL}: {disk.reason(error, path)}{'' if disk.is_refused(error) else todo}"
             raise Unavailable(f"root '{self.root}' ({self.base})", why) from error
         check_sentinel(self.root, data, str(path))

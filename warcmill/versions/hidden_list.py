@@ -2,7 +2,7 @@
 
     org,example             the domain and all of its subdomains, on any port
     org,example)/private/   keys that begin so
-    org,example)/ 2016      captures of this one key, of times that begin so
+    org,example)/ 2016      captures of this one key, of times that begin so; with a blank alone, of all times
 
 To hide a domain, or all of a host, is to hide its DNS records too, whose keys are `dns:` and the host. To hide a page
 is to hide what crawlers that render it keep beside it, its text or picture: their keys are words, and the page's URL,
@@ -28,7 +28,8 @@ from warcmill.model import Json
 from warcmill.stores import LocalStore, Store
 from warcmill.versions.inputs import Hiding
 
-_ENTRY = re.compile(r"[!-~]{1,4000}( [0-9]{1,14})?")
+_ENTRY = re.compile(r"[!-~]{1,4000}( [0-9]{0,14})?")
+_HOST = re.compile(r"(?:[\w-]+\.)+[\w-]+(?:[:/?].*)?", re.DOTALL)  # as people write one, or a page of it
 DNS = b"dns:"
 # Of browsertrix-crawler (urn:text:, urn:view:, urn:pageinfo:) and brozzler (the others).
 OF_PAGES = (b"screenshot:", b"thumbnail:", b"urn:", b"youtube-dl:")
@@ -76,6 +77,19 @@ def parse_entry(text: str) -> str:
     if not _ENTRY.fullmatch(text):
         raise BadInput(text, "not a SURT prefix such as org,example or org,example)/private/, with a time or without")
     return text
+
+
+def entry_of(text: str) -> str:
+    """The entry that a person means by a URL, or by an entry; or raise BadInput. A URL means its page alone: a prefix
+    would hide /10.html with /1."""
+    if _HOST.fullmatch(text):
+        raise BadInput(text, f"a URL without its scheme; type https://{text}, or a SURT such as org,example")
+    if "://" not in text:
+        return parse_entry(text)
+    key = urlkey(text)
+    if ")" not in key:
+        raise BadInput(text, "not a URL with a host")
+    return parse_entry(f"{key} ")
 
 
 def prefixes_of(entry: str) -> tuple[bytes, ...]:

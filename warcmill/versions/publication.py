@@ -102,7 +102,7 @@ def open_version(index: LocalStore, data_set: str, number: int | None = None) ->
     found = payloads.current() if number is None else payloads.numbered(number)
     if found is None:
         what = f"the current version of {data_set}" if number is None else f"version {number} of {data_set}"
-        why = "its files are not in the index root; index.ScanForIndexing makes the newest"
+        why = "its files are not in the index root; 'warcmill scan' makes the newest"
         raise NotReady(what, why)
     return found, CdxLookup(index, found.segments)
 

@@ -156,7 +156,7 @@ class Searched(Struct):
             return self.why
         named = ", ".join(map(str, sorted(self.unread)[:_NAMED])) + (", …" if len(self.unread) > _NAMED else "")
         launches = "1 launch is" if len(self.unread) == 1 else f"{len(self.unread)} launches are"
-        return f"{launches} not indexed: {named}; run index.ScanForIndexing over their days"
+        return f"{launches} not indexed: {named}; run 'warcmill scan' over their days"
 
 
 class Originals:
@@ -165,7 +165,7 @@ class Originals:
     def __init__(self, state: MarkerStore, index: LocalStore, store: Store) -> None:
         current = Payloads(index, NAME).current()
         if current is None:
-            raise NotReady(f"the current version of {NAME}", "no version is published; run index.ScanForIndexing")
+            raise NotReady(f"the current version of {NAME}", "no version is published; run 'warcmill scan'")
         self._state, self._store, self._extracts = state, store, Extracts(index)
         self._listed = Lists(state.store, NAME).read(current.number)
         self._index, self._segments = index, current.segments

@@ -122,7 +122,7 @@ def search(
     """Find the best documents, after those that are skipped. NotReady if no version is published."""
     published = Payloads(index, text.NAME).current()
     if published is None:
-        raise NotReady("the current version of text", "index.ScanForIndexing publishes it, where [text] is on")
+        raise NotReady("the current version of text", "'warcmill scan' publishes it, where [text] is on")
     only = _Only.of(query, tuple(hidden_now(state, index, text.NAME).prefixes()))
     matches, captures, left = list[_Match](), 0, RANKED
     for number, segment in reversed(list(enumerate(published.segments))):  # the last has what is newest

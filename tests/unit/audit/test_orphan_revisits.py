@@ -118,7 +118,7 @@ def test_what_the_index_root_has_lost_is_named(archive: Archive) -> None:
     (archive.base / "index/versions/cdx/current").unlink()
     (only,) = gaps(archive)
     assert "the payloads of 5 revisits were not found" in only.why
-    assert "no version is published; run index.ScanForIndexing" in only.why
+    assert "no version is published; run 'warcmill scan'" in only.why
 
 
 @pytest.mark.parametrize("damage", ["removed", "emptied", "cut", "altered", "altered at its end"])

@@ -161,7 +161,7 @@ def test_with_packages_switched_off_the_store_shows_it(engine: Engine) -> None:
     built(engine)
     gap = only(engine, {})
     assert (gap.kind, gap.name, gap.stage) == ("unclaimed", SIP, "final")
-    assert gap.todo.startswith("luigi --module tasks.package package.BuildSip --job daily ")
+    assert gap.todo.startswith("warcmill make 05.packaged.daily.")
     published(engine)
     assert found(engine, {}) == []
 

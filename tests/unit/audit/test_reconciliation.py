@@ -105,7 +105,7 @@ def test_a_closed_checkpoint_of_a_running_launch_lacks_its_steps(engine: Engine)
     gap = only(engine)
     assert (gap.stage, gap.kind, gap.name) == (CP1, "lacking", f"02.logs.daily.{LAUNCH.id}.{CP1}.zip")
     assert gap.why == "it was not run yet; after it: assemble, checksum, copy, verify, crawl-report"
-    assert gap.todo == "luigi --module tasks.output output.ScanForOutputs --date-interval 2016-10-19"
+    assert gap.todo == "warcmill scan 2016-10-19"
 
 
 def test_a_marker_that_was_removed_was_there(assembled: Engine) -> None:
@@ -143,7 +143,7 @@ def test_the_last_attempts_error_is_the_reason(assembled: Engine) -> None:
     Attempts(assembled.state, key).append({"error": "the disk is full", "kind": "Unavailable"})
     gap = only(assembled)
     assert gap.why == "the disk is full; after it: copy, verify, crawl-report"
-    assert gap.todo == "luigi --module tasks.files files.ScanForOutputFiles --date-interval 2016-10-19"
+    assert gap.todo == "warcmill scan 2016-10-19"
 
 
 def test_a_failed_read_back_is_a_gap_and_one_that_was_never_asked_for_is_not(assembled: Engine) -> None:

@@ -106,7 +106,7 @@ def test_every_argument_can_be_completed_or_is_free(verb: str) -> None:
         "OLD",
         "NEW",
         "N",
-        "SURT",
+        "MARKER",
         "URL|JOB",
         "FREQUENCY",
     }

@@ -10,7 +10,8 @@ import pytest
 from luigi.rpc import RPCError
 
 from commands.console.arguments import Interval
-from commands.scan import _worst, next_command, ours, sums
+from commands.console.scanner import ours
+from commands.scan import _worst, next_command, sums
 from tasks import logs
 from tasks.visualiser import Visualiser
 from warcmill.audit.gaps import Gap

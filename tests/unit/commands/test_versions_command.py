@@ -46,7 +46,7 @@ def operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
 def test_without_a_version_it_names_what_makes_one(operator: Operator) -> None:
     assert operator.types("list") == (
         0,
-        "no version of cdx yet: index.ScanForIndexing publishes the first, where [index] is on\n",
+        "no version of cdx yet: 'warcmill scan' publishes the first, where [index] is on\n",
     )
     assert operator.types("verify")[0] == 1
     assert operator.types("retire") == (0, "nothing to retire\n")
@@ -143,8 +143,8 @@ def test_hide_counts_what_it_means_and_repeats_nothing(operator: Operator) -> No
     operator.add(ONE, "a.example/", "www.b.example/", "b.example/x")
     code, text = operator.types("hide", "example,b", "--reason", "order of a court")
     assert (code, text.splitlines()[:2]) == (0, [
-        "example,b: hidden from the next version on (decision 1)",
-        "version 1, the current one, shows 2 captures of it",
+        "example,b: hidden (decision 1)",
+        "  version 1, the current one, shows 2 captures of it",
     ])  # fmt: skip
     assert operator.types("hide", "example,b", "--reason", "again") == (
         1,
@@ -152,8 +152,21 @@ def test_hide_counts_what_it_means_and_repeats_nothing(operator: Operator) -> No
     )
     assert operator.types("unhide", "example,c", "--reason", "x")[0] == 1
     code, text = operator.types("unhide", "example,b", "--reason", "the order was lifted")
-    assert (code, text.splitlines()[0]) == (0, "example,b: shown again from the next version on (decision 2)")
-    assert operator.types("hide", "http://b.example/", "--reason", "x")[0] == 1
+    assert (code, text.splitlines()[0]) == (0, "example,b: shown again (decision 2)")
+    for wrong in ("b.example", "www.b.example/x", "127.0.0.1:80/x", "http://"):  # they would hide nothing
+        assert operator.types("hide", wrong, "--reason", "x")[0] == 1
+
+
+def test_hide_of_a_url_means_this_page_alone(operator: Operator) -> None:
+    operator.add(ONE, "b.example/1", "b.example/10", "b.example/1/x", "b.example/1?y=z")
+    pages = {"https://www.b.example/1#top": "example,b)/1 ", "http://b.example/1?y=z": "example,b)/1?y=z "}
+    for url, entry in pages.items():
+        code, text = operator.types("hide", url, "--reason", "asked for")
+        assert (code, f"{entry}: hidden" in text, "shows 1 capture of it" in text) == (0, True, True), text
+        assert operator.types("hide", url, "--reason", "asked for")[0] == 1
+    operator.archive.fold()
+    assert operator.archive.keys() == ["example,b)/1/x", "example,b)/10"]
+    assert operator.types("unhide", "http://b.example/1", "--reason", "over")[0] == 0
 
 
 @pytest.mark.parametrize("words", [["diff", "0", "1"], ["diff", "1"], ["hide", "a"], ["retire", "--keep", "0"], []])

@@ -131,7 +131,7 @@ def test_verify_waits_until_nothing_provisional_is_left_and_names_what_is(runnin
     running.end()
     running.archive.fold()
     state, index = running.archive.state, running.archive.index
-    with pytest.raises(NotReady, match=r"provisional captures are left; run index.ScanForIndexing"):
+    with pytest.raises(NotReady, match=r"provisional captures are left; run 'warcmill scan'"):
         verify_cdx.verify(state, index, RUNS, FINAL, (running.sink,))
     assert running.scan() == ()
     assert verify_cdx.verify(state, index, RUNS, FINAL, (running.sink,)) == verify_cdx.verify(state, index, RUNS, FINAL)

@@ -303,7 +303,7 @@ def test_verify_waits_until_the_server_has_acknowledged_the_stage(faulty: Line, 
     double.fault = "lie"
     faulty.bring()
     double.fault = ""
-    with pytest.raises(Unsettled, match=r"a.warc.gz in index:sinks/cdx-.* not acknowledged; run index.ScanForIndexing"):
+    with pytest.raises(Unsettled, match=r"a.warc.gz in index:sinks/cdx-.* not acknowledged; run 'warcmill scan'"):
         faulty.verify(Launch("daily", ONE))
     faulty.bring()
     double.fault = "loading"

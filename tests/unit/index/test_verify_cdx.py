@@ -78,11 +78,11 @@ def test_every_capture_of_a_stage_is_found_and_the_claim_follows_from_the_stage(
 
 
 def test_until_a_version_lists_the_stage_it_is_too_early(archive: Archive) -> None:
-    with pytest.raises(NotReady, match=r"run index\.ScanForIndexing"):
+    with pytest.raises(NotReady, match=r"run 'warcmill scan'"):
         verify(archive)
     archive.fold()
     archive.add(TWO, {"a.warc.gz": warc_gz(warcinfo(), response("http://e1.example/new"))})
-    with pytest.raises(NotReady, match=r"version 1 does not list it; run index\.ScanForIndexing"):
+    with pytest.raises(NotReady, match=r"version 1 does not list it; run 'warcmill scan'"):
         verify(archive, NEXT)
     archive.fold()
     assert verify(archive, NEXT).counts["captures"] == 1

@@ -54,7 +54,7 @@ def harm(archive: TextArchive, statement: str) -> None:
 
 
 def test_every_document_is_found_and_the_claim_follows_from_the_stage(archive: TextArchive) -> None:
-    with pytest.raises(NotReady, match=r"run index\.ScanForIndexing, which publishes one"):
+    with pytest.raises(NotReady, match=r"run 'warcmill scan', which publishes one"):
         verify(archive)
     archive.fold()
     claim = verify(archive)
@@ -63,7 +63,7 @@ def test_every_document_is_found_and_the_claim_follows_from_the_stage(archive: T
     assert [one.marker for one in claim.inputs] == [layout.marker_path(layout.step("text", LAUNCH, FINAL))]
     archive.add(TWO, {"a.warc.gz": warc({"new.example/": "new"})})
     assert not verify_text.is_ready(archive.state, archive.index, None, NEXT, FINAL)
-    with pytest.raises(NotReady, match=r"version 1 does not list it; run index\.ScanForIndexing"):
+    with pytest.raises(NotReady, match=r"version 1 does not list it; run 'warcmill scan'"):
         verify(archive, NEXT)
     hidden_list.decide(archive.state.store, lambda: archive.store, "example,e2", "order of a court", hides=True)
     archive.fold()

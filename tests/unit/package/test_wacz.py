@@ -224,9 +224,7 @@ def test_a_stage_that_is_not_verified_names_the_scan(tmp_path: Path) -> None:
     made.warc(NAME, PAGES)
     made.finish()
     steps.assembled(made)
-    with pytest.raises(
-        NotReady, match=r"luigi --module tasks\.files files\.ScanForOutputFiles --date-interval 2016-10-19"
-    ):
+    with pytest.raises(NotReady, match=r"run: warcmill scan 2016-10-19"):
         contents(made.state, made.launch, None)
 
 

@@ -225,7 +225,7 @@ def test_a_launch_that_is_not_indexed_may_have_it(archive: Archive) -> None:
     key = layout.step("cdx", Launch("daily", FIRST), FINAL)
     (archive.base / "line/state" / layout.marker_path(key)).unlink()
     ((_, why, _),) = lost(made(archive, of_second(archive, again()))[1])
-    assert why == "1 launch is not indexed: daily/20161001000000; run index.ScanForIndexing over their days"
+    assert why == "1 launch is not indexed: daily/20161001000000; run 'warcmill scan' over their days"
 
 
 def test_an_original_that_changed_in_the_store_is_refused(archive: Archive) -> None:

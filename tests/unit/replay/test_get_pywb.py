@@ -38,7 +38,7 @@ def test_installed_already_it_starts_nothing(tmp_path: Path, said: list[str], mo
     monkeypatch.setattr(pywb, "_run", lambda words, todo, say: said.append(words[1]))
     (tmp_path / "replay/bin").mkdir(parents=True)
     pywb.install(tmp_path / "replay", said.append)
-    assert said[2:] == ["-m", "-m", "-m"]
+    assert said[2:] == ["-P", "-P", "-P"]
     (tmp_path / "replay/bin/wayback").touch()
     del said[:]
     pywb.install(tmp_path / "replay", said.append)

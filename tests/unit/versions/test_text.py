@@ -264,7 +264,7 @@ def test_a_full_disk_leaves_the_version_before(archive: TextArchive, monkeypatch
 
 def test_before_the_first_version_it_says_what_publishes_one(archive: TextArchive) -> None:
     assert archive.fold() == folding.Folded(0, new=False)
-    with pytest.raises(NotReady, match=r"index.ScanForIndexing publishes it"):
+    with pytest.raises(NotReady, match=r"'warcmill scan' publishes it"):
         archive.search("x")
     assert TEXT.name == "text"
 

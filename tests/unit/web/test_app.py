@@ -301,7 +301,7 @@ def test_health_tells_what_is_missing(server: Starlette, replay: ReplayDouble, t
     assert (answer.status, answer.document["versions"]) == (503, {"cdx": None, "text": None})
     unpublished = ask(none, "/search", {"q": "heron"})
     assert unpublished.status == 503
-    assert "index.ScanForIndexing" in unpublished.text
+    assert "warcmill scan" in unpublished.text
 
 
 def test_a_new_version_is_seen_and_what_is_hidden_is_not(archive: Searchable, server: Starlette) -> None:

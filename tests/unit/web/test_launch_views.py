@@ -294,7 +294,7 @@ def test_a_broken_marker_hides_nothing_else(site: WebSite) -> None:
 def test_a_broken_zip_of_logs_is_a_page_with_the_reason(own: ArchiveOfStates) -> None:
     path = states.marker(own.engine(WHOLE), "output.PackageLogs")
     path.write_bytes(path.read_bytes()[:-40])
-    assert "output.PackageLogs" in shown(own.site(), path_of(WHOLE))
+    assert "warcmill make 02.logs.daily" in shown(own.site(), path_of(WHOLE))
     answer = get(own.site(), f"{path_of(WHOLE)}/reports/final/{LOG}")
     assert answer.status == 404
     assert "not packed" in answer.text

@@ -386,7 +386,7 @@ class S3Store:
         name = f"root '{self.root}' ({self._place}, {self._s3})"
         found = self._stat(SENTINEL)
         if found is None:
-            raise Unavailable(name, f"{SENTINEL} is not there. If this is to be a new root, run 'warcmill init'")
+            raise Unavailable(name, f"{SENTINEL} is not there. Bring it back, or correct its URL in luigi.cfg")
         if found.version != self._sentinel:
             with self._reader(SENTINEL, found) as file:
                 check_sentinel(self.root, file.read(LARGEST_SENTINEL), f"{name}: {SENTINEL}")

@@ -285,7 +285,7 @@ class SftpStore:
         found = self._lstat(SENTINEL)
         name = f"root '{self.root}' (sftp {self._pool.name}{self._base})"
         if found is None:
-            raise Unavailable(name, f"{SENTINEL} is not there. Mount its disk, or, for a new root, run 'warcmill init'")
+            raise Unavailable(name, f"{SENTINEL} is not there. Mount its disk, or correct its path in luigi.cfg")
         if found.version != self._sentinel:
             with self._reader(SENTINEL, found.size) as file:
                 check_sentinel(self.root, file.read(LARGEST_SENTINEL), f"{name}: {SENTINEL}")

@@ -236,7 +236,7 @@ class WebHdfsStore:
         name = f"root '{self.root}' ({self._client.cluster}{self._base})"
         status = self._status(SENTINEL)
         if status is None:
-            raise Unavailable(name, f"{SENTINEL} is not there. If this is to be a new root, run 'warcmill init'")
+            raise Unavailable(name, f"{SENTINEL} is not there. Bring it back, or correct its URL in luigi.cfg")
         found = _stat(SENTINEL, status)
         if found.version != self._sentinel:
             with self._reader(self._client.read, SENTINEL, found) as file:
