@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
-from warcmill.crawl.extract import embedded, feeds, html, links, package_index
+from warcmill.crawl.extract import embedded, feeds, html, links, package_index, playlists, xml
 from warcmill.crawl.extract.links import Outlinks
 from warcmill.crawl.fetch.answer import HeaderFields
 
-NAMES = ("headers", "html", "css", "sitemap", "feed", "script", package_index.NAME)
+NAMES = ("headers", "html", "css", "sitemap", "feed", "playlist", "xml", "script", package_index.NAME)
 DEFAULT = frozenset(NAMES) - {"script", package_index.NAME}
 _HTML = frozenset(["text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml"])
 _GZIP = frozenset(["application/gzip", "application/x-gzip"])
@@ -19,7 +19,7 @@ _VAGUE = frozenset(["text/plain", "application/octet-stream", "binary/octet-stre
 _MARKUP = re.compile(
     rb"(?:<!--|<(?:!doctype html|html|head|script|iframe|h1|div|font|table|a|style|title|b|body|br|p)[\s/>])"
 )
-_BEGIN = 4096  # bytes that show the root of an XML document
+_XML_BEGINS = re.compile(rb"(?:\xef\xbb\xbf)?\s*+<(?:\?xml|!--|urlset|sitemapindex)|\x1f\x8b|\xff\xfe|\xfe\xff|<\0|\0<")
 _SCRIPT = ("javascript", "ecmascript", "json")
 
 
@@ -31,9 +31,9 @@ def find(
     `payload` is the URI's.
     """
     found = links.links(fields, uri, status) if "headers" in names else Outlinks()
-    inside = _inside(data, uri, status, fields, names, payload)
-    found += inside
-    found.cut = found.cut or inside.cut
+    for inside in _inside(data, uri, status, fields, names, payload):
+        found += inside
+        found.cut = found.cut or inside.cut
     return found
 
 
@@ -41,43 +41,74 @@ def reads(data: bytes, uri: str, fields: HeaderFields, names: Collection[str] = 
     """True if `find` would read what begins so; others have links in their header alone."""
     if package_index.NAME in names and package_index.reads(payload):
         return True
-    kind = kind_of(data, uri, fields.first("content-type"))
-    return ("sitemap" if kind == "robots" else kind) in names
-
-
-def unpacks(data: bytes, uri: str, fields: HeaderFields, names: Collection[str] = DEFAULT) -> bool:
-    """True if `find` would unpack it: a small file may be a large sitemap."""
-    return feeds.is_packed(data) and reads(data, uri, fields, names)
-
-
-def _inside(data: bytes, uri: str, status: int, fields: HeaderFields, names: Collection[str], payload: str) -> Outlinks:
-    if package_index.NAME in names and package_index.reads(payload):
-        return package_index.find(data, uri, status, fields, payload)
     content_type = fields.first("content-type")
-    kind = kind_of(data, uri, content_type)
+    kind = kind_of(data, uri, content_type, payload)
+    return ("sitemap" if kind == "robots" else kind) in names or _has_sheets(data, content_type, names)
+
+
+def expands(data: bytes, uri: str, fields: HeaderFields, names: Collection[str] = DEFAULT, payload: str = "") -> bool:
+    """True if `find` would make much of what begins so, however short it is: a packed sitemap, a template of films."""
+    if xml.is_packed(data):
+        return reads(data, uri, fields, names, payload)
+    return "playlist" in names and kind_of(data, uri, fields.first("content-type"), payload) == "playlist"
+
+
+def _inside(
+    data: bytes, uri: str, status: int, fields: HeaderFields, names: Collection[str], payload: str
+) -> Iterator[Outlinks]:
+    if package_index.NAME in names and package_index.reads(payload):
+        yield package_index.find(data, uri, status, fields, payload)
+        return
+    content_type = fields.first("content-type")
+    kind = kind_of(data, uri, content_type, payload)
+    if _has_sheets(data, content_type, names):
+        yield xml.sheet_links(data, uri, content_type)
     if kind == "robots" and "sitemap" in names:
-        return feeds.from_robots(data, uri)
-    if kind == "html" and "html" in names:
-        return html.links(data, uri, content_type, scripts="script" in names)
-    return _READERS[kind](data, uri, content_type) if kind in names else Outlinks()
+        yield feeds.from_robots(data, uri)
+    elif kind == "html" and "html" in names:
+        yield html.links(data, uri, content_type, scripts="script" in names)
+    elif kind in names and (read := _READERS.get(kind)):
+        yield read(data, uri, content_type)
+    if kind == "xml" and "html" in names:  # the page that it makes, but for instructions and what they compute
+        made = html.links(data, uri, content_type)
+        yield Outlinks(link for link in made if ":" not in link.context and "%7B" not in link.uri)
+
+
+def _has_sheets(data: bytes, content_type: str, names: Collection[str]) -> bool:
+    return "xml" in names and _mime(content_type).endswith("xml") and xml.names_sheets(data)
 
 
 _READERS = {
     "css": embedded.css_links,
     "sitemap": feeds.sitemap_links,
     "feed": feeds.feed_links,
+    "playlist": playlists.links,
+    "xml": xml.transform_links,
     "script": embedded.script_links,
 }
 
 
-def kind_of(data: bytes, uri: str, content_type: str) -> str:
-    """The extractor for a payload: by its type; where that is missing or vague, by its beginning."""
-    mime = _TYPE_END.split(content_type.strip().lower(), 1)[0]
+def kind_of(data: bytes, uri: str, content_type: str, payload: str = "") -> str:
+    """The extractor for a payload: by its type; where that is missing or vague, by its beginning. `payload`: that of
+    the URI, which may have been named as a sitemap."""
+    kind = _kind(data, uri, _mime(content_type))
+    if kind in ("", "html") and feeds.is_named(uri, payload) and feeds.is_list(xml.root(data)):
+        return "sitemap"
+    return kind
+
+
+def _mime(content_type: str) -> str:
+    return _TYPE_END.split(content_type.strip().lower(), 1)[0]
+
+
+def _kind(data: bytes, uri: str, mime: str) -> str:
     if mime in _HTML:
         return _vague(data) or "html"
     if mime == "text/css":
         return "css"
-    if mime.endswith(("xml", "feed+json")) or mime in _GZIP:
+    if mime in playlists.TYPES or (mime in playlists.AUDIO_TYPES and playlists.is_hls(data)):
+        return "playlist"
+    if mime.endswith(("xml", "xsl", "feed+json")) or mime in _GZIP:
         return _by_root(data)
     if mime == "text/plain" and uri.endswith("/robots.txt"):
         return "robots"
@@ -89,25 +120,31 @@ def kind_of(data: bytes, uri: str, content_type: str) -> str:
 
 
 def _by_root(data: bytes) -> str:
-    data = feeds.unpacked(data, _BEGIN)
-    if feeds.is_sitemap(data):
+    begin = xml.root(data)
+    if feeds.is_sitemap(begin):
         return "sitemap"
-    if feeds.is_feed(data) or data[:1] == b"{":
+    if feeds.is_feed(begin) or begin[:1] == b"{":
         return "feed"
-    begin = data[:_BEGIN].lower()
+    if playlists.is_dash(begin):
+        return "playlist"
+    if xml.is_transform(begin):
+        return "xml"
+    begin = begin.lower()
     return "html" if b"<html" in begin or b"<svg" in begin else ""
 
 
 def _vague(data: bytes) -> str:
-    """A sitemap by its root, where the type may be wrong: servers give some types to files of unknown type."""
-    begin = feeds.unpacked(data, _BEGIN)[:_BEGIN]
-    is_xml = begin.removeprefix(b"\xef\xbb\xbf").lstrip().startswith((b"<?xml", b"<!--", b"<urlset", b"<sitemapindex"))
-    return "sitemap" if is_xml and feeds.is_sitemap(begin) and b"<html" not in begin else ""
+    """A playlist by its first line, a sitemap by its root, where the type may be wrong: servers give some types to
+    files of unknown type."""
+    if playlists.is_hls(data):
+        return "playlist"
+    begin = xml.root(data) if _XML_BEGINS.match(data) else b""
+    return "sitemap" if feeds.is_sitemap(begin) and b"<html" not in begin else ""
 
 
 def _sniffed(data: bytes) -> str:
     """Without a type: markup is a page, as browsers take it (WHATWG MIME Sniffing, 7.1)."""
     begin = data[:1024].lstrip().lower()
-    if begin.startswith(b"<?xml"):
-        return _by_root(data)
-    return "html" if _MARKUP.match(begin) else ""
+    if _MARKUP.match(begin):
+        return "html"
+    return _by_root(data) if _XML_BEGINS.match(data) else _vague(data)

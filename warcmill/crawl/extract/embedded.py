@@ -1,7 +1,8 @@
 """Links in style sheets and scripts, alone or inside a page. Pure.
 
-Of CSS, `url(...)` and `@import` (CSS Syntax 3). Of JSON-LD, the properties that schema.org gives URLs. Of JavaScript
-and JSON, strings that look like a URL: off by default, as most guesses lead nowhere.
+Of CSS, `url(...)`, `@import` (CSS Syntax 3) and the strings of `image-set(...)` (CSS Images 4). Of JSON-LD, the
+properties that schema.org gives URLs. Of JavaScript and JSON, strings that look like a URL: off by default, as most
+guesses lead nowhere.
 """
 
 from __future__ import annotations
@@ -18,10 +19,14 @@ _COMMENT = re.compile(
     r"""(/\*.*?(?:\*/|\Z))|\\.|"(?:[^"\\\n]|\\.)*+"|'(?:[^'\\\n]|\\.)*+'|url\(\s*+[^\s"'()\\]*+""",
     re.IGNORECASE | re.DOTALL,
 )
-_URL = re.compile(
-    r"""url\(\s*+(?:"((?:[^"\\\n]|\\.)*+)"|'((?:[^'\\\n]|\\.)*+)'|"""
-    r"""((?:[^\s"'()\\]|\\[0-9a-fA-F]{1,6}+\s?+|\\.)*+))\s*+\)"""
+_URL = re.compile(  # a sheet may end inside: then so does all that is open (CSS Syntax, 4.3.6)
+    r"""url\(\s*+(?:"((?:[^"\\\n]|\\.)*+)(?:"|\Z)|'((?:[^'\\\n]|\\.)*+)(?:'|\Z)|"""
+    r"""((?:[^\s"'()\\]|\\[0-9a-fA-F]{1,6}+\s?+|\\.)*+))\s*+(?:\)|\Z)"""
     r"""|@import\s*+(?:"((?:[^"\\\n]|\\.)*+)"|'((?:[^'\\\n]|\\.)*+)')""",
+    re.IGNORECASE | re.DOTALL,
+)
+_IN_SETS = re.compile(
+    r"""\\.|(?<![a-z-])([a-z-]*+)\(|"((?:[^"\\\n]|\\.)*+)(?:"|\Z)|'((?:[^'\\\n]|\\.)*+)(?:'|\Z)|([)}])""",
     re.IGNORECASE | re.DOTALL,
 )
 _ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})\s?|(.))", re.DOTALL)
@@ -48,10 +53,29 @@ def css_links(data: bytes, uri: str, content_type: str = "") -> Outlinks:
 def add_css(text: str, found: LinkCollector, context: str) -> None:
     """Add the links of a piece of CSS: of a sheet, a `<style>` or a `style` attribute."""
     small = text.lower()
-    if "url(" not in small and "@import" not in small:
+    has_sets = "image-set(" in small
+    if "url(" not in small and "@import" not in small and not has_sets:
         return
-    for match in _URL.finditer(_COMMENT.sub(_without_comment, text) if "/*" in text else text):
+    text = _COMMENT.sub(_without_comment, text) if "/*" in text else text
+    for match in _URL.finditer(text):
         found.add(_ESCAPE.sub(_unescaped, match[match.lastindex or 0] if match.lastindex else ""), EMBED, context)
+    if has_sets:
+        _add_sets(text, found, context)
+
+
+def _add_sets(text: str, found: LinkCollector, context: str) -> None:
+    """Add the strings of `image-set(...)`, but not those of functions in it, such as `type(...)`."""
+    inside: list[str] = []
+    for match in _IN_SETS.finditer(text):
+        name, double, single, end = match.groups()
+        if name is not None:
+            inside.append(name.lower().removeprefix("-webkit-"))
+        elif end == "}":
+            inside.clear()
+        elif end:
+            del inside[-1:]
+        elif inside and inside[-1] == "image-set":
+            found.add(_ESCAPE.sub(_unescaped, double or single or ""), EMBED, context)
 
 
 def _without_comment(match: re.Match[str]) -> str:

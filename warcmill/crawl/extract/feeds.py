@@ -1,22 +1,20 @@
 """Links of feeds (RSS 0.9 to 2.0, Atom, RFC 4287, and JSON), of sitemaps, and of robots.txt, which names them. Pure.
 
-Sitemaps and their indexes (sitemaps.org) come as XML or gzip. XML may be broken: no parser stops at the first fault,
-none expands entities.
+Sitemaps and their indexes (sitemaps.org) come as XML, or as text with a URL a line, and either may be a gzip file. A
+text does not show that it is a sitemap: robots.txt, an index, or its name has to say so.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 
-from warcmill.crawl.extract.html import unescaped
+from warcmill.crawl.extract import xml
 from warcmill.crawl.extract.links import EMBED, LINK, MANIFEST, LinkCollector, Outlinks, hop_of
+from warcmill.crawl.policies.scope import SITEMAP
 from warcmill.formats.text import charset
-from warcmill.formats.warc.codings import Gzip
 
 _FEED_ROOT = re.compile(rb"<(?:[\w.-]+:)?(?:rss|feed|rdf)[\s>]", re.IGNORECASE)
-_ROOTS = ("rss", "feed", "rdf")
 _TEXTS = {"link": LINK, "comments": LINK, "url": EMBED, "icon": EMBED, "logo": EMBED, "origlink": LINK, "uri": LINK}
 _SOURCES = ("enclosure", "content", "thumbnail", "player", "image")  # by @url, @src or @href
 _JSON = {"home_page_url": LINK, "url": LINK, "external_url": LINK, "next_url": LINK, "icon": EMBED, "image": EMBED}
@@ -25,21 +23,15 @@ _JSON |= {"favicon": EMBED, "banner_image": EMBED}
 DECODED = 50 << 20  # bytes that a sitemap may have (sitemaps.org)
 _SITEMAP_ROOT = re.compile(rb"<(?:[\w.-]+:)?(?:urlset|sitemapindex)[\s>]", re.IGNORECASE)
 _ROBOTS = re.compile(r"(?:\A|[\r\n])[ \t]*sitemap[ \t]*:[ \t]*(\S+)", re.IGNORECASE)
-_GZIP = b"\x1f\x8b"
+_LISTS_URLS = re.compile(rb"(?:\s++|#[^\n]*+\n)*+https?://", re.IGNORECASE)
+_NAME = re.compile(r"/(?:[^/?]*sitemap[^/?]*|urllist)\.txt(?:\.gz)?(?:\?|$)", re.IGNORECASE)
+_LINE = re.compile(r"[^\r\n]+")
 _HOPS = {"loc": MANIFEST, "content_loc": EMBED, "thumbnail_loc": EMBED, "player_loc": EMBED}
-
-# Every quantifier that could give characters back is possessive: hostile text takes linear time.
-_ATTRIBUTE = re.compile(r"""(?<![\w:.-])([\w:.-]++)\s*+=\s*+(?:"([^"<]*)"|'([^'<]*)')""")
-_TAG = re.compile(
-    r"<(?:!--.*?(?:-->|\Z)|\?.*?(?:\?>|\Z)|([A-Za-z_][\w.:-]*+)([^<>]*+)>(?:\s*+<!\[CDATA\[(.*?)(?:\]\]>|\Z)|([^<]*+)))",
-    re.DOTALL,
-)
-Tag = tuple[str, dict[str, str], str]
 
 
 def is_feed(data: bytes) -> bool:
-    """True if an XML document has the root of a feed."""
-    return _FEED_ROOT.search(data[:4096]) is not None
+    """True if what begins so has the root of a feed."""
+    return _FEED_ROOT.search(data) is not None
 
 
 def feed_links(data: bytes, uri: str, content_type: str = "") -> Outlinks:
@@ -49,12 +41,10 @@ def feed_links(data: bytes, uri: str, content_type: str = "") -> Outlinks:
     if text.lstrip()[:1] == "{":
         _json(text, found)
         return found.all()
-    for name, attributes, content in tags(text):
+    for name, attributes, content in xml.based(text, found):
         if found.cut:
             break
-        if name in _ROOTS:
-            found.rebase(attributes.get("xml:base", ""))
-        elif name == "link" and "href" in attributes:
+        if name == "link" and "href" in attributes:
             _atom_link(attributes, found)
         elif name == "guid" and attributes.get("isPermaLink", "true") == "true":
             found.add(content if content.startswith("http") else "", LINK, name)
@@ -94,45 +84,51 @@ def _attached(attachments: list[object], found: LinkCollector) -> None:
 
 
 def is_sitemap(data: bytes) -> bool:
-    """True if an XML document has the root of a sitemap, or of an index of sitemaps."""
-    return _SITEMAP_ROOT.search(data[:4096]) is not None
+    """True if what begins so has the root of a sitemap, or of an index of sitemaps."""
+    return _SITEMAP_ROOT.search(data) is not None
 
 
-def is_packed(data: bytes) -> bool:
-    """True if it is a gzip file, which may be a thousand times as large unpacked."""
-    return data.startswith(_GZIP)
+def is_named(uri: str, payload: str) -> bool:
+    """True if who named it, by its payload, or its own name says that it is a sitemap."""
+    return SITEMAP in payload or (".txt" in uri and _NAME.search(uri) is not None)
 
 
-def unpacked(data: bytes, limit: int = DECODED) -> bytes:
-    """The bytes of a sitemap that is a gzip file, up to the limit; others as they are."""
-    if not is_packed(data):
-        return data
-    kept, length, step = [], 0, Gzip()
-    for part in step.feed(data):
-        kept.append(part)
-        length += len(part)
-        if length > limit:
-            break
-    return b"".join(kept)[:limit]
+def is_list(begin: bytes) -> bool:
+    """True if what begins so lists URLs, as a sitemap in text does."""
+    return _LISTS_URLS.match(begin) is not None
 
 
 def sitemap_links(data: bytes, uri: str, content_type: str = "") -> Outlinks:
     """The links of a sitemap or of an index of them: pages, alternates, images and videos."""
-    found, inside = LinkCollector(uri), ""
-    whole = unpacked(data)
+    found, inside, is_index = LinkCollector(uri), "", False
+    whole = xml.unpacked(data, DECODED)
     found.is_whole = whole is data or len(whole) < DECODED
-    for name, attributes, text in tags(charset.text(whole, content_type)):
+    text = charset.text(whole, content_type)
+    if is_list(xml.root(whole)):
+        _add_lines(text, found)
+        return found.all()
+    for name, attributes, content in xml.tags(text):
         if found.cut:
             break
         if name in ("url", "sitemap", "image", "video"):
             inside = name
+        elif name == "sitemapindex":
+            is_index = True
         elif name == "loc" and inside == "image":
-            found.add(text, EMBED, "image/loc")
+            found.add(content, EMBED, "image/loc")
         elif hop := _HOPS.get(name):
-            found.add(text, hop, name)
+            found.add(content, hop, name)
         elif name == "link":
             found.add(attributes.get("href"), LINK, "link/@href")
-    return found.all()
+    return _named(found.all()) if is_index else found.all()
+
+
+def _add_lines(text: str, found: LinkCollector) -> None:
+    for match in _LINE.finditer(text):
+        if found.cut:
+            break
+        if (line := match[0].strip())[:4].lower() == "http":
+            found.add(line, MANIFEST, "text")
 
 
 def from_robots(data: bytes, uri: str) -> Outlinks:
@@ -142,13 +138,11 @@ def from_robots(data: bytes, uri: str) -> Outlinks:
         if found.cut:
             break
         found.add(match[1], MANIFEST, "robots.txt")
-    return found.all()
+    return _named(found.all())
 
 
-def tags(text: str) -> Iterator[Tag]:
-    """Yield each opening tag: its name without prefix in lower case, its attributes, and the text right after it."""
-    for match in _TAG.finditer(text):
-        name, rest, cdata, plain = match.groups("")
-        if name:
-            attributes = {key: unescaped(one or two) for key, one, two in _ATTRIBUTE.findall(rest)}
-            yield name.rpartition(":")[2].lower(), attributes, (cdata or unescaped(plain)).strip()
+def _named(links: Outlinks) -> Outlinks:
+    """The links, those to sitemaps named as such."""
+    named = Outlinks(link._replace(payload="{" + SITEMAP + "}") if link.hop == MANIFEST else link for link in links)
+    named.cut = links.cut
+    return named

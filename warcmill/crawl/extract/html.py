@@ -30,6 +30,8 @@ _AMP = ("amp-img", "amp-anim", "amp-audio", "amp-video", "amp-iframe")  # what a
 _EMBEDDED = frozenset(
     ["img", "script", "iframe", "frame", "embed", "source", "track", "audio", "video", "input", "image", *_AMP]
 )
+FRAMES = frozenset(["iframe/@src", "iframe/@data-src", "frame/@src", "amp-iframe/@src", "embed/@src", "object/@data"])
+"""The contexts of links to pages that a page has inside it."""
 _DRAWN = _EMBEDDED | {"use", "feImage", "feimage"}  # by their href; a tree has SVG's own letters
 _TEMPLATE = re.compile(rb"<(/?)(template)(?=[\s/>])", re.IGNORECASE)  # a tree does not show what is inside
 _candidate = re.compile(r"[\s,]*+([^\s,]\S*+)").match  # of a srcset (HTML, "parse a srcset attribute")

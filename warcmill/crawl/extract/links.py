@@ -78,13 +78,13 @@ def asks_not_to_follow(directives: str) -> bool:
 
 
 class LinkCollector:
-    """The links of one document. `charset` is what the queries of its links are written in.
+    """The links of one document, `most` at most. `charset` is what the queries of its links are written in.
 
     `cut`: a limit is reached, so that no more is taken. `is_whole`: nothing was left out so far.
     """
 
-    def __init__(self, base: str, charset: str = "utf-8") -> None:
-        self._charset = charset
+    def __init__(self, base: str, charset: str = "utf-8", most: int = LIMIT) -> None:
+        self._charset, self._most = charset, most
         self._found: dict[tuple[str, str], Link] = {}
         self._unreadable: dict[str, Link] = {}
         self._left, self._work = CHARACTERS, WORK
@@ -121,7 +121,7 @@ class LinkCollector:
         known = self._found.get((uri, hop))
         if known is None:
             self._left -= len(uri)
-        if self._work < 0 or self._left < 0 or (known is None and len(self._found) >= LIMIT):
+        if self._work < 0 or self._left < 0 or (known is None and len(self._found) >= self._most):
             self.cut, self.is_whole = True, False
         elif known is None or (known.nofollow and not nofollow):
             self._found[uri, hop] = _new(Link, (uri, hop, context, nofollow, True, ""))  # half the time of Link(...)

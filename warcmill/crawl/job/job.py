@@ -205,6 +205,10 @@ class Scope(Protocol):
         """Return why a URI does not belong to the crawl; None if it does."""
         ...
 
+    def judge_frame(self, uri: Uri) -> Decision | None:
+        """The same for the page of a frame that is far inside another page."""
+        ...
+
 
 class Job(Struct, frozen=True):
     """The settings of a launch. `contact`: a URL for webmasters. `robots`: robots.txt is obeyed; `nofollow`:

@@ -1,9 +1,12 @@
-"""The scope of a crawl: the rules of the profile for Heritrix, so that both engines crawl the same. Pure.
+"""The scope of a crawl: the rules of the profile for Heritrix, and more of what pages are made of. Pure.
 
-A seed, what it redirects to, and what a fetch needs first (`P`) belong to it. So does what a page embeds, from any
-host, over at most two such hops, one of them guessed (`X`); of a seed that is a page, all its parts, over 20 hops: a
-frame's style sheet imports another, which names a font. Else, and after 20 redirects, a URI has a prefix of a site, or
-was linked from a seed of reach `plus1`. Nothing that is excluded is crawled.
+A seed, what it redirects to, and what a fetch needs first (`P`) belong to it. So do the parts of a page, from any
+host, over at most 20 hops, one of them guessed (`X`): a style sheet imports another, which names a font. A page in a
+frame is a part over two hops alone, unless its page is a seed of its own. Sitemaps that robots.txt names belong to it,
+and those that an index names, if the index is such a one, or on a site. Else, and after 20 redirects, a URI has a
+prefix of a site, or was linked from a seed of reach `plus1`. Nothing that is excluded is crawled.
+
+Heritrix takes parts over two hops, and sitemaps that are on a site.
 
 Besides, a job may refuse URIs by regular expressions, RE2's, which take time linear in the URI and match all of it, as
 Heritrix's do; by extensions; and as traps, in which a site has no end: paths that repeat, ever new queries. Their
@@ -15,7 +18,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 
 import re2
@@ -24,17 +27,21 @@ from msgspec import Struct, field
 from warcmill.crawl.policies.decision import Decision, Verdict
 from warcmill.crawl.uri import Uri
 from warcmill.errors import BadConfig, BadInput
+from warcmill.formats import surt as surts
 from warcmill.formats.targets import PART, PageReach
 
 MEMORY = 64 << 20  # bytes, for all expressions together
 
 
 HTTP, HTTPS = "http://(", "https://("
-EMBEDS, GUESSES = 2, 1  # hops after the last link, redirects not counted
+EMBEDS, GUESSES = 2, 1  # hops of a frame after the last link, redirects not counted
+SITEMAP = '"sitemap":true'
+"""A part of the payload of a URI that robots.txt or an index names as a sitemap."""
 REDIRECTS = 20  # after each other; browsers follow as many (Fetch standard, 4.4)
 PARTS = 20  # hops from a page to the last of its parts, redirects too
 _is_linked = re.compile(r"R*+LR*+").fullmatch
 _is_part = re.compile(PART.replace("*", "*+").replace("?", "?+")).fullmatch
+_is_named = re.compile("PR*+MR*+(?:MR*+)?+").fullmatch  # by robots.txt, or by an index that this names
 REMEMBERED = 100_000  # paths of which queries are counted
 
 
@@ -133,22 +140,37 @@ class CrawlScope(Struct, frozen=True):
 
     def judge(self, uri: Uri) -> Decision | None:
         """Return why a URI does not belong to the crawl; None if it does."""
-        why = self._against(uri, uri.surt)
+        why = self._against(uri, uri.surt, _is_with_its_page)
         return Decision(Verdict.REJECT, self.name, why) if why else None
 
-    def _against(self, uri: Uri, surt: str) -> str:
+    def judge_frame(self, uri: Uri) -> Decision | None:
+        """The same for the page of a frame, which is a page of its own where it is far inside another."""
+        why = self._against(uri, uri.surt, _is_near_its_page)
+        return Decision(Verdict.REJECT, self.name, why) if why else None
+
+    def _against(self, uri: Uri, surt: str, belongs: Callable[[str], bool]) -> str:
         if uri.hops.endswith("P"):
             return ""
         if prefix := self.excluded.covering(surt):
             return f"excluded by {prefix}"
         reach = self.pages.get(uri.source)
-        if is_part(uri.hops) if reach in (PageReach.RESOURCE, PageReach.REFRESH) else _is_with_its_page(uri.hops):
+        is_page = reach in (PageReach.RESOURCE, PageReach.REFRESH)
+        if is_part(uri.hops) if is_page else belongs(uri.hops):
+            return ""
+        if SITEMAP in uri.payload and not is_page and self._is_sitemap(uri):
             return ""
         if len(uri.hops) > self.hops:
             return f"{len(uri.hops)} hops from its seed, {self.hops} are allowed"
         if self.sites.covering(surt) or (reach is PageReach.PLUS1 and _is_linked(uri.hops)):
             return ""
         return "of no site of the crawl"
+
+    def _is_sitemap(self, uri: Uri) -> bool:
+        """True if a sitemap was named by robots.txt, or by an index that was, or that is on a site."""
+        if _is_named(_after_link(uri.hops)):
+            return True
+        is_http = uri.via.startswith(("http://", "https://"))
+        return is_http and self.sites.covering(surts.surt(uri.via)) is not None
 
 
 def is_part(hops: str) -> bool:
@@ -157,15 +179,28 @@ def is_part(hops: str) -> bool:
 
 
 def _is_with_its_page(hops: str) -> bool:
+    """True if it is where a seed redirects to, or what a page embeds, or a part of that."""
+    if _is_near_its_page(hops):
+        return True
+    last = _after_link(hops).rpartition("M")[2]  # a sitemap leads to pages, too
+    return bool(last.strip("R")) and is_part(last)
+
+
+def _is_near_its_page(hops: str) -> bool:
     """True if it is where a seed redirects to, or what a page embeds."""
     redirects = len(hops) - len(hops.rstrip("R"))
     return redirects <= REDIRECTS and (not hops.strip("R") or is_embedded(hops))
 
 
 def is_embedded(hops: str) -> bool:
-    """True if a page embeds a URI, over few enough hops: those after the last link (`L`) or form (`S`)."""
-    last = hops[max(hops.rfind("L"), hops.rfind("S")) + 1 :]
+    """True if a page embeds a URI, over few enough hops: those after the last link or form."""
+    last = _after_link(hops)
     return bool(last) and len(last) - last.count("R") <= EMBEDS and last.count("X") <= GUESSES
+
+
+def _after_link(hops: str) -> str:
+    """The hops after the last link (`L`) or form (`S`)."""
+    return hops[max(hops.rfind("L"), hops.rfind("S")) + 1 :]
 
 
 class Traps:

@@ -97,8 +97,8 @@ class Readers:
         return await self._in_worker(source, lambda: (data, note))
 
     async def read_small(self, source: LinkSource, data: bytes, note: str = "") -> Read:
-        """The links of so few bytes that they are read at once, unless they unpack to many."""
-        if extract.unpacks(data, source.uri, source.fields, source.names):
+        """The links of so few bytes that they are read at once, unless much can be made of them."""
+        if extract.expands(data, source.uri, source.fields, source.names, source.payload):
             return await self._in_worker(source, lambda: (data, note))
         found = extract.find(data, *source)
         return _noted(found, found.cut, note)

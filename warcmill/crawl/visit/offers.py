@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
 
+from warcmill.crawl.extract.html import FRAMES
 from warcmill.crawl.extract.links import EMBED, LINK, REDIRECT, SUBMIT, Link, asks_not_to_follow
 from warcmill.crawl.fetch.answer import HeaderFields
 from warcmill.crawl.fetch.exchange import key_of
@@ -19,7 +20,7 @@ from warcmill.crawl.logs.lines import FaultListener
 from warcmill.crawl.policies import decision
 from warcmill.crawl.policies.decision import AT_OFFER, Ask, Decision, Own, Verdict
 from warcmill.crawl.policies.robots import PRODUCT
-from warcmill.crawl.policies.scope import Extensions, Patterns, Traps
+from warcmill.crawl.policies.scope import Extensions, Patterns, Traps, is_embedded
 from warcmill.crawl.uri import Uri, make, shown, without_credentials, without_session
 from warcmill.errors import BadInput
 from warcmill.formats.seeds import SeedLine
@@ -72,8 +73,13 @@ class Offers:
     def of(self, page: Uri, links: Iterable[Link]) -> list[Uri]:
         """The links of a page that may be crawled."""
         fresh = [link for link in links if not self._knows(page, link)]
-        found = [self._linked(page, link) for link in self._within(page, fresh)]
-        return [uri for uri in found if uri and self._accepted(uri)]
+        is_deep = not is_embedded(page.hops + EMBED)
+        return [
+            uri
+            for link in self._within(page, fresh)
+            if (uri := self._linked(page, link))
+            and self._accepted(uri, is_frame=is_deep and link.hop == EMBED and link.context in FRAMES)
+        ]
 
     async def of_many(self, page: Uri, links: Sequence[Link], frontier: Frontier) -> list[Uri]:
         """The same, for the page's result. Of many links all but the last are offered at once, some at a time: one
@@ -205,8 +211,11 @@ class Offers:
         }
         return self._own.among(built_in, AT_OFFER)
 
-    def _accepted(self, uri: Uri) -> bool:
-        found = decision.judge(self._for(uri).values(), uri)
+    def _accepted(self, uri: Uri, *, is_frame: bool = False) -> bool:
+        policies = self._for(uri)
+        if is_frame:
+            policies = {**policies, "scope": self._live.job.of(uri).scope.judge_frame}
+        found = decision.judge(policies.values(), uri)
         if found.verdict is not Verdict.ACCEPT:
             self._note(found, uri)
         uri.not_before = found.until

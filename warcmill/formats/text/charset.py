@@ -5,7 +5,7 @@ extracts read by `decoded`. An extract is kept under the digest of its WARC, so 
 heads are in the tests.
 
 The crawler reads by `of_links`, in the same order, and loses no link where a browser would guess: it takes the wider
-codecs of browsers, and before windows-1252 a declaration that the standard passes over.
+codecs of browsers, UTF-16 without a mark, and before windows-1252 a declaration that the standard passes over.
 """
 
 from __future__ import annotations
@@ -94,12 +94,19 @@ _COMMENT = re.compile(rb"<!--(?:-?>|.*?(?:-->|\Z))", re.DOTALL)  # `decoded` tak
 def of_links(data: bytes, content_type: str = "") -> str:
     """The codec in which to read the links of a page, a style sheet or XML; `content_type` is from its header."""
     header, head = content_type.encode("ascii", "replace"), _COMMENT.sub(b" ", data[:_PRESCANNED])
-    charset = _of_mark(data) or _known(_word_after_charset(header)) or _declared(head)
+    charset = _of_mark(data) or _of_zeros(data) or _known(_word_after_charset(header)) or _declared(head)
     if not charset:
         charset = UTF8 if _is_utf8(data, may_be_cut=True) else _DEFAULT
         if charset == _DEFAULT or data.isascii():  # other bytes prove that they are UTF-8
             charset = _passed_over(header, head) or charset
     return _WIDER.get(charset, charset)
+
+
+def _of_zeros(data: bytes) -> str:
+    """UTF-16 by how a tag begins in it, without a mark (HTML, 13.2.3.2; XML, F.1); '' for other bytes."""
+    if data[:2] == b"<\0" and data[3:4] == b"\0":
+        return _UTF16[0]
+    return _UTF16[1] if data[:2] == b"\0<" and data[2:3] == b"\0" else ""
 
 
 _META = re.compile(rb"<meta([^>]*+)", re.IGNORECASE)

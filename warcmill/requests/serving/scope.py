@@ -73,6 +73,10 @@ class RequestScope(Struct, frozen=True, dict=True):
         why = self._against(uri)
         return Decision(Verdict.REJECT, self.name, why) if why else None
 
+    def judge_frame(self, uri: Uri) -> Decision | None:
+        """The same: the depth of a request counts the pages of frames, too."""
+        return self.judge(uri)
+
     def last(self, hops: str) -> Decision | None:
         """Return why nothing that a page has is followed but its redirects; None where it is not on the last level."""
         if (at := level(hops) + 1) <= self.depth:
