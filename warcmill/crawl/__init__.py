@@ -64,7 +64,8 @@ The way of a URI
     share who want it, and kept as an entry without a lease. (`visit.rendering`, `visit.sharing`, `render`)
  6. *Extracted.* Links of HTML, CSS, feeds, sitemaps, headers; of a large page in a worker process, under limits of time
     and memory, so that no page can stop the crawl. (`visit.extraction`, `extract`)
- 7. *Offered* in turn: the links go through step 1, each with the hop that led to it.
+ 7. *Offered* in turn: the links go through step 1, each with the hop that led to it. A redirect back into its own
+    chain is another URI where something else would be sent, such as a cookie. (`visit.redirects`)
  8. *Kept.* The records, the line of crawl.log, what was found, cookies and the history are one entry. Entries are
     committed in groups: WARC synced, then crawl.log and journal, then one transaction. After a kill the files are cut
     to the lengths of the last transaction; so an entry is in all of them, or in none. (`books`)

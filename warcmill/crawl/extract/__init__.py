@@ -48,9 +48,10 @@ def reads(data: bytes, uri: str, fields: HeaderFields, names: Collection[str] = 
 
 def expands(data: bytes, uri: str, fields: HeaderFields, names: Collection[str] = DEFAULT, payload: str = "") -> bool:
     """True if `find` would make much of what begins so, however short it is: a packed sitemap, a template of films."""
-    if xml.is_packed(data):
+    if data[:2] == xml.GZIP:
         return reads(data, uri, fields, names, payload)
-    return "playlist" in names and kind_of(data, uri, fields.first("content-type"), payload) == "playlist"
+    mime = _mime(fields.first("content-type"))
+    return mime not in _HTML and "playlist" in names and _kind(data, uri, mime) == "playlist"
 
 
 def _inside(
@@ -92,7 +93,8 @@ def kind_of(data: bytes, uri: str, content_type: str, payload: str = "") -> str:
     """The extractor for a payload: by its type; where that is missing or vague, by its beginning. `payload`: that of
     the URI, which may have been named as a sitemap."""
     kind = _kind(data, uri, _mime(content_type))
-    if kind in ("", "html") and feeds.is_named(uri, payload) and feeds.is_list(xml.root(data)):
+    is_text = kind in ("", "html") and (bool(payload) or ".txt" in uri)  # most are not even asked about
+    if is_text and feeds.is_named(uri, payload) and feeds.is_list(xml.root(data)):
         return "sitemap"
     return kind
 
@@ -136,7 +138,7 @@ def _by_root(data: bytes) -> str:
 def _vague(data: bytes) -> str:
     """A playlist by its first line, a sitemap by its root, where the type may be wrong: servers give some types to
     files of unknown type."""
-    if playlists.is_hls(data):
+    if b"#EXTM3U" in data[:10] and playlists.is_hls(data):
         return "playlist"
     begin = xml.root(data) if _XML_BEGINS.match(data) else b""
     return "sitemap" if feeds.is_sitemap(begin) and b"<html" not in begin else ""

@@ -90,7 +90,7 @@ def is_sitemap(data: bytes) -> bool:
 
 def is_named(uri: str, payload: str) -> bool:
     """True if who named it, by its payload, or its own name says that it is a sitemap."""
-    return SITEMAP in payload or (".txt" in uri and _NAME.search(uri) is not None)
+    return SITEMAP in payload or _NAME.search(uri) is not None
 
 
 def is_list(begin: bytes) -> bool:

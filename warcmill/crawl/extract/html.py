@@ -15,7 +15,7 @@ from msgspec import Struct
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, SelectolaxError
 
 from warcmill.crawl.extract import embedded
-from warcmill.crawl.extract.links import EMBED, LINK, REDIRECT, SUBMIT, LinkCollector, Outlinks, hop_of, refreshed
+from warcmill.crawl.extract.links import EMBED, LINK, SUBMIT, LinkCollector, Outlinks, hop_of
 from warcmill.crawl.policies.robots import PRODUCT
 from warcmill.formats.text import charset
 
@@ -226,7 +226,7 @@ def _meta(_node: Element, attributes: Attributes, found: LinkCollector) -> None:
     content = attributes.get("content") or ""
     name = (attributes.get("property") or attributes.get("name") or "").lower()
     if (attributes.get("http-equiv") or "").lower() == "refresh":
-        found.add(refreshed(content), REDIRECT, "meta/@content")
+        found.add_refresh(content, "meta/@content")
     elif name in _ROBOTS:
         found.close(content)
     elif name in _META_EMBEDS:

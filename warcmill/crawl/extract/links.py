@@ -41,11 +41,13 @@ _BETWEEN_WORDS = re.compile(r"[\s,]+")
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _new = tuple.__new__
 
+RELOAD = "reload"  # the context of a refresh that names no address
+SOON = 10  # seconds, in which few people would have read the page
 _FIELDS = ("location", "refresh", "content-location", "link")
 _LINK = re.compile(r"""<([^<>]*+)>((?:\s*+;\s*+[^\s=;,"]++(?:\s*+=\s*+(?:"(?:[^"\\]|\\.)*+"|[^\s;,"]*+))?+)*+)""")
 _REL = re.compile(r"""(?:^|;)\s*+rel\s*+=\s*+"?+([^";]*+)""", re.IGNORECASE)
 _refresh = re.compile(
-    r"""\s*+[\d.]*+\s*+[;,]?+\s*+(?:url\s*+=\s*+)?+(?:"([^"]*+)|'([^']*+)|(.*+))""", re.IGNORECASE | re.DOTALL
+    r"""\s*+(\d{0,9}+)[\d.]*+\s*+[;,]?+\s*+(?:url\s*+=\s*+)?+(?:"([^"]*+)|'([^']*+)|(.*))""", re.IGNORECASE | re.DOTALL
 ).match
 _NEEDED = frozenset(
     ["stylesheet", "icon", "apple-touch-icon", "apple-touch-icon-precomposed", "mask-icon", "image_src", "manifest",
@@ -56,7 +58,8 @@ _NOTHING = frozenset(["dns-prefetch", "preconnect", "pingback", "edituri", "wlwm
 
 class Link(NamedTuple):
     """A link: its absolute URI without a fragment, its hop, where it was found (`a/@href`); true if it, or its page,
-    has nofollow. Unless it `is_uri`, `uri` is its text. The URI made of it gets the `payload`."""
+    has nofollow. Unless it `is_uri`, `uri` is its text. The URI made of it gets the `payload`. `is_slow`: it is a
+    refresh that comes after more than SOON seconds."""
 
     uri: str
     hop: str
@@ -64,6 +67,7 @@ class Link(NamedTuple):
     nofollow: bool = False
     is_uri: bool = True
     payload: str = ""
+    is_slow: bool = False
 
 
 class Outlinks(list[Link]):
@@ -88,6 +92,7 @@ class LinkCollector:
         self._found: dict[tuple[str, str], Link] = {}
         self._unreadable: dict[str, Link] = {}
         self._left, self._work = CHARACTERS, WORK
+        self._page = base
         self.cut = self.closed = False
         self.is_whole = True
         self._set_base(base)
@@ -102,7 +107,9 @@ class LinkCollector:
         if base := self.join(href):
             self._set_base(base)
 
-    def add(self, written: str | None, hop: str, context: str, nofollow: bool = False) -> None:
+    def add(
+        self, written: str | None, hop: str, context: str, nofollow: bool = False, *, is_slow: bool = False
+    ) -> None:
         """Add a link as it is written. One of another scheme is left out; one that cannot be read is kept as such."""
         if self.cut or not written:
             return
@@ -124,7 +131,22 @@ class LinkCollector:
         if self._work < 0 or self._left < 0 or (known is None and len(self._found) >= self._most):
             self.cut, self.is_whole = True, False
         elif known is None or (known.nofollow and not nofollow):
-            self._found[uri, hop] = _new(Link, (uri, hop, context, nofollow, True, ""))  # half the time of Link(...)
+            self._found[uri, hop] = _new(
+                Link, (uri, hop, context, nofollow, True, "", is_slow)
+            )  # half the time of Link(...)
+
+    def add_refresh(self, content: str, context: str) -> None:
+        """Add where a refresh goes (HTML, "shared declarative refresh steps"); one that soon loads the page anew is a
+        redirect to itself."""
+        match = _refresh(content)
+        if not match:
+            return
+        where = next((part for part in match.groups()[1:] if part), "").strip()
+        is_slow = float(match[1] or 0) > SOON
+        if where:
+            self.add(where, REDIRECT, context, is_slow=is_slow)
+        elif match[1] and not is_slow:
+            self.add(self._page, REDIRECT, RELOAD)
 
     def join(self, written: str) -> str:
         """Join a link with the base; '' when it makes no http or https URL."""
@@ -173,7 +195,7 @@ def links(fields: HeaderFields, uri: str, status: int) -> Outlinks:
     found = LinkCollector(uri)
     if 300 <= status < 400 or status == 201:
         found.add(text(fields.first("location")), REDIRECT, "location:")
-    found.add(refreshed(text(fields.first("refresh"))), REDIRECT, "refresh:")
+    found.add_refresh(text(fields.first("refresh")), "refresh:")
     found.add(text(fields.first("content-location")), LINK, "content-location:")
     for value in fields.all("link"):
         for written, parameters in _LINK.findall(text(value)):
@@ -181,12 +203,6 @@ def links(fields: HeaderFields, uri: str, status: int) -> Outlinks:
             if hop := hop_of(rel[1] if rel else ""):
                 found.add(written, hop, "link:")
     return found.all()
-
-
-def refreshed(content: str) -> str:
-    """Where a refresh goes; '' when it only loads the page anew (HTML, "shared declarative refresh steps")."""
-    match = _refresh(content)
-    return next((part for part in match.groups() if part), "").strip() if match and not content.isdigit() else ""
 
 
 def text(value: str) -> str:

@@ -19,7 +19,7 @@ _ROOT = 4096  # bytes from the end of that on
 DEEPEST = 100  # elements inside each other that have a base of their own
 
 Tag = tuple[str, dict[str, str], str]
-_GZIP = b"\x1f\x8b"
+GZIP = b"\x1f\x8b"  # what begins so may be a thousand times as large unpacked
 _PROLOG = re.compile(rb"(?:\s++|\xef\xbb\xbf|<!--.*?-->|<\?.*?\?>)*+", re.DOTALL)
 _SHEET = re.compile(r"<\?xml-stylesheet\s++((?:[^?]++|\?(?!>))*+)", re.IGNORECASE)
 _MARKS = tuple("xml-stylesheet".encode(code) for code in ("ascii", "utf-16-le", "utf-16-be"))
@@ -33,14 +33,9 @@ _TAG = re.compile(
 )
 
 
-def is_packed(data: bytes) -> bool:
-    """True if it is a gzip file, which may be a thousand times as large unpacked."""
-    return data.startswith(_GZIP)
-
-
 def unpacked(data: bytes, limit: int) -> bytes:
     """The bytes of a gzip file, up to the limit; others as they are."""
-    if not is_packed(data):
+    if not data.startswith(GZIP):
         return data
     kept, length, step = [], 0, Gzip()
     for part in step.feed(data):

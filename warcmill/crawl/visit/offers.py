@@ -22,6 +22,7 @@ from warcmill.crawl.policies.decision import AT_OFFER, Ask, Decision, Own, Verdi
 from warcmill.crawl.policies.robots import PRODUCT
 from warcmill.crawl.policies.scope import Extensions, Patterns, Traps, is_embedded
 from warcmill.crawl.uri import Uri, make, shown, without_credentials, without_session
+from warcmill.crawl.visit import redirects
 from warcmill.errors import BadInput
 from warcmill.formats.seeds import SeedLine
 
@@ -119,9 +120,15 @@ class Offers:
         found = followed(links, closes(fields, PRODUCT))
         if len(found) < len(links):
             for link in set(links).difference(found):
-                left = Uri(link.uri, link.uri, "", page.crawl, page.hops + link.hop, page.uri, page.source)
-                self._note(REFUSED, left)
+                self._refuse(page, link, REFUSED)
         return found
+
+    def refuse(self, page: Uri, link: Link, policy: str, why: str) -> None:
+        """Hear of a link that a step of the visit refused."""
+        self._refuse(page, link, Decision(Verdict.REJECT, policy, why))
+
+    def _refuse(self, page: Uri, link: Link, found: Decision) -> None:
+        self._note(found, Uri(link.uri, link.uri, "", page.crawl, page.hops + link.hop, page.uri, page.source))
 
     def taken(self, offered: Sequence[Uri], answers: Sequence[Offered]) -> None:
         """Hear what the frontier took. URIs that it has are not offered again: most links of a site repeat."""
@@ -181,7 +188,7 @@ class Offers:
             if self._live.job.queue_by != HOST:
                 uri.queue = self._live.job.queue(uri.uri)
             if payload:
-                uri.key = key_of(uri.key, payload)
+                uri.key = redirects.key_of(key_of(uri.key, payload), payload)
         except BadInput as error:
             self._heard.no_uri(page, error.why, without_credentials(text))
             return None
@@ -225,8 +232,8 @@ class Offers:
         if found.verdict is Verdict.REJECT:
             self.refused.add(uri.uri, found)
         if self._are_logged:
-            number = [REFUSED.policy, *self._policies].index(found.policy) - 1  # nofollow is asked before them
-            self._heard.judged(number, found, uri)
+            names = list(self._policies)  # what is not among them was asked before
+            self._heard.judged(names.index(found.policy) if found.policy in names else -1, found, uri)
 
 
 def _name(uri: str, payload: str) -> str:

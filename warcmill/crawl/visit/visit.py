@@ -36,7 +36,7 @@ from warcmill.crawl.logs import lines
 from warcmill.crawl.logs.lines import FaultListener
 from warcmill.crawl.policies.decision import Own
 from warcmill.crawl.uri import Status, Uri
-from warcmill.crawl.visit import history, rendering
+from warcmill.crawl.visit import history, redirects, rendering
 from warcmill.crawl.visit.admission import Admission, Hosts, Manners
 from warcmill.crawl.visit.extraction import LinkSource, Read, Readers
 from warcmill.crawl.visit.fetching import Admitted, Entries, Fetching, Later, Refusal
@@ -100,6 +100,10 @@ class LinkReader:
         links, notes = await self._links(visit, answer, rendered)
         followed = self._offers.followed(uri, links, answer.fields) if job.nofollow else links
         followed = () if visit.late else audience.followed(answer, followed, job.limits)
+        followed, ended, why = redirects.followed(uri, visit.sent, followed, visit.would_send)
+        if ended:
+            self._offers.refuse(uri, ended, redirects.NAME, why)
+            notes = (*notes, redirects.LOOP)
         found = await self._offers.of_many(uri, followed, self._frontier)
         if visit.late:
             results = audience.notice(uri, visit.late)
@@ -125,7 +129,8 @@ class Visit:
 
     For the reader it has the URI, the job and the audience of that URI, and the `number` of the lease; `refusal`, why
     the URI may never be fetched, or cannot be reached; and `fetch`. After that `answer` is the answer, or the failure;
-    `is_postponed` is True if the URI is asked again; `late` is why an answer that came too late does not count.
+    `is_postponed` is True if the URI is asked again; `late` is why an answer that came too late does not count; `sent`
+    is a digest of what was sent.
     """
 
     def __init__(self, kit: Kit, lease: Lease, thread: int, reader: PageReader) -> None:
@@ -138,6 +143,7 @@ class Visit:
         self._kit, self._lease, self._thread, self._reader = kit, lease, thread, reader
         self._moves = kit.books.frontier.transitions
         self._admitted: Admitted | None = None
+        self.sent = ""
         self._shared = SharedAnswer()
         self._compared = history.AnswerComparison(None)
         self._cookies: Sequence[Cookie] = ()
@@ -218,6 +224,10 @@ class Visit:
             self._kit.books.frontier.answered(self._lease, self._opens)
             self._kit.woken.set()
 
+    def would_send(self, url: str) -> str:
+        """A digest of what the crawl would send for a URI now."""
+        return redirects.sent(url, self._jar_header(url))
+
     def options(self) -> FetchOptions:
         """The options of the URI's payload; BadInput for an invalid payload."""
         return exchange.read(self.uri.payload, self.uri.uri)
@@ -242,7 +252,8 @@ class Visit:
         """Our headers of the request, as a browser would send them; and what asks for new things alone, unless the
         browser of this launch may need the bytes."""
         uri, wanted, audience = self.uri, self.job.conditional, self.audience
-        cookies = self._kit.books.jar(uri.crawl).header(uri.uri, clock.steady()) if audience.has_jar else ""
+        cookies = self._jar_header(uri.uri)
+        self.sent = redirects.sent(uri.uri, cookies, self.options())
         is_conditional = wanted == "all" or (wanted == "embeds" and uri.hops.endswith(EMBED))
         is_named = uri.via.startswith("http:" if uri.uri.startswith("http:") else "http")  # RFC 9110, 10.1.3
         returned = (
@@ -254,6 +265,9 @@ class Visit:
             *((name, as_received(value)) for name, value in returned),
             *audience.headers,
         )
+
+    def _jar_header(self, url: str) -> str:
+        return self._kit.books.jar(self.uri.crawl).header(url, clock.steady()) if self.audience.has_jar else ""
 
     def _is_given_up(self, failure: Failure) -> bool:
         return failure.final or self.uri.tries >= self.job.retries.times
