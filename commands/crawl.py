@@ -41,12 +41,18 @@ alone, with all its parts: styles, pictures, fonts, frames, scripts, and what th
 embed; a feed calls it resource). What pages embed belongs to each, from any host.
 robots.txt is obeyed, and a host is asked again only after some seconds.
 
+A job is its seeds and its scope. Other URLs or another scope on a host that has a job are
+a job beside it, NAME-2, and the first line names it; the same ones are the same job. With
+--job, a job that has others is refused, and nothing is written: --replace confirms. Limits,
+politeness and rendering may change; a scheduled job keeps those of the last command.
+
 Ctrl-C ends the crawl with a checkpoint; the same command continues from there. Ctrl-C
 twice: at once, and what was under way is fetched again. --config takes the keys of a
 crawl.toml; the options go before it.
 
 exit codes: 0 crawled, and nothing of this launch is missing in the archive, 1 no URL may
-be fetched, nothing was, or the launch has a gap, 2 usage, 3 configuration, 4 a disk or a
+be fetched, nothing was, the --job has other seeds or another scope, or the launch has a gap,
+2 usage, 3 configuration, 4 a disk or a
 server did not answer, 5 the job runs already, 130 after Ctrl-C
 """
 
@@ -71,6 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"open these pages in a browser: {', '.join(WHICH)} (default: never)",
     )  # fmt: skip
     parser.add_argument("--job", type=_job, metavar="NAME", help="its name (default: the first URL's host)")
+    parser.add_argument("--replace", action="store_true", help="give the --job these seeds and this scope")
     parser.add_argument("--config", type=Path, metavar="FILE", help="a crawl.toml with further settings")
     parser.add_argument("--no-line", action="store_true", help="only crawl: 'warcmill scan' does the rest later")
     parser.add_argument("--verbose", action="store_true", help="show the log of the steps too")
@@ -92,6 +99,10 @@ def run(args: argparse.Namespace) -> int:
     """Refuse what cannot be crawled, before anything is written; then find or make the archive, and crawl into it."""
     if args.no_delay and not args.allow_private:
         sys.stderr.write("warcmill crawl: --no-delay is for the addresses that --allow-private names\n")
+        return 2
+
+    if args.replace and not args.job:
+        sys.stderr.write("warcmill crawl: --replace is for the job that --job names\n")
         return 2
 
     from commands.console import crawl  # it imports Luigi, which --help does without

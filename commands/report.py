@@ -93,7 +93,7 @@ def _read(line: OpenRoots, launch: Launch, *, compared: bool) -> LaunchFigures:
     """The reports of a launch. BadInput when there is no such launch."""
     seen = known_launch(line.state, line.rootmap, launch, line.wanted)
     report_away(seen.away)
-    known = figures.of_facts(launch, seen.stages, seen.facts)
+    known = figures.of_crawl(line.state, figures.of_facts(launch, seen.stages, seen.facts))
     if seen.cut:
         known = replace(known, cut=seen.cut.text, go_on=remedies.go_on(seen))
     known = replace(known, got_later=seen.got_later)
@@ -108,10 +108,17 @@ def _texts(figures: LaunchFigures) -> Iterator[str | Text]:
     if figures.cut:
         yield styled(f"cut short: {figures.cut}", STYLES[Mark.CUT])
         yield styled(f"    -> {figures.go_on}", "cyan")
+    if figures.parts:
+        yield f"one crawl with {', '.join(one.id for one in figures.parts)}, which it continues: figures are of all"
+    yield from (
+        f"asked for less than launch {figures.less_than.id}: {one}" for one in figures.less if figures.less_than
+    )
+    if figures.broken:
+        yield f"a part of the crawl is missing: {figures.broken}"
     yield from _seeds(figures)
     yield from _compared(figures.before)
     if figures.stages:
-        words = ", ".join(map(str, figures.stages))
+        words = ", ".join([*(one.id for one in figures.parts), *map(str, figures.stages)])
         numbers = {name: f"{number:,}" for name, number in figures.numbers.items()}
         yield f"crawl log of {words}: {numbers['lines']} lines, {numbers['bytes']} bytes, {numbers['unread']} unread"
     if figures.missing:

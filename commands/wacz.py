@@ -15,9 +15,13 @@ from commands.console.launches import launch_of
 from commands.console.progress import bytes_done
 from commands.console.show import counted, out
 from tasks.config.settings import NO_INDEX
-from tasks.line import open_line
+from tasks.line import OpenRoots, open_line
+from warcmill import layout
 from warcmill.audit.survey import did_you_mean_launch
-from warcmill.errors import BadInput, Conflict, Unavailable
+from warcmill.errors import BadInput, Conflict, NotReady, Unavailable
+from warcmill.launches import crawl_parts
+from warcmill.launches.view import LaunchView
+from warcmill.model import Launch
 from warcmill.package.wacz import WaczContents, WaczSources, WrittenWacz, contents, write
 from warcmill.stores import temporary_names
 
@@ -31,8 +35,9 @@ examples:
 
 Writes WACZ 1.1.1 from the store: all WARCs that are whole or salvaged, the originals of
 their revisits, an index, and as pages all captures of HTML, with titles and, where it was
-extracted, text. Without LAUNCH it takes the newest, of JOB or of all jobs; without STAGE
-all stages that the launch has. Each must be verified. It needs no disk of an engine, so it
+extracted, text. Without LAUNCH it takes the newest that has ended, of JOB or of all jobs;
+without STAGE the whole crawl: all stages of the launch, and of those that it continues. One
+that still runs is refused. Each stage must be verified. It needs no disk of an engine, so it
 can be made years later; the same version of zlib makes the same bytes of it.
 
 A revisit is a page of which only the header was stored, since the payload was stored
@@ -47,9 +52,10 @@ hit. To look at it: https://replayweb.page, which reads it in the browser and se
 nowhere.
 
 exit codes: 0 written, 1 written, but captures will not replay since their originals are not
-to be had, or not written: no such launch or stage, it is not verified yet, it has no WARC to
-replay, a stored WARC is missing or changed, or FILE is there already; 2 usage,
-3 configuration, 4 a root or the folder of FILE is unavailable or full
+to be had, or a part of the crawl is missing; or not written: no such launch or stage, it
+runs, it is not verified yet, it has no WARC to replay, a stored WARC is missing or changed,
+or FILE is there already; 2 usage, 3 configuration, 4 a root or the folder of FILE is
+unavailable or full
 """
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS)  # of a file system without hard links, as on a USB stick
 
@@ -66,10 +72,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the file; print what it holds, and what it does not."""
     line = open_line()
-    launch = launch_of(line, args, in_state=True)
+    launch = launch_of(line, args, in_state=True, passes_over=_runs)
     if not line.state.folder(launch):
         hint = did_you_mean_launch(line.state, line.roots_of(launch.job), launch)
         raise BadInput(str(launch), f"it has no marker; 'warcmill status INTERVAL' lists the launches{hint}")
+    if args.stage is None and (why := _runs(line, launch)):
+        raise NotReady(str(launch), why)
     path = args.output or Path("-".join(map(str, filter(None, (launch.job, launch.id, args.stage)))) + ".wacz")
     refuse_existing(path)
     what = contents(line.state, launch, args.stage)
@@ -78,7 +86,19 @@ def run(args: argparse.Namespace) -> int:
     with new_file(path) as file, bytes_done("writing", what.size) as advance:
         written = write(sources, what, file, advance, with_originals=not args.without_originals)
     out(*_texts(path, what, written, with_originals=not args.without_originals))
-    return 1 if written.lost else 0
+    if args.stage is None and (after := crawl_parts.later(line.state, launch)):
+        out(f"  launch {after[-1].id} continues it: warcmill wacz {launch.job} {after[-1].id} has all of it")
+    return 1 if written.lost or what.missing else 0
+
+
+def _runs(line: OpenRoots, launch: Launch) -> str:
+    """Why a launch counts as running; '' if it has ended."""
+    if line.state.holds(layout.step("stop", launch)):
+        return ""
+    try:
+        return LaunchView(line.state, launch, line.roots_of).not_ended
+    except Unavailable as error:
+        return f"it is not known whether it has ended: {error}"
 
 
 def _texts(path: Path, what: WaczContents, written: WrittenWacz, *, with_originals: bool) -> Iterator[str]:
@@ -87,6 +107,10 @@ def _texts(path: Path, what: WaczContents, written: WrittenWacz, *, with_origina
     more = f" of seeds and {written.extra_pages:,} more{text}"
     size = f"{path.stat().st_size:,} bytes"
     yield f"{path}: {counted(len(what.warcs), 'WARC', 'WARCs')}, {captures}, {pages}{more}, {size}"
+    if before := sorted({launch.id for launch, _ in what.stages} - {what.launch.id}):
+        yield f"  with {counted(len(before), 'launch', 'launches')} that it continues: {', '.join(before)}"
+    for name, why in what.missing:
+        yield f"  missing: {name}: {why}"
     for name, why in (*what.left_out, *written.left_out):
         yield f"  left out: {name}: {why}"
     for entry, number in sorted(written.hidden.items()):

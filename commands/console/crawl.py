@@ -18,12 +18,15 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from commands.console import pulse
+from commands.console import chosen_job, pulse
+from commands.console.chosen_job import ChosenJob
 from commands.console.luigi_cfg import engine_for, job_of, list_job
 from commands.console.scanner import log_file
 from commands.console.show import counted, err, out
 from tasks import logs
 from tasks.audited import audited
+from tasks.config.engines import scheduled
+from tasks.config.settings import check_hardened
 from tasks.line import OpenRoots, open_line
 from warcmill.audit import findings, survey
 from warcmill.audit.answers import comparison
@@ -34,14 +37,14 @@ from warcmill.base.progress import EVERY
 from warcmill.crawl.engine import WarcmillEngine
 from warcmill.crawl.frontier.link import examined, read_place
 from warcmill.crawl.job import file
-from warcmill.crawl.job.text import HEAD, files
+from warcmill.crawl.job.text import files
 from warcmill.crawl.job.values import CONFIGURATION
 from warcmill.crawl.launch import checkpoint as checkpoints
 from warcmill.crawl.launch import folders, job_log, reachability, reports
 from warcmill.crawl.launch.job_log import Last
 from warcmill.errors import BadConfig, Busy, NotReady, Unavailable, WarcmillError
 from warcmill.formats.feed import TargetScope
-from warcmill.launches import cut_short
+from warcmill.launches import crawl_parts, cut_short
 from warcmill.markers import locks
 from warcmill.model import Json, Launch
 from warcmill.stores.file import FileStore
@@ -65,17 +68,29 @@ class CrawlPlan(NamedTuple):
 
 
 def plan(args: argparse.Namespace, scope: TargetScope, *, is_new: bool) -> CrawlPlan:
-    """The crawl that the words ask for; BadConfig if it cannot be crawled so. `is_new`: there is no archive yet."""
-    name = args.job or job_of(args.urls[0])
+    """The crawl that the words ask for; BadConfig if it cannot be crawled so. `is_new`: there is no archive yet.
+
+    Conflict, or NotReady, if its job may not be crawled so, or not now.
+    """
     written = files(_settings(args), args.urls, scope)
-    file.parse(written, name)
+    file.parse(written, args.job or job_of(args.urls[0]))
     if args.frontier:
         examined(read_place("--frontier", args.frontier))
     if is_new:
-        return CrawlPlan(name, written)
+        return CrawlPlan(args.job or job_of(args.urls[0]), written)
+    check_hardened()
+    name = _chosen(args, written).name
     with closing(engine_for(name, args.frontier or "")) as engine:
-        _refuse_another_s(engine.places.job(name) / CONFIGURATION, name)
+        is_there = (engine.places.job(name) / CONFIGURATION).exists()
+        if is_there and not engine.look(name).running and (due := pulse.not_launched(open_line(), name)):
+            raise NotReady(f"job {name}", due)
         return CrawlPlan(name, written, engine.allow_private)
+
+
+def _chosen(args: argparse.Namespace, written: Mapping[str, bytes]) -> ChosenJob:
+    if args.job:
+        return chosen_job.named(args.job, written, replaced=args.replace)
+    return chosen_job.chosen(job_of(args.urls[0]), written)
 
 
 def refused(plan: CrawlPlan) -> int:
@@ -92,8 +107,8 @@ def refused(plan: CrawlPlan) -> int:
 
 def run(args: argparse.Namespace, config: Path, plan: CrawlPlan) -> int:
     """Crawl, then run the line; return the exit code."""
-    name, written = plan.name, plan.files
-    list_job(config, name, args.frontier or "")
+    written = plan.files
+    name = _reserved(args, config, written)
     os.environ[logs.LOG] = log_file(open_line().state.store)
     if not args.verbose:
         os.environ[logs.ATTENDED] = "1"
@@ -141,6 +156,20 @@ def _settings(args: argparse.Namespace) -> dict[str, Any]:
     return settings
 
 
+def _reserved(args: argparse.Namespace, config: Path, written: Mapping[str, bytes]) -> str:
+    """Choose the job once more, and write the files of a new one: of two crawls of a host that begin at once, the
+    second sees the job of the first. Return its name."""
+    with locks.alone(open_line().state, f"jobs.{args.job or job_of(args.urls[0])}"):
+        name, why = _chosen(args, written)
+        if why:
+            out(f"{name}: {why}")
+        list_job(config, name, args.frontier or "")
+        with closing(engine_for(name)) as engine:
+            if not (engine.places.job(name) / CONFIGURATION).exists():
+                engine.configure(name, written)
+        return name
+
+
 def _begun(engine: WarcmillEngine, name: str, written: Mapping[str, bytes]) -> int:
     """Start the job; return 1 if Ctrl-C was pressed meanwhile, else 0. A crawl that runs by then is not left alone."""
     try:
@@ -173,19 +202,28 @@ def _begin(engine: WarcmillEngine, name: str, written: Mapping[str, bytes]) -> N
     if seen.died:
         _pulse(engine, "stop", name)
     last = job_log.last(engine.places.job(name))
-    _refuse_another_s(engine.places.job(name) / CONFIGURATION, name)
+    before = file.files_in(engine.places.job(name))
+    _name_new_settings(name, before.get(CONFIGURATION, b""), written[CONFIGURATION])
     engine.configure(name, written)
     checkpoint = left_at(engine, name, last)
     if checkpoint:
         out(f"{name}: continues from {checkpoint}")
-    _pulse(engine, "start", name, checkpoint)
+    try:
+        _pulse(engine, "start", name, checkpoint)
+    except WarcmillError:
+        if engine.look(name).launch_id == seen.launch_id:  # nothing was launched, so nothing was asked for
+            with suppress(BadConfig):  # they had a fault
+                engine.configure(name, before)
+        raise
 
 
-def _refuse_another_s(configuration: Path, name: str) -> None:
-    """BadConfig for a crawl.toml that a person wrote: it is not written over."""
-    if configuration.exists() and not configuration.read_text("utf-8", "replace").startswith(HEAD):
-        why = f"job {name} has one of its own; 'warcmill pulse start {name} --again' crawls it, or choose another --job"
-        raise BadConfig(str(configuration), why)
+def _name_new_settings(name: str, before: bytes, now: bytes) -> None:
+    """Name the settings that this command changes in a job that is scheduled: its next crawls have them, too."""
+    with suppress(UnicodeDecodeError, tomllib.TOMLDecodeError):  # of files that are replaced since they are damaged
+        old, new = tomllib.loads(before.decode()), tomllib.loads(now.decode())
+        changed = sorted(key for key in {*old, *new} if old.get(key) != new.get(key))
+        if changed and name in scheduled():
+            out(f"{name}: its settings change, for the crawls of its schedule too: {', '.join(changed)}")
 
 
 def left_at(engine: WarcmillEngine, name: str, last: Last | None) -> str:
@@ -197,6 +235,9 @@ def left_at(engine: WarcmillEngine, name: str, last: Last | None) -> str:
     for damaged in newest.passed_over:
         err(f"{name}: checkpoint {damaged}; it is passed over")
     if newest.checkpoint:
+        if unlike := checkpoints.unlike(newest.checkpoint, job):
+            out(f"{name}: begins afresh: checkpoint {newest.checkpoint.stage} has {unlike}")
+            return ""
         return str(newest.checkpoint.stage)
     before = checkpoints.continued_from(job / last.launch)
     whole = engine.resumable(name, [before] if before else [])
@@ -379,9 +420,10 @@ def _numbers(what: str, result: Mapping[str, Json], warcs: Path) -> None:
 
 
 def _title(line: OpenRoots, url: str, launch: Launch) -> str:
-    """The title of the page that the launch began with; '' where no index has it, as the scan has reported."""
+    """The title of the page that the crawl began with; '' where no index has it, as the scan has reported."""
     try:
-        return title_of(open_folder("index", line.settings.index), url, launch.id) if line.settings.index else ""
+        first = crawl_parts.of(line.state, launch).launches[0]
+        return title_of(open_folder("index", line.settings.index), url, first.id) if line.settings.index else ""
     except WarcmillError:
         return ""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Sized
+from collections.abc import Callable, Iterable, Sized
 from datetime import date
 
 from commands.console.show import err
@@ -19,14 +19,23 @@ NONE_YET = "no launch yet; 'warcmill crawl URL' makes one"
 _ALL_DAYS = date.min, date.max
 
 
-def launch_of(line: OpenRoots, args: argparse.Namespace, *, in_state: bool = False) -> Launch:
+def launch_of(
+    line: OpenRoots, args: argparse.Namespace, *, in_state: bool = False,
+    passes_over: Callable[[OpenRoots, Launch], str] = lambda *_: "",
+) -> Launch:  # fmt: skip
     """The launch that was typed; else the newest, of the job where one was typed. BadInput if there is none.
 
-    `in_state`: of those with a marker, so that no engine's disk is read.
+    `in_state`: of those with a marker, so that no engine's disk is read. `passes_over`: why a launch is left for one
+    before it, which is reported on stderr; the newest is taken if all are left.
     """
     if args.launch_id:
         return Launch(args.job, args.launch_id)
     found = newest(line, args.job, in_state=in_state)
+    earlier = with_markers(line.state, *_ALL_DAYS) if found and passes_over(line, found) else ()
+    for one in reversed(survey.in_order(earlier)):
+        if args.job in (None, one.job) and not passes_over(line, one):
+            err(f"{found} has not ended; the newest launch that has is {one}")
+            return one
     if found is None:
         raise BadInput(f"job {args.job}" if args.job else "this archive", NONE_YET)
     return found

@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from warcmill.crawl.engine import WarcmillEngine
 
 SECTION, SHARED = "engine.crawl", "engine.shared"
-_LONGEST = 63
+LONGEST = 63
 _TOP = re.compile(r"\A(?:[ \t]*(?:[#;].*)?\n)*")  # ConfigUpdater takes no indented comment above the first section
 
 
 def job_of(url: str) -> str:
     """A job's name from a URL's host: `www-example-org`."""
     host = urlsplit(url).hostname or ""
-    name = re.sub(r"[^A-Za-z0-9]+", "-", host).strip("-")[:_LONGEST]
+    name = re.sub(r"[^A-Za-z0-9]+", "-", host).strip("-")[:LONGEST]
     return name or "crawl"
 
 

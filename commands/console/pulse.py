@@ -77,9 +77,8 @@ def _ended(line: OpenRoots, due: Key) -> str:
 
 def _again(line: OpenRoots, name: str) -> str:
     """The due time of one more crawl: now, or that of a start begun and not finished; '' if it is too early."""
-    newest = _due_by_now(name)
-    if newest and not line.state.holds(layout.due_key(name, newest)):
-        out(f"{name}: the crawl due {clock.stamp_text(newest)} is not launched yet; next: warcmill pulse start {name}")
+    if due := not_launched(line, name):
+        out(f"{name}: {due}")
         return ""
     with closing(engines.engine_of(name)) as engine:
         begun, seen = steps.running(line.state, engine, name), engine.look(name)
@@ -89,6 +88,14 @@ def _again(line: OpenRoots, name: str) -> str:
         out(f"{name}: launch {seen.launch_id} is running ({seen.words}); first run: warcmill pulse stop {name}")
         return ""
     return free_moment(line, name)
+
+
+def not_launched(line: OpenRoots, name: str) -> str:
+    """That the newest due crawl of a job is not launched yet, so that none more begins; '' if it is."""
+    newest = _due_by_now(name)
+    if not newest or line.state.holds(layout.due_key(name, newest)):
+        return ""
+    return f"the crawl due {clock.stamp_text(newest)} is not launched yet; next: warcmill pulse start {name}"
 
 
 def _due_by_now(name: str) -> str:

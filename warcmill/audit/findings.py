@@ -394,8 +394,12 @@ def _is_success(code: str) -> bool:
 
 
 def lost_seeds(seen: Survey) -> Iterator[CrawlFinding]:
-    """Dead or untried seeds, and targets without a page, that no later launch got."""
-    return (finding for finding in _missed_seeds(seen) if not _is_healed(seen, finding))
+    """Dead or untried seeds, and targets without a page, that no other part of the crawl and no later launch got."""
+    return (
+        finding
+        for finding in _missed_seeds(seen)
+        if finding.name not in seen.got_before and not _is_healed(seen, finding)
+    )
 
 
 def _missed_seeds(seen: Survey) -> Iterator[CrawlFinding]:

@@ -17,7 +17,8 @@ from warcmill.base.escapes import did_you_mean
 from warcmill.chain import Row, Wanted
 from warcmill.errors import BadInput, Foreign, Unavailable
 from warcmill.formats.logs import logzip
-from warcmill.launches import cut_short, discovery, full_dumps, later_launches
+from warcmill.formats.seeds import comparable
+from warcmill.launches import crawl_parts, cut_short, discovery, full_dumps, later_launches
 from warcmill.launches.cut_short import CutShort
 from warcmill.launches.discovery import Discovery, with_markers
 from warcmill.launches.holdings import Coverage
@@ -93,6 +94,7 @@ class Survey(Struct, frozen=True):
     revisits: Mapping[Stage, OpenRevisits] = field(default_factory=dict)  # where they were looked up
     accepted_seeds: frozenset[str] = frozenset()  # of its lost ones, as its list has them
     accepted_targets: frozenset[str] = frozenset()  # those whose lost seeds are all accepted
+    got_before: frozenset[str] = frozenset()  # what it lost, by name, and a launch that it continues got
     got_later: Mapping[str, str] = field(default_factory=dict)  # what was missed: the later launch that got it, by name
     cut: CutShort | None = None  # how the crawl was cut short, unless a later launch has the rest
     rest: str = ""  # the later launch that has the rest of a crawl that was cut short
@@ -287,6 +289,7 @@ def _survey(view: LaunchView | _MarkersAlone, wanted: Wanted, markers: Markers, 
         with_sip=_with_sip(known),
         accepted_seeds=accepted,
         accepted_targets=accepted_seeds.targets(found, accepted) if isinstance(found, Seeds) else frozenset(),
+        got_before=_got_before(state, launch, markers.facts),
         got_later=_got_later(state, launch, markers.facts),
         is_dumped_later=_is_dumped_later(state, launch, newest_dump(markers.facts)),
         decided=full_dumps.unmade(state, launch) if layout.step("dump", launch) in markers.sound else None,
@@ -300,6 +303,19 @@ def _survey(view: LaunchView | _MarkersAlone, wanted: Wanted, markers: Markers, 
 
 GOT_NOTHING, TARGET = "crawl", "target:"
 """The name of the finding that a launch got nothing; how that of a target without a page begins."""
+
+
+def _got_before(state: MarkerStore, launch: Launch, facts: Mapping[Key, object]) -> frozenset[str]:
+    """The names of findings of what a launch lost, and an earlier part of its crawl got."""
+    seeds = facts.get(layout.step("seeds", launch))
+    if not isinstance(seeds, Seeds) or not (seeds.without_page or seeds.lost()):
+        return frozenset()
+    lost, targets = {fate.seed: comparable(fate.seed) for fate in seeds.lost()}, frozenset(seeds.without_page)
+    got, pages = set[str](), set[str]()
+    for earlier in crawl_parts.of(state, launch).before:
+        got |= later_launches.got_by(state, earlier, frozenset(lost.values()))
+        pages |= later_launches.pages_by(state, earlier, targets)
+    return frozenset({seed for seed, url in lost.items() if url in got} | {f"{TARGET}{one}" for one in pages})
 
 
 def _got_later(state: MarkerStore, launch: Launch, facts: Mapping[Key, object]) -> dict[str, str]:

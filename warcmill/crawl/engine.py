@@ -115,12 +115,19 @@ class WarcmillEngine:
         """The first of these checkpoints that is whole; '' if there is none. Those passed over are logged."""
         for name in checkpoints:
             try:
-                restore.named(self.places.job(parse_job(job)) / CHECKPOINTS, job, name)
-            except (BadInput, NotReady) as error:
+                self._refuse_another_scope(job, name)
+            except (BadInput, NotReady, Conflict) as error:
                 log.warning("%s; this checkpoint is passed over", error)
             else:
                 return name
         return ""
+
+    def _refuse_another_scope(self, job: str, checkpoint: str) -> None:
+        """Conflict if a job has other seeds or another scope than a checkpoint: what waits there is not asked for any
+        more. NotReady, BadInput where it is not whole."""
+        folder = self.places.job(parse_job(job))
+        if unlike := restore.unlike(restore.named(folder / CHECKPOINTS, job, checkpoint), folder):
+            raise Conflict(f"{job} {checkpoint}", f"it cannot be continued: it has {unlike} than the job has now")
 
     def checkpoints(self, job: str) -> tuple[int, int]:
         """The number of the job's checkpoints, and their size in bytes: nothing deletes them."""
@@ -144,8 +151,8 @@ class WarcmillEngine:
         """Launch the job: fresh, from a checkpoint, or with what waits in its newest launch. Wait until it crawls, and
         return the launch id.
 
-        Conflict if it runs already, or has another newest launch; BadConfig, with nothing done, if its files have a
-        fault.
+        Conflict if it runs already, has another newest launch, or other seeds or another scope than the checkpoint;
+        BadConfig, with nothing done, if its files have a fault.
         """
         service = file.read(self.places.job(parse_job(job)), job).service
         seen = self.look(job)
@@ -153,6 +160,8 @@ class WarcmillEngine:
             raise Conflict(job, f"launch {seen.launch_id} is running ({seen.words})")
         if follows and follows != seen.launch_id:
             raise Conflict(job, f"its newest launch is {seen.launch_id or 'none'}, so {follows} cannot be followed")
+        if checkpoint:
+            self._refuse_another_scope(job, checkpoint)
         self.places.require()
         durable.make_folder(self.places.state(job))
         output = self.places.state(job) / OUTPUT

@@ -19,11 +19,10 @@ from warcmill.launches import cut_short, discovery
 from warcmill.markers.facts import readers
 from warcmill.markers.facts.output import Complete
 from warcmill.markers.facts.pulse import Started
-from warcmill.markers.facts.reports import SeedFate, Seeds, SeedState
+from warcmill.markers.facts.reports import GOT, SeedFate, Seeds
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FINAL, Key, Launch
 
-_GOT = (SeedState.ALIVE, SeedState.REDIRECTED)
 Stamp = tuple[int, int]
 
 
@@ -53,7 +52,7 @@ def pages_later(state: MarkerStore, launch: Launch, targets: Iterable[str]) -> d
     """Those of some targets of a feed of which a later launch got a page, each with that launch's id."""
     wanted, found = frozenset(targets), dict[str, str]()
     for later in _after(state, launch) if wanted else ():
-        for target in _targets_of(state, later, _stamp(state, later), wanted):
+        for target in pages_by(state, later, wanted):
             found.setdefault(target, later.id)
     return found
 
@@ -74,6 +73,11 @@ def rest_later(state: MarkerStore, launch: Launch) -> str:
 def got_by(state: MarkerStore, launch: Launch, wanted: frozenset[str]) -> frozenset[str]:
     """Those of some comparable seeds that a launch got."""
     return _got(state, launch, _stamp(state, launch), wanted)
+
+
+def pages_by(state: MarkerStore, launch: Launch, wanted: frozenset[str]) -> frozenset[str]:
+    """Those of some targets of a feed of which a launch got a page."""
+    return _targets_of(state, launch, _stamp(state, launch), wanted)
 
 
 def _after(state: MarkerStore, launch: Launch) -> Iterator[Launch]:
@@ -100,7 +104,7 @@ def _about(state: MarkerStore, launch: Launch, _stamp: Stamp) -> LaterLaunch:
     if isinstance(started, Started):
         before = started.continues or before
     takes_on = before.launch if before else started.follows if isinstance(started, Started) else None
-    if not isinstance(seeds, Seeds) or not any(seeds.numbers[one] for one in _GOT):
+    if not isinstance(seeds, Seeds) or not any(seeds.numbers[one] for one in GOT):
         return LaterLaunch(launch.id, takes_on, has_pages=False, is_whole=False)
     reports = (layout.step("crawl-report", launch, one) for one in state.stages(launch))
     facts |= {key: fact for key in reports if (fact := _fact(state, key)) is not None}
@@ -130,4 +134,4 @@ def _targets_of(state: MarkerStore, launch: Launch, _stamp: Stamp, wanted: froze
 def _fates(state: MarkerStore, launch: Launch) -> Iterator[SeedFate]:
     """The seeds that a launch got; none before they are listed."""
     seeds = _fact(state, layout.step("seeds", launch))
-    return (fate for fate in seeds.seeds if fate.state in _GOT) if isinstance(seeds, Seeds) else iter(())
+    return (fate for fate in seeds.seeds if fate.state in GOT) if isinstance(seeds, Seeds) else iter(())

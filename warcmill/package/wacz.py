@@ -40,8 +40,10 @@ from warcmill.formats.wacz import EXTRA, SEEDS, Wacz, Write
 from warcmill.formats.warc import gate
 from warcmill.formats.warc.gate import FileVerdict
 from warcmill.formats.warc.hearers import Hearer, RecordHead
-from warcmill.launches import holdings
+from warcmill.launches import crawl_parts, holdings
+from warcmill.launches.crawl_parts import CrawlParts
 from warcmill.launches.holdings import Holding, HoldingKind, StageHoldings
+from warcmill.launches.view import Part
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FINAL, Launch, Stage
 from warcmill.package.wacz_originals import Archived, Lost, RefersTo, Revisits
@@ -55,14 +57,16 @@ Named = tuple[str, str]
 
 
 class WaczContents(Struct, frozen=True):
-    """The contents of a WACZ: WARCs by name. `left_out` has names, each with the reason."""
+    """The contents of a WACZ: WARCs by name. `left_out` has names, each with the reason; `missing`: parts of the crawl,
+    by their names, of which nothing is there."""
 
     launch: Launch
-    stages: tuple[Stage, ...]
+    stages: tuple[Part, ...]
     warcs: tuple[Holding, ...]
     left_out: tuple[Named, ...]
     title: str
     created: str
+    missing: tuple[Named, ...] = ()
 
     @property
     def size(self) -> int:
@@ -71,41 +75,58 @@ class WaczContents(Struct, frozen=True):
 
 
 def contents(state: MarkerStore, launch: Launch, stage: Stage | None) -> WaczContents:
-    """The contents of the WACZ of a stage; without a stage, of a WACZ of all stages that the launch has so far.
+    """The contents of the WACZ of a stage; without a stage, of a WACZ of a whole crawl: all stages of a launch that has
+    ended, and of those that it continues.
 
     NotReady with the scan to run, if one is not verified. BadInput if there is no such stage, or no WARC to replay.
     """
     title = f"{launch.job} {launch.id}" + (f" {stage}" if stage else "")
-    stages = _stages(state, launch, stage)
-    held = [_of_stage(state, launch, one) for one in stages]
+    if stage is None:
+        stages, missing = _of_crawl(state, crawl_parts.of(state, launch))
+    elif stage in state.stages(launch):
+        stages, missing = ((launch, stage),), []
+    else:
+        raise _no_stage(state, launch, stage)
+    held = [_of_stage(state, *one) for one in stages]
     every = [one for each in held for one in each.holdings]
     left_out = [(one.name, why) for one in every if (why := _why_not(one))]
     left_out += [(one.name, f"not in the store: {one.why}") for each in held for one in each.unstored]
-    if stage is None and FINAL not in stages:
-        left_out.append((str(FINAL), "the launch has no such stage yet"))
     warcs = _by_name(one for one in every if not _why_not(one))
     if not warcs:
         raise BadInput(title, "no WARC to replay" + "".join(f"; {name}: {why}" for name, why in left_out[:3]))
-    created = max(state.require(layout.step("verify", launch, one)).run.finished for one in stages)
-    return WaczContents(launch, stages, warcs, tuple(left_out), title, created)
+    created = max(state.require(layout.step("verify", *one)).run.finished for one in stages)
+    return WaczContents(launch, stages, warcs, tuple(left_out), title, created, tuple(missing))
 
 
-def _stages(state: MarkerStore, launch: Launch, stage: Stage | None) -> tuple[Stage, ...]:
-    known = sorted(state.stages(launch))
-    if stage is None and known:
-        return tuple(known)
-    if stage is None or stage not in known:
-        names = ", ".join(map(str, known)) or "none yet; 'warcmill why' explains what it waits for"
-        raise BadInput(f"{launch} {stage or ''}".rstrip(), f"no such stage; those of the launch: {names}")
-    return (stage,)
+def _of_crawl(state: MarkerStore, parts: CrawlParts) -> tuple[tuple[Part, ...], list[Named]]:
+    """The stages of the parts of a crawl; and the parts of which some is missing, each with the reason."""
+    missing = [("the crawl before", parts.broken)] if parts.broken else []
+    stages = crawl_parts.stages(state, parts)
+    for one in parts.launches:
+        if (one, FINAL) in stages:
+            continue
+        if one == parts.launch and not state.folder(one):
+            raise _no_stage(state, one, None)
+        if one == parts.launch:
+            raise NotReady(f"{one} {FINAL}", f"it is not in the store yet; {_scan(one)}")
+        missing.append((f"{one} {FINAL}", f"the launch has no such stage yet; {_scan(one)}"))
+    return stages, missing
+
+
+def _no_stage(state: MarkerStore, launch: Launch, stage: Stage | None) -> BadInput:
+    names = ", ".join(map(str, sorted(state.stages(launch)))) or "none yet; 'warcmill why' explains what it waits for"
+    return BadInput(f"{launch} {stage or ''}".rstrip(), f"no such stage; those of the launch: {names}")
 
 
 def _of_stage(state: MarkerStore, launch: Launch, stage: Stage) -> StageHoldings:
     """NotReady with the scan to run, unless the stage is verified."""
     if not state.holds(layout.step("verify", launch, stage)):
-        why = f"its WARCs are not verified in the store yet; run: warcmill scan {launch.day}"
-        raise NotReady(f"{launch} {stage}", why)
+        raise NotReady(f"{launch} {stage}", f"its WARCs are not verified in the store yet; {_scan(launch)}")
     return holdings.of_stage(state, launch, stage)
+
+
+def _scan(launch: Launch) -> str:
+    return f"run: warcmill scan {launch.day}"
 
 
 def _why_not(one: Holding) -> str:
@@ -186,8 +207,8 @@ def write(
     written = WrittenWacz()
     with ExitStack() as stack:
         pages = stack.enter_context(closing(WaczPages(sources.folder)))
-        for stage in what.stages:
-            logs = sources.state.require(layout.step("pack", what.launch, stage))
+        for launch, stage in what.stages:
+            logs = sources.state.require(layout.step("pack", launch, stage))
             unread = pages.add_logs(sources.state, logs)
             written.left_out += [(name, "damaged: pages that its end names are not listed") for name in unread]
         archive = stack.enter_context(wacz.writing(target))

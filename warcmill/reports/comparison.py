@@ -25,8 +25,8 @@ from warcmill import layout
 from warcmill.base.line_sort import SortedLines
 from warcmill.errors import BadInput, Foreign, NotReady
 from warcmill.formats.logs.crawllog import END, CrawlRecord, blocks, parse
-from warcmill.launches import stored_logs
-from warcmill.launches.view import parts
+from warcmill.launches import crawl_parts, stored_logs
+from warcmill.launches.view import Part
 from warcmill.markers.claim import Evidence
 from warcmill.markers.facts.reports import Seeds, SeedState
 from warcmill.markers.state import MarkerStore
@@ -85,14 +85,14 @@ def compare(
 
 def _before(state: MarkerStore, launch: Launch) -> Launch | None:
     """The newest launch of the job before this one that is complete and verified, and that it does not continue."""
-    continued = {one.id for one, _ in parts(state, launch)}
+    continued = {one.id for one in crawl_parts.of(state, launch).before}
     names = {name for month in state.store.names("") for name in state.store.names(f"{month}/{launch.job}")}
     ids = sorted((name for name in names if name.isdigit() and name < launch.id and len(name) == 14), reverse=True)
     for earlier in (Launch(launch.job, one) for one in ids if one not in continued):
         if not _may_have_pages(state, earlier):
             continue
         if state.holds(layout.step("process", earlier)) and all(
-            state.holds(layout.step("verify", *part)) for part in parts(state, earlier)
+            state.holds(layout.step("verify", *part)) for part in _stages(state, earlier)
         ):
             return earlier
     return None
@@ -111,7 +111,12 @@ def _may_have_pages(state: MarkerStore, launch: Launch) -> bool:
 
 def _verified(state: MarkerStore, launch: Launch) -> list[Evidence]:
     """The markers of the stages whose logs count, also of those that the launch continues."""
-    return [state.require(layout.step("verify", *part)) for part in parts(state, launch)]
+    state.require(layout.step("process", launch))
+    return [state.require(layout.step("verify", *part)) for part in _stages(state, launch)]
+
+
+def _stages(state: MarkerStore, launch: Launch) -> tuple[Part, ...]:
+    return crawl_parts.stages(state, crawl_parts.of(state, launch))
 
 
 def _kept(index: LocalStore, path: str, before: Launch) -> LaunchComparison | None:

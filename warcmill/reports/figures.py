@@ -6,19 +6,35 @@ made, and kept.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from itertools import chain
+from typing import TypedDict
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
-from warcmill.errors import NotReady
+from warcmill import layout
+from warcmill.errors import BadConfig, BadInput, Foreign, NotReady
+from warcmill.formats.logs import logzip
 from warcmill.formats.logs.crawlreport import total
-from warcmill.markers.facts.reports import REPORT_TABLES, CrawlReported, LostRequest, Seeds
+from warcmill.formats.seeds import comparable
+from warcmill.launches import crawl_parts
+from warcmill.launches.crawl_parts import CrawlParts
+from warcmill.launches.discovery import of_job
+from warcmill.markers.facts import readers
+from warcmill.markers.facts.output import PackedLogs
+from warcmill.markers.facts.pulse import Started
+from warcmill.markers.facts.reports import GOT, REPORT_TABLES, CrawlReported, LostRequest, Seeds
 from warcmill.markers.state import MarkerStore
-from warcmill.model import Json, Key, Launch, Stage
+from warcmill.model import FINAL, Json, Key, Launch, Stage
 from warcmill.reports import comparison
 from warcmill.reports.comparison import LaunchComparison
 from warcmill.stores import LocalStore, Store
+
+_PAPERS = ("crawl.toml", "seeds.txt", "surts.txt", "exclude.txt")
+_LARGEST = 64 << 20  # bytes of one of them
 
 
 class LaunchFigures(Struct, frozen=True):
@@ -26,7 +42,8 @@ class LaunchFigures(Struct, frozen=True):
 
     `requests_lost` requests of applications have no page; the first of each stage are in `requests`. `cut`: how the
     crawl was cut short, '' where it was not, and `go_on` continues it. `got_later`: the launch that got a lost seed
-    since, by seed.
+    since, by seed. `parts`: the launches that it continues, whose figures are among these; `broken`: why there may be
+    more. `less`: what the launch `less_than`, which is the one before, was asked for and this crawl is not.
     """
 
     launch: Launch
@@ -41,6 +58,10 @@ class LaunchFigures(Struct, frozen=True):
     cut: str = ""
     go_on: str = ""
     got_later: Mapping[str, str] = field(default_factory=dict)
+    parts: tuple[Launch, ...] = ()
+    broken: str = ""
+    less: tuple[str, ...] = ()
+    less_than: Launch | None = None
 
     def json(self) -> dict[str, Json]:
         """The document."""
@@ -53,6 +74,8 @@ class LaunchFigures(Struct, frozen=True):
             first: list[Json] = [one._asdict() for one in self.requests]
             crawl |= {"requests_lost": self.requests_lost, "requests_without_page": first}
         found: dict[str, Json] = {**head, "seeds": seeds, "before": before, "crawl": {**crawl, **tables}}
+        found |= {"continues": [one.id for one in self.parts]} if self.parts else {}
+        found |= {"less": {"than": self.less_than.id, "what": [*self.less]}} if self.less_than else {}
         found |= {"cut": self.cut} if self.cut else {}
         return found | ({"got_later": dict(self.got_later)} if self.got_later else {})
 
@@ -81,6 +104,85 @@ def of_facts(
     requests = tuple(chain.from_iterable(one.requests_without_page for one in of_stages.values()))
     lost = sum(one.requests_lost for one in of_stages.values())
     return LaunchFigures(launch, seeds, tuple(of_stages), missing, numbers, tables, before, lost, requests)
+
+
+def of_crawl(state: MarkerStore, own: LaunchFigures) -> LaunchFigures:
+    """The figures of a launch with those of the launches that it continues: for a person they are one crawl."""
+    parts = crawl_parts.of(state, own.launch)
+    found, missing = [own], list(own.missing)
+    for one in parts.before:
+        facts = dict(_facts(state, one))
+        found.append(of_facts(one, sorted(state.stages(one)), facts))
+        missing += found[-1].missing
+    return replace(
+        own,
+        seeds=own.seeds and _got_in_all(own.seeds, [one.seeds for one in found[1:] if one.seeds]),
+        numbers={name: sum(one.numbers[name] for one in found) for name in own.numbers},
+        tables={name: total(one.tables[name] for one in found) for name in own.tables},
+        missing=tuple(missing),
+        requests_lost=sum(one.requests_lost for one in found),
+        requests=tuple(chain.from_iterable(one.requests for one in found)),
+        parts=parts.before,
+        broken=parts.broken,
+        **_less(state, parts),
+    )
+
+
+class _Less(TypedDict):
+    less: tuple[str, ...]
+    less_than: Launch | None
+
+
+def _less(state: MarkerStore, parts: CrawlParts) -> _Less:
+    """The seeds and the scope that a crawl has lost since the launch before it, by their packed papers."""
+    before = next((one for one in of_job(state, parts.launch.job) if one < parts.launches[0]), None)
+    then, now = _papers(state, before) if before else {}, _papers(state, parts.launch)
+    what = _lost(parts.launch.job, then, now) if then and now and then != now else ()
+    return {"less": what, "less_than": before if what else None}
+
+
+def _lost(job: str, then: Mapping[str, bytes], now: Mapping[str, bytes]) -> tuple[str, ...]:
+    from warcmill.crawl.job import identity  # noqa: PLC0415 with all that reads a crawl.toml
+
+    try:
+        return tuple(identity.of(now, job).shrunk(identity.of(then, job)))
+    except BadConfig:
+        return ()  # of a version that had other keys
+
+
+def _papers(state: MarkerStore, launch: Launch) -> dict[str, bytes]:
+    """The papers of a launch; none before they are packed, and for a launch by a feed, which changes them by design."""
+    key = layout.step("pack", launch, FINAL)
+    try:
+        started, packed = state.read(layout.key("pulse.Started", launch)), state.read(key)
+        if packed is None or (started and Started.from_claim(started.claim).feed):
+            return {}
+        names = {f"jobs/{name}" for name in _PAPERS} & {*PackedLogs.from_claim(packed.claim).members.values()}
+        with state.store.open(layout.marker_path(key)) as file:
+            return {name[5:]: logzip.open_member(file, name).read(_LARGEST) for name in sorted(names)}
+    except (NotReady, Foreign, BadInput):
+        return {}  # a marker that cannot be read is a gap of its own
+
+
+def _facts(state: MarkerStore, launch: Launch) -> Iterator[tuple[Key, object]]:
+    """The facts of the reports of a launch; a marker that does not fit is a gap of its own."""
+    words = [("crawl-report", stage) for stage in sorted(state.stages(launch))]
+    for key in [*(layout.step(word, launch, stage) for word, stage in words), layout.step("seeds", launch)]:
+        with suppress(BadInput, Foreign):
+            if marker := state.read(key):
+                yield key, readers.of(marker.claim)
+
+
+def _got_in_all(seeds: Seeds, earlier: Collection[Seeds]) -> Seeds:
+    """The seeds of a launch, those that it lost as an earlier part of its crawl got them."""
+    got = {comparable(fate.seed): fate for one in earlier for fate in one.seeds if fate.state in GOT}
+    fates = tuple(got.get(comparable(fate.seed), fate) if fate.state not in GOT else fate for fate in seeds.seeds)
+    numbers = Counter(seeds.numbers)
+    for before, now in zip(seeds.seeds, fates, strict=True):
+        numbers[before.state] -= 1
+        numbers[now.state] += 1
+    without = [target for target in seeds.without_page if all(target in one.without_page for one in earlier)]
+    return replace(seeds, seeds=fates, numbers=dict(numbers), without_page=tuple(without))
 
 
 def beside_the_one_before(

@@ -179,6 +179,11 @@ def _seeds(one: Mapping[str, Any], where: str) -> tuple[str, ...]:
 
 def read(folder: Path, name: str) -> Job:
     """Read the job in a folder; BadConfig for a fault, by name."""
+    return parse(files_in(folder), name)
+
+
+def files_in(folder: Path) -> dict[str, bytes]:
+    """The files that configure the job in a folder; those that it has. Of seeds.jsonl only the name counts."""
     found = {}
     for file in (CONFIGURATION, SEEDS, SURTS, EXCLUDE):
         try:
@@ -189,11 +194,18 @@ def read(folder: Path, name: str) -> Job:
             raise Unavailable(str(folder / file), disk.reason(error, folder / file)) from error
     if (folder / SEED_LIST).exists():
         found[SEED_LIST] = b""
-    return parse(found, name)
+    return found
 
 
 def parse(files: Mapping[str, bytes], name: str) -> Job:
     """Return the job that these files describe; BadConfig for a fault, by name. Of seeds.jsonl only the name counts."""
+    job = described(files, name)
+    _check(job)
+    return job
+
+
+def described(files: Mapping[str, bytes], name: str) -> Job:
+    """The same job, unchecked: its policies or its browser may be missing here."""
     if CONFIGURATION not in files:
         raise BadConfig(CONFIGURATION, f"job {name} has none; 'warcmill crawl URL --job {name}' writes one")
     found = _toml(files[CONFIGURATION])
@@ -229,9 +241,7 @@ def parse(files: Mapping[str, bytes], name: str) -> Job:
         **numbers,
     )
     job = read_settings(found, job)
-    job = replace(job, sheets=sheets(found, job))
-    _check(job)
-    return job
+    return replace(job, sheets=sheets(found, job))
 
 
 def _check(job: Job) -> None:

@@ -22,7 +22,7 @@ import asyncio
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +31,16 @@ from msgspec import Struct
 from warcmill.crawl import durable
 from warcmill.crawl.books.books import Books
 from warcmill.crawl.durable import failed, sync_folder
+from warcmill.crawl.job import file, identity, text
+from warcmill.crawl.job.values import CONFIGURATION
 from warcmill.crawl.launch.database import end_log
-from warcmill.crawl.launch.folders import PAPERS, LaunchFolders
+from warcmill.crawl.launch.folders import PAPERS, STATE, LaunchFolders
 from warcmill.crawl.launch.job_log import JobLog
 from warcmill.crawl.logs import progress
 from warcmill.crawl.logs.logs import Logs
 from warcmill.crawl.logs.statistics import Statistics
-from warcmill.errors import BadInput, Mismatch, NotReady
+from warcmill.errors import BadConfig, BadInput, Mismatch, NotReady
+from warcmill.formats.seeds import SEED_LIST
 from warcmill.layout import next_launch_id, split_log_name
 from warcmill.model import FINAL, Launch, Stage
 
@@ -205,6 +208,48 @@ def read(folder: Path, job: str) -> Checkpoint:
     if document["stage"] != folder.name or document["job"] != job:
         raise BadInput(str(folder), f"its manifest is that of {document['job']} {document['stage']}")
     return Checkpoint(folder, Launch.parse(job, document["launch"]), Stage.parse(folder.name), files)
+
+
+EDITED = "edited.json"
+
+
+def keep_edited(state: Path, launch: Launch, papers: Mapping[str, bytes]) -> None:
+    """Keep the papers of a launch that were edited while it ran, in the job's `state` folder: they are its scope."""
+    texts = {name: data.decode("utf-8", "surrogateescape") for name, data in papers.items()}
+    durable.replace(state / EDITED, json.dumps({"launch": launch.id, "papers": texts}, sort_keys=True).encode())
+
+
+def _edited(job: Path, launch: Launch) -> dict[str, bytes]:
+    """The papers of a launch that were edited while it ran, but for its seeds, which an edit does not change."""
+    try:
+        found = json.loads((job / STATE / EDITED).read_bytes())
+        papers = {name: text.encode("utf-8", "surrogateescape") for name, text in found["papers"].items()}
+        return {name: data for name, data in papers.items() if found["launch"] == launch.id and name != file.SEEDS}
+    except (OSError, ValueError, KeyError, AttributeError):
+        return {}
+
+
+def unlike(checkpoint: Checkpoint, job: Path) -> str:
+    """The seeds and the scope of a checkpoint that the job in this folder has no more, in words; '' if it has them.
+
+    '' too for a job whose seeds change by design, as those of a feed or of requests do, or that never ends; and for a
+    checkpoint without papers that can be read.
+    """
+    now = file.files_in(job)
+    if CONFIGURATION not in checkpoint.files or now.get(CONFIGURATION, b"").startswith(text.FED.encode()):
+        return ""
+    is_list = {SEED_LIST: b""} if SEED_LIST in now else {}
+    then = {name: (checkpoint.folder / name).read_bytes() for name in PAPERS if name in checkpoint.files}
+    if edited := _edited(job, checkpoint.launch):
+        then = {file.SEEDS: then.get(file.SEEDS, b""), **edited}
+    try:
+        found = file.described(now, checkpoint.launch.job)
+        if found.service or found.endless or found.visits_again:
+            return ""
+        before = identity.of(then | is_list, checkpoint.launch.job)
+    except BadConfig:
+        return ""
+    return before.unlike(identity.of(now, checkpoint.launch.job))
 
 
 def statistics(checkpoint: Checkpoint) -> Statistics:

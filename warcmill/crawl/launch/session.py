@@ -22,8 +22,9 @@ from warcmill.crawl.durable import failed
 from warcmill.crawl.frontier.link import RedisLink
 from warcmill.crawl.job import file
 from warcmill.crawl.job.job import End, Live
+from warcmill.crawl.launch.checkpoint import keep_edited
 from warcmill.crawl.launch.folder_watch import Watched
-from warcmill.crawl.launch.folders import CONTROL, PAPERS
+from warcmill.crawl.launch.folders import CONTROL, PAPERS, STATE
 from warcmill.crawl.launch.job_log import Word
 from warcmill.crawl.launch.launch import Running, at_once
 from warcmill.crawl.launch.leader import files_of
@@ -140,6 +141,7 @@ class Session(FrontierControl):
     async def _take_edits(self) -> None:
         try:
             if edited := self._edits.take():
+                keep_edited(self._running.folders.job / STATE, self._running.launch, self._edits.known)
                 self._running.logs.alert("WARNING", edited)
                 if leader := self._running.leader:
                     await leader.renew(files_of(self._edits.known, self._running.kit.job))

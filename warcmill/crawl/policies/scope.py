@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 
 import re2
@@ -108,6 +108,9 @@ class SurtPrefixes:
 
     def __len__(self) -> int:
         return len(self._sorted)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._sorted)
 
     def covering(self, surt: str) -> str | None:
         """Return the prefix that a SURT begins with; None without one."""

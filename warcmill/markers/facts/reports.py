@@ -26,6 +26,9 @@ class SeedState(StrEnum):
     ALIVE = "alive"
 
 
+GOT = (SeedState.ALIVE, SeedState.REDIRECTED)
+"""The states of a seed that was got."""
+
 _WORDS = {str(state): state for state in SeedState}
 
 

@@ -24,7 +24,7 @@ from warcmill.audit.progress_grid import Cell, Cells, LaunchGrid, Mark
 from warcmill.audit.survey import Survey
 from warcmill.chain import Row
 from warcmill.errors import BadInput, NotReady, Unavailable
-from warcmill.launches import packed_logs
+from warcmill.launches import crawl_parts, packed_logs
 from warcmill.markers.facts.output import Stopped
 from warcmill.markers.facts.package import Packaged, Submitted
 from warcmill.markers.facts.reports import SeedFate, SeedState
@@ -198,13 +198,14 @@ class _LaunchPage:
     def _brought(self) -> dict[str, object]:
         seen, (before, index_away) = self._seen, self._before()
         warcs = [seen.assembled(stage) for stage in seen.stages]
-        brought = figures.of_facts(self._launch, seen.stages, seen.facts, before)
+        brought = figures.of_crawl(self._line.state, figures.of_facts(self._launch, seen.stages, seen.facts, before))
         tables = ((head, brought.tables.get(name)) for name, head in TABLES.items())
         return {
             "stages": len(seen.stages),
             "warcs": sum(one.numbers["warcs"] for one in warcs if one),
             "bytes": sum(one.numbers["warc_bytes"] for one in warcs if one),
             "brought": brought,
+            "continued_by": crawl_parts.later(self._line.state, self._launch),
             "index_away": index_away,
             "tables": [(head, [*table.items()][:SHOWN], len(table)) for head, table in tables if table],
             "seeds": _worst_first(brought),
