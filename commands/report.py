@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import json
 import sys
 from collections.abc import Iterable, Iterator
 
@@ -12,7 +13,7 @@ from rich.text import Text
 
 from commands.console.arguments import add_json, add_launch
 from commands.console.launches import launch_of, report_away
-from commands.console.show import as_json, counted, err
+from commands.console.show import as_json, counted, err, out
 from commands.console.terminal import console, lines, styled
 from tasks.line import OpenRoots, open_line
 from warcmill.audit import remedies
@@ -22,9 +23,10 @@ from warcmill.audit.survey import known as known_launch
 from warcmill.base.escapes import printable
 from warcmill.markers.facts.reports import REPORT_TABLES, LostRequest, SeedFate, Seeds, SeedState
 from warcmill.model import Launch
-from warcmill.reports import figures
+from warcmill.reports import figures, missed
 from warcmill.reports.comparison import NOT_VISITED, LaunchComparison
 from warcmill.reports.figures import LaunchFigures
+from warcmill.reports.missed import MissedUrl
 from warcmill.stores.opening import open_folder
 
 SUMMARY = "show what a launch brought, and what became of each of its seeds"
@@ -34,11 +36,14 @@ examples:
   warcmill report daily 20161019234428
   warcmill report daily 20161019234428 --seeds
   warcmill report daily --seeds --csv > seeds.csv
+  warcmill report daily --missed --csv > missed.csv
 
 Without LAUNCH: the newest of the job; without JOB: the newest of all. First the seeds
 that were not got, then what is new, changed, the same, gone (404 or 410 now) or not visited
 beside the job's launch before, then the figures of the crawl log, each table with its first rows. --seeds lists
-every seed instead, those that were not got first. The scan for reports has read the
+every seed instead, those that were not got first; --missed every URL that was tried
+and not got, in order, with its status, the reason and the page that led to it, unless a
+later launch of the job got it: 'warcmill job JOB retry --missed' asks for them again. The scan for reports has read the
 stored logs; the comparison is made when it is first asked for, and kept in the index
 root. Nothing else is changed.
 
@@ -49,7 +54,8 @@ visited}} or null, "crawl":
 {"stages", "lines", "bytes", "unread", table: {name: number}}}; with requests that have no page "crawl" has
 "requests_lost" too, and "requests_without_page": [{"appid", "crawlid", "url", "why"}].
 --csv: the same rows, seed,state,code,why,redirect,target; without --seeds
-table,name,number.
+table,name,number. --missed --json: {"cut": how the crawl was cut short, "job",
+"launch_id", "missed": [{"url", "status", "why", "referrer"}]}; --csv: the same columns.
 
 exit codes: 0 shown, 1 there is no report of it yet, or no such launch, 2 usage,
 3 configuration, 4 a root or the store did not answer
@@ -65,9 +71,11 @@ _SHORTEST_FIRST = ("cut", "refused", "rejected", "by_tries", "by_hop", "by_statu
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """[JOB [LAUNCH]], --seeds, --json or --csv."""
+    """[JOB [LAUNCH]], --seeds or --missed, --json or --csv."""
     add_launch(parser, optional=True)
-    parser.add_argument("--seeds", action="store_true", help="every seed, and nothing else")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--seeds", action="store_true", help="every seed, and nothing else")
+    what.add_argument("--missed", action="store_true", help="every URL that was not got, and nothing else")
     add_json(parser)
     parser.add_argument("--csv", action="store_true", help="rows for a spreadsheet")
 
@@ -79,6 +87,10 @@ def run(args: argparse.Namespace) -> int:
         return 2
     line = open_line()
     launch = launch_of(line, args, in_state=True)
+    if args.missed:
+        with missed.of_launch(line.state, line.store, launch) as urls:
+            _show_missed(line, launch, urls, args)
+        return 0
     known = _read(line, launch, compared=not args.seeds and not args.csv)
     if args.json:
         print(as_json(known.json()))
@@ -101,6 +113,30 @@ def _read(line: OpenRoots, launch: Launch, *, compared: bool) -> LaunchFigures:
         return known
     index = open_folder("index", line.settings.index) if line.settings.index else None
     return replace(known, before=figures.beside_the_one_before(line.state, index, launch, line.store))
+
+
+def _show_missed(line: OpenRoots, launch: Launch, urls: Iterable[MissedUrl], args: argparse.Namespace) -> None:
+    """Print each URL as it is read: there may be 100,000."""
+    if args.csv:
+        _write_rows(missed.COLUMNS, (url[: len(missed.COLUMNS)] for url in urls))
+        return
+    seen = known_launch(line.state, line.rootmap, launch, line.wanted)
+    report_away(seen.away)
+    cut = seen.cut.text if seen.cut else ""
+    if args.json:
+        head = as_json({"cut": cut, "job": launch.job, "launch_id": launch.id}).rstrip().removesuffix("}").rstrip()
+        sys.stdout.write(f'{head},\n "missed": [')
+        for number, url in enumerate(urls):
+            sys.stdout.write(f"{',' if number else ''}\n  {json.dumps(url.json(), ensure_ascii=False, sort_keys=True)}")
+        print("\n ]\n}")
+        return
+    number = 0
+    for number, url in enumerate(urls, 1):  # noqa: B007 the last number is that of all
+        led = f"; from {url.referrer}" if url.referrer else ""
+        print(printable(f"{url.status:>6}  {url.url}: {url.why}{led}"))
+    out(f"{launch}: {counted(number, 'URL', 'URLs')} missed{f'; {cut}' if cut else ''}")
+    if number:
+        out(f"to ask for them again: {remedies.retry_missed(launch)}")
 
 
 def _texts(figures: LaunchFigures) -> Iterator[str | Text]:
@@ -128,6 +164,8 @@ def _texts(figures: LaunchFigures) -> Iterator[str | Text]:
         yield from map(_request, figures.requests[:ROWS])
     if figures.requests_lost > ROWS:
         yield f"  and {figures.requests_lost - ROWS:,} more; --json lists them"
+    if any(not 200 <= int(code) < 400 for code in figures.tables["by_status"] if code.lstrip("-").isdigit()):
+        yield f"each URL that was not got: {remedies.report_missed(figures.launch)}"
     for name in _SHORTEST_FIRST:
         yield from _table(_HEADS[name], figures.tables[name])
 
@@ -217,12 +255,17 @@ def _compared(before: LaunchComparison | None) -> Iterator[str]:
 
 def _write_csv(figures: LaunchFigures, *, of_seeds: bool) -> None:
     rows: Iterable[Iterable[object]]
+    heads: tuple[str, ...]
     if of_seeds:
-        heads: tuple[str, ...] = _COLUMNS
+        heads = _COLUMNS
         rows = ([fate.facts()[name] for name in _COLUMNS] for fate in (figures.seeds.seeds if figures.seeds else ()))
     else:
         heads = ("table", "name", "number")
         rows = ((table, name, number) for table in REPORT_TABLES for name, number in figures.tables[table].items())
+    _write_rows(heads, rows)
+
+
+def _write_rows(heads: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(heads)
     writer.writerows([_harmless(cell) for cell in row] for row in rows)

@@ -145,3 +145,30 @@ def test_a_page_is_gone_by_its_server_and_else_not_visited(tmp_path: Path, site:
     shown = warcmill(tmp_path, "report")[1]
     assert f"  not visited {site.url}3: its server answered 500 Internal Server Error\n" in shown
     assert warcmill(tmp_path, "report")[1] == shown, "as it was kept"
+
+
+def test_each_missed_url_is_listed_with_its_status_reason_and_referrer(tmp_path: Path, site: Site) -> None:
+    (tmp_path / "once.toml").write_text(ONCE)
+    site.pages["a.example", "/robots.txt"] = Page(b"User-agent: *\nDisallow: /4\n", "text/plain")
+    del site.pages["a.example", "/2"]
+    site.pages["a.example", "/3"] = Page(b"", status=500)
+    crawl(tmp_path, site, "--config", "once.toml")
+    first = launches(tmp_path)[0]
+    found = of_json(tmp_path, "report", "--missed")["missed"]
+    assert [(one["url"], one["status"], one["why"], one["referrer"]) for one in found] == [
+        (f"{site.url}2", 404, "its server answered 404 Not Found", site.url),
+        (f"{site.url}3", 500, "its server answered 500 Internal Server Error", site.url),
+        (f"{site.url}4", -9998, "robots.txt forbids it", site.url),
+    ]
+    assert warcmill(tmp_path, "report", "--missed", "--csv")[1].splitlines()[:2] == [
+        "url,status,why,referrer",
+        f"{site.url}2,404,its server answered 404 Not Found,{site.url}",
+    ]
+    code, text = warcmill(tmp_path, "report", JOB, first, "--missed")
+    assert (code, text.splitlines()[1]) == (
+        0, f"   500  {site.url}3: its server answered 500 Internal Server Error; from {site.url}"
+    )  # fmt: skip
+    assert f"{JOB}/{first}: 3 URLs missed\n" in text
+    site.pages["a.example", "/3"] = page([])
+    crawl(tmp_path, site, "--config", "once.toml")
+    assert f"{site.url}3" not in warcmill(tmp_path, "report", JOB, first, "--missed")[1], "a later launch got it"

@@ -164,6 +164,7 @@ NOTICES = (
     Place("tasks/pulse.py", only=("_note",)),
 )
 JSON = (
+    Place("warcmill/reports/missed.py", only=("COLUMNS",)),
     Place("warcmill/reports/comparison.py", only=("LaunchComparison.json",)),
     Place("warcmill/reports/figures.py", documents=True),
     Place("commands/report.py", only=("_write_csv",)),

@@ -87,6 +87,16 @@ def go_on(seen: Survey) -> str:
     return crawl_again(seen.launch)
 
 
+def retry_missed(launch: Launch) -> str:
+    """Ask again for the URLs that the newest launch of a job missed."""
+    return f"warcmill job {launch.job} retry --missed"
+
+
+def report_missed(launch: Launch) -> str:
+    """List the URLs that a launch missed."""
+    return f"warcmill report {launch.job} {launch.id} --missed"
+
+
 def report_seeds(launch: Launch) -> str:
     """List what became of each seed of a launch."""
     return f"warcmill report {launch.job} {launch.id} --seeds"
