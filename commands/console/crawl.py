@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -51,7 +52,8 @@ from warcmill.stores.file import FileStore
 from warcmill.stores.opening import open_folder
 from warcmill.versions.search import title_of
 
-POLL = 0.25  # seconds between two looks at the crawl
+LOOK = 1.0  # seconds between two looks at the crawl, which would ask it its figures too often
+POLL = 0.25  # seconds between two looks at what cannot be waited for
 INTERRUPTED = 130
 PATIENCE = 10.0  # seconds that a crawler has to end, once its lock is free
 FIRST_ERROR = "400"  # of statuses, which have three digits
@@ -262,12 +264,12 @@ def _watch(engine: WarcmillEngine, name: str, stops: int) -> bool:
     progress, pid = ProgressLine(name), 0
     while True:
         try:
-            while engine.look(name).running:
-                holder = folders.holder(engine.places.state(name))
-                pid = holder.pid if holder and holder.pid else pid
+            while holder := folders.holder(engine.places.state(name)):
+                pid = holder.pid or pid
                 progress.show(engine.state(name))
-                time.sleep(POLL)
-            _until_gone(pid)
+                _wait_for_end(pid, LOOK)
+            if Path(f"/proc/{pid}").exists():  # its lock was taken from it: its end gives the reason
+                _wait_for_end(pid, PATIENCE)
             if stops:
                 _pulse(engine, "stop", name)  # its files are closed: this writes the marker
             progress.close()
@@ -277,11 +279,19 @@ def _watch(engine: WarcmillEngine, name: str, stops: int) -> bool:
             _stop(engine, name, stops)
 
 
-def _until_gone(pid: int) -> None:
-    """Wait for a process whose lock is free: if that was taken from it, its end gives the reason."""
-    deadline = time.monotonic() + PATIENCE
-    while pid and Path(f"/proc/{pid}/exe").exists() and time.monotonic() < deadline:
+def _wait_for_end(pid: int, seconds: float) -> None:
+    """Wait until a process has ended, at most so many seconds."""
+    try:
+        process = os.pidfd_open(pid)
+    except OSError:  # it has ended, or its number is not known yet
         time.sleep(POLL)
+        return
+    try:
+        ends = select.poll()
+        ends.register(process, select.POLLIN)
+        ends.poll(seconds * 1000)
+    finally:
+        os.close(process)
 
 
 def _stop(engine: WarcmillEngine, name: str, stops: int) -> None:

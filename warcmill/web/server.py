@@ -1,6 +1,8 @@
 """The HTTP servers of the pages and of the WARCs: uvicorn, with the limits that slow and odd clients meet.
 
-A connection that has not sent a whole request in time is closed, so that no number of slow clients keeps others out.
+A connection that has not sent a whole request in time is closed, and one that does not read its answer. There are fewer
+connections than files may be open, in all and of one address: one more ends the one that was silent for longest. So no
+number of slow clients keeps others out.
 """
 
 from __future__ import annotations
@@ -8,10 +10,11 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import re
+import resource
 import socket
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from urllib.parse import unquote
 
@@ -26,7 +29,11 @@ LARGEST_HEAD = 32_768  # bytes of a request's line and headers
 IDLE_SECONDS = 30
 GRACE_SECONDS = 5  # that answers under way have at the end
 LINGER_SECONDS = 5  # that a client has to read why its request was refused
+STALLED_SECONDS = 10  # that a client may read nothing of its answer
+MOST_CONNECTIONS, OF_ONE_ADDRESS = 4_096, 4  # the most in all; one address has a part of them: one in so many
+_FILES, _OTHER_FILES = 1 << 16, 256  # that may be open, if the machine lets us; those that are not connections
 _BACKLOG = 1_024
+_ACCEPTED = 100  # connections that are accepted before they are counted
 _ABSOLUTE = re.compile(rb"https?://([^/]*)(/.*)?", re.IGNORECASE)
 
 
@@ -34,17 +41,36 @@ class Protocol(H11Protocol):
     """HTTP/1.1 of uvicorn, which has no bound of time for a request, and answers each odd one with 400."""
 
     _arriving: asyncio.TimerHandle | None = None
+    _stalled: asyncio.TimerHandle | None = None
+    _unsent, active = 0, 0.0
     _is_refused = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)  # type: ignore[arg-type]
+        self.active = self.loop.time()
+        self._make_room()
         self._arriving = self.loop.call_later(IDLE_SECONDS, self._hang_up)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
+        self._stop_watching()
         super().connection_lost(exc)
 
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._watch_reader()
+
+    def resume_writing(self) -> None:
+        self.active = self.loop.time()
+        self._stop_watching()
+        super().resume_writing()
+
+    def on_response_complete(self) -> None:
+        self._watch_reader()
+        super().on_response_complete()
+
     def data_received(self, data: bytes) -> None:
+        self.active = self.loop.time()
         if not self._is_refused:
             super().data_received(data)
 
@@ -79,6 +105,39 @@ class Protocol(H11Protocol):
         self.transport.write_eof()
         self._stop_waiting()
         self._arriving = self.loop.call_later(LINGER_SECONDS, self._hang_up)
+
+    def _make_room(self) -> None:
+        """End the connection that was silent for longest, if with this one there are too many."""
+        every = [one for one in self.connections if isinstance(one, Protocol)]
+        of_address = [one for one in every if one.client and self.client and one.client[0] == self.client[0]]
+        most = _most_connections()
+        if len(of_address) > most // OF_ONE_ADDRESS:
+            self._end_oldest(of_address)
+        elif len(every) > most:
+            self._end_oldest(every)
+
+    def _end_oldest(self, some: Sequence[Protocol]) -> None:
+        oldest = min(some, key=lambda one: one.active)
+        self.connections.discard(oldest)  # now: more may come before it hears of its end
+        oldest.transport.abort()
+
+    def _watch_reader(self) -> None:
+        """Give up the connection unless its client reads some of what is to be sent."""
+        self._stop_watching()
+        if unsent := self.transport.get_write_buffer_size():
+            self._unsent = unsent
+            self._stalled = self.loop.call_later(STALLED_SECONDS, self._look_at_reader)
+
+    def _look_at_reader(self) -> None:
+        if self.transport.get_write_buffer_size() < self._unsent:
+            self._watch_reader()
+        else:
+            self.transport.abort()
+
+    def _stop_watching(self) -> None:
+        if self._stalled is not None:
+            self._stalled.cancel()
+            self._stalled = None
 
     def _hang_up(self) -> None:
         if not self.transport.is_closing():
@@ -154,7 +213,9 @@ def serving(app: ASGIApp, host: str) -> Iterator[int]:
 
 @contextmanager
 def bound(host: str, port: int, key: str) -> Iterator[socket.socket]:
-    """A socket that listens; Unavailable if another program has the port, which the option or [serve] `key` sets."""
+    """A socket that listens; Unavailable if another program has the port, which the option or [serve] `key` sets. This
+    process may then have as many files open as the machine lets it, and as connections need."""
+    _allow_files()
     family = socket.AF_INET6 if ipaddress.ip_address(host).version == 6 else socket.AF_INET
     taken = socket.socket(family)
     try:
@@ -170,6 +231,20 @@ def bound(host: str, port: int, key: str) -> Iterator[socket.socket]:
         yield taken
     finally:
         taken.close()
+
+
+def _most_connections() -> int:
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    files = _FILES if soft == resource.RLIM_INFINITY else soft
+    return max(OF_ONE_ADDRESS, min(MOST_CONNECTIONS, files - _OTHER_FILES))
+
+
+def _allow_files() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _FILES if hard == resource.RLIM_INFINITY else min(_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(OSError, ValueError):  # the machine refuses more: there are fewer connections then
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def check_free(host: str, port: int, key: str) -> None:
@@ -189,6 +264,7 @@ def _config(app: ASGIApp) -> uvicorn.Config:
         server_header=False,
         proxy_headers=False,
         timeout_keep_alive=IDLE_SECONDS,
+        backlog=_ACCEPTED,
         timeout_graceful_shutdown=GRACE_SECONDS,
         h11_max_incomplete_event_size=LARGEST_HEAD,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import re
@@ -9,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
@@ -18,6 +20,8 @@ from pathlib import Path
 import pytest
 from launches.engine import Engine
 from operating.web_site import WebSite
+from starlette.types import Receive, Scope, Send
+from waiting import wait_for
 
 from warcmill.web import server
 from warcmill.web.server import LARGEST_HEAD
@@ -227,3 +231,85 @@ def test_a_refused_client_that_does_not_leave_is_hung_up_on(port: int, monkeypat
         while one.recv(1 << 16):
             pass  # the answer, and its end
         assert is_left_by(one)
+
+
+class Streaming:
+    """An application that sends without end; `left` once its client has gone."""
+
+    def __init__(self) -> None:
+        self.left = threading.Event()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        gone = asyncio.ensure_future(receive())
+        while not gone.done():
+            await send({"type": "http.response.body", "body": bytes(1 << 16), "more_body": True})
+        self.left.set()
+
+
+def test_a_client_that_reads_nothing_of_its_answer_is_given_up_and_a_slow_one_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(server, "STALLED_SECONDS", 0.5)
+    app = Streaming()
+    with server.serving(app, HOST) as port, closing(connected(port)) as one:
+        one.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        for _ in range(8):  # longer than it may stall
+            time.sleep(0.1)
+            assert one.recv(1 << 24)
+        assert not app.left.is_set()
+        assert app.left.wait(PATIENCE)
+
+
+def test_what_a_client_left_unread_of_an_answer_that_has_ended_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "STALLED_SECONDS", 0.2)
+    monkeypatch.setattr(server, "IDLE_SECONDS", 0.1)
+
+    had = list[int]()
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": bytes(1 << 25)})
+        had.append(len(os.listdir("/proc/self/fd")))
+
+    with server.serving(app, HOST) as port, closing(connected(port)) as one:
+        one.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        wait_for(lambda: had and len(os.listdir("/proc/self/fd")) < had[0])
+
+
+def test_one_connection_too_many_ends_the_one_that_was_silent_for_longest(
+    port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In all there may be 40, of one address 10."""
+    monkeypatch.setattr(server, "MOST_CONNECTIONS", 40)
+
+    def ask(held: HTTPConnection) -> int:
+        held.request("GET", "/static/mark.svg")
+        answered = held.getresponse()
+        answered.read()
+        return answered.status
+
+    def hold(address: str) -> HTTPConnection:
+        held = HTTPConnection(HOST, port, timeout=PATIENCE, source_address=(address, 0))
+        stack.callback(held.close)
+        assert ask(held) == 200
+        return held
+
+    with ExitStack() as stack:
+        silent, second, *others = [hold(f"127.0.0.{2 + number // 10}") for number in range(40)]
+        hold("127.0.0.2")
+        with pytest.raises(ConnectionError):  # of its address it was silent for longest
+            ask(silent)
+        assert is_well(port)
+        with pytest.raises(ConnectionError):
+            ask(second)
+        assert {ask(held) for held in others} == {200}
+
+
+def test_it_has_as_many_files_open_as_the_machine_lets_it() -> None:
+    words = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (64, 512));"
+    words += "from warcmill.web import server\nwith server.bound('127.0.0.1', 0, ''):\n"
+    words += " print(resource.getrlimit(resource.RLIMIT_NOFILE), server._most_connections())"
+    found = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True)
+    assert found.stdout == "(512, 512) 256\n"
