@@ -76,6 +76,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--render", choices=WHICH, metavar="WHICH",
         help=f"open these pages in a browser: {', '.join(WHICH)} (default: never)",
     )  # fmt: skip
+    parser.add_argument(
+        "--no-sandbox", action="store_true", help="let that browser run without its sandbox, as for root"
+    )
     parser.add_argument("--job", type=_job, metavar="NAME", help="its name (default: the first URL's host)")
     parser.add_argument("--replace", action="store_true", help="give the --job these seeds and this scope")
     parser.add_argument("--config", type=Path, metavar="FILE", help="a crawl.toml with further settings")

@@ -153,6 +153,8 @@ def _settings(args: argparse.Namespace) -> dict[str, Any]:
         settings["hops"] = args.hops
     if args.render is not None:
         settings["render"] = {**settings.get("render", {}), "which": args.render}
+    if args.no_sandbox:
+        settings["render"] = {**settings.get("render", {}), "sandbox": False}
     if args.limit is not None:
         settings["limits"] = {**settings.get("limits", {}), "documents": args.limit}
     return settings

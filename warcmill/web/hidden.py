@@ -107,7 +107,8 @@ class HiddenNames:
 
 def _keys(text: str) -> Iterator[bytes]:
     """The keys of the URLs, hosts and SURTs in a text."""
-    for word in _WORD.findall(text):
+    words = _WORD.findall(text)
+    for word in dict.fromkeys((*words, *(one.rstrip(".,:;!?)]}") for one in words))):  # a sentence may end there
         if match := _SCHEME.search(word):
             yield word[match.start() :].lower().encode()  # as in `dns:example.org`, `urn:text:http://example.org/`
             yield urlkey(word[match.start() :]).encode()

@@ -136,5 +136,5 @@ def check_browser(settings: BrowserSettings) -> None:
         why = f"{PROGRAM} is not installed; on Debian and Ubuntu: apt-get install {PROGRAM}"
         raise BadConfig("[render] which", why)
     if settings.sandbox and not os.geteuid():
-        why = "Chromium has no sandbox as root: crawl as another user, or set sandbox = false"
+        why = "Chromium has no sandbox as root: crawl as another user, or with --no-sandbox (sandbox = false in a file)"
         raise BadConfig("[render] sandbox", f"{why}, and what is wrong in Chromium is then root's")
