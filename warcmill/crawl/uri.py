@@ -1,7 +1,8 @@
 """A URI on its way through the crawl, and the one table of its moves; `Transitions.update()` alone makes them. Pure.
 
 Beside it: its canonical form as browsers write it (WHATWG URL); its key without the ids of sessions that sites write
-into URLs, in the forms that Heritrix leaves out; and what a `data:` URI (RFC 2397) holds, which needs no network.
+into URLs, in the forms that Heritrix leaves out, and those of more frameworks; and what a `data:` URI (RFC 2397) holds,
+which needs no network.
 """
 
 from __future__ import annotations
@@ -54,12 +55,19 @@ def _decoded(text: bytes, uri: str) -> bytes:
         raise BadInput(shown(uri), f"a data: URI with broken base64: {error}") from error
 
 
+_NODE = r"[\w.!~:+%-]{16,256}"  # servers of Java append the name of a machine
+_OTHER = (
+    r"(?:[0-9a-z]{26}|[0-9a-z]{32}|[0-9a-z]{40})"  # of a name that may be another one's: what PHP makes, and MD5, SHA-1
+)
 _IDS = re.compile(
-    r"(?P<before>[;?&])(?:jsessionid=[0-9a-z]{32}(?:\.[^?&;/]{1,64})?|(?:phpsessid|sid)=[0-9a-z]{32}"
-    r"|aspsessionid[a-z]{8}=[a-z]{24}|cfid=[^&]{1,64}&cftoken=[^&]{1,64})(?P<after>[?&/]|$)",
+    rf"(?P<before>[;?&])(?:jsessionid={_NODE}|(?:phpsessid|cgisessid|oscsid|oscadminid|zenid|xtcsid)=[0-9a-z,-]{{20,256}}"
+    rf"|(?:sid|sessid|sessionid|session_id)={_OTHER}|(?<=\.php\?)s=[0-9a-f]{{32}}"
+    r"|aspsessionid[a-z]{8}=[a-z]{24}|cfid=[^&]{1,64}&cftoken=[^&]{1,64})(?P<after>[;?&/]|$)",
     re.IGNORECASE,
 )
-_IN_PATH = re.compile(r"/\((?:[a-z]\([0-9a-z]{24}\)|[0-9a-z]{24})\)(?=/)", re.IGNORECASE)
+_IN_PAGES = re.compile(r"/\((?:[a-z]\([0-9a-z]{24}\)|[0-9a-z]{24})\)(?=/)", re.IGNORECASE)  # of ASP.NET, by its pages
+_MORE = r"(?:[a-z]\([\w-]{1,512}\)){0,4}"
+_IN_PATH = re.compile(rf"/\({_MORE}s\([0-9a-z]{{24}}\){_MORE}\)(?=/)", re.IGNORECASE)  # the same, for any page
 
 
 def without_session(uri: str) -> str:
@@ -70,9 +78,10 @@ def without_session(uri: str) -> str:
 
 
 def _without_folder(uri: str) -> str:
-    """Leave out an id that is a folder, as pages that end in `.aspx` have it."""
-    page = uri.partition("?")[0].lower().rfind(".aspx")
-    found = _IN_PATH.search(uri, 0, page) if page >= 0 else None
+    """Leave out an id that is a folder: one of a plain form where the page ends in `.aspx`."""
+    path = uri.partition("?")[0]
+    page = path.lower().rfind(".aspx")
+    found = _IN_PATH.search(uri, 0, len(path)) or (_IN_PAGES.search(uri, 0, page) if page >= 0 else None)
     return uri[: found.start()] + uri[found.end() :] if found else uri
 
 

@@ -20,6 +20,15 @@ def pdf(*pages: str, title: str = "", encrypted: bool = False) -> bytes:
     return _file(objects, encrypted)
 
 
+def linked(*actions: bytes, pages: int = 1) -> bytes:
+    """A PDF whose pages each have these actions as links, such as `/S /URI /URI (http://a.example/)`."""
+    kids = b" ".join(b"%d 0 R" % (3 + number) for number in range(pages))
+    links = b" ".join(b"<< /Type /Annot /Subtype /Link /Rect [0 0 9 9] /A << %s >> >>" % action for action in actions)
+    page = b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 9 9] /Annots [%s] >>" % links
+    objects = [b"<< /Type /Catalog /Pages 2 0 R >>", b"<< /Type /Pages /Kids [%s] /Count %d >>" % (kids, pages)]
+    return _file([*objects, *[page] * pages, b"<< >>"], encrypted=False)
+
+
 def laughing(depth: int) -> bytes:
     """A PDF whose page draws a form, which draws the next one ten times, and so on to the last level."""
     objects = [

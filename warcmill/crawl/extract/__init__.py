@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 
-from warcmill.crawl.extract import embedded, feeds, html, links, package_index, playlists, xml
+from warcmill.crawl.extract import embedded, feeds, html, links, package_index, pdfs, playlists, xml
 from warcmill.crawl.extract.links import Outlinks
 from warcmill.crawl.fetch.answer import HeaderFields
 
-NAMES = ("headers", "html", "css", "sitemap", "feed", "playlist", "xml", "script", package_index.NAME)
+NAMES = ("headers", "html", "css", "sitemap", "feed", "playlist", "xml", "pdf", "script", package_index.NAME)
 DEFAULT = frozenset(NAMES) - {"script", package_index.NAME}
 _HTML = frozenset(["text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml"])
 _GZIP = frozenset(["application/gzip", "application/x-gzip"])
@@ -20,6 +20,7 @@ _MARKUP = re.compile(
     rb"(?:<!--|<(?:!doctype html|html|head|script|iframe|h1|div|font|table|a|style|title|b|body|br|p)[\s/>])"
 )
 _XML_BEGINS = re.compile(rb"(?:\xef\xbb\xbf)?\s*+<(?:\?xml|!--|urlset|sitemapindex)|\x1f\x8b|\xff\xfe|\xfe\xff|<\0|\0<")
+_LONG = frozenset(["playlist", "pdf"])
 _SCRIPT = ("javascript", "ecmascript", "json")
 
 
@@ -47,11 +48,18 @@ def reads(data: bytes, uri: str, fields: HeaderFields, names: Collection[str] = 
 
 
 def expands(data: bytes, uri: str, fields: HeaderFields, names: Collection[str] = DEFAULT, payload: str = "") -> bool:
-    """True if `find` would make much of what begins so, however short it is: a packed sitemap, a template of films."""
+    """True if `find` could take long with what begins so, however short it is: a packed sitemap, a template of films,
+    a PDF."""
     if data[:2] == xml.GZIP:
         return reads(data, uri, fields, names, payload)
     mime = _mime(fields.first("content-type"))
-    return mime not in _HTML and "playlist" in names and _kind(data, uri, mime) == "playlist"
+    return mime not in _HTML and (kind := _kind(data, uri, mime)) in _LONG and kind in names
+
+
+def longest(data: bytes, uri: str, fields: HeaderFields, decoded: int) -> int:
+    """The most bytes of what begins so that are read, where it is `decoded` for others: a PDF that is cut often has no
+    links at all."""
+    return 2 * decoded if _kind(data, uri, _mime(fields.first("content-type"))) == "pdf" else decoded
 
 
 def _inside(
@@ -85,6 +93,7 @@ _READERS = {
     "feed": feeds.feed_links,
     "playlist": playlists.links,
     "xml": xml.transform_links,
+    "pdf": pdfs.links,
     "script": embedded.script_links,
 }
 
@@ -108,6 +117,8 @@ def _kind(data: bytes, uri: str, mime: str) -> str:
         return _vague(data) or "html"
     if mime == "text/css":
         return "css"
+    if mime in pdfs.TYPES:
+        return "pdf" if pdfs.BEGIN in data[:1024] else ""
     if mime in playlists.TYPES or (mime in playlists.AUDIO_TYPES and playlists.is_hls(data)):
         return "playlist"
     if mime.endswith(("xml", "xsl", "feed+json")) or mime in _GZIP:
@@ -136,10 +147,12 @@ def _by_root(data: bytes) -> str:
 
 
 def _vague(data: bytes) -> str:
-    """A playlist by its first line, a sitemap by its root, where the type may be wrong: servers give some types to
-    files of unknown type."""
+    """A playlist or a PDF by its first line, a sitemap by its root, where the type may be wrong: servers give some types
+    to files of unknown type."""
     if b"#EXTM3U" in data[:10] and playlists.is_hls(data):
         return "playlist"
+    if data.startswith(pdfs.BEGIN):
+        return "pdf"
     begin = xml.root(data) if _XML_BEGINS.match(data) else b""
     return "sitemap" if feeds.is_sitemap(begin) and b"<html" not in begin else ""
 

@@ -85,8 +85,10 @@ class Readers:
             return await self.read_small(source, data, note)
         if not extract.reads(data, uri.uri, answer.fields, job.extractors, uri.payload):  # a picture, a film
             return await self.read_small(source, b"", note if note != exchange.TOO_LONG else "")
+        most = extract.longest(data, uri.uri, answer.fields, job.limits.decoded)
         del data
-        return await self._in_worker(source, lambda: exchange.document(answer, job.limits))
+        limits = replace(job.limits, decoded=most)
+        return await self._in_worker(source, lambda: exchange.document(answer, limits))
 
     async def read_page(self, source: LinkSource, data: bytes, limits: FetchLimits) -> Read:
         """The links of a page as a browser had it, under the limits that one from the wire has."""
