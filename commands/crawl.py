@@ -15,6 +15,7 @@ from warcmill.crawl.render import WHICH
 from warcmill.crawl.uri import canonical
 from warcmill.errors import BadConfig, BadInput
 from warcmill.formats.feed import TargetScope
+from warcmill.formats.seeds import route_of
 from warcmill.model import parse_job
 
 SUMMARY = "crawl some sites, and bring what came into an archive in this folder"
@@ -114,6 +115,7 @@ def run(args: argparse.Namespace) -> int:
     plan = crawl.plan(args, SCOPES[args.scope], is_new=config is None)
     if code := crawl.refused(plan):
         return code
+    crawl.name_routes(plan)
     config = config or _made()
     os.environ[folders.VARIABLE] = str(config)
     return crawl.run(args, config, plan)
@@ -136,7 +138,7 @@ def _scope(text: str) -> str:
 
 def _url(text: str) -> str:
     try:
-        return canonical(text if "://" in text else f"https://{text}")
+        return canonical(text if "://" in text else f"https://{text}") + route_of(text)
     except BadInput as error:
         raise argparse.ArgumentTypeError(str(error)) from error
 

@@ -43,6 +43,7 @@ from warcmill.crawl.job.values import CONFIGURATION
 from warcmill.crawl.launch import checkpoint as checkpoints
 from warcmill.crawl.launch import folders, job_log, reachability, reports
 from warcmill.crawl.launch.job_log import Last
+from warcmill.crawl.visit.offers import NEEDS_RENDER
 from warcmill.errors import BadConfig, Busy, NotReady, Unavailable, WarcmillError
 from warcmill.formats.feed import TargetScope
 from warcmill.launches import crawl_parts, cut_short
@@ -105,6 +106,12 @@ def refused(plan: CrawlPlan) -> int:
         return 0
     err(f"{plan.name}: no URL can be fetched; nothing was begun")
     return 1 if all(obstacle.final for obstacle in obstacles.values()) else Unavailable.exit_code
+
+
+def name_routes(plan: CrawlPlan) -> None:
+    """Name the seeds whose route no browser will open: without one, such a page is the same at each route."""
+    for seed in reachability.unseen_routes(file.parse(plan.files, plan.name)):
+        err(f"{seed}: {NEEDS_RENDER}")
 
 
 def run(args: argparse.Namespace, config: Path, plan: CrawlPlan) -> int:

@@ -18,11 +18,14 @@ import json
 import re
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
+from urllib.parse import quote
 
 from warcmill.errors import BadInput
 from warcmill.formats import surt
 
 SEED_LIST = "seeds.jsonl"
+_LONGEST = 2_000  # characters of a route
+_IN_ROUTES = "!#$%&'()*+,/:;=?@[]_~"
 _LONGEST_LINE = 1 << 18  # bytes: a URL and a payload, each of 64 KiB, escaped
 
 _ADDED = re.compile(r"# Heritrix added seed redirect from (\S+)\.")
@@ -65,6 +68,12 @@ def comparable(text: str) -> str:
     except ValueError:
         scheme, colon, rest = url.partition(":")
         return scheme.lower() + colon + rest
+
+
+def route_of(text: str) -> str:
+    """The route in a URL, which a page's own script reads (`#/about`, `#!about`); '' for another fragment."""
+    _, mark, fragment = text.partition("#")
+    return mark + quote(fragment, safe=_IN_ROUTES) if fragment[:1] in ("/", "!") and len(fragment) <= _LONGEST else ""
 
 
 class SeedLine(NamedTuple):

@@ -21,6 +21,7 @@ from warcmill.base.schedule import Frequency
 from warcmill.errors import BadConfig
 from warcmill.formats import surt
 from warcmill.formats.feed import Depth, Target, TargetScope
+from warcmill.formats.seeds import route_of
 
 SEEDS: Final = "seeds.txt"
 SURTS: Final = "surts.txt"
@@ -60,12 +61,14 @@ class PageCrawl(Struct, frozen=True, order=True):
 
 
 class Plan(Struct, frozen=True):
-    """The sites and pages to crawl. `sites` maps SURT prefixes, `pages` maps seeds; `excluded` are prefixes."""
+    """The sites and pages to crawl. `sites` maps SURT prefixes, `pages` maps seeds; `excluded` are prefixes. `routed`:
+    the seeds with their routes, for a browser."""
 
     seeds: frozenset[str]
     sites: Mapping[str, Policy]
     pages: Mapping[str, PageCrawl]
     excluded: frozenset[str]
+    routed: frozenset[str] = frozenset()
 
     def lists(self) -> dict[str, bytes]:
         """The lists that every engine takes, as files: name -> bytes."""
@@ -97,7 +100,8 @@ def plan(targets: Iterable[Target], excluded: Iterable[str]) -> Plan:
     chosen = list(targets)
     sites = _sites(chosen)
     prefixes = frozenset(_excluded(excluded)).union(*(target.logout_prefixes() for target in chosen))
-    return Plan(_seeds(chosen), sites, _pages(chosen, sites), prefixes)
+    routed = frozenset(surt.canonical(seed) + route_of(seed) for target in chosen for seed in target.seeds)
+    return Plan(_seeds(chosen), sites, _pages(chosen, sites), prefixes, routed)
 
 
 def seeds(targets: Iterable[Target]) -> bytes:

@@ -147,13 +147,15 @@ def _by_root(data: bytes) -> str:
 
 
 def _vague(data: bytes) -> str:
-    """A playlist or a PDF by its first line, a sitemap by its root, where the type may be wrong: servers give some types
-    to files of unknown type."""
+    """A playlist or a PDF by its first line, a sitemap by its root, where the type may be wrong: servers give some
+    types to files of unknown type."""
     if b"#EXTM3U" in data[:10] and playlists.is_hls(data):
         return "playlist"
     if data.startswith(pdfs.BEGIN):
         return "pdf"
-    begin = xml.root(data) if _XML_BEGINS.match(data) else b""
+    if not _XML_BEGINS.match(data):
+        return ""
+    begin = xml.root(data)
     return "sitemap" if feeds.is_sitemap(begin) and b"<html" not in begin else ""
 
 

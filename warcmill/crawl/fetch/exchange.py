@@ -29,6 +29,7 @@ NOT_KNOWN, TOO_LONG = "unsatisfiableContentEncoding", "decodedTrunc"
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")  # RFC 9110, section 5.6.2
 _VALUE = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f]{0,8192}")  # RFC 9110, section 5.5: no line ends, no NUL
 _LONGEST_TIMEOUT = 86_400
+_ROUTE = re.compile(r"#[\x21-\x7e]{1,8000}")
 WINDOW = 10_000  # pixels that the window of a page may be wide, or high
 _OURS = frozenset({"host", "connection", "content-length", "transfer-encoding"})
 
@@ -50,9 +51,17 @@ def request_of(uri: str, fetch: FetchOptions, headers: tuple[tuple[str, str], ..
 
 
 def key_of(key: str, payload: str) -> str:
-    """The key of a URI with this payload: another part of it is another URI. BadInput names a fault of the payload."""
-    wanted = read(payload, key).range
-    return f"{key} {_asked(wanted)}" if wanted else key  # no URI has a blank
+    """The key of a URI with this payload: another part of it is another URI, and so is another route of a page.
+    BadInput names a fault of the payload."""
+    options = read(payload, key)
+    if options.range:
+        return f"{key} {_asked(options.range)}"  # no URI has a blank
+    return f"{key} {options.route}" if options.route else key
+
+
+def at_route(route: str) -> str:
+    """The payload of a page that a browser opens at a route."""
+    return json.dumps({"fetch": {"render": {"route": route}}}, separators=(",", ":"))
 
 
 def _asked(wanted: tuple[int, int | None]) -> str:
@@ -233,13 +242,14 @@ def _up_to(limit: int, parts: Iterable[bytes]) -> tuple[bytes, bool]:
 
 class RenderOptions(Struct, frozen=True):
     """The way a page is rendered: a `script` that is run at its `start` or `end`; the size of the window, 0 for the
-    job's; `images`: False if none is to be asked for."""
+    job's; `images`: False if none is to be asked for. `route`: the fragment that the page's own script reads."""
 
     script: str = ""
     run_at: str = "end"
     width: int = 0
     height: int = 0
     images: bool = True
+    route: str = ""
 
 
 class FetchOptions(Struct, frozen=True):
@@ -260,6 +270,11 @@ class FetchOptions(Struct, frozen=True):
     def is_plain(self) -> bool:
         """True if every browser would get the same answer."""
         return self.method == "GET" and not (self.headers or self.body or self.range)
+
+    @property
+    def route(self) -> str:
+        """The route at which the page is opened in a browser, '' for none."""
+        return self.render.route if self.render else ""
 
 
 _PLAIN = FetchOptions()
@@ -340,6 +355,9 @@ def _render(value: object, uri: str) -> RenderOptions | None:
             raise _bad(uri, f"'render': {name!r} is no number of pixels up to {WINDOW}")
     if not isinstance(value.get("images", True), bool):
         raise _bad(uri, "'render': 'images' is neither true nor false")
+    route = value.get("route", "")
+    if not isinstance(route, str) or (route and not _ROUTE.fullmatch(route)):
+        raise _bad(uri, "'render': 'route' is not a fragment of a URL, such as #/about")
     return RenderOptions(**value)
 
 

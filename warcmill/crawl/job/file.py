@@ -272,7 +272,8 @@ def _pages(found: Mapping[str, Any], seeds: Iterable[str]) -> dict[str, PageReac
         raise BadConfig(f"{where} {error.path}", error.why) from error
     except ValueError as error:
         raise BadConfig(where, f"{error}; a page reaches one of {', '.join(PageReach)}") from error
-    return {seed: reach for seed in seeds if (reach := reaches.get(_canonical(seed)))}
+    plain = (name for seed in seeds for name in (seed, seed.partition("#")[0]))  # a source has no route
+    return {seed: reach for seed in plain if (reach := reaches.get(_canonical(seed)))}
 
 
 def _canonical(seed: str) -> str:

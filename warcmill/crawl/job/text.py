@@ -30,7 +30,7 @@ def files(settings: Mapping[str, Any], seeds: Sequence[str], scope: TargetScope)
     return {
         CONFIGURATION: render({**settings, **({"pages": pages} if pages else {})}).encode(),
         SEEDS: _lines(seeds),
-        SURTS: _lines(f"+{prefix}" for seed in seeds for prefix in prefixes_of(seed, scope)),
+        SURTS: _lines(f"+{prefix}" for seed in seeds for prefix in prefixes_of(seed.partition("#")[0], scope)),
     }
 
 
@@ -48,7 +48,7 @@ def of_plan(settings: Mapping[str, Any], plan: Plan, contact: str, caps: Caps) -
         "quotas": _quotas(Depth.CAPPED, caps),
         "settings": [*_alike("prefixes", plan.sites, caps), *_alike("seeds", _policies(plan), caps)],
     }
-    return {CONFIGURATION: render(keys, FED).encode(), **plan.lists()}
+    return {CONFIGURATION: render(keys, FED).encode(), **plan.lists(), SEEDS: _lines(sorted(plan.routed or plan.seeds))}
 
 
 def _policies(plan: Plan) -> dict[str, Policy]:

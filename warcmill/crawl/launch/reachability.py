@@ -12,8 +12,10 @@ from warcmill.crawl.fetch.addresses import Judge, Resolver, read_hosts
 from warcmill.crawl.fetch.http import Site
 from warcmill.crawl.fetch.limits import NOT_ALLOWED, Failure
 from warcmill.crawl.job.job import Job
-from warcmill.crawl.uri import canonical
+from warcmill.crawl.render import NEVER
+from warcmill.crawl.uri import canonical, make
 from warcmill.crawl.visit.admission import judged
+from warcmill.formats.seeds import route_of
 
 AT_ONCE = 20
 
@@ -42,6 +44,12 @@ async def obstacles(job: Job, allow_private: Sequence[str] = ()) -> Mapping[str,
             task.cancel()
         await asyncio.gather(*asking, return_exceptions=True)
     return {seed: against[seed] for seed in job.seeds}
+
+
+def unseen_routes(job: Job) -> list[str]:
+    """The seeds with a route, in a job that opens them in no browser."""
+    routed = [seed for seed in job.seeds if route_of(seed)]
+    return [seed for seed in routed if job.of(make(seed, source=seed.partition("#")[0])).render.which == NEVER]
 
 
 def remedy(why: Failure) -> str:

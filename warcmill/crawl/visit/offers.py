@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from warcmill.crawl.extract.html import FRAMES
 from warcmill.crawl.extract.links import EMBED, LINK, REDIRECT, SUBMIT, Link, asks_not_to_follow
 from warcmill.crawl.fetch.answer import HeaderFields
-from warcmill.crawl.fetch.exchange import key_of
+from warcmill.crawl.fetch.exchange import at_route, key_of
 from warcmill.crawl.frontier import Frontier, Intake, Offered
 from warcmill.crawl.job.job import HOST, NOBODY, Audience, Job, Live
 from warcmill.crawl.logs.lines import FaultListener
@@ -21,13 +21,15 @@ from warcmill.crawl.policies import decision
 from warcmill.crawl.policies.decision import AT_OFFER, Ask, Decision, Own, Verdict
 from warcmill.crawl.policies.robots import PRODUCT
 from warcmill.crawl.policies.scope import Extensions, Patterns, Traps, is_embedded
+from warcmill.crawl.render import NEVER
 from warcmill.crawl.uri import Uri, make, shown, without_credentials, without_session
 from warcmill.crawl.visit import redirects
 from warcmill.errors import BadInput
-from warcmill.formats.seeds import SeedLine
+from warcmill.formats.seeds import SeedLine, route_of
 
 EMBEDS_FIRST, LINKS_NEXT = 0, 1
 REMEMBERED = 50_000  # URIs that the frontier has
+NEEDS_RENDER = "its route needs --render"  # of a seed
 AT_ONCE = 1_000  # links that are judged before others have their turn
 
 
@@ -59,7 +61,7 @@ class Offers:
 
     def seeds(self, texts: Iterable[str]) -> list[Uri]:
         """The seeds that may be crawled."""
-        found = (self._made(text, source=text) for text in texts)
+        found = (self._seed(text) for text in texts)
         return [uri for uri in found if uri and self._accepted(uri)]
 
     async def listed(self, seeds: Sequence[SeedLine | BadInput], frontier: Frontier) -> None:
@@ -67,9 +69,21 @@ class Offers:
         for one in seeds:
             if isinstance(one, BadInput):
                 self._heard.no_uri("", one.why, one.path)
-        made = (self._made(one.url, source=one.url, payload=one.payload) for one in seeds if isinstance(one, SeedLine))
+        made = (self._seed(one.url, one.payload) for one in seeds if isinstance(one, SeedLine))
         found = [uri for uri in made if uri and self._accepted(uri)]
         self.taken(found, await frontier.offer(found))
+
+    def _seed(self, text: str, payload: str = "") -> Uri | None:
+        """A seed, with the route that a browser opens it at; without a browser a route is not seen."""
+        route = route_of(text)
+        source = text.partition("#")[0] if route else text
+        uri = self._made(text, source=source, payload=payload)
+        if uri is None or not route or payload:
+            return uri
+        if self._live.job.of(uri).render.which == NEVER:
+            self._heard.alert("WARNING", f"{shown(text)}: {NEEDS_RENDER}")
+            return uri
+        return self._made(text, source=source, payload=at_route(route))
 
     def of(self, page: Uri, links: Iterable[Link]) -> list[Uri]:
         """The links of a page that may be crawled."""

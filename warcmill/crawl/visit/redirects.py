@@ -19,7 +19,7 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from warcmill.crawl.extract.links import REDIRECT, Link
-from warcmill.crawl.fetch.exchange import FetchOptions
+from warcmill.crawl.fetch.exchange import FetchOptions, at_route, read
 from warcmill.crawl.policies.scope import REDIRECTS, SITEMAP
 from warcmill.crawl.uri import Uri, without_session
 
@@ -89,8 +89,11 @@ def _before(page: Uri) -> list[list[str]]:
 
 
 def _payload(page: Uri, chain: list[list[str]], times: int) -> str:
-    """The payload of a redirect's target. It is a sitemap, if what redirects there was named as one."""
+    """The payload of a redirect's target. It is a sitemap, if what redirects there was named as one; and it has the
+    route, as in a browser (Fetch, 4.4)."""
     named: dict[str, Any] = json.loads(f"{{{SITEMAP}}}") if SITEMAP in page.payload else {}
+    if '"route"' in page.payload and (route := read(page.payload).route):
+        named |= json.loads(at_route(route))
     is_plain = len(chain) == 1 and chain[0][1] == sent(page.uri, "")
     if times > 1:
         named[NAME] = {"chain": chain, "times": times}

@@ -173,7 +173,9 @@ class Rendering:
         asking = _PageAsking(self, page)
         result: Result = RenderFailed(STOPPED, "the crawl was stopped, or takes a checkpoint")
         try:
-            result = await asking.until_it_fails(self._open(page.uri.uri, asking, wishes, images=options.images))
+            result = await asking.until_it_fails(
+                self._open(page.uri.uri + options.route, asking, wishes, images=options.images)
+            )
             await asking.settled()
         except asyncio.CancelledError:
             asking.stop()
