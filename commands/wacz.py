@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
         hint = did_you_mean_launch(line.state, line.roots_of(launch.job), launch)
         raise BadInput(str(launch), f"it has no marker; 'warcmill status INTERVAL' lists the launches{hint}")
     if args.stage is None and (why := _runs(line, launch)):
-        raise NotReady(str(launch), why)
+        raise NotReady(str(launch), f"it has not ended, and its WACZ would lack what it still gets: {why}")
     path = args.output or Path("-".join(map(str, filter(None, (launch.job, launch.id, args.stage)))) + ".wacz")
     refuse_existing(path)
     what = contents(line.state, launch, args.stage)

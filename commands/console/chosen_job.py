@@ -7,11 +7,11 @@ feed or an editor does, is never written over.
 
 from __future__ import annotations
 
-import re
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,6 +25,8 @@ from warcmill.crawl.job.values import CONFIGURATION
 from warcmill.crawl.launch import job_log
 from warcmill.crawl.launch.folders import STATE
 from warcmill.errors import BadConfig, Conflict, WarcmillError
+
+_DIGITS = 6  # of a job's number
 
 
 class ChosenJob(NamedTuple):
@@ -43,12 +45,12 @@ class _KnownJob(NamedTuple):
     keeper: WarcmillError | None = None
 
 
-def chosen(base: str, files: Mapping[str, bytes]) -> ChosenJob:
-    """The job of these files on a host whose jobs are `base`, `base-2` and so on; a new one where none has them."""
-    wanted, why = identity.of(files, base), ""
-    numbers = _numbers(base)
-    for number in numbers:
-        name = _numbered(base, number)
+def chosen(bases: Sequence[str], files: Mapping[str, bytes]) -> ChosenJob:
+    """The job of these files among those of some hosts, of each `base`, `base-2` and so on; a new one of the first host
+    where none has them."""
+    first, why = bases[0], ""
+    wanted, names = identity.of(files, first), _names()
+    for name in _of_hosts(bases, {*names, first}):
         known = _known(name)
         if known and known.keeper and known.identity and known.identity.seeds == wanted.seeds:
             raise known.keeper  # a person has given these seeds a scope by hand
@@ -56,8 +58,8 @@ def chosen(base: str, files: Mapping[str, bytes]) -> ChosenJob:
             return ChosenJob(name, f"the job with these seeds and this scope, as {why}" if why else "")
         if known and not why:
             why = f"{name} has {unlike}" if known.identity else f"{name} cannot be compared: {known.why}"
-    free = next(number for number in range(1, len(numbers) + 2) if not _known(_numbered(base, number)))
-    return ChosenJob(_numbered(base, free), f"a new job, as {why}" if free > 1 else "")
+    free = next(number for number in count(1) if not _known(_numbered(first, number)))
+    return ChosenJob(_numbered(first, free), f"a new job, as {why}" if free > 1 else "")
 
 
 def named(name: str, files: Mapping[str, bytes], *, replaced: bool) -> ChosenJob:
@@ -118,15 +120,25 @@ def _numbered(base: str, number: int) -> str:
     return base[: LONGEST - len(end)] + end
 
 
-def _numbers(base: str) -> list[int]:
-    """The numbers of the names that a host's jobs have, in order; 1 is always among them."""
+def _of_hosts(bases: Sequence[str], names: Iterable[str]) -> list[str]:
+    """The names that jobs of these hosts have: those of the first host before the others, each host's in order."""
+    places = dict[str, int]()
+    for place, base in reversed([*enumerate(bases)]):  # a long one is cut where a number follows
+        places |= {base[: LONGEST - more]: place for more in range(_DIGITS + 2)}
+    found = list[tuple[int, int, str]]()
+    for name in names:
+        base, _, number = name.rpartition("-")
+        if name in places:
+            found.append((places[name], 1, name))
+        elif base in places and number.isdecimal() and len(number) <= _DIGITS:
+            found.append((places[base], int(number), name))
+    return [name for _, _, name in sorted(found)]
+
+
+def _names() -> set[str]:
+    """The names that jobs have: in luigi.cfg, and in the folder of jobs."""
     listed = {job for section in roots.engines() for job in jobs_of(section)}
-    known = {1}
-    for name in {*listed, *_folders(), *engines.scheduled(), *feed.jobs(), *pypi.jobs()}:
-        match = re.fullmatch(r"(.+)-([1-9][0-9]{0,5})", name)
-        if match and _numbered(base, int(match[2])) == name:
-            known.add(int(match[2]))
-    return sorted(known)
+    return {*listed, *_folders(), *engines.scheduled(), *feed.jobs(), *pypi.jobs()}
 
 
 def _folders() -> Iterator[str]:

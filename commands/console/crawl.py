@@ -93,7 +93,7 @@ def plan(args: argparse.Namespace, scope: TargetScope, *, is_new: bool) -> Crawl
 def _chosen(args: argparse.Namespace, written: Mapping[str, bytes]) -> ChosenJob:
     if args.job:
         return chosen_job.named(args.job, written, replaced=args.replace)
-    return chosen_job.chosen(job_of(args.urls[0]), written)
+    return chosen_job.chosen([*dict.fromkeys(map(job_of, args.urls))], written)
 
 
 def refused(plan: CrawlPlan) -> int:
@@ -140,7 +140,9 @@ def run(args: argparse.Namespace, config: Path, plan: CrawlPlan) -> int:
             words = cut.text if cut else "stopped, with a checkpoint"
             out(f"{name}: {words}; the same command continues")
             return INTERRUPTED
-        if not result.get("documents"):
+        # A crawl that is continued may have had all of it: its last part was stopped when nothing was left.
+        had_all = checkpoints.continued_from(engine.places.job(name) / launch) and not result.get("failed")
+        if not result.get("documents") and not had_all:
             name_refusals(name, result)
             return 1
         return _line(engine, name, args, result)

@@ -148,7 +148,7 @@ def test_a_crawl_is_started_watched_stopped_and_archived_by_pages(line: Line) ->
         scanned = operator.act("/scan")
         assert scanned["exit_code"] == 0, scanned["output"]
         (launch,) = operator.document(f"/jobs/{JOB}")["launches"]
-        assert (launch["launch_id"], launch["state"]) == (crawl["launch_id"], "done")
+        assert (launch["launch_id"], launch["state"]) == (crawl["launch_id"], "cut short")
         until(lambda: operator.document(f"/jobs/{JOB}")["crawl"] is None)
         assert "✔" in operator.page(f"/jobs/{JOB}")
         taken = [one["action"] for one in operator.document(f"/jobs/{JOB}")["actions"]]

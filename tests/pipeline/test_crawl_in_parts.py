@@ -166,10 +166,20 @@ def test_a_launch_that_runs_becomes_no_wacz(tmp_path: Path, site: str) -> None:
     assert warcmill(tmp_path, "pulse", "start", JOB, "--again")[0] == 0
     _, running = launches(tmp_path)
     code, _, err = warcmill(tmp_path, "wacz", JOB, running)
-    assert (code, f"{JOB}/{running} is not ready: neither its job.log nor an operator" in err) == (1, True), err
+    assert (code, f"{JOB}/{running} is not ready: it has not ended, and its WACZ would lack" in err) == (1, True), err
     code, out, err = warcmill(tmp_path, "wacz")
     assert (code, out.startswith(f"{JOB}-{ended}.wacz")) == (0, True), err
     assert f"{JOB}/{running} has not ended; the newest launch that has is {JOB}/{ended}" in err
     assert warcmill(tmp_path, "pulse", "stop", JOB)[0] == 0
     code, _, err = warcmill(tmp_path, "wacz", "-o", "later.wacz")
     assert (code, f"it is not in the store yet; run: warcmill scan {running[:4]}-" in err) == (1, True), err
+
+
+def test_a_crawl_that_was_cut_when_it_had_all_ends_well_with_a_part_that_gets_nothing(
+    tmp_path: Path, site: str
+) -> None:
+    for documents in (f"{PAGES} documents", "0 documents"):
+        code, out, err = warcmill(tmp_path, "crawl", site, *HERE, "--limit", str(PAGES))
+        assert (code, documents in out) == (0, True), out + err
+    code, _, err = warcmill(tmp_path, "wacz", "-o", "all.wacz")
+    assert (code, len(pages_of(tmp_path / "all.wacz"))) == (0, PAGES), err

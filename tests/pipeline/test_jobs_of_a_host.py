@@ -15,13 +15,22 @@ from sites.several_hosts import page, serve
 from warcmill.crawl.launch import job_log
 
 PAGES = 15
-HERE = ("--allow-private", "127.0.0.0/8", "--no-delay", "--resolve", "a.example=127.0.0.1", "--no-line")
+HERE = (
+    "--allow-private",
+    "127.0.0.0/8",
+    "--no-delay",
+    "--resolve",
+    "a.example=127.0.0.1",
+    "--resolve",
+    "b.example=127.0.0.1",
+    "--no-line",
+)
 
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[str]:
-    pages = {("a.example", f"/{n or ''}"): page([f"/{m}" for m in (2 * n + 1, 2 * n + 2) if m < PAGES], "")
-             for n in range(PAGES)}  # fmt: skip
+    pages = {(host, f"/{n or ''}"): page([f"/{m}" for m in (2 * n + 1, 2 * n + 2) if m < PAGES], "")
+             for n in range(PAGES) for host in ("a.example", "b.example")}  # fmt: skip
     with serve(pages) as port:
         yield f"http://a.example:{port}/"
 
@@ -74,6 +83,10 @@ def test_another_list_or_scope_is_another_job_and_the_same_ones_are_the_same(tmp
     crawl(tmp_path, f"{site}4", f"{site}5")
     crawl(tmp_path, f"{site}5", f"{site}4")
     assert len(launches(tmp_path, "a-example-4")) == 2
+    both = (site, site.replace("a.example", "b.example"))
+    for words in (both, both[::-1]):
+        crawl(tmp_path, *words, "--hops", "2", "--resolve", "b.example=127.0.0.1")
+    assert (len(launches(tmp_path, "a-example-5")), "b-example" in jobs(tmp_path)) == (2, False)
 
 
 def test_a_job_that_is_named_is_replaced_only_with_a_word_and_its_checkpoint_is_left(tmp_path: Path, site: str) -> None:
