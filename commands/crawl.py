@@ -51,6 +51,11 @@ Ctrl-C ends the crawl with a checkpoint; the same command continues from there. 
 twice: at once, and what was under way is fetched again. --config takes the keys of a
 crawl.toml; the options go before it.
 
+A crawl outlives its terminal. The same command finds it again, prints since when it runs
+and how far it is, watches it on, and brings it into the archive; Ctrl-C then asks whether
+to leave it running or to stop it. One that ended meanwhile is brought in, and nothing is
+begun. Off a terminal: exit 5, with the commands that watch and stop it.
+
 exit codes: 0 crawled, and nothing of this launch is missing in the archive, 1 no URL may
 be fetched, nothing was, the --job has other seeds or another scope, or the launch has a gap,
 2 usage, 3 configuration, 4 a disk or a

@@ -19,7 +19,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from commands.console import chosen_job, pulse
+from commands.console import attached, chosen_job, pulse
 from commands.console.chosen_job import ChosenJob
 from commands.console.luigi_cfg import engine_for, job_of, list_job
 from commands.console.scanner import log_file
@@ -32,7 +32,7 @@ from tasks.line import OpenRoots, open_line
 from warcmill.audit import findings, survey
 from warcmill.audit.answers import comparison
 from warcmill.audit.remedies import report_seeds
-from warcmill.base import clock, disk
+from warcmill.base import disk
 from warcmill.base.escapes import printable
 from warcmill.base.progress import EVERY
 from warcmill.crawl.engine import WarcmillEngine
@@ -63,11 +63,15 @@ _REPORT = "seeds-report.txt"
 
 
 class CrawlPlan(NamedTuple):
-    """A crawl to be made: the job's name and files, and inside addresses that its engine may dial."""
+    """A crawl to be made: the job's name and files, and inside addresses that its engine may dial.
+
+    `is_found`: one of the job runs, or has ended while nobody watched, so that none is begun.
+    """
 
     name: str
     files: Mapping[str, bytes]
     allow_private: tuple[str, ...] = ()
+    is_found: bool = False
 
 
 def plan(args: argparse.Namespace, scope: TargetScope, *, is_new: bool) -> CrawlPlan:
@@ -84,10 +88,11 @@ def plan(args: argparse.Namespace, scope: TargetScope, *, is_new: bool) -> Crawl
     check_hardened()
     name = _chosen(args, written).name
     with closing(engine_for(name, args.frontier or "")) as engine:
+        is_found = engine.look(name).running or attached.ended_unseen(engine, name)
         is_there = (engine.places.job(name) / CONFIGURATION).exists()
-        if is_there and not engine.look(name).running and (due := pulse.not_launched(open_line(), name)):
+        if is_there and not is_found and (due := pulse.not_launched(open_line(), name)):
             raise NotReady(f"job {name}", due)
-        return CrawlPlan(name, written, engine.allow_private)
+        return CrawlPlan(name, written, engine.allow_private, is_found)
 
 
 def _chosen(args: argparse.Namespace, written: Mapping[str, bytes]) -> ChosenJob:
@@ -97,7 +102,9 @@ def _chosen(args: argparse.Namespace, written: Mapping[str, bytes]) -> ChosenJob
 
 
 def refused(plan: CrawlPlan) -> int:
-    """The exit code of a crawl that no URL can begin, once each is named with the reason; 0 if one can."""
+    """The exit code of a crawl that no URL can begin, once each is named with the reason; 0 if one can, or need not."""
+    if plan.is_found:
+        return 0
     obstacles = asyncio.run(reachability.obstacles(file.parse(plan.files, plan.name), plan.allow_private))
     for seed, obstacle in obstacles.items():
         todo = reachability.remedy(obstacle)
@@ -122,9 +129,19 @@ def run(args: argparse.Namespace, config: Path, plan: CrawlPlan) -> int:
     if not args.verbose:
         os.environ[logs.ATTENDED] = "1"
     with closing(engine_for(name)) as engine:
-        stops = _begun(engine, name, written)
+        is_ours, stops = False, 0
+        if not engine.look(name).running and (args.no_line or not attached.ended_unseen(engine, name)):
+            is_ours, stops = _begun(engine, name, written)
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # until `_watch` hears it
         launch = engine.look(name).launch_id
-        interrupted = _watch(engine, name, stops)
+        if not is_ours:
+            attached.greet(name, launch, _so_far(engine, name), runs=engine.look(name).running)
+        if not args.no_line:
+            attached.begun(engine, name, launch)
+        interrupted = _watch(engine, name, stops, asks=not is_ours)
+        if interrupted is None:
+            return INTERRUPTED
+        attached.seen(engine, name)
         seen = engine.look(name)
         if seen.died:
             err(f"{name}: {seen.words}; the same command does so, and continues")
@@ -183,17 +200,25 @@ def _reserved(args: argparse.Namespace, config: Path, written: Mapping[str, byte
         return name
 
 
-def _begun(engine: WarcmillEngine, name: str, written: Mapping[str, bytes]) -> int:
-    """Start the job; return 1 if Ctrl-C was pressed meanwhile, else 0. A crawl that runs by then is not left alone."""
+def _so_far(engine: WarcmillEngine, name: str) -> str:
+    """The figures of a crawl that runs; '' while it does not answer."""
+    state = engine.state(name)
+    return in_one_line(name, state).partition(": ")[2] if state else ""
+
+
+def _begun(engine: WarcmillEngine, name: str, written: Mapping[str, bytes]) -> tuple[bool, int]:
+    """Start the job; return whether it did not run yet, and 1 if Ctrl-C was pressed meanwhile, else 0. A crawl that
+    runs by then is not left alone."""
+    is_ours = True
     try:
         with _ctrl_c_waits(), locks.alone(open_line().state, f"crawl.{name}"):
-            _begin(engine, name, written)
+            is_ours = _begin(engine, name, written)
     except KeyboardInterrupt:
-        if not engine.look(name).running:
+        if not is_ours or not engine.look(name).running:
             raise
         _stop(engine, name, 1)
-        return 1
-    return 0
+        return True, 1
+    return is_ours, 0
 
 
 @contextmanager
@@ -207,11 +232,11 @@ def _ctrl_c_waits() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
-def _begin(engine: WarcmillEngine, name: str, written: Mapping[str, bytes]) -> None:
-    """Start the job: afresh, or from the checkpoint of a launch that was stopped or has died."""
+def _begin(engine: WarcmillEngine, name: str, written: Mapping[str, bytes]) -> bool:
+    """Start the job: afresh, or from the checkpoint of a launch that was stopped or has died. False if it runs."""
     seen = engine.look(name)
     if seen.running:
-        raise Busy(f"job {name}, launch {seen.launch_id},")
+        return False
     if seen.died:
         _pulse(engine, "stop", name)
     last = job_log.last(engine.places.job(name))
@@ -228,6 +253,7 @@ def _begin(engine: WarcmillEngine, name: str, written: Mapping[str, bytes]) -> N
             with suppress(BadConfig):  # they had a fault
                 engine.configure(name, before)
         raise
+    return True
 
 
 def _name_new_settings(name: str, before: bytes, now: bytes) -> None:
@@ -270,11 +296,15 @@ def _pulse(engine: WarcmillEngine, action: str, name: str, checkpoint: str = "")
         raise Unavailable(f"job {name}", why) if seen.code == Unavailable.exit_code else NotReady(f"job {name}", why)
 
 
-def _watch(engine: WarcmillEngine, name: str, stops: int) -> bool:
-    """Show progress until the crawl has ended; True if a person ended it, by pressing Ctrl-C `stops` times or more."""
+def _watch(engine: WarcmillEngine, name: str, stops: int, *, asks: bool = False) -> bool | None:
+    """Show progress until the crawl has ended; True if a person ended it, by pressing Ctrl-C `stops` times or more.
+
+    `asks`: another command began it, so the first Ctrl-C asks whether it is meant; None if the crawl is left running.
+    """
     progress, pid = ProgressLine(name), 0
     while True:
         try:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
             while holder := folders.holder(engine.places.state(name)):
                 pid = holder.pid or pid
                 progress.show(engine.state(name))
@@ -286,6 +316,9 @@ def _watch(engine: WarcmillEngine, name: str, stops: int) -> bool:
             progress.close()
             return bool(stops)
         except KeyboardInterrupt:
+            progress.close()
+            if asks and not stops and not attached.is_to_stop(name):
+                return None
             stops += 1
             _stop(engine, name, stops)
 
@@ -328,13 +361,15 @@ def name_refusals(name: str, result: Mapping[str, Json]) -> None:
 def _line(engine: WarcmillEngine, name: str, args: argparse.Namespace, result: Mapping[str, Json]) -> int:
     """Scan the day of the launch; print how the crawl ended, the page, the numbers, and where to look."""
     launch = Launch.parse(name, engine.look(name).launch_id)
-    day, places = clock.stamp_text(launch.id)[:10], engine.places.folders(launch)
-    code = 0 if args.no_line else _code_of(launch, _scan(day, args.verbose))
+    days, places = attached.asked_for(engine, name).days(launch), engine.places.folders(launch)
+    code = 0 if args.no_line else _code_of(launch, _scan(days, args.verbose))
+    if not args.no_line and code < INTERRUPTED:
+        attached.brought_in(engine, name)
     missed = report_missed(launch, places.reports)
     first_url = args.urls[0]
     if args.no_line:
         _numbers(first_url, result, places.warcs)
-        out(f"next: warcmill scan {day}")
+        out(f"next: warcmill scan {days}")
     else:
         line = open_line()
         title = _title(line, first_url, launch)
@@ -345,7 +380,7 @@ def _line(engine: WarcmillEngine, name: str, args: argparse.Namespace, result: M
         rest = "the same command continues" if cut.waiting else "a larger quota in its crawl.toml brings the rest"
         out(f"{name}: {cut.text}; {rest}")
     if code and (full := disk.full(_folders(engine))):
-        err(f"{name}: the disk of {full} is full; make room, then: warcmill scan {day}")
+        err(f"{name}: the disk of {full} is full; make room, then: warcmill scan {days}")
         return Unavailable.exit_code
     return code or int(missed)
 

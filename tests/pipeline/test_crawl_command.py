@@ -359,7 +359,7 @@ def test_of_two_commands_at_once_one_crawls_and_the_other_names_its_launch(archi
     with ThreadPoolExecutor() as both:
         done = [both.submit(crawl, archive, *words) for _ in range(2)]
     (first, out, _), (second, _, err) = sorted(one.result() for one in done)
-    assert (first, second, "2 documents" in out, "twice, launch 20" in err) == (0, 5, True, True), out + err
+    assert (first, second, "2 documents" in out, "job twice: launch 20" in err) == (0, 5, True, True), out + err
     assert config.read_text().count("twice") == 1, "the file itself, where luigi.cfg is a link"
 
 
