@@ -39,6 +39,7 @@ examples:
   warcmill job daily rebuild
   warcmill job daily books
   warcmill job daily workers
+  warcmill job daily retry --missed
   warcmill job daily retire w2 --reason "its disk is broken"
 
 A crawl is asked by the control socket in its folder, on the machine where it runs; one whose
@@ -54,7 +55,9 @@ worker of that name is refused from then on.
 dump writes all that the frontier has into a new file, also while no crawl runs. load has a
 running crawl take a dump, a list of URLs, or the frontier.recover.gz of a launch. rebuild
 fills a Redis that has lost what it knew, from the newest checkpoint and the journals; books
-compares the frontier with them.
+compares the frontier with them. retry, of a job that does not run, begins a launch that
+asks again for some URLs, or for all that the newest launch missed, and for what waits:
+'warcmill report JOB --missed' lists them. What is out of the scope is counted, and not asked.
 
 --json: what the crawl answers, as one document; for watch a document a line. state:
 {"state", "launch", "done", "queued", ...}; add: {"answers": [{"uri", "answer", "why"}]};

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Collection, Iterator
 from contextlib import closing
 from datetime import UTC, datetime, time
-from functools import cached_property, partial
+from functools import cached_property
 
 import luigi
 
@@ -127,6 +127,9 @@ class StartJob(JobStep):
         significant=False,
         description="resume the launch with this id, which broke off, from its newest valid checkpoint",
     )
+    retries = luigi.BoolParameter(
+        default=False, significant=False, description="ask again for the URLs of the job's retry.jsonl, and what waits"
+    )
     full = luigi.BoolParameter(
         default=False, significant=False, description="of a package index: crawl all projects, not what changed"
     )
@@ -172,7 +175,10 @@ class StartJob(JobStep):
             return
         checkpoint = of_checkpoint(roots, self.job, self.checkpoint) if self.checkpoint else None
         with locks.alone(line.state, f"pulse.{self.job}"), closing(engines.engine_of(self.job)) as engine:
-            prepare = partial(_prepared, line.state, engine, self.job, self.due)
+            retried: dict[str, Json] = {"retries": True} if self.retries else {}
+
+            def prepare() -> dict[str, Json]:
+                return retried or _prepared(line.state, engine, self.job, self.due)
 
             def resume() -> Continued | None:
                 if not self.broken:

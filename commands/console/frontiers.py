@@ -1,25 +1,33 @@
-"""The frontier of a job as a whole, for `warcmill job`: dump, load, rebuild, check. Talks to Redis, and to a crawl."""
+"""The frontier of a job as a whole, for `warcmill job`: dump, load, rebuild, check, ask again. Talks to Redis, and to a
+crawl."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, nullcontext, redirect_stdout
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import BinaryIO
 
-from commands.console.show import as_json, out
+from commands.console.show import as_json, err, out
 from tasks.config import engines
 from tasks.config.roots import WRITER
 from tasks.config.settings import settings
 from warcmill.crawl.engine import WarcmillEngine
+from warcmill.crawl.extract.links import LINK
 from warcmill.crawl.frontier import journal
+from warcmill.crawl.job import file
+from warcmill.crawl.job.job import Job
 from warcmill.crawl.launch import folders, intake
 from warcmill.crawl.launch.folders import Places
+from warcmill.crawl.launch.intake import Retried
 from warcmill.crawl.launch.past import Comparison, JournalSource, compare, read, rebuild
-from warcmill.errors import BadConfig
+from warcmill.crawl.uri import canonical
+from warcmill.errors import BadConfig, Busy, NotReady
+from warcmill.formats.seeds import comparable
 from warcmill.launches.roots import RootMap, WriterSection
 from warcmill.model import Json, Launch
 
@@ -32,15 +40,22 @@ def add_arguments(choices: Mapping[str, argparse.ArgumentParser]) -> None:
     choices["load"].add_argument(
         "file", type=Path, metavar="FILE", help="a dump, a list of URLs, or a frontier.recover.gz"
     )
+    asked = choices["retry"].add_mutually_exclusive_group(required=True)
+    asked.add_argument("uris", nargs="*", default=[], metavar="URL", help="what to ask for again")
+    asked.add_argument("--missed", action="store_true", help="all that the newest launch did not get")
     choices["load"].add_argument("--dry-run", action="store_true", help="read it, and load nothing")
 
 
-def _places(job: str) -> Places:
+def _engine(job: str) -> WarcmillEngine:
     engine = engines.engine_of(job)
     engine.close()
     if not isinstance(engine, WarcmillEngine):
         raise BadConfig("kind", f"job {job} is crawled by {engine.kind}; only the built-in crawler has such a frontier")
-    return engine.places
+    return engine
+
+
+def _places(job: str) -> Places:
+    return _engine(job).places
 
 
 def _dump(args: argparse.Namespace) -> int:
@@ -69,6 +84,76 @@ def _load(args: argparse.Namespace) -> int:
     }  # fmt: skip
     _show(args, found, *lines)
     return int(bool(listed.bad or answers["refused"]))
+
+
+def _retry(args: argparse.Namespace) -> int:
+    """Begin a launch that asks again for some URLs, and for what waits: it follows the newest one."""
+    from commands.console import pulse
+    from tasks.line import open_line
+    from warcmill.reports import missed
+
+    engine = _engine(args.job)
+    launch, folder = _ended(engine, args.job), engine.places.job(args.job)
+    job = file.read(folder, args.job)
+    asked, seeds = RetryList(job), {comparable(seed) for seed in job.seeds}
+    if args.missed:
+        line = open_line()
+        try:
+            with missed.of_launch(line.state, line.store, launch) as every:
+                found = (Retried(one.url, one.referrer, one.hops, one.source) for one in every)
+                number = intake.write_retry(folder, asked.within_scope(found))
+        except NotReady as error:
+            why = f"what it missed is known once its logs are in the archive: warcmill scan {launch.day}"
+            raise NotReady(str(launch), why) from error
+    else:
+        urls = dict.fromkeys(map(canonical, args.uris))
+        found = (Retried(one, "", "" if comparable(one) in seeds else LINK, one) for one in urls)
+        number = intake.write_retry(folder, asked.within_scope(found))
+    answer: dict[str, Json] = {"asked": number, "out_of_scope": asked.refused, "out_of_scope_first": asked.first}
+    if asked.refused:
+        err(f"{args.job}: {asked.refused:,} out of the crawl's scope, and not asked for; first {asked.first}")
+    if not number:
+        _show(args, answer, f"{args.job}: there is nothing to ask for again")
+        return int(bool(asked.refused))
+    with redirect_stdout(sys.stderr) if args.json else nullcontext():
+        code = pulse.start(args.job, again=True, retries=True)
+    if code:
+        (folder / folders.RETRY).unlink(missing_ok=True)
+        return code
+    urls_word = "1 URL is" if number == 1 else f"{number:,} URLs are"
+    _show(args, answer, f"{args.job}: {urls_word} asked for again; to see how far: warcmill job {args.job} watch")
+    return 0
+
+
+def _ended(engine: WarcmillEngine, name: str) -> Launch:
+    """The newest launch of a job, which must have ended."""
+    if engine.places.frontier:
+        why = f"that of job {name} is in Redis, which forgets no visits; to crawl it again: warcmill pulse start {name}"
+        raise BadConfig("frontier", f"{why} --again")
+    seen = engine.look(name)
+    if seen.running:
+        raise Busy(f"job {name}, launch {seen.launch_id},")
+    if seen.died:
+        raise NotReady(f"job {name}", f"{seen.words}; first: warcmill pulse stop {name}")
+    if not seen.launch_id:
+        raise NotReady(f"job {name}", f"it was never launched: warcmill pulse start {name} --again")
+    return Launch.parse(name, seen.launch_id)
+
+
+class RetryList:
+    """The URLs that are asked for again, without those that are out of the scope of the job, which are counted."""
+
+    def __init__(self, job: Job) -> None:
+        self._job, self.refused, self.first = job, 0, ""
+
+    def within_scope(self, some: Iterable[Retried]) -> Iterator[Retried]:
+        """Those that may be asked for."""
+        for one in some:
+            if why := intake.judged(self._job, one):
+                self.refused += 1
+                self.first = self.first or f"{one.uri}: {why}"
+            else:
+                yield one
 
 
 def _rebuild(args: argparse.Namespace) -> int:
@@ -142,6 +227,6 @@ def _show(args: argparse.Namespace, answer: Mapping[str, Json], *lines: str) -> 
 
 
 ACTIONS: Mapping[str, Callable[[argparse.Namespace], int]] = {
-    "dump": _dump, "load": _load, "rebuild": _rebuild, "books": _books,
+    "dump": _dump, "load": _load, "rebuild": _rebuild, "books": _books, "retry": _retry,
 }  # fmt: skip
 """Each action, which returns the exit code."""

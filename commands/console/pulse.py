@@ -31,10 +31,10 @@ def _line() -> OpenRoots:
     return open_line()
 
 
-def start(job: str, due: str = "", resumed: str = "", *, again: bool = False) -> int:
+def start(job: str, due: str = "", resumed: str = "", *, again: bool = False, retries: bool = False) -> int:
     """Launch the crawl of a due time; by default the newest. `resumed`: the checkpoint to resume, due at its own time.
 
-    `again`: one more crawl, due now.
+    `again`: one more crawl, due now. `retries`: it asks for what the list of the job has, and for what waits.
     """
     line = _line()
     moment = due or (Stage.parse(resumed).stamp if resumed else "")
@@ -49,6 +49,7 @@ def start(job: str, due: str = "", resumed: str = "", *, again: bool = False) ->
             return 1
     words = ["pulse.StartJob", "--job", job, "--due", moment]
     words += ["--checkpoint", resumed] if resumed else []
+    words += ["--retries"] if retries else []
     what = f"the crawl due {clock.stamp_text(moment)}"
 
     def describe(marker: Evidence) -> str:

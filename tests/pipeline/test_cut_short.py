@@ -11,6 +11,9 @@ from typing import Any
 import preloaded
 import pytest
 from sites.several_hosts import Page, page, serve
+from waiting import wait_for
+
+from warcmill.crawl.launch import folders
 
 PAGES = 12
 HERE = ["--allow-private", "127.0.0.0/8", "--no-delay", "--resolve", "a.example=127.0.0.1"]
@@ -172,3 +175,38 @@ def test_each_missed_url_is_listed_with_its_status_reason_and_referrer(tmp_path:
     site.pages["a.example", "/3"] = page([])
     crawl(tmp_path, site, "--config", "once.toml")
     assert f"{site.url}3" not in warcmill(tmp_path, "report", JOB, first, "--missed")[1], "a later launch got it"
+
+
+def ended(folder: Path) -> None:
+    wait_for(lambda: not folders.holder(folder / "archive/jobs" / JOB / "state"))
+    assert warcmill(folder, "scan")[0] == 0
+
+
+def test_a_retry_asks_for_what_was_missed_and_for_nothing_that_was_got(tmp_path: Path, site: Site) -> None:
+    (tmp_path / "once.toml").write_text(ONCE)
+    site.pages["a.example", "/3"] = Page(b"", status=500)
+    del site.pages["a.example", "/4"]
+    crawl(tmp_path, site, "--config", "once.toml")
+    site.pages["a.example", "/3"] = page(["/new", "/5"])
+    site.pages["a.example", "/new"] = page([])
+    code, out = warcmill(tmp_path, "job", JOB, "retry", "--missed")
+    assert (code, f"{JOB}: 2 URLs are asked for again" in out) == (0, True), out
+    ended(tmp_path)
+    first, second = launches(tmp_path)
+    lines = [*(tmp_path / "archive/output/logs" / JOB / second).glob("crawl.log*")]
+    asked = {line.split()[3] for log in lines for line in log.read_text().splitlines()}
+    assert {f"{site.url}{path}" for path in ("3", "4", "new")} == asked - {f"{site.url}robots.txt"}
+    assert [one["url"] for one in of_json(tmp_path, "report", JOB, first, "--missed")["missed"]] == [f"{site.url}4"]
+    assert not (tmp_path / "archive/jobs" / JOB / "retry.jsonl").exists()
+    assert warcmill(tmp_path, "why")[0] == 0
+
+    def retried(*words: str) -> tuple[int, str]:
+        return warcmill(tmp_path, "job", JOB, "retry", *words)
+
+    code, _ = retried("http://elsewhere.example/")
+    assert (code, len(launches(tmp_path))) == (1, 2), "it is out of the scope: nothing is begun, nothing is written"
+    assert not (tmp_path / "archive/jobs" / JOB / "retry.jsonl").exists()
+    assert retried(f"{site.url}7", "http://elsewhere.example/")[0] == 0
+    ended(tmp_path)
+    third = launches(tmp_path)[2]
+    assert f" {site.url}7 " in (tmp_path / "archive/output/logs" / JOB / third / "crawl.log").read_text()

@@ -380,8 +380,8 @@ def _got_nothing(seen: Survey) -> Iterator[CrawlFinding]:
     if warcs and (not statuses or any(map(_is_success, statuses))):
         return  # WARCs without a crawl log: nothing more is known of them
     started = seen.facts.get(layout.key("pulse.Started", seen.launch))
-    if isinstance(started, Started) and started.endless and not lines:
-        return  # an idle day: nothing was asked for
+    if isinstance(started, Started) and ((started.endless and not lines) or started.retries):
+        return  # an idle day: nothing was asked for; or what was missed is missed again
     codes = ", ".join(f"{code} ({number})" for code, number in statuses.most_common(3)) or "none"
     why = f"{warcs} WARCs, and of {lines} lines of the crawl log none is of a page that was got; statuses: {codes}"
     yield CrawlFinding(None, NOTHING, GOT_NOTHING, why, is_passing=True)

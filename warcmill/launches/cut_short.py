@@ -82,10 +82,10 @@ def of_launch(state: MarkerStore, launch: Launch, facts: Mapping[Key, object]) -
     """The cut of a launch that has ended, by the facts of its markers, and by the reports in its 02.
 
     None where it has all that is known, before its last stage is packed, and for a launch of an endless job, or one
-    that follows another: what waits there waits for the next day.
+    that follows another without asking again for what that missed: what waits there waits for the next day.
     """
     started = facts.get(layout.key("pulse.Started", launch))
-    if isinstance(started, Started) and (started.endless or started.follows):
+    if isinstance(started, Started) and (started.endless or (started.follows and not started.retries)):
         return None
     key, seeds = layout.step("pack", launch, FINAL), facts.get(layout.step("seeds", launch))
     tables = (fact.tables["by_status"] for fact in facts.values() if isinstance(fact, CrawlReported))

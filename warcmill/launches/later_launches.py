@@ -103,13 +103,16 @@ def _about(state: MarkerStore, launch: Launch, _stamp: Stamp) -> LaterLaunch:
     before = complete.continues if isinstance(complete, Complete) else None
     if isinstance(started, Started):
         before = started.continues or before
-    takes_on = before.launch if before else started.follows if isinstance(started, Started) else None
-    if not isinstance(seeds, Seeds) or not any(seeds.numbers[one] for one in GOT):
+    retries = isinstance(started, Started) and started.retries
+    follows = started.follows if isinstance(started, Started) and not retries else None
+    takes_on = before.launch if before else follows
+    has_pages = isinstance(seeds, Seeds) and any(seeds.numbers[one] for one in GOT)
+    if not isinstance(seeds, Seeds) or not (has_pages or retries):
         return LaterLaunch(launch.id, takes_on, has_pages=False, is_whole=False)
     reports = (layout.step("crawl-report", launch, one) for one in state.stages(launch))
     facts |= {key: fact for key in reports if (fact := _fact(state, key)) is not None}
     is_whole = seeds.end in cut_short.WHOLE and cut_short.of_launch(state, launch, facts) is None
-    return LaterLaunch(launch.id, takes_on, has_pages=True, is_whole=is_whole)
+    return LaterLaunch(launch.id, takes_on, has_pages=has_pages, is_whole=is_whole)
 
 
 def _fact(state: MarkerStore, key: Key) -> object | None:

@@ -73,7 +73,7 @@ def _launched(attempts: Attempts, engine: Engine, due: str, prepare: Prepare, re
         )
     continued = resume()
     prepared = prepare()
-    followed = "" if continued else engine.follows(job)
+    followed = "" if continued else seen.launch_id if prepared.get("retries") else engine.follows(job)
     begins = continued.facts() if continued else follows(followed)
     endless: dict[str, Json] = {"endless": True} if engine.is_endless(job) else {}
     facts = {**prepared, "engine": engine.kind, **begins, **endless}

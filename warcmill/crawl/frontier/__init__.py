@@ -320,6 +320,11 @@ class Frontier(Protocol):
         """Remove URIs of a crawl, which are not taken again; return how many of them waited."""
         ...
 
+    async def forget(self, crawl: str, keys: Sequence[str]) -> None:
+        """Forget the visits of URIs that do not wait, so that they may be offered once more. NotReady where the
+        frontier is shared: it has no such call."""
+        ...
+
     async def purge(self, crawl: str) -> int:
         """Forget a crawl, its seen-set too, and return how many of its URIs waited."""
         ...

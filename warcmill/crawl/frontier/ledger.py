@@ -33,7 +33,7 @@ from warcmill.crawl.frontier.accounts import Jars, Sites, Spending
 from warcmill.crawl.frontier.database import milliseconds
 from warcmill.crawl.frontier.queues import Queues, move_back, note_clock
 from warcmill.crawl.frontier.table import Row, Table, pack_visit, read_visit, unusual
-from warcmill.crawl.uri import FOREVER, Status, Uri, waits
+from warcmill.crawl.uri import FOREVER, Status, Uri, digest, waits
 from warcmill.errors import BadInput
 from warcmill.formats.logs.crawllog import CrawlRecord
 
@@ -166,6 +166,13 @@ class Ledger:
         now = self.now()
         gone = (Uri(key, key, "", crawl, status=Status.REMOVED, updated=now) for key in dict.fromkeys(keys))
         return sum(self.visit(uri, b"") for uri in gone)
+
+    def forget(self, crawl: str, keys: Iterable[str]) -> None:
+        """Forget the visits of URIs that do not wait."""
+        for key in keys:
+            seen = self.table.seen(crawl, key)
+            if seen and seen[0] is None and seen[1]:
+                self.table.forget((self.table.crawls.id(crawl), digest(crawl, key)), read_visit(seen[1]).status)
 
     def purge(self, crawl: str) -> None:
         self.begin_purge(crawl)

@@ -188,6 +188,9 @@ class RedisFrontier:
 
         return sum(await self._ended(act, (journal.removed(crawl, key, now) for key in gone)))
 
+    async def forget(self, crawl: str, keys: Sequence[str]) -> None:  # noqa: ARG002 - as the protocol has it
+        raise NotReady("the frontier in Redis", "it forgets no visits; crawl the job again instead")
+
     async def _ended(self, act: Callable[[Change], object], lines: Iterable[str]) -> list[bool]:
         def whole(changes: Change) -> list[str]:
             act(changes)

@@ -141,6 +141,9 @@ class SqliteFrontier:
 
         return await self._within(act)
 
+    async def forget(self, crawl: str, keys: Sequence[str]) -> None:
+        await self._within(lambda: self.ledger.forget(crawl, keys))
+
     async def purge(self, crawl: str) -> int:
         waited = await self.begin_purge(crawl)
         await self.purge_rest()

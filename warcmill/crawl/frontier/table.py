@@ -168,6 +168,11 @@ class Table:
             (*name, self.rounds.number, number, visit),
         )
 
+    def forget(self, name: Name, status: Status) -> None:
+        """Forget the visit of a URI, which ended with this status."""
+        self.db.execute("DELETE FROM seen WHERE crawl = ? AND digest = ?", name)
+        self.count([(name[0], status)], -1)
+
     def expect_visits_again(self) -> None:
         """Note that URIs of this round will be visited once more."""
         if not self._visited:

@@ -38,6 +38,9 @@ from warcmill.model import Launch, Root
 PAPERS = ("crawl.toml", "seeds.txt", "surts.txt", "exclude.txt")
 """The files that configure a job; each launch keeps a copy."""
 
+RETRY = "retry.jsonl"
+"""The URIs that the next launch asks for again, if it follows one; it takes the file with it."""
+
 LATEST, CHECKPOINTS, STATE, CONTROL = "latest", "checkpoints", "state", "control.sock"
 
 
@@ -72,9 +75,16 @@ def state_of(jobs: Path, job: str) -> Path:
     return jobs / job / STATE
 
 
-def begin(folders: LaunchFolders) -> None:
-    """Make a launch's folders, copy the job's papers into them, and point `latest` at it. Safe to repeat."""
+def begin(folders: LaunchFolders, *, retries: bool = False) -> None:
+    """Make a launch's folders, copy the job's papers into them, and point `latest` at it. Safe to repeat.
+
+    `retries`: take the list of what is to be asked for again, too; to another launch it is of no use any more.
+    """
     folders.make()
+    if (asked := folders.job / RETRY).exists():
+        if retries:
+            durable.copy(asked, folders.own / RETRY)
+        asked.unlink()
     for name in PAPERS:
         if (paper := folders.job / name).exists():
             durable.replace(folders.own / name, _read(paper))

@@ -1,26 +1,34 @@
-"""The frontier of a job as a file: dumped while it crawls or not, and a list of URIs loaded into a launch that runs.
+"""The frontier of a job as a file: dumped while it crawls or not, and lists of URIs that a launch takes.
 
-A launch takes URIs by its control socket, so its journal has them, and nothing of them is lost. Writes the dump alone.
+A launch that runs takes URIs by its control socket, so its journal has them, and nothing of them is lost. One that
+begins takes those that are to be asked for again, of its `retry.jsonl`: an object a line, with `uri`, `via`, `hops`,
+`source`. Writes the dump, and that list.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from warcmill.crawl import durable
 from warcmill.crawl.books import uri_list
 from warcmill.crawl.books.uri_list import ListRead
 from warcmill.crawl.control import control, messages
 from warcmill.crawl.control.calls import RunningJob
-from warcmill.crawl.frontier import dump
+from warcmill.crawl.frontier import Frontier, dump
+from warcmill.crawl.job.job import Job
 from warcmill.crawl.launch import folders
 from warcmill.crawl.launch.database import lines_of
-from warcmill.crawl.launch.folders import CONTROL, Places
-from warcmill.errors import NotReady
+from warcmill.crawl.launch.folders import CONTROL, RETRY, Places
+from warcmill.crawl.uri import Uri, make, without_session
+from warcmill.crawl.visit.offers import AT_ONCE, Offers
+from warcmill.errors import BadInput, NotReady
 
 LONG = 600.0  # seconds
 
@@ -75,3 +83,55 @@ def load(job: RunningJob, path: Path, is_dry: bool = False) -> tuple[ListRead, C
 
 def _loaded(answer: Any) -> Counter[str]:
     return Counter(new=answer["new"], visited=answer["visited"], refused=len(answer["refused"]))
+
+
+class Retried(NamedTuple):
+    """A URI that is to be asked for again: how it was found."""
+
+    uri: str
+    via: str
+    hops: str
+    source: str
+
+
+def judged(job: Job, one: Retried) -> str:
+    """Why the scope of a job is against a URI; '' if it is not."""
+    try:
+        found = job.scope.judge(_uri_of(one))
+    except BadInput as error:
+        return error.why
+    return found.why if found else ""
+
+
+def write_retry(folder: Path, some: Iterable[Retried]) -> int:
+    """Write the list of what the next launch of the job in `folder` asks for again, durable and whole; return how many
+    URIs there are."""
+    half, number = folder / f".{RETRY}.tmp", 0
+    with half.open("w", encoding="utf-8") as file:
+        for number, one in enumerate(some, 1):  # noqa: B007 the last number is that of all
+            file.write(f"{json.dumps(one._asdict())}\n")
+    if number:
+        durable.sync(half)
+        half.rename(folder / RETRY)
+        durable.sync_folder(folder)
+    else:
+        half.unlink()
+    return number
+
+
+async def ask_again(offers: Offers, frontier: Frontier, own: Path) -> None:
+    """Offer the URIs of a launch's list once more, as if they were new. A kill in the middle does it again."""
+    if not (own / RETRY).exists():
+        return
+    with (own / RETRY).open(encoding="utf-8") as file:
+        while some := [_uri_of(Retried(**json.loads(line))) for line in islice(file, AT_ONCE)]:
+            await frontier.forget("", [uri.key for uri in some])
+            offers.taken(some, await frontier.offer(some))
+    (own / RETRY).rename(own / f"{RETRY}.taken")
+    durable.sync_folder(own)
+
+
+def _uri_of(one: Retried) -> Uri:
+    uri = make(one.uri, hops=one.hops, via=one.via, source=one.source)
+    uri.key = without_session(uri.uri)
+    return uri

@@ -41,7 +41,8 @@ from warcmill.crawl.launch import folders as launch_folders
 from warcmill.crawl.launch import folders as lock
 from warcmill.crawl.launch.checkpoint import DATABASE, DUMP, STATISTICS, Checkpoint
 from warcmill.crawl.launch.database import open_frontier, refuse_emptied, restore, restore_fed
-from warcmill.crawl.launch.folders import LaunchFolders, Places
+from warcmill.crawl.launch.folders import RETRY, LaunchFolders, Places
+from warcmill.crawl.launch.intake import ask_again
 from warcmill.crawl.launch.job_log import NAME as JOB_LOG
 from warcmill.crawl.launch.job_log import JobLog, Word
 from warcmill.crawl.launch.leader import Leader, Share, files_of, papers_of, write_retired
@@ -310,7 +311,7 @@ async def open_launch(
     try:
         books = await open_books(
             frontier, register, launch.id, Folders(folders.warcs, folders.logs), partial(_warcs, places, job, launch),
-            _begins(job, resume, follows), results=job.results_log,
+            _begins(job, resume, follows, retries=(folders.own / RETRY).exists()), results=job.results_log,
         )  # fmt: skip
     except BaseException:
         await frontier.close()
@@ -320,6 +321,7 @@ async def open_launch(
         await books.frontier.set_rate(Gate(""), _rate(job))
     running = _opened(places, job, launch, books, register, job_log, resume, spider)
     crew = await _lead(running, places.frontier) if places.frontier else None
+    await ask_again(running.kit.offers, books.frontier, folders.own)
     seeds = running.kit.offers.seeds(job.seeds)
     running.kit.offers.taken(seeds, await books.frontier.offer(seeds))
     if serving:
@@ -333,7 +335,7 @@ def _begin(places: Places, launch: Launch, job_log: JobLog, resume: Checkpoint |
     folders = places.folders(launch)
     if follows and places.frontier:
         refuse_emptied(launch.job, places.frontier)
-    launch_folders.begin(folders)
+    launch_folders.begin(folders, retries=bool(follows))
     checkpoint.write(folders.own, resume)
     checkpoint.write_followed(folders.own, follows)
     job_log.launched()
@@ -378,12 +380,13 @@ async def join_launch(
     return running
 
 
-def _begins(job: Job, resume: Checkpoint | None, follows: str) -> Begins:
-    """The part that it takes over from the launch before. An endless job is one crawl, whose days are launches."""
+def _begins(job: Job, resume: Checkpoint | None, follows: str, *, retries: bool) -> Begins:
+    """The part that it takes over from the launch before. An endless job is one crawl, whose days are launches; so is
+    one that asks again for what it missed."""
     if resume:
         return Begins.CONTINUES
     if follows:
-        return Begins.KEEPS if job.endless else Begins.FOLLOWS
+        return Begins.KEEPS if job.endless or retries else Begins.FOLLOWS
     return Begins.FRESH
 
 
