@@ -7,6 +7,7 @@ import csv
 import json
 import sys
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from msgspec.structs import replace
 from rich.text import Text
@@ -21,6 +22,7 @@ from warcmill.audit.progress_grid import STYLES, Mark
 from warcmill.audit.survey import TARGET
 from warcmill.audit.survey import known as known_launch
 from warcmill.base.escapes import printable
+from warcmill.errors import NotReady, Unavailable
 from warcmill.markers.facts.reports import REPORT_TABLES, LostRequest, SeedFate, Seeds, SeedState
 from warcmill.model import Launch
 from warcmill.reports import figures, missed
@@ -38,14 +40,15 @@ examples:
   warcmill report daily --seeds --csv > seeds.csv
   warcmill report daily --missed --csv > missed.csv
 
-Without LAUNCH: the newest of the job; without JOB: the newest of all. First the seeds
-that were not got, then what is new, changed, the same, gone (404 or 410 now) or not visited
-beside the job's launch before, then the figures of the crawl log, each table with its first rows. --seeds lists
-every seed instead, those that were not got first; --missed every URL that was tried
-and not got, in order, with its status, the reason and the page that led to it, unless a
-later launch of the job got it: 'warcmill job JOB retry --missed' asks for them again. The scan for reports has read the
-stored logs; the comparison is made when it is first asked for, and kept in the index
-root. Nothing else is changed.
+Without LAUNCH: the newest of the job; without JOB: the newest of all. First what was
+missed: the first ten URLs, then the seeds that were not got; then what is new, changed,
+the same, gone (404 or 410 now) or not visited beside the job's launch before, then the
+figures of the crawl log, each table with its first rows. --seeds lists every seed
+instead, those that were not got first; --missed every URL that was tried and not got, in
+order, with its status, the reason and the page that led to it, unless a later launch of
+the job got it: 'warcmill job JOB retry --missed' asks for them again. The scan for
+reports has read the stored logs; the comparison is made when it is first asked for, and
+kept in the index root. Nothing else is changed.
 
 --json: {"job", "launch_id", "seeds": null before they are listed, else {"listed", "end",
 "untried_as", "counts", "seeds": [{"seed", "state", "code", "why", "redirect",
@@ -60,6 +63,8 @@ table,name,number. --missed --json: {"cut": how the crawl was cut short, "job",
 exit codes: 0 shown, 1 there is no report of it yet, or no such launch, 2 usage,
 3 configuration, 4 a root or the store did not answer
 """
+MISSED = 10  # URLs that are named before all else
+LONGEST = 1_000_000  # lines of crawl logs that are read for them
 ROWS = 20  # of a table, or of the seeds without --seeds
 _COLUMNS = ("seed", "state", "code", "why", "redirect", "target")
 _HEADS = {
@@ -97,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
     elif args.csv:
         _write_csv(known, of_seeds=args.seeds)
     else:
-        lines(console(), *(_every_seed(known) if args.seeds else _texts(known)))
+        lines(console(), *(_every_seed(known) if args.seeds else _texts(known, [*_first_missed(line, known)])))
     return 0 if known.seeds or (known.stages and not args.seeds) else 1
 
 
@@ -132,18 +137,48 @@ def _show_missed(line: OpenRoots, launch: Launch, urls: Iterable[MissedUrl], arg
         return
     number = 0
     for number, url in enumerate(urls, 1):  # noqa: B007 the last number is that of all
-        led = f"; from {url.referrer}" if url.referrer else ""
-        print(printable(f"{url.status:>6}  {url.url}: {url.why}{led}"))
+        print(_missed(url))
     out(f"{launch}: {counted(number, 'URL', 'URLs')} missed{f'; {cut}' if cut else ''}")
     if number:
         out(f"to ask for them again: {remedies.retry_missed(launch)}")
 
 
-def _texts(figures: LaunchFigures) -> Iterator[str | Text]:
+def _missed(url: MissedUrl) -> str:
+    led = f"; from {url.referrer}" if url.referrer else ""
+    return printable(f"{url.status:>6}  {url.url}: {url.why}{led}")
+
+
+def _first_missed(line: OpenRoots, figures: LaunchFigures) -> Iterator[str]:
+    """The first URLs that were missed, and their number; of a launch with very long logs the command alone."""
+    every, codes = remedies.report_missed(figures.launch), figures.tables["by_status"]
+    if all(200 <= int(code) < 400 for code in codes if code.lstrip("-").isdigit()):
+        return
+    if figures.numbers["lines"] > LONGEST:
+        yield f"each URL that was not got: {every}"
+        return
+    try:
+        with missed.of_launch(line.state, line.store, figures.launch) as urls:
+            found = iter(urls)
+            first = [*islice(found, MISSED)]
+            more = sum(1 for _ in found)
+    except NotReady:  # a stage is not verified: below is which
+        return
+    except Unavailable as error:
+        err(f"{error}; what was missed is in its logs")
+        return
+    if first:
+        yield f"{counted(len(first) + more, 'URL', 'URLs')} missed"
+        yield from map(_missed, first)
+    if more:
+        yield f"  and {more:,} more: {every}"
+
+
+def _texts(figures: LaunchFigures, first_missed: list[str]) -> Iterator[str | Text]:
     yield f"{figures.launch}"
     if figures.cut:
         yield styled(f"cut short: {figures.cut}", STYLES[Mark.CUT])
         yield styled(f"    -> {figures.go_on}", "cyan")
+    yield from first_missed
     if figures.parts:
         yield f"one crawl with {', '.join(one.id for one in figures.parts)}, which it continues: figures are of all"
     yield from (
@@ -164,8 +199,6 @@ def _texts(figures: LaunchFigures) -> Iterator[str | Text]:
         yield from map(_request, figures.requests[:ROWS])
     if figures.requests_lost > ROWS:
         yield f"  and {figures.requests_lost - ROWS:,} more; --json lists them"
-    if any(not 200 <= int(code) < 400 for code in figures.tables["by_status"] if code.lstrip("-").isdigit()):
-        yield f"each URL that was not got: {remedies.report_missed(figures.launch)}"
     for name in _SHORTEST_FIRST:
         yield from _table(_HEADS[name], figures.tables[name])
 

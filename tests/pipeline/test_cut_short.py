@@ -172,6 +172,8 @@ def test_each_missed_url_is_listed_with_its_status_reason_and_referrer(tmp_path:
         0, f"   500  {site.url}3: its server answered 500 Internal Server Error; from {site.url}"
     )  # fmt: skip
     assert f"{JOB}/{first}: 3 URLs missed\n" in text
+    begin = [f"{JOB}/{first}", "3 URLs missed", *text.splitlines()[:3]]
+    assert warcmill(tmp_path, "report")[1].splitlines()[:5] == begin, "what was missed comes first"
     site.pages["a.example", "/3"] = page([])
     crawl(tmp_path, site, "--config", "once.toml")
     assert f"{site.url}3" not in warcmill(tmp_path, "report", JOB, first, "--missed")[1], "a later launch got it"

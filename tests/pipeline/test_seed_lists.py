@@ -181,7 +181,7 @@ def test_of_a_hundred_thousand_dead_seeds_the_first_are_printed_and_all_are_acce
     for verb in (("why", "many", sample.LAUNCH_ID), ("reconcile", DAY)):
         told = line.warcmill(*verb)
         assert told.returncode == 1
-        assert f"      and {MANY + 1 - 10} more: {command}\n" in told.stdout
+        assert f"      and {MANY + 1 - 10:,} more: {command}\n" in told.stdout
         assert told.stdout.count(f"      {of('many')}  ") == 10
     assert f"many/{sample.LAUNCH_ID}: {MANY + 1} seeds not got: " in line.warcmill("status", DAY).stdout
     text = line.warcmill("report", "many", sample.LAUNCH_ID).stdout
