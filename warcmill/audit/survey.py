@@ -17,7 +17,6 @@ from warcmill.base.escapes import did_you_mean
 from warcmill.chain import Row, Wanted
 from warcmill.errors import BadInput, Foreign, Unavailable
 from warcmill.formats.logs import logzip
-from warcmill.formats.seeds import comparable
 from warcmill.launches import crawl_parts, cut_short, discovery, full_dumps, later_launches
 from warcmill.launches.cut_short import CutShort
 from warcmill.launches.discovery import Discovery, with_markers
@@ -310,12 +309,11 @@ def _got_before(state: MarkerStore, launch: Launch, facts: Mapping[Key, object])
     seeds = facts.get(layout.step("seeds", launch))
     if not isinstance(seeds, Seeds) or not (seeds.without_page or seeds.lost()):
         return frozenset()
-    lost, targets = {fate.seed: comparable(fate.seed) for fate in seeds.lost()}, frozenset(seeds.without_page)
-    got, pages = set[str](), set[str]()
-    for earlier in crawl_parts.of(state, launch).before:
-        got |= later_launches.got_by(state, earlier, frozenset(lost.values()))
+    pages, targets = set[str](), frozenset(seeds.without_page)
+    got = later_launches.got_before(state, launch, (fate.seed for fate in seeds.lost()))
+    for earlier in crawl_parts.of(state, launch).before if targets else ():
         pages |= later_launches.pages_by(state, earlier, targets)
-    return frozenset({seed for seed, url in lost.items() if url in got} | {f"{TARGET}{one}" for one in pages})
+    return frozenset(got | {f"{TARGET}{one}" for one in pages})
 
 
 def _got_later(state: MarkerStore, launch: Launch, facts: Mapping[Key, object]) -> dict[str, str]:

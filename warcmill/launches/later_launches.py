@@ -1,4 +1,4 @@
-"""The later launches of a job, beside one that missed something: which of them got it since. Reads only.
+"""The other launches of a job, beside one that missed something: which of them got it. Reads only.
 
 A page that a later launch got is not a gap of the earlier one any more: it was missed then, and got later. Claims stay
 as they are: who reports asks here. A launch is read once, for as long as its folder does not change.
@@ -15,7 +15,7 @@ from msgspec import Struct
 from warcmill import layout
 from warcmill.errors import BadInput, Foreign
 from warcmill.formats.seeds import comparable
-from warcmill.launches import cut_short, discovery
+from warcmill.launches import crawl_parts, cut_short, discovery
 from warcmill.markers.facts import readers
 from warcmill.markers.facts.output import Complete
 from warcmill.markers.facts.pulse import Started
@@ -73,6 +73,14 @@ def rest_later(state: MarkerStore, launch: Launch) -> str:
 def got_by(state: MarkerStore, launch: Launch, wanted: frozenset[str]) -> frozenset[str]:
     """Those of some comparable seeds that a launch got."""
     return _got(state, launch, _stamp(state, launch), wanted)
+
+
+def got_before(state: MarkerStore, launch: Launch, seeds: Iterable[str]) -> frozenset[str]:
+    """Those of some lost seeds that an earlier part of the same crawl got, as they are spelled here."""
+    wanted, found = {seed: comparable(seed) for seed in seeds}, set[str]()
+    for earlier in crawl_parts.of(state, launch).before if wanted else ():
+        found |= got_by(state, earlier, frozenset(wanted.values()))
+    return frozenset(seed for seed, url in wanted.items() if url in found)
 
 
 def pages_by(state: MarkerStore, launch: Launch, wanted: frozenset[str]) -> frozenset[str]:

@@ -116,7 +116,7 @@ def of_crawl(state: MarkerStore, own: LaunchFigures) -> LaunchFigures:
         missing += found[-1].missing
     return replace(
         own,
-        seeds=own.seeds and _got_in_all(own.seeds, [one.seeds for one in found[1:] if one.seeds]),
+        seeds=own.seeds and got_in_all(own.seeds, [one.seeds for one in found[1:] if one.seeds]),
         numbers={name: sum(one.numbers[name] for one in found) for name in own.numbers},
         tables={name: total(one.tables[name] for one in found) for name in own.tables},
         missing=tuple(missing),
@@ -173,8 +173,8 @@ def _facts(state: MarkerStore, launch: Launch) -> Iterator[tuple[Key, object]]:
                 yield key, readers.of(marker.claim)
 
 
-def _got_in_all(seeds: Seeds, earlier: Collection[Seeds]) -> Seeds:
-    """The seeds of a launch, those that it lost as an earlier part of its crawl got them."""
+def got_in_all(seeds: Seeds, earlier: Collection[Seeds]) -> Seeds:
+    """The seeds of a launch, with the fates of those that it lost and an earlier part of its crawl got. Pure."""
     got = {comparable(fate.seed): fate for one in earlier for fate in one.seeds if fate.state in GOT}
     fates = tuple(got.get(comparable(fate.seed), fate) if fate.state not in GOT else fate for fate in seeds.seeds)
     numbers = Counter(seeds.numbers)

@@ -15,8 +15,7 @@ from typing import BinaryIO, NamedTuple
 from warcmill import layout
 from warcmill.base.line_sort import SortedLines
 from warcmill.formats.logs.crawllog import END, CrawlRecord, blocks, parse
-from warcmill.launches import discovery, stored_logs
-from warcmill.launches.view import parts
+from warcmill.launches import crawl_parts, discovery, later_launches, stored_logs
 from warcmill.markers.facts.reports import Seeds
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Json, Launch
@@ -65,7 +64,9 @@ def of_launch(state: MarkerStore, store: Store, launch: Launch) -> Iterator[Miss
     NotReady before it has ended, and before each of its stages is verified; Mismatch when a stored zip is no longer the
     verified one.
     """
-    ours = [state.require(layout.step("verify", *part)) for part in parts(state, launch)]
+    state.require(layout.step("process", launch))
+    stages = crawl_parts.stages(state, crawl_parts.of(state, launch))
+    ours = [state.require(layout.step("verify", *part)) for part in stages]
     later = [*takewhile(lambda one: one.id > launch.id, discovery.of_job(state, launch.job))]
     theirs = (layout.step("verify", one, stage) for one in reversed(later) for stage in sorted(state.stages(one)))
     with state.scratch() as folder, closing(SortedLines(folder)) as lines:
@@ -83,8 +84,10 @@ def of_launch(state: MarkerStore, store: Store, launch: Launch) -> Iterator[Miss
 def _add_untried(state: MarkerStore, launch: Launch, log: _Log) -> None:
     """Add the seeds that no crawl log has a line of: something ended the crawl before."""
     marker = state.read(layout.step("seeds", launch))
-    for fate in Seeds.from_claim(marker.claim).lost() if marker else ():
-        if fate.code is None:
+    lost = Seeds.from_claim(marker.claim).lost() if marker else ()
+    got = later_launches.got_before(state, launch, (fate.seed for fate in lost))
+    for fate in lost:
+        if fate.code is None and fate.seed not in got:
             log.add_untried(fate.seed, fate.why)
 
 
