@@ -2,9 +2,10 @@
 
 A seed, what it redirects to, and what a fetch needs first (`P`) belong to it. So do the parts of a page, from any
 host, over at most 20 hops, one of them guessed (`X`): a style sheet imports another, which names a font. A page in a
-frame is a part over two hops alone, unless its page is a seed of its own. Sitemaps that robots.txt names belong to it,
-and those that an index names, if the index is such a one, or on a site. Else, and after 20 redirects, a URI has a
-prefix of a site, or was linked from a seed of reach `plus1`. Nothing that is excluded is crawled.
+frame is a part over two hops alone, and what a page that is farther inside embeds is none: a seed that is a page has
+them all. Sitemaps that robots.txt names belong to it, and those that an index names, if the index is such a one, or on
+a site. Else, and after 20 redirects, a URI has a prefix of a site, or was linked from a seed of reach `plus1`. Nothing
+that is excluded is crawled.
 
 Heritrix takes parts over two hops, and sitemaps that are on a site.
 
@@ -39,6 +40,7 @@ SITEMAP = '"sitemap":true'
 """A part of the payload of a URI that robots.txt or an index names as a sitemap."""
 REDIRECTS = 20  # after each other; browsers follow as many (Fetch standard, 4.4)
 PARTS = 20  # hops from a page to the last of its parts, redirects too
+_FOLLOWED = ("L", "S")
 _is_linked = re.compile(r"R*+LR*+").fullmatch
 _is_part = re.compile(PART.replace("*", "*+").replace("?", "?+")).fullmatch
 _is_named = re.compile("PR*+MR*+(?:MR*+)?+").fullmatch  # by robots.txt, or by an index that this names
@@ -147,7 +149,7 @@ class CrawlScope(Struct, frozen=True):
         return Decision(Verdict.REJECT, self.name, why) if why else None
 
     def judge_frame(self, uri: Uri) -> Decision | None:
-        """The same for the page of a frame, which is a page of its own where it is far inside another."""
+        """The same for the page of a frame, and for what a page has that is far inside another: two hops are enough."""
         why = self._against(uri, uri.surt, _is_near_its_page)
         return Decision(Verdict.REJECT, self.name, why) if why else None
 
@@ -183,22 +185,35 @@ def is_part(hops: str) -> bool:
 
 def _is_with_its_page(hops: str) -> bool:
     """True if it is where a seed redirects to, or what a page embeds, or a part of that."""
+    if hops[-1:] in _FOLLOWED:  # most are
+        return False
     if _is_near_its_page(hops):
         return True
-    last = _after_link(hops).rpartition("M")[2]  # a sitemap leads to pages, too
+    last = _after_page(hops)
     return bool(last.strip("R")) and is_part(last)
 
 
 def _is_near_its_page(hops: str) -> bool:
     """True if it is where a seed redirects to, or what a page embeds."""
     redirects = len(hops) - len(hops.rstrip("R"))
-    return redirects <= REDIRECTS and (not hops.strip("R") or is_embedded(hops))
+    return redirects <= REDIRECTS and (not hops.strip("R") or is_embedded(hops) or is_embedded(_after_page(hops)))
 
 
 def is_embedded(hops: str) -> bool:
     """True if a page embeds a URI, over few enough hops: those after the last link or form."""
     last = _after_link(hops)
     return bool(last) and len(last) - last.count("R") <= EMBEDS and last.count("X") <= GUESSES
+
+
+def depth(hops: str) -> int:
+    """The hops of a URI inside its page, redirects not counted; 0 for a page."""
+    last = _after_page(hops)
+    return len(last) - last.count("R")
+
+
+def _after_page(hops: str) -> str:
+    """The hops after the last page: links and forms lead to one, and sitemaps do."""
+    return _after_link(hops).rpartition("M")[2]
 
 
 def _after_link(hops: str) -> str:

@@ -20,7 +20,7 @@ from warcmill.crawl.logs.lines import FaultListener
 from warcmill.crawl.policies import decision
 from warcmill.crawl.policies.decision import AT_OFFER, Ask, Decision, Own, Verdict
 from warcmill.crawl.policies.robots import PRODUCT
-from warcmill.crawl.policies.scope import Extensions, Patterns, Traps, is_embedded
+from warcmill.crawl.policies.scope import EMBEDS, Extensions, Patterns, Traps, depth
 from warcmill.crawl.render import NEVER
 from warcmill.crawl.uri import Uri, make, shown, without_credentials, without_session
 from warcmill.crawl.visit import redirects
@@ -30,6 +30,7 @@ from warcmill.formats.seeds import SeedLine, route_of
 EMBEDS_FIRST, LINKS_NEXT = 0, 1
 REMEMBERED = 50_000  # URIs that the frontier has
 NEEDS_RENDER = "its route needs --render"  # of a seed
+_OF_PARTS = frozenset(["css", "m3u8", "m3u8/URI", "mpd", "import/@href", "include/@href"])  # where no page has links
 AT_ONCE = 1_000  # links that are judged before others have their turn
 
 
@@ -88,12 +89,12 @@ class Offers:
     def of(self, page: Uri, links: Iterable[Link]) -> list[Uri]:
         """The links of a page that may be crawled."""
         fresh = [link for link in links if not self._knows(page, link)]
-        is_deep = not is_embedded(page.hops + EMBED)
+        far = depth(page.hops) - EMBEDS
         return [
             uri
             for link in self._within(page, fresh)
             if (uri := self._linked(page, link))
-            and self._accepted(uri, is_frame=is_deep and link.hop == EMBED and link.context in FRAMES)
+            and self._accepted(uri, is_far=far >= 0 and link.hop == EMBED and _is_far(link, far))
         ]
 
     async def of_many(self, page: Uri, links: Sequence[Link], frontier: Frontier) -> list[Uri]:
@@ -232,9 +233,9 @@ class Offers:
         }
         return self._own.among(built_in, AT_OFFER)
 
-    def _accepted(self, uri: Uri, *, is_frame: bool = False) -> bool:
+    def _accepted(self, uri: Uri, *, is_far: bool = False) -> bool:
         policies = self._for(uri)
-        if is_frame:
+        if is_far:
             policies = {**policies, "scope": self._live.job.of(uri).scope.judge_frame}
         found = decision.judge(policies.values(), uri)
         if found.verdict is not Verdict.ACCEPT:
@@ -248,6 +249,11 @@ class Offers:
         if self._are_logged:
             names = list(self._policies)  # what is not among them was asked before
             self._heard.judged(names.index(found.policy) if found.policy in names else -1, found, uri)
+
+
+def _is_far(link: Link, far: int) -> bool:
+    """True for a link of a page that is `far` inside another, if it is a page in its turn, or the page is too far."""
+    return link.context in FRAMES or (far > 0 and link.context not in _OF_PARTS)
 
 
 def _name(uri: str, payload: str) -> str:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import gzip
+from pathlib import Path
 
 import pytest
+from crawls import crawled
+from sites.several_hosts import Page, serve
 
 from warcmill.crawl import extract
 from warcmill.crawl.extract import embedded, feeds, playlists
@@ -206,3 +209,22 @@ def test_parts_of_parts_belong_to_their_page_and_far_frames_do_not() -> None:
         False,
     ]
     assert scope.judge_frame(make("http://news.example/news/x", hops="LEEE")) is None
+    assert scope.judge_frame(make("http://cdn.example/x", hops="PMME")) is None
+
+
+def test_pages_that_are_far_inside_a_page_have_no_parts_and_sheets_have(tmp_path: Path) -> None:
+    inside = b"<link rel=prefetch href='http://c.example:%d/%d'><iframe src='http://c.example:%d/f%d'></iframe>"
+    with serve(web := dict[tuple[str, str], Page]()) as port:
+        sheet = b"<link rel=stylesheet href=http://c.example:%d/1.css>" % port
+        web["a.example", "/"] = Page(inside % (port, 1, port, 1) + sheet)
+        for number in range(1, 9):
+            for name in ("", "f"):
+                web["c.example", f"/{name}{number}"] = Page(inside % (port, number + 1, port, number + 1))
+            web["c.example", f"/{number}.css"] = Page(b"@import '/%d.css'" % (number + 1), "text/css")
+        hosts = {"a.example": ("127.0.0.1",), "c.example": ("127.0.0.1",)}
+        crawled.crawl(tmp_path, crawled.job(port, "a.example", resolve=hosts))
+    got = {crawled.plain(line.uri).removeprefix("http://c.example") for line in crawled.lines(tmp_path)}
+    assert {path for path in got if path.startswith("/") and "css" not in path} == {
+        "/1", "/f1", "/2", "/f2", "/3", "/robots.txt",
+    }  # fmt: skip
+    assert {f"/{number}.css" for number in range(1, 10)} <= got
