@@ -1,8 +1,10 @@
-"""Crawl one site whole, beside `wget --warc-file`: pages for each second of CPU of all processes, without politeness.
+"""Crawl one site whole by `warcmill crawl`, as a person types it, beside `wget --warc-file`: CPU and elapsed time.
+
+They are of all processes, also of the crawl's own, which detaches itself. Both crawl without politeness; a polite crawl
+has its own row.
 
 The site is on loopback: each page has 12 kB and 51 links. Its server is a process of its own, and does not count.
-Start-up counts; 5,000 pages show how little that is of a longer crawl. Python may keep compiled modules, as an
-installed one does: to compile them anew would be a fifth of the smaller crawl.
+Start-up counts; a single page shows what it takes. Python may keep compiled modules, as an installed one does.
 """
 
 from __future__ import annotations
@@ -11,23 +13,26 @@ import asyncio
 import json
 import multiprocessing
 import os
-import resource
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from statistics import median
 
 from benchmarks.crawl_parts import PAGE
 from benchmarks.peers import FOLDER
+from benchmarks.processes import Spent, spent
 from warcmill.crawl.launch.folders import PAPERS
 from warcmill.errors import NotReady
 from warcmill.formats import surt
 from warcmill.layout import SENTINEL
 
-PAGES, LONGER, LINKS, ROUNDS = 1_000, 5_000, 51, 3
+LINKS, ROUNDS = 51, 3
+SIZES = {1: ("-", "-"), 3_000: ("1.5 x", "1.3 x"), 30_000: ("1 x", "1 x")}  # pages; the bounds of CPU and elapsed time
+HOSTS, OF_EACH = 50, 60
+_POLITE = "[politeness]\nfactor = 0\nleast = 1\n"
 COMPILED = FOLDER.parent / "compiled"
 _WORDS = PAGE[PAGE.index(b"<p>") : -len(b"</ul></body></html>")].replace(b"href", b"data-was")
 _TOML = """\
@@ -47,10 +52,33 @@ def rows() -> Iterator[tuple[str, ...]]:
     """What, ours, peer, ratio, target."""
     if not shutil.which("wget"):
         raise NotReady("wget", "it is not installed; on Debian: apt-get install wget")
-    for pages in (PAGES, LONGER):
+    for pages, bounds in SIZES.items():
         with site(pages) as url:
-            rounds = [(ours(url, pages), _by_wget(url, pages)) for _ in range(ROUNDS)]
-        yield row(pages, [one for one, _ in rounds], [other for _, other in rounds], "wget", ">= 1.2 x")
+            rounds = [(_typed([url, "--no-delay"], pages), _by_wget(url, pages)) for _ in range(ROUNDS)]
+        for place, (name, bound) in enumerate(zip(("elapsed", "CPU"), reversed(bounds), strict=True)):
+            mine, peer = (median(side[place] for side in sides) for sides in zip(*rounds, strict=True))
+            ratio = median(one[place] / other[place] for one, other in rounds)
+            what = f"crawl of {pages:,} pages, {name}"
+            yield f"warcmill {what}", f"{mine:.2f} s", f"{peer:.2f} s wget", f"{ratio:.2f} x", bound
+    with sites(OF_EACH, HOSTS) as urls, tempfile.NamedTemporaryFile("w", suffix=".toml") as polite:
+        polite.write(_POLITE)
+        polite.flush()
+        pages = HOSTS * OF_EACH
+        took = _typed([*urls, "--job", "polite", "--config", polite.name], pages)
+    what = f"the same of {HOSTS} hosts, each once a second"
+    yield what, f"{took.cpu / pages * 1000:.1f} ms of CPU a page", "-", "-", "3 ms"
+
+
+def _typed(words: Sequence[str], pages: int) -> Spent:
+    """Crawl as a person types it, into a new archive."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        typed = [sys.executable, "-m", "commands.main", "crawl", *words]
+        found = spent([*typed, "--no-line", "--allow-private", "127.0.0.0/8"], folder, _environment())
+        (summary,) = folder.glob("archive/jobs/*/latest/summary.json")
+        fetched = json.loads(summary.read_bytes())["documents"]
+        assert fetched == pages, f"{fetched} of {pages} pages were fetched"
+    return found
 
 
 def row(pages: int, ours: Sequence[float], peer: Sequence[float], name: str, target: str) -> tuple[str, ...]:
@@ -86,23 +114,23 @@ def ready(folder: Path, url: str) -> Path:
     return job
 
 
-def _by_wget(url: str, pages: int) -> float:
+def _by_wget(url: str, pages: int) -> Spent:
     with tempfile.TemporaryDirectory() as name:
         log = Path(name, "log")
         words = ["wget", "-r", "-l", "inf", "-e", "robots=off", "--delete-after", "-nv", "-o", str(log)]
-        found = rate([*words, "--warc-file=bench", url], Path(name), pages)
+        found = spent([*words, "--warc-file=bench", url], Path(name), _environment())
         fetched = log.read_text().count(" URL:")
         assert fetched == pages, f"wget fetched {fetched} of {pages} pages"
     return found
 
 
 def rate(words: Sequence[str | Path], folder: Path, pages: int) -> float:
-    """Pages for each second of CPU that a command and its children took."""
-    compiled = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(COMPILED)}
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(words, cwd=folder, check=True, stdout=subprocess.DEVNULL, env={**os.environ, **compiled})
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return pages / (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    """Pages for each second of CPU that a command took, with all that it started."""
+    return pages / spent(words, folder, _environment()).cpu
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(COMPILED), "LUIGI_CONFIG_PATH": ""}
 
 
 def _page(number: int, pages: int) -> bytes:
@@ -113,17 +141,25 @@ def _page(number: int, pages: int) -> bytes:
 @contextmanager
 def site(pages: int) -> Iterator[str]:
     """Serve a site of so many pages while the block runs; yields its first URL."""
+    with sites(pages, 1) as (url,):
+        yield url
+
+
+@contextmanager
+def sites(pages: int, hosts: int) -> Iterator[list[str]]:
+    """Serve a site of so many pages at some hosts while the block runs; yields the first URL of each."""
     ports: multiprocessing.Queue[int] = multiprocessing.Queue()
-    server = multiprocessing.Process(target=_serve, args=(ports, pages), daemon=True)
+    server = multiprocessing.Process(target=_serve, args=(ports, pages, hosts), daemon=True)
     server.start()
     try:
-        yield f"http://127.0.0.1:{ports.get(timeout=60)}/p/0.html"
+        port = ports.get(timeout=60)
+        yield [f"http://127.0.0.{number + 1}:{port}/p/0.html" for number in range(hosts)]
     finally:
         server.terminate()
         server.join()
 
 
-def _serve(ports: multiprocessing.Queue[int], number: int) -> None:
+def _serve(ports: multiprocessing.Queue[int], number: int, hosts: int) -> None:
     pages = [_page(one, number) for one in range(number)]
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -138,7 +174,10 @@ def _serve(ports: multiprocessing.Queue[int], number: int) -> None:
 
     async def run() -> None:
         server = await asyncio.start_server(answer, "127.0.0.1", 0)
-        ports.put(server.sockets[0].getsockname()[1])
+        port = server.sockets[0].getsockname()[1]
+        for other in range(1, hosts):
+            await asyncio.start_server(answer, f"127.0.0.{other + 1}", port)
+        ports.put(port)
         await server.serve_forever()
 
     asyncio.run(run())
