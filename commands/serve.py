@@ -30,8 +30,9 @@ Each page sends by ?format=json the document of the verb of its name. Pages show
 folder, and how old it is: they ask no engine, store or server.
 
 It asks the current versions of the text index and of the CDX at each request: a new version
-is seen at once. What is hidden (warcmill versions hide) is not found at once, and is no
-longer replayed once it has left the CDX with the next version.
+is seen at once. What is hidden (warcmill versions hide) is neither found nor replayed from
+then on. Replay shows the very URL that is asked for, another one of its key in the CDX only
+where that has no capture, and says so.
 
 pywb 2.10 replays: of [serve] pywb, else of --get-replay, else on PATH. --get-replay installs
 it by pip, with the hash of every file, into the folder replay beside the state, and then

@@ -18,7 +18,7 @@ from pathlib import Path
 from commands.console.show import as_json, err, out
 from tasks import logs
 from tasks.audited import audited
-from tasks.config.serve import Serving, index_of, program_of, replay_folder, serving
+from tasks.config.serve import Serving, program_of, replay_folder, serving
 from tasks.config.settings import Settings, settings
 from tasks.health import look
 from tasks.line import OpenRoots, open_line
@@ -29,6 +29,7 @@ from warcmill.markers import locks
 from warcmill.model import Json
 from warcmill.pypi.data_sets import PublishedHistory, open_history
 from warcmill.replay import pywb
+from warcmill.replay.captures import TEMPLATE, CaptureServer
 from warcmill.replay.pywb import LOOPBACK, NAME, OFF, NoReplay, Pywb, ReplaySources
 from warcmill.stores import Store
 from warcmill.stores.opening import check_place, is_remote, open_folder
@@ -66,8 +67,8 @@ def run(args: argparse.Namespace) -> int:
     logs.configure()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end)
-    with _warcs(config, open_store) as place:
-        replay = _replay(config, program, place, asked)
+    with _warcs(config, open_store) as place, _captures(archive, program) as captures:
+        replay = _replay(config, program, ReplaySources(place, captures), asked)
         refresh = Refresher(partial(look, Asker())).wanted
         served = Served(
             *(line.state, archive, replay, entry, lambda: audited(open_line())),
@@ -113,6 +114,16 @@ def _warcs(config: Settings, open_store: Callable[[], Store]) -> Iterator[str]:
         yield f"{config.store.rstrip('/')}/{WARCS}"
 
 
+@contextmanager
+def _captures(archive: Archive, program: Path | str) -> Iterator[str]:
+    """The address of the index server, while the block runs; '' where nothing is replayed."""
+    if archive.open_index is None or isinstance(program, str):
+        yield ""
+        return
+    with warcs.keyed(CaptureServer(archive.state, archive.open_index)) as address:
+        yield f"{address}/?{TEMPLATE}"
+
+
 def _program(config: Settings, asked: Serving) -> Path | str:
     """The program of pywb, or the reason why nothing replays. BadConfig if luigi.cfg names one that is missing."""
     if not asked.replay:
@@ -126,13 +137,12 @@ def _program(config: Settings, asked: Serving) -> Path | str:
         return f"Archived pages cannot be shown yet: {why}"
 
 
-def _replay(config: Settings, program: Path | str, place: str, asked: Serving) -> Pywb | NoReplay:
+def _replay(config: Settings, program: Path | str, places: ReplaySources, asked: Serving) -> Pywb | NoReplay:
     if program == NOT_WANTED:
         return NoReplay(NOT_WANTED, asked.replay_url or f"http://{NAME}", OFF)
     if isinstance(program, str) or not config.index:
         why = program if isinstance(program, str) and config.index else NO_INDEX
         return NoReplay(why, asked.replay_url or f"http://{NAME}")
-    places = ReplaySources(place, index_of(config))
     name, pages = _name_of_replay(asked), "" if asked.replay_url else f"{_address(asked)}/"  # behind a proxy: not known
     return Pywb(program, places, asked.replay_port, name, STYLE, asked.replay_url, asked.replay_listen, pages)
 

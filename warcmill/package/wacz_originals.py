@@ -10,7 +10,7 @@ the index when its original is there: then they show the original, as the newest
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from itertools import chain, groupby
@@ -25,7 +25,7 @@ from warcmill.base.line_sort import SortedLines
 from warcmill.errors import Mismatch, NotReady
 from warcmill.extracts.revisits import digest_of, is_revisit
 from warcmill.formats.index.cdxj import CdxLines, date_of
-from warcmill.formats.index.urlkey import urlkey
+from warcmill.formats.index.urlkey import same_page, urlkey
 from warcmill.formats.text.titles import Titles
 from warcmill.formats.wacz import Wacz, Write
 from warcmill.formats.warc import gate, hearers
@@ -141,7 +141,8 @@ class Revisits:
         key, _, rest = line.partition(b" ")
         own = json.loads(rest.split(b" ", 1)[1])["url"]
         target = urlkey(refers.url).encode() if refers.url and refers.url != own else key
-        about = [target, refers.time.encode(), b"1" if refers.is_empty else b"0", line]
+        page = _page(refers.url or own)
+        about = [target, refers.time.encode(), b"1" if refers.is_empty else b"0", page, line]
         self._asked.add(b"\0".join(about))
         self.any = True
 
@@ -150,20 +151,21 @@ class Revisits:
         own = iter(lines)
         at = next(own, None)
         for key, group in groupby(self._asked, lambda entry: entry.partition(b"\0")[0]):
-            here, there = list[bytes](), None
+            found, there = list[bytes](), None
             while at is not None and at.partition(b" ")[0] <= key:
                 if at.startswith(key + b" ") and not is_revisit(at):
-                    here.append(at)
+                    found.append(at)
                 at = next(own, None)
+            here = _by_page(found)
             for entry in group:
-                _, time, empty, line = entry.split(b"\0", 3)
+                _, time, empty, page, line = entry.split(b"\0", 4)
                 asked = _Asked(digest_of(line), time, line.split(b" ", 2)[1], line, is_empty=empty == b"1")
-                if original := asked.best(here):
+                if original := asked.best(here[page]):
                     self._settle(asked, original, is_elsewhere=False)
                     continue
                 if there is None:
-                    there = [one for one in archived.of_key(key.decode()) if not is_revisit(one)]
-                self._look(asked, key, there, archived)
+                    there = _by_page(one for one in archived.of_key(key.decode()) if not is_revisit(one))
+                self._look(asked, key, there[page], archived)
 
     def _look(self, asked: _Asked, key: bytes, there: list[bytes], archived: Archived) -> None:
         fitting = {line: archived.why_unusable(line) for line in asked.fitting(there)}
@@ -266,6 +268,18 @@ class _Asked(Struct, frozen=True):
         exact = [line for line in found if _time(line) == self.refers_time]
         before = [line for line in found if _time(line) <= self.time]
         return next(iter(exact or before[-1:] or found), None)
+
+
+def _by_page(lines: Iterable[bytes]) -> Mapping[bytes, list[bytes]]:
+    """The captures of a key by their URLs."""
+    found = defaultdict[bytes, list[bytes]](list)
+    for line in lines:
+        found[_page(json.loads(line.split(b" ", 2)[2])["url"])].append(line)
+    return found
+
+
+def _page(url: str) -> bytes:
+    return same_page(url).encode("utf-8", "surrogatepass").replace(b"\0", b"")
 
 
 def _time(line: bytes) -> bytes:

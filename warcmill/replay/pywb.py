@@ -2,8 +2,7 @@
 
 pywb is GPL: a program of its own in an environment beside the state, of which nothing is imported. A file that is
 written last proves that the environment is whole: an installation that was killed begins again. It listens on
-loopback, under another name and port than search, and reads the files that the current version's link leads to, at
-each request anew.
+loopback, under another name and port than search, and asks our index server (`replay/captures.py`) at each request.
 """
 
 from __future__ import annotations
@@ -131,10 +130,10 @@ def _why(lines: list[str]) -> str:
 
 class ReplaySources(Struct, frozen=True):
     """Where pywb finds what it replays: the WARCs, by what comes before their paths (of a folder, or of a server), and
-    the link to the current version of the CDX."""
+    the address of the index server, which pywb fills in."""
 
     warcs: str
-    cdx: Path
+    captures: str
 
 
 def command(configured: str) -> Path:
@@ -240,9 +239,7 @@ class Pywb:
 
     def _watch(self) -> None:
         pause = _FIRST_PAUSE
-        while not self._stopped.wait(0 if self.places.cdx.exists() else _FIRST_PAUSE):
-            if not self.places.cdx.exists():  # pywb looks only once whether that is a folder
-                continue
+        while not self._stopped.is_set():
             begun = time.monotonic()
             try:
                 with tempfile.TemporaryDirectory(prefix="warcmill-pywb-") as folder:
@@ -287,7 +284,8 @@ class Pywb:
 
     def _config(self) -> str:
         """JSON is YAML."""
-        places = {"archive_paths": self.places.warcs, "index_paths": f"{self.places.cdx}/"}
+        index = {"type": "cdx", "api_url": self.places.captures, "replay_url": ""}
+        places = {"archive_paths": self.places.warcs, "index": index}
         return json.dumps({"collections": {self.secret: places}, "collections_root": "none"})
 
     def words(self) -> list[str]:

@@ -57,7 +57,10 @@ class CdxLookup:
 
     def captures(self, key: str, first: str = "", last: str = "9" * 14) -> Iterator[bytes]:
         """The lines of a key, from the time `first` to `last`: 14 digits, or the first ones of them."""
-        begin, end = f"{key} {first}".encode(), f"{key} {last}".encode() + b"~"
+        return self.between(f"{key} {first}".encode(), f"{key} {last}".encode() + b"~")
+
+    def between(self, begin: bytes, end: bytes) -> Iterator[bytes]:
+        """The lines from the first that is not before `begin`, to the last that is before `end`."""
         parts = [part.following(begin) for part in self._parts]
         return takewhile(lambda line: line < end, heapq.merge(*parts))
 

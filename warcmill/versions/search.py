@@ -17,7 +17,7 @@ from functools import partial
 from msgspec import Struct
 
 from warcmill.errors import NotReady
-from warcmill.formats.index.urlkey import urlkey
+from warcmill.formats.index.urlkey import same_page, urlkey
 from warcmill.stores import LocalStore
 from warcmill.versions import hidden_list, text
 from warcmill.versions import text as unspaced
@@ -47,9 +47,9 @@ _HIDDEN = """ AND page.key >= coalesce(
     (SELECT after FROM hidden WHERE first <= page.key ORDER BY first DESC LIMIT 1), '')"""
 _OF_PAGES = " OR ".join(f"page.key GLOB '{word.decode()}*'" for word in hidden_list.OF_PAGES)  # few: each costs a call
 _HIDDEN_PAGES = f" AND NOT (({_OF_PAGES}) AND of_hidden_page(page.key))"
-_TITLE = """
-    SELECT words.title FROM page JOIN words ON words.rowid = page.id
-    WHERE page.key >= ? AND page.key < ? ORDER BY page.key DESC LIMIT 1
+_TITLES = """
+    SELECT words.title, page.url FROM page JOIN words ON words.rowid = page.id
+    WHERE page.key >= ? AND page.key < ? ORDER BY page.key DESC
 """
 _SHOWN = f"""
     SELECT words.title, snippet(words, 1, ?, ?, '…', {_WORDS_OF_LINE}), page.type, page.offset, warc.name FROM words
@@ -150,13 +150,17 @@ def _hidden_in(index: LocalStore, segment: Segment, prefixes: tuple[bytes, ...])
 
 
 def title_of(index: LocalStore, url: str, first: str) -> str:
-    """The title of the newest document of a URL that was captured at a time or later; '' if there is none."""
-    published, key = Payloads(index, text.NAME).current(), urlkey(url)
+    """The title of the newest document of a URL that was captured at a time or later; '' if there is none.
+
+    Its key may have documents of other URLs.
+    """
+    published, key, page = Payloads(index, text.NAME).current(), urlkey(url), same_page(url)
     for segment in reversed(published.segments if published else ()):
         with opened(index, segment.files[SQLITE].path) as database:
-            row = database.execute(_TITLE, (f"{key} {first}", f"{key} 9")).fetchone()
-        if row:
-            return unspaced.join(row[0])
+            rows = database.execute(_TITLES, (f"{key} {first}", f"{key} 9"))
+            title = next((title for title, found in rows if same_page(found) == page), None)
+        if title is not None:
+            return unspaced.join(title)
     return ""
 
 

@@ -1,7 +1,7 @@
-"""The WARCs of a store on another host, for pywb: it asks for ranges by HTTP on loopback, and learns no credentials.
+"""Servers on loopback for pywb alone: `keyed`; and the WARCs of a store on another host, by ranges, without its login.
 
-This server has a port and threads of its own, as a slow store must not hold up search. It answers only who shows the
-key, which is made anew for each start: nobody but pywb gets it.
+Each has a port and threads of its own, as a slow store must not hold up search. It answers only who shows the key,
+which is made anew for each start: nobody but pywb gets it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from msgspec import Struct
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from warcmill.errors import BadInput, NotReady, WarcmillError
 from warcmill.replay.pywb import LOOPBACK
@@ -38,16 +38,35 @@ log = logging.getLogger(__name__)
 @contextmanager
 def serving(open_store: Callable[[], Store]) -> Iterator[str]:
     """Serve while the block runs; yields the address, with the key, that comes before a WARC's path."""
+    with keyed(Warcs(open_store)) as address:
+        yield f"{address}{WARCS}"
+
+
+@contextmanager
+def keyed(app: ASGIApp) -> Iterator[str]:
+    """Serve an application to pywb alone while the block runs; yields the address, with the key."""
     key = new_secret()
-    with server.serving(Warcs(open_store, key), LOOPBACK) as port:
-        yield f"http://{_USER}:{key}@{LOOPBACK}:{port}{WARCS}"
+    with server.serving(_Keyed(app, b"Basic " + b64encode(f"{_USER}:{key}".encode())), LOOPBACK) as port:
+        yield f"http://{_USER}:{key}@{LOOPBACK}:{port}"
+
+
+class _Keyed(Struct, frozen=True):
+    """An ASGI application for who shows the key."""
+
+    app: ASGIApp
+    shown: bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        shown = Request(scope).headers.get("authorization", "").encode("utf-8", "replace")
+        is_known = hmac.compare_digest(shown, self.shown)
+        app = self.app if is_known else _refuse(HTTPStatus.FORBIDDEN, "this server is for replay alone")
+        await app(scope, receive, send)
 
 
 class Warcs(Struct, frozen=True):
     """An ASGI application: `/warcs/PATH` of a store, or a range of it."""
 
     open_store: Callable[[], Store]
-    key: str
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         response = await run_in_threadpool(self._answer, Request(scope))
@@ -63,9 +82,6 @@ class Warcs(Struct, frozen=True):
             return _refuse(HTTPStatus.SERVICE_UNAVAILABLE, "the store does not answer")
 
     def _found(self, request: Request) -> Response:
-        shown = b"Basic " + b64encode(f"{_USER}:{self.key}".encode())
-        if not hmac.compare_digest(request.headers.get("authorization", "").encode("utf-8", "replace"), shown):
-            return _refuse(HTTPStatus.FORBIDDEN, "this server is for replay alone")
         address = request.scope["raw_path"].decode("ascii", "replace")  # as it was sent: a stored name has its own %
         if request.method != "GET" or not address.startswith(WARCS):
             return _refuse(HTTPStatus.NOT_FOUND, f"only GET {WARCS}PATH")

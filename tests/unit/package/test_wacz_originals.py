@@ -157,6 +157,18 @@ def test_a_revisit_of_another_url_needs_that_url(archive: Archive) -> None:
     assert lost(written) == [(1, "of another URL or time: players do not look there", (warc,))]
 
 
+def test_an_original_is_of_the_very_url_also_where_another_one_has_its_key(archive: Archive) -> None:
+    capital, small = page("http://e.x/A", b"<p>capital"), page("http://e.x/a", b"<p>small")
+    archive.add(FIRST, {"first.warc.gz": warc_gz(warcinfo(), small, capital, page("http://www.e.x/b"))})
+    named = {"WARC_Refers_To_Target_URI": "https://e.x/A", "WARC_Refers_To_Date": THEN}
+    launch = of_second(archive, unchanged("http://e.x/A", **named), again("http://e.x/b"))
+    members, written = made(archive, launch)
+    assert [url for url, _, _ in lines(members)] == ["http://e.x/A", "http://e.x/b"]
+    assert [(number, why) for number, why, _ in lost(written)] == [
+        (1, "of another URL or time: players do not look there")
+    ]
+
+
 def test_an_original_in_the_launch_itself_is_not_copied(archive: Archive) -> None:
     launch = of_second(archive, page(), again(), unchanged("http://e.x/"))
     members, written = made(archive, launch, extracts=False)

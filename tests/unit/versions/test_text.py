@@ -146,6 +146,16 @@ def test_the_text_that_a_crawler_kept_of_a_hidden_page_is_not_found(archive: Tex
     assert (archive.urls("words"), archive.search("words").captures) == ([kept[0], kept[2]], 2)
 
 
+def test_the_title_of_a_url_is_not_that_of_another_one_with_its_key(archive: TextArchive) -> None:
+    url = "video.example/Watch?v=AbC"
+    others = (url.lower(), f"www.{url}")
+    pages = {url: "<title>capital</title>x", **dict.fromkeys(others, "<title>other</title>x")}
+    archive.add(ONE, {"a.warc.gz": warc(pages)})
+    archive.fold()
+    assert search.title_of(archive.index, f"https://{url}", "2016") == "capital"
+    assert search.title_of(archive.index, f"http://{url.upper()}", "2016") == ""
+
+
 def test_what_is_hidden_is_not_found_neither_before_nor_after_the_next_fold(archive: TextArchive) -> None:
     archive.add(ONE, {"a.warc.gz": warc({"a.example/": "x", "b.example/p/1": "x"})})
     archive.fold()

@@ -6,6 +6,8 @@ The host's labels are in reverse order; `www.` and the scheme do not count; all 
 without session ids. The rules are the same as in the indexers in use, so that captures of one URL meet under one key,
 with any of them; they were found by experiment, and a service test compares them. Nothing here asks DNS, as others do
 about a host of digits.
+
+`same_page` is for where a key has captures of several URLs: it distinguishes these.
 """
 
 from __future__ import annotations
@@ -14,10 +16,13 @@ import re
 import socket
 from contextlib import suppress
 
+import ada_url
+
 _SCHEME = re.compile(rb"([a-zA-Z][a-zA-Z0-9+.-]*):")
 _REPEATED_SCHEME = re.compile(rb"\A(?:https?://)+(?=https?://)")
 _DROPPED = re.compile(rb"[\t\r\n]")
 _ESCAPE = re.compile(rb"%([0-9a-fA-F]{2})")
+_ESCAPE_TEXT, _UNRESERVED = re.compile("%([0-9a-fA-F]{2})"), re.compile("[A-Za-z0-9._~-]")
 _ESCAPED = re.compile(rb"[\x00-\x20#%\x7f-\xff]")
 _SLASHES = re.compile(rb"//+")
 _WWW = re.compile(rb"\Awww\d*\.")
@@ -71,6 +76,23 @@ def urlkey(url: str) -> str:
         return _key(url.encode("utf-8", "surrogateescape")).decode("ascii")
     except ValueError:  # its port is not a number
         return _escaped(url.encode("utf-8", "surrogateescape")).decode("ascii")
+
+
+def same_page(url: str) -> str:
+    """A URL as it is compared with the URL that a person asks for: as browsers write it, with each escape in one
+    spelling, and without scheme, default port and fragment."""
+    try:
+        text = str(ada_url.normalize_url(url))
+    except (ValueError, UnicodeEncodeError):
+        text = url.strip()
+    text = _ESCAPE_TEXT.sub(_plain_or_upper, text.partition("#")[0])
+    return text.partition("://")[2] or text
+
+
+def _plain_or_upper(match: re.Match[str]) -> str:
+    """An escape of a character that needs none (RFC 3986, 2.3) as that character; another one in upper case."""
+    plain = chr(int(match[1], 16))
+    return plain if _UNRESERVED.fullmatch(plain) else match[0].upper()
 
 
 def _sorted(query: str) -> str:

@@ -1,6 +1,9 @@
 // Starts the frame of an archived page, by pywb's ContentFrame, and keeps its banner true as a reader follows links.
+// pywb's pages know the URL of their capture, which may be another one of the same key; so does the header of a file.
 const asked = document.body.dataset;
 const captures = document.getElementById("captures");
+const frame = document.getElementById("replay_iframe");
+const other = document.getElementById("other");
 const time = /^(....)(..)(..)(..)(..)(..)$/;
 
 function show(url, stamp) {
@@ -11,11 +14,45 @@ function show(url, stamp) {
   }
 }
 
+// A URL without scheme, default port and fragment, which do not count.
+function page(text) {
+  try {
+    const url = new URL(text);
+    return decodeURI(`${url.host}${url.pathname}${url.search}`);
+  } catch {
+    return text;
+  }
+}
+
+function compare(url, shown) {
+  other.hidden = !shown || page(url) === page(shown);
+  other.lastElementChild.textContent = shown;
+}
+
+// What a window knows of its capture; nothing for a file, and for a window that browsers keep from us.
+function known(view) {
+  try {
+    return view.wbinfo;
+  } catch {
+    return undefined;
+  }
+}
+
+async function look() {
+  const view = frame.contentWindow;
+  if (!known(view)) {
+    const answer = await fetch(frame.src, { method: "HEAD" });
+    const place = answer.ok ? answer.headers.get("Content-Location") : "";
+    compare(asked.url, (place || "").replace(/^.*?\/[0-9]{14}[a-z]*_?\//, ""));
+  }
+}
+
 window.WBBanner = {
   init() {},
-  onMessage({ data }) {
+  onMessage({ data, source }) {
     if (data.wb_type === "load" && data.url) {
       show(String(data.url), String(data.ts));
+      compare(String(data.url), String(known(source)?.url || ""));
     }
   },
   stillIndicatesLoading: () => false,
@@ -28,3 +65,5 @@ window.cframe = new ContentFrame({
   request_ts: asked.time,
   iframe: "#replay_iframe",
 });
+
+window.addEventListener("load", look);
