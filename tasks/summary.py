@@ -8,30 +8,34 @@ however the steps ended. It changes no exit code.
 from __future__ import annotations
 
 import atexit
+import json
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import date
 
 from luigi.date_interval import DateInterval
 from luigi.interface import PidLockAlreadyTakenExit
 from msgspec import Struct, field
+from msgspec.structs import astuple
 
 from tasks import health
 from tasks.config.settings import notice_channels, settings
 from warcmill import errors, layout
 from warcmill.audit import day_summary, gaps
 from warcmill.audit.day_summary import ScannedDays
+from warcmill.base import clock
 from warcmill.clients import notice
 from warcmill.clients.notice import Channels, Notice, Trouble
-from warcmill.errors import WarcmillError
+from warcmill.errors import NotReady, WarcmillError
 from warcmill.markers.attempts import Attempts
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Json, Key, Launch
 from warcmill.stores import temporary_names
 
 log = logging.getLogger(__name__)
+_NOTIFIED, _LARGEST = "status/notified.{}.json", 1 << 26
 
 
 class ScanEnding(Struct):
@@ -79,16 +83,33 @@ class ScanEnding(Struct):
         return ScannedDays(self.dates.date_a, self.dates.date_b, self.launches, frozenset(self.busy))
 
     def _notify(self, troubles: tuple[Trouble, ...]) -> None:
-        if not troubles or not (self.channels.mail_to or self.channels.webhook):
+        """Send a notice of the troubles that began and that ended since the last one. Without the state, of all."""
+        if not (self.channels.mail_to or self.channels.webhook):
             return
-        message = Notice(self.scan, str(self.dates), temporary_names.host(), troubles, self._todo(troubles))
+        known, state = _known(self.scan)
+        fresh = tuple(one for one in troubles if _name(one) not in set(map(_name, known)))
+        now = set(map(_name, troubles))
+        gone = tuple(one for one in known if _name(one) not in now and self._was_looked_at(one))
+        if not fresh and not gone:
+            return
+        message = Notice(self.scan, str(self.dates), temporary_names.host(), fresh, self._todo(troubles), gone)
         try:
             notice.send(self.channels, message)
             log.info("%s: a notice was sent: %s", message.scan, notice.subject(message))
+            if state:
+                unseen = (one for one in known if _name(one) not in now and one not in gone)
+                _keep(state, self.scan, (*troubles, *unseen))
         except WarcmillError as error:
             log.error("%s: the notice was not sent: %s", message.scan, error)
         except Exception:  # a fault in Warcmill; nothing above catches it, for the process ends
             log.exception("%s: the notice was not sent", message.scan)
+
+    def _was_looked_at(self, trouble: Trouble) -> bool:
+        """True if this scan would name a trouble that is still there: all was readable, and the launch is of its
+        days."""
+        launch_id = trouble.launch.rpartition("/")[2]
+        first, end = (clock.day_digits(day) for day in (self.dates.date_a, self.dates.date_b))
+        return not self.unreadable and (not launch_id.isdigit() or first <= launch_id[:8] < end)
 
     def _todo(self, troubles: tuple[Trouble, ...]) -> str:
         """The command that shows more: of a single start that failed, that of its due time."""
@@ -116,6 +137,29 @@ class ScanEnding(Struct):
             name = f"{launch.get('job')}/{launch.get('launch_id')}"
             if not any(trouble.launch == name for trouble in self.unreadable):
                 yield Trouble(name, "unreadable", name, str(why))
+
+
+def _name(trouble: Trouble) -> tuple[str, str, str]:
+    """A trouble's name: its reason may change from one scan to the next."""
+    return trouble.launch, trouble.kind, trouble.name
+
+
+def _known(scan: str) -> tuple[tuple[Trouble, ...], MarkerStore | None]:
+    """The troubles that notices have named and that have not ended; and the state that has them, None if it is away."""
+    try:
+        state = settings().open_state()
+        found = json.loads(state.store.read(_NOTIFIED.format(scan), _LARGEST))
+        return tuple(Trouble(*map(str, one)) for one in found), state
+    except NotReady:
+        return (), settings().open_state()  # no notice was sent yet
+    except (WarcmillError, OSError, ValueError, TypeError) as error:
+        log.error("%s: the troubles that were named before are unknown: %s", scan, error)
+        return (), None
+
+
+def _keep(state: MarkerStore, scan: str, troubles: Iterable[Trouble]) -> None:
+    """Keep the troubles that notices have named. It is a report, and may be deleted: then each is named once more."""
+    state.store.replace(_NOTIFIED.format(scan), json.dumps([astuple(one) for one in troubles]).encode())
 
 
 def _of_starts(state: MarkerStore, starts: list[Key]) -> Iterator[Trouble]:

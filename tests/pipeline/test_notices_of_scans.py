@@ -60,9 +60,16 @@ def test_one_notice_a_run_by_the_scan_whose_step_it_is(line: Line) -> None:
         ((_, _, told),) = posts.posts
         assert f"Subject: warcmill: files.ScanForOutputFiles {DAY}: 1 refused".encode() in mail.replace(b"\r\n ", b" ")
         assert [(one["kind"], one["launch"]) for one in told["troubles"]] == [("refused", f"{JOB}/{LAUNCH_ID}")]
+        assert line.scan() == [0, 0]
+        assert len(mails.mails) == 1, "what lasts is not told again"
         assert line.warcmill("accept", warc.name, *REASON).returncode == 0
         assert line.scan() == [0, 0]
-        assert len(mails.mails) == 1, "what was accepted is not told again"
+        assert line.scan() == [0, 0]
+        assert len(mails.mails) == len(posts.posts) == 2, "its end is told once"
+        assert b": 1 ended" in mails.mails[1][2].replace(b"\r\n ", b" ")
+        _, _, told = posts.posts[1]
+        assert (told["troubles"], told["counts"]) == ([], {})
+        assert [(one["kind"], one["launch"]) for one in told["ended"]] == [("refused", f"{JOB}/{LAUNCH_ID}")]
 
 
 def test_an_outage_is_reported_too(line: Line) -> None:

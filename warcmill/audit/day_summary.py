@@ -48,6 +48,7 @@ from warcmill.audit.survey import Survey
 from warcmill.base import clock
 from warcmill.chain import Wanted
 from warcmill.errors import NotReady, Unavailable, WarcmillError
+from warcmill.launches import discovery
 from warcmill.launches.roots import RootMap
 from warcmill.markers.decisions import ACCEPTED, FOLDER
 from warcmill.markers.state import MarkerStore
@@ -83,12 +84,12 @@ def rewrite(state: MarkerStore, rootmap: RootMap, scanned: ScannedDays, wanted: 
     """Rewrite the summary of every day that had something to do, or whose markers have changed since."""
     scanned_days = _by_day(scanned.launches)
     bases = {day: basis(state, launches, wanted) for day, launches in scanned_days.items()}
-    todo = [day for day in scanned_days if day in scanned.busy or not _is_current(read(state, day), bases[day])]
+    todo = [day for day in scanned_days if day in scanned.busy or not _is_current(state, day, bases[day])]
     if not todo:
         return
-    discovery = survey.find(state, rootmap, scanned.first, scanned.end)
-    known = _by_day(discovery.launches)
-    away: list[Json] = [str(error) for error in discovery.unreachable]
+    found = survey.find(state, rootmap, scanned.first, scanned.end)
+    known = _by_day(found.launches)
+    away: list[Json] = [str(error) for error in found.unreachable]
     for day in todo:
         launches: list[Json] = [of_launch(state, rootmap, launch, wanted) for launch in known[day]]
         summary: JsonObject = {"day": str(day), "basis": bases[day], "away": away, "launches": launches}
@@ -97,12 +98,28 @@ def rewrite(state: MarkerStore, rootmap: RootMap, scanned: ScannedDays, wanted: 
         state.store.replace(path(day), json.dumps(summary, ensure_ascii=False, sort_keys=True, indent=1).encode())
 
 
-def _is_current(summary: JsonObject, now: str) -> bool:
+def _is_current(state: MarkerStore, day: date, now: str) -> bool:
     """True if a summary fits the markers. One that lacks a launch or a root because of an error never does."""
+    summary = read(state, day)
+    if any(_may_be_healed(state, day, one) for one in parse(json.dumps(summary).encode(), day).launches):
+        return False
     launches = summary.get("launches")
     known = launches if isinstance(launches, list) else []
     failed = any(isinstance(launch, dict) and ("error" in launch or "away" in launch) for launch in known)
     return summary.get("basis") == now and summary.get("away") == [] and not failed
+
+
+def _may_be_healed(state: MarkerStore, day: date, launch: JsonObject) -> bool:
+    """True if a launch of a summary missed something, and a later one of its job has left a marker since."""
+    troubles = launch.get("troubles")
+    kinds = {one.get("kind") for one in troubles if isinstance(one, dict)} if isinstance(troubles, list) else set()
+    if not launch.get("cut") and not kinds.intersection(findings.HEALS):
+        return False
+    newest = next(discovery.of_job(state, str(launch["job"])), None)
+    if newest is None or newest.id <= str(launch["launch_id"]):
+        return False
+    changed, written = (os.stat(f"{state.store.base}/{one}") for one in (layout.state_folder(newest), path(day)))
+    return changed.st_mtime_ns > written.st_mtime_ns
 
 
 def _by_day(launches: Iterable[Launch]) -> dict[date, list[Launch]]:

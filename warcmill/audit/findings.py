@@ -46,7 +46,7 @@ NOTHING = "got nothing"
 OF_SEEDS = (DEAD, UNTRIED)
 KINDS = (*OF_SEEDS, NO_PAGE, NO_LIST)
 NOT_DUMPED = "not dumped"
-_HEALS = (*OF_SEEDS, NO_PAGE, NOTHING)
+HEALS = (*OF_SEEDS, NO_PAGE, NOTHING)  # once a later launch of the job got it
 LOST_VISITS = "lost visits"
 DAMAGED_RESULTS = "damaged results"
 LIST = "final/seeds.txt"  # as the finding of the absent log names it: one acceptance is for both
@@ -72,7 +72,7 @@ def healed(seen: Survey) -> list[tuple[CrawlFinding, str]]:
 
 def _is_healed(seen: Survey, finding: CrawlFinding) -> bool:
     """True if a later launch got it. A finding that an operator has accepted stays accepted."""
-    is_missed = finding.kind in _HEALS and finding.name in seen.got_later
+    is_missed = finding.kind in HEALS and finding.name in seen.got_later
     return is_missed and not is_accepted(seen, finding.kind, finding.name)
 
 

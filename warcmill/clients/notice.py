@@ -40,13 +40,15 @@ class Trouble(Struct, frozen=True):
 
 
 class Notice(Struct, frozen=True):
-    """The result of a scan. `todo` is the command that shows more."""
+    """The news of a scan: the troubles that no notice named yet, and those that were named and have ended. `todo` is
+    the command that shows more."""
 
     scan: str
     interval: str
     host: str
     troubles: tuple[Trouble, ...]
     todo: str
+    ended: tuple[Trouble, ...] = ()
 
 
 class Channels(Struct, frozen=True):
@@ -100,8 +102,9 @@ def _is_url(text: str, *schemes: str) -> bool:
 def subject(notice: Notice) -> str:
     """The notice in one line."""
     kinds = [trouble.kind for trouble in notice.troubles]
-    counts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in sorted(set(kinds)))
-    return f"warcmill: {notice.scan} {notice.interval}: {counts}"
+    counts = [f"{kinds.count(kind)} {kind}" for kind in sorted(set(kinds))]
+    counts += [f"{len(notice.ended)} ended"] if notice.ended else []
+    return f"warcmill: {notice.scan} {notice.interval}: {', '.join(counts)}"
 
 
 def text(notice: Notice) -> str:
@@ -110,22 +113,32 @@ def text(notice: Notice) -> str:
 
 
 def _lines(notice: Notice) -> Iterator[str]:
-    yield f"{notice.scan} of {notice.interval} on {notice.host} ended with something to look at."
+    if notice.troubles:
+        yield f"{notice.scan} of {notice.interval} on {notice.host} ended with something to look at."
+    else:
+        yield f"{notice.scan} of {notice.interval} on {notice.host}: troubles that were named before have ended."
     for trouble in notice.troubles[:SHOWN]:
         yield ""
         yield f"{trouble.launch}: {trouble.kind}: {printable(trouble.name)}"
         yield f"    {printable(trouble.why)}"
     if len(notice.troubles) > SHOWN:
         yield f"\nand {len(notice.troubles) - SHOWN} more"
-    yield f"\nNext:\n    {notice.todo}"
+    for trouble in notice.ended[:SHOWN]:
+        yield f"\nended: {trouble.launch}: {trouble.kind}: {printable(trouble.name)}"
+    if len(notice.ended) > SHOWN:
+        yield f"\nand {len(notice.ended) - SHOWN} more have ended"
+    if notice.troubles:
+        yield f"\nNext:\n    {notice.todo}"
 
 
 def document(notice: Notice) -> dict[str, Any]:
-    """The notice for programs: the fields of Notice with at most SHOWN troubles, and `counts` of all by kind."""
+    """The notice for programs: the fields of Notice with at most SHOWN troubles of each list, and `counts` of the new
+    ones by kind."""
     kinds = [trouble.kind for trouble in notice.troubles]
     counts = {kind: kinds.count(kind) for kind in set(kinds)}
     listed = [asdict(trouble) for trouble in notice.troubles[:SHOWN]]
-    return {**asdict(notice), "troubles": listed, "counts": counts}
+    ended = [asdict(trouble) for trouble in notice.ended[:SHOWN]]
+    return {**asdict(notice), "troubles": listed, "ended": ended, "counts": counts}
 
 
 def send(channels: Channels, notice: Notice) -> None:

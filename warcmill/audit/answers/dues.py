@@ -13,8 +13,10 @@ from warcmill.audit.answers.line import AuditedLine
 from warcmill.audit.due_crawls import Days, JobGap
 from warcmill.audit.gaps import Gap
 from warcmill.audit.reconciliation import unkept_decisions, unkept_launch
+from warcmill.backup import backup
 from warcmill.base import clock
 from warcmill.errors import BadInput, Unavailable
+from warcmill.launches.discovery import with_markers
 from warcmill.markers import decisions
 from warcmill.markers.attempts import Attempts
 from warcmill.markers.decisions import RecordedDecision
@@ -42,6 +44,20 @@ class Dues(Struct):
             return []
         try:
             return [gap for launch in launches for gap in unkept_launch(line.state, line.store, launch, now)]
+        except Unavailable as error:
+            self.away = error
+            return []
+
+    def never_kept(self, line: AuditedLine, first: date, job: str | None) -> list[Gap]:
+        """The gap of the oldest launch before a day, where no backup of any launch ever ran."""
+        if line.is_state_alone:
+            return []
+        try:
+            if backup.has_any(line.store):
+                return []
+            earlier = (one for one in with_markers(line.state, date(1970, 1, 1), first) if job in (None, one.job))
+            oldest = sorted(earlier, key=lambda one: one.id)
+            return next(filter(None, (self.unkept(line, [launch]) for launch in oldest)), [])
         except Unavailable as error:
             self.away = error
             return []

@@ -80,7 +80,7 @@ def read(
     shown = [one for one in grids if one.word == "in trouble"] if trouble else grids
     due = dues.of_days(line, first, end)
     due.gaps = [gap for gap in due.gaps if job in (None, gap.job)]
-    unkept = due.unkept(line, launches)
+    unkept = due.unkept(line, launches) or due.never_kept(line, first, job)
     outside = looked(launches) if looked else ""
     of_launches = (error for one in grids for error in one.away)
     away = each_once((*discovered.unreachable, *of_launches, *line.away()))
