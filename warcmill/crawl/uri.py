@@ -60,8 +60,8 @@ _OTHER = (
     r"(?:[0-9a-z]{26}|[0-9a-z]{32}|[0-9a-z]{40})"  # of a name that may be another one's: what PHP makes, and MD5, SHA-1
 )
 _IDS = re.compile(
-    rf"(?P<before>[;?&])(?:jsessionid={_NODE}|(?:phpsessid|cgisessid|oscsid|oscadminid|zenid|xtcsid)=[0-9a-z,-]{{20,256}}"
-    rf"|(?:sid|sessid|sessionid|session_id)={_OTHER}|(?<=\.php\?)s=[0-9a-f]{{32}}"
+    rf"(?P<before>[;?&])(?:jsessionid={_NODE}|(?:phpsessid|cgisessid|oscsid|oscadminid|zenid|xtcsid|wosid)=[0-9a-z,-]{{20,256}}"
+    rf"|(?:sid|force_sid|sessid|sessionid|session_id)={_OTHER}|(?<=\.php\?)s=[0-9a-f]{{32}}"
     r"|aspsessionid[a-z]{8}=[a-z]{24}|cfid=[^&]{1,64}&cftoken=[^&]{1,64})(?P<after>[;?&/]|$)",
     re.IGNORECASE,
 )

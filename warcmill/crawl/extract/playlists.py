@@ -27,7 +27,7 @@ AUDIO_TYPES = frozenset(["audio/mpegurl", "audio/x-mpegurl"])  # also of lists o
 
 _DASH_ROOT = re.compile(rb"<(?:[\w.-]+:)?MPD[\s>]")
 _LINE = re.compile(r"[^\r\n]+")
-_URI = re.compile(r'[:,]URI="([^"]++)"')
+_URI = re.compile(r'[:,\s]URI="([^"]++)"')
 _DURATION = re.compile(r"P(?:(\d{1,6})D)?(?:T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9}(?:\.\d{1,9})?)S)?)?")
 _IN_TEMPLATE = re.compile(r"\$(?:(RepresentationID|Number|Bandwidth|Time)(?:%0(\d{1,2})d)?)?\$")
 _NAMING = frozenset(["segmentlist", "segmenturl", "initialization", "representationindex"])

@@ -25,6 +25,7 @@ from warcmill.crawl.uri import Uri, without_session
 
 LOOP = "redirectLoop"  # noted in the log of an answer that redirects back, where that is not followed
 NAME = "redirects"
+MOST = 100  # redirects of one answer that may lead back; a browser follows the first
 _BYTES = 8
 _PLAIN = FetchOptions()
 _LOCATION = "location:"
@@ -54,9 +55,10 @@ def followed(page: Uri, sent_for_it: str, links: Sequence[Link], would_send: Cal
     if not any(link.hop == REDIRECT for link in links):
         return RedirectsFollowed(links)
     chain = [*_before(page), [_digest(without_session(page.uri)), sent_for_it]]
-    kept, ended, why = list[Link](), None, ""
+    kept, ended, why, number = list[Link](), None, "", 0
     for link in links:
-        if link.hop != REDIRECT or link.payload:
+        number += link.hop == REDIRECT
+        if link.hop != REDIRECT or link.payload or number > MOST:
             kept.append(link)
             continue
         key = _digest(without_session(link.uri))

@@ -264,6 +264,7 @@ ID = "0123456789abcdef0123456789ABCDEF"
         (f"http://a.example/?osCsid={ID[:26]}&p=1", "http://a.example/?p=1"),
         (f"http://a.example/?p=1&zenid={ID}", "http://a.example/?p=1"),
         (f"http://a.example/?CGISESSID={ID}", "http://a.example/"),
+        (f"http://a.example/?force_sid={ID[:26]}&p", "http://a.example/?p"),
         (f"http://a.example/?session_id={ID}&p=1", "http://a.example/?p=1"),
         ("http://a.example/?sessionid=3f2504e0-4f89", "http://a.example/?sessionid=3f2504e0-4f89"),
         (f"http://a.example/t.php?s={ID}&t=1", "http://a.example/t.php?t=1"),
