@@ -12,6 +12,7 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -58,7 +59,7 @@ POLL = 0.25  # seconds between two looks at what cannot be waited for
 INTERRUPTED = 130
 PATIENCE = 10.0  # seconds that a crawler has to end, once its lock is free
 FIRST_ERROR = "400"  # of statuses, which have three digits
-SHOWN = 10  # seeds that were not got
+SHOWN, FEW = 10, 2  # seeds that were not got, and as many on a terminal
 _REPORT = "seeds-report.txt"
 
 
@@ -150,8 +151,7 @@ def run(args: argparse.Namespace, config: Path, plan: CrawlPlan) -> int:
             why = f"launch {launch} is not in its job.log any more: the folder was deleted or replaced while it ran"
             raise Unavailable(str(engine.places.job(name)), f"{why}. Put it back, then run the same command again")
         result = reports.read(engine.places.job(name) / launch)
-        in_words = answers(result, each=True)
-        out(f"{name}: launch {launch}: {in_words}{'' if result.get('statuses') else ' (no answer at all)'}")
+        _name_answers(f"{name}: launch {launch}", result, is_brief=_is_brief(args) and not interrupted)
         if interrupted:
             cut = cut_short.of_folder(engine.places.folders(Launch(name, launch)).reports)
             words = cut.text if cut else "stopped, with a checkpoint"
@@ -163,6 +163,17 @@ def run(args: argparse.Namespace, config: Path, plan: CrawlPlan) -> int:
             name_refusals(name, result)
             return 1
         return _line(engine, name, args, result)
+
+
+def _is_brief(args: argparse.Namespace) -> bool:
+    """True where a person looks on: then at most ten lines follow the bar."""
+    return sys.stdout.isatty() and not args.verbose
+
+
+def _name_answers(what: str, result: Mapping[str, Json], *, is_brief: bool) -> None:
+    """Print the answers of a launch by status. In brief the lines at the end have its documents."""
+    if not is_brief or not result.get("documents"):
+        out(f"{what}: {answers(result, each=True)}{'' if result.get('statuses') else ' (no answer at all)'}")
 
 
 def _settings(args: argparse.Namespace) -> dict[str, Any]:
@@ -360,22 +371,22 @@ def name_refusals(name: str, result: Mapping[str, Json]) -> None:
 
 def _line(engine: WarcmillEngine, name: str, args: argparse.Namespace, result: Mapping[str, Json]) -> int:
     """Scan the day of the launch; print how the crawl ended, the page, the numbers, and where to look."""
-    launch = Launch.parse(name, engine.look(name).launch_id)
+    launch, is_brief = Launch.parse(name, engine.look(name).launch_id), _is_brief(args)
     days, places = attached.asked_for(engine, name).days(launch), engine.places.folders(launch)
-    code = 0 if args.no_line else _code_of(launch, _scan(days, args.verbose))
+    code = 0 if args.no_line else _scanned(launch, days, args.verbose, is_brief=is_brief)
     if not args.no_line and code < INTERRUPTED:
         attached.brought_in(engine, name)
-    missed = report_missed(launch, places.reports)
+    missed = report_missed(launch, places.reports, FEW if is_brief else SHOWN)
     first_url = args.urls[0]
     if args.no_line:
-        _numbers(first_url, result, places.warcs)
+        _numbers(first_url, result, places.warcs, is_brief=is_brief)
         out(f"next: warcmill scan {days}")
     else:
         line = open_line()
         title = _title(line, first_url, launch)
         more = f", and {counted(len(args.urls) - 1, 'URL', 'URLs')} more" if args.urls[1:] else ""
-        _numbers(f"{first_url}{f' ({title})' if title else ''}{more}", result, places.warcs)
-        out(f"  the archive: {line.settings.store}", "look at it: warcmill serve")
+        _numbers(f"{first_url}{f' ({title})' if title else ''}{more}", result, places.warcs, is_brief=is_brief)
+        out(*([] if is_brief else [f"  the archive: {line.settings.store}"]), "look at it: warcmill serve")
     if cut := cut_short.of_folder(places.reports):
         rest = "the same command continues" if cut.waiting else "a larger quota in its crawl.toml brings the rest"
         out(f"{name}: {cut.text}; {rest}")
@@ -392,6 +403,19 @@ def _folders(engine: WarcmillEngine) -> list[Path]:
     return [*engine.places.roots, line.state.store.base, *store]
 
 
+def _scanned(launch: Launch, days: str, verbose: bool, *, is_brief: bool) -> int:
+    """Scan some days; return the exit code of this launch. In brief the table is not printed, nor that all is well."""
+    words = [sys.executable, "-P", "-m", "commands.main", "scan", days, *(["--verbose"] if verbose else [])]
+    with tempfile.TemporaryFile() as file:
+        done = subprocess.run(words, stdout=file.fileno() if is_brief else None, check=False)  # noqa: S603
+        file.seek(0)
+        last = file.read().decode("utf-8", "replace").splitlines()[-1:]
+    code = _code_of(launch, done.returncode)
+    if code:
+        out(*last)
+    return code
+
+
 def _code_of(launch: Launch, scanned: int) -> int:
     """The exit code for one launch of a day that was scanned: what else the day lacks is not a fault of this crawl."""
     if scanned not in (1, BadConfig.exit_code, Unavailable.exit_code, Busy.exit_code):
@@ -401,11 +425,6 @@ def _code_of(launch: Launch, scanned: int) -> int:
     if not own:
         out(f"{launch.job}: nothing of launch {launch.id} is missing; what is, is of other crawls of its day")
     return scanned if own and scanned in (BadConfig.exit_code, Busy.exit_code) else own
-
-
-def _scan(day: str, verbose: bool) -> int:
-    words = ["scan", day, *(["--verbose"] if verbose else [])]
-    return subprocess.run([sys.executable, "-P", "-m", "commands.main", *words], check=False).returncode  # noqa: S603
 
 
 class ProgressLine:
@@ -465,13 +484,13 @@ def answers(result: Mapping[str, Json], *, each: bool = False) -> str:
     return ", ".join(parts)
 
 
-def _numbers(what: str, result: Mapping[str, Json], warcs: Path) -> None:
+def _numbers(what: str, result: Mapping[str, Json], warcs: Path, *, is_brief: bool) -> None:
     sizes = [path.stat().st_size for path in warcs.iterdir() if ".warc" in path.name] if warcs.is_dir() else []
     documents = answers(result)
     kept = f", {counted(len(sizes), 'WARC', 'WARCs')}, {sum(sizes):,} bytes: {warcs}" if sizes else ""  # else retired
     out(what, f"  {documents}{kept}")
     first = cast("Mapping[str, str]", result.get("cut_first", {}))
-    for word, number in cast("Mapping[str, int]", result.get("cut", {})).items():
+    for word, number in [*cast("Mapping[str, int]", result.get("cut", {})).items()][: 1 if is_brief else None]:
         out(f"  a limit cut {counted(number, 'URL', 'URLs')} ({word}), first {first[word]}")
 
 
@@ -484,8 +503,8 @@ def _title(line: OpenRoots, url: str, launch: Launch) -> str:
         return ""
 
 
-def report_missed(launch: Launch, reports: Path) -> bool:
-    """Print the seeds that were not got: as the line has listed them, else as the crawler's own report has them.
+def report_missed(launch: Launch, reports: Path, most: int = SHOWN) -> bool:
+    """Print the first seeds that were not got: as the line has listed them, else as the crawler's own report has them.
     Return whether there is any, or that is unknown."""
     line = open_line()
     seen = survey.load_markers(line.state, line.roots_of(launch.job), launch, line.wanted)
@@ -499,11 +518,11 @@ def report_missed(launch: Launch, reports: Path) -> bool:
         out(f"Not known: what became of the seeds, as {reports / _REPORT} is not there: warcmill why {launch.job}")
         return True
     if lost:
-        out("Not got:", *(f"  {name}: {why}" for name, why in lost[:SHOWN]))
-    if len(lost) > SHOWN:
-        out(f"  and {len(lost) - SHOWN} more")
-    if lost and listed:
-        out(f"  all seeds: {report_seeds(launch)}")
+        out("Not got:", *(f"  {name}: {why}" for name, why in lost[:most]))
+    more = f"and {len(lost) - most:,} more" if len(lost) > most else ""
+    every = f"all seeds: {report_seeds(launch)}" if lost and listed else ""
+    if more or every:
+        out(f"  {'; '.join(filter(None, (more, every)))}")
     return bool(lost)
 
 

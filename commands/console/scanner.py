@@ -2,9 +2,9 @@
 
 These processes are forked from one that has imported Luigi: `tasks.luigis`, which the first scan starts.
 
-On a terminal each step that is done has its line, above one that is always there and moves: the step, its bar, rate
-and seconds. Elsewhere a line comes every 30 seconds. Warnings and errors are shown as they come, at the end a line with
-the sums. A reader that is gone ends no scan.
+On a terminal one line is always there and moves: the step, its bar, rate and seconds. Elsewhere a line comes every 30
+seconds, and at the end one with the sums; on a terminal only where a step has failed. Warnings and errors are shown as
+they come. A reader that is gone ends no scan.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ class ScanProgress:
             finally:
                 reader.join(_WAIT)  # a process that luigi has left behind may still hold the pipe
         self._bar = None
-        if sums := self._sums():
+        if (sums := self._sums()) and (self._failed or not sys.stderr.isatty()):
             with _unless_gone():
                 show(f"{self._name}: {sums}", None)
 
@@ -217,8 +217,6 @@ class ScanProgress:
                 self._show(event["done"], event["total"], f"{figures} {printable(event['file'])}")
             case "done" if "task" in event:
                 self._done[event["task"].rpartition(".")[2]] += 1
-                if self._bar:
-                    self._print(f"{printable(event['step'])}: done")
             case "failed":
                 self._failed[event["step"].partition(" ")[0]] += 1
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import pty
+import re
 import shutil
 import signal
 import subprocess
@@ -139,6 +140,17 @@ def test_a_url_becomes_an_archive_in_which_nothing_is_missing_with_ctrl_c_on_the
     code, said = warcmill(tmp_path, "pulse", "status", "--json")
     (known,) = json.loads(said)["jobs"]
     assert (code, known["job"], known["state"], known["running"]) == (0, "a-example", "FINISHED", False)
+
+
+def test_on_a_terminal_a_bar_is_followed_by_ten_lines_at_most(tmp_path: Path, port: int) -> None:
+    process, terminal = begun(tmp_path, f"http://a.example:{port}/", "http://b.invalid/", *HERE, "--limit", "3")
+    with process, closing(os.fdopen(terminal)):
+        told = printed(terminal)
+    _, _, after = told.rpartition("\x1b[?25h")  # it shows the cursor again
+    last = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", after).strip().splitlines()
+    assert "look at it: warcmill serve" in last, told
+    assert len(last) <= 10, told
+    assert "verified" not in told, "the table of the scan"
 
 
 def test_ctrl_c_while_a_crawl_is_started_leaves_none_that_runs(tmp_path: Path, port: int) -> None:
