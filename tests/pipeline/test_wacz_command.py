@@ -93,5 +93,5 @@ def test_a_launch_that_is_not_verified_names_the_scan(tmp_path: Path) -> None:
     line = new_line(tmp_path / "line")
     line.luigi("--module", "tasks.output", "output.ScanForOutputs", "--date-interval", "2026-11-21")
     done = line.warcmill("wacz", *NAMES, "-o", str(tmp_path / "x.wacz"))
-    assert (done.returncode, "files.ScanForOutputFiles --date-interval 2026-11-21" in done.stderr) == (1, True)
+    assert (done.returncode, "run: warcmill scan 2026-11-21" in done.stderr) == (1, True)
     assert not (tmp_path / "x.wacz").exists()
