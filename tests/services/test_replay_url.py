@@ -48,6 +48,13 @@ SAME = (
     "http://video.example/s?sid=0123456789abcdef0123456789abcdef", "http://video.example/s",
     "http://b\u00fccher.example/\u00c4?q=\u00e4", "http://video.example/it's?a={1}|%5E",
 )  # fmt: skip
+ODD = (
+    "http://odd.example//a//b", "http://odd.example/a/b", "http://odd.example/a%2Fb", "http://odd.example/q?x=1+2",
+    "http://odd.example/q?x=1%202", "http://odd.example/q?x=1%2B2", "http://odd.example/x%23y",
+    "http://odd.example/X%23y", "http://odd.example/r?u=http://Other.example/&v=A%26b", "http://odd.example/z?",
+    "http://odd.example/r?u=http://other.example/&v=A%26b", "http://odd.example/z", "http://odd.example/%zz",
+    "http://odd.example/%ZZ", "http://odd.example:8080/a%20b", "http://odd.example:8080/A%20b",
+)  # fmt: skip
 ORIGINAL = b"<h1>the original</h1>"
 REVISIT = capture(
     "revisit", "http://video.example/Seen", b"HTTP/1.1 200 OK\r\nContent-Type: text/html" + END,
@@ -56,7 +63,7 @@ REVISIT = capture(
     WARC_Refers_To_Target_URI="http://www.video.example/seen", WARC_Refers_To_Date="2016-10-19T23:44:28Z",
 )  # fmt: skip
 RECORDS = (
-    *map(page, SAME),
+    *map(page, (*SAME, *ODD)),
     page("http://late.example/", "first"), page("http://late.example/", "last", WARC_Record_ID="<urn:x:last>"),
     page("https://tls.example/A"), page("http://tls.example/a", "plain", WARC_Date=ISO),
     redirect("http://moved.example/dir", "/dir/"), page("http://moved.example/dir/", WARC_Date=ISO),
@@ -127,6 +134,13 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 @pytest.mark.parametrize("time", [SECOND, LATER])
 def test_of_several_urls_of_a_key_the_one_that_is_asked_for_is_shown(world: World, url: str, time: str) -> None:
     assert world.shown(url, time) == url
+
+
+@pytest.mark.parametrize("url", ODD)
+def test_the_way_from_search_leads_to_the_very_url(world: World, url: str) -> None:
+    address = world.server.replay_of(url, SECOND).replace(f"/{SECOND}/", f"/{SECOND}id_/")
+    with urlopen(address, timeout=SECONDS) as answer:
+        assert f"<h1>{url}</h1>" in answer.read().decode()
 
 
 def test_of_two_in_one_second_the_last_is_shown(world: World) -> None:
