@@ -1,4 +1,4 @@
-"""Commands that the pages name: each verb, action and option of one is there.
+"""Commands that are named, in the pages and in the code: each verb, action and option of one is there.
 
 A command that is printed whole also runs: `test_commands_run.py`.
 """
@@ -6,6 +6,7 @@ A command that is printed whole also runs: `test_commands_run.py`.
 from __future__ import annotations
 
 import argparse
+import ast
 import importlib
 import re
 import shlex
@@ -13,13 +14,15 @@ from collections.abc import Iterator
 from functools import cache
 
 import pytest
-from operating.documented import CODE, PAGES
+from operating.documented import CODE, PAGES, ROOT
 
 from commands import main
 
 VERBS = {verb for group in main.VERBS.values() for verb in group}
 COMMAND = re.compile(r"(?:^|[ (/])warcmill ((?:[^|;<>&\"'\n]|\"[^\"\n]*\"|'[^'\n]*')+)", re.MULTILINE)
+IN_CODE = re.compile(r"'(warcmill [^'\n]+)'|^  (?:[A-Z_]+=\S+ )*(warcmill .+)", re.MULTILINE)  # in a text, in an epilog
 WORD = re.compile(r"[a-z][a-z_-]*")
+PACKAGES = ("commands", "tasks", "targets", "warcmill")
 
 
 @cache
@@ -67,6 +70,29 @@ def test_every_command_of_a_page_has_words_that_exist(page: str) -> None:
     found = list(CODE.finditer(PAGES[page]))
     spans = [" ".join(one["span"].split()) if one["span"] else one["block"].replace("\\\n", " ") for one in found]
     assert [(words, why) for span in spans for words in named(span) if (why := fault(words))] == []
+
+
+def texts_of(tree: ast.AST) -> Iterator[str]:
+    """The texts of a module, with `X` for what is filled in."""
+    inside = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "X" for part in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inside:
+            yield node.value
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_command_that_the_code_names_has_words_that_exist(package: str) -> None:
+    found = [
+        (str(path.relative_to(ROOT)), words, why)
+        for path in sorted((ROOT / package).rglob("*.py"))
+        for text in texts_of(ast.parse(path.read_text("utf-8")))
+        for command in IN_CODE.findall(text)
+        for words in named("".join(command))
+        if (why := fault(words))
+    ]
+    assert found == []
 
 
 @pytest.mark.parametrize(
