@@ -267,6 +267,8 @@ NONE_OF_ITS_OWN = {
     "warcmill/clients/package_index.py",
     "warcmill/formats/seeds.py",
     "warcmill/crawl/extract/package_index.py",
+    "warcmill/crawl/fetch/exchange.py",
+    "warcmill/crawl/visit/redirects.py",
     # By what scans and folds know launches again; it may be lost.
     "warcmill/launches/discovery.py",
     "warcmill/versions/index_inputs.py",
