@@ -14,7 +14,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from warcmill.audit import day_summary, gaps
-from warcmill.audit.answers import days, dues, health
+from warcmill.audit.answers import days, dues, health, jobs
 from warcmill.audit.answers.days import FoundLaunches, LaunchOfDay
 from warcmill.audit.answers.line import AuditedLine
 from warcmill.audit.due_crawls import JobGap
@@ -168,6 +168,8 @@ def _state(line: AuditedLine, launch: Launch, summed: LaunchOfDay | None) -> New
     if summed and summed.mark is Mark.DONE:
         return NewestState.of(summed.mark, "", summed.accepted)
     now = grid(line.state, None, launch, line.wanted)
+    if now.mark is Mark.RUNNING and jobs.has_ended(line, launch):
+        return NewestState(Mark.WAITING, "its crawl has ended, and waits for a scan")
     return NewestState.of(now.mark, now.cut, now.accepted)
 
 

@@ -186,6 +186,21 @@ def asked(state: MarkerStore) -> str:
     return text if isinstance(text, str) else ""
 
 
+def has_ended(line: AuditedLine, launch: Launch) -> bool:
+    """True if the engine of a launch answered since it began, and does not run it: no step has seen its end yet."""
+    found, engine = health.read(line.state), line.engines.get(launch.job)
+    outcomes = found.get("asked")
+    if engine is None or not engine.driven or not isinstance(outcomes, list):
+        return False
+    name = engine.section.removeprefix("engine.")
+    answered = any(
+        isinstance(one, dict) and one.get("kind") == "engine" and one.get("name") in (name, engine.section)
+        and one.get("answered") is True for one in outcomes
+    )  # fmt: skip
+    is_newer = asked(line.state) > clock.stamp_text(launch.id)
+    return answered and is_newer and all(one.launch_id != launch.id for one in running_crawls(line.state))
+
+
 def running_crawls(state: MarkerStore) -> list[RunningNow]:
     """The crawls that ran when engines were last asked, by job. Any of them may have ended since."""
     found: Any = health.read(state)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from warcmill import chain, layout
 from warcmill.audit import day_summary, gaps, progress_grid, remedies
-from warcmill.audit.answers import attention, explanation, files
+from warcmill.audit.answers import attention, explanation, files, jobs
 from warcmill.audit.answers.explanation import Explanation
 from warcmill.audit.answers.files import LaunchFiles
 from warcmill.audit.answers.line import AuditedLine
@@ -115,6 +115,8 @@ def launch(served: Served, asked: Asked) -> Answer:
         answered = explanation.read(line, one)
     except BadInput as error:
         return _not_there(line, one, error)
+    if not answered.seen.ended:
+        served.refresh()
     if asked.in_json:
         return ShownPage(answered.json())
     return ShownPage({}, _LaunchPage(line, answered).shown(page))
@@ -140,6 +142,7 @@ class _LaunchPage:
         self._launch = answered.seen.launch
         self._summary = day_summary.read_day(line.state, self._launch.day)
         self._markers = [*self._list_markers()]
+        self._has_ended = not self._seen.ended and jobs.has_ended(line, self._launch)
 
     def shown(self, page: int) -> dict[str, object]:
         seen, accepted = self._seen, self._answered.accepted
@@ -170,7 +173,8 @@ class _LaunchPage:
         columns = columns_of([grid])
         rows = [("the launch", grid.cells), *((str(stage), row) for stage, row in grid.stages)]
         return {
-            "state": grid.mark,
+            "state": Mark.WAITING if self._has_ended else grid.mark,
+            "has_ended": self._has_ended,
             "accepted_of": grid.accepted,
             "heads": heads(columns),
             "rows": [(name, cells(row, columns)) for name, row in rows],
