@@ -18,6 +18,7 @@ from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 from typing import Final, Protocol
+from zoneinfo import ZoneInfo
 
 from msgspec import Struct
 
@@ -30,7 +31,7 @@ from tasks.config import pypi as indexes
 from tasks.config.folders import config_file
 from tasks.config.settings import check_hardened
 from warcmill.base import clock
-from warcmill.base.schedule import NAMED, Frequency, newest_due
+from warcmill.base.schedule import LONGEST, NAMED, Frequency, Schedule, check_time, newest_due
 from warcmill.crawl import durable
 from warcmill.crawl.engine import WarcmillEngine
 from warcmill.crawl.uri import canonical
@@ -43,6 +44,7 @@ examples:
   warcmill schedule https://www.example.org/ daily
   warcmill schedule https://www.example.org/ daily --install
   warcmill schedule news every 6 hours
+  warcmill schedule news daily at 02:00 --zone Europe/Berlin
   warcmill schedule news --remove
 
 Writes [job.NAME] into the luigi.cfg of the archive: the job is due now, and then once a
@@ -56,11 +58,16 @@ archive. Called twice, it changes nothing.
 
 --remove takes the job's [job.NAME] away, and with the last one what was installed.
 
+With 'at HH:MM' it is due at that time of day, in UTC or in the time zone of --zone, first
+when it next comes. A time that a change of the clocks skips is due once, as much later as
+the clocks are put forward; of one that comes twice, the first counts.
+
 FREQUENCY: hourly, daily, weekly, monthly, quarterly, sixmonthly, annual, or every N hours.
 
 exit codes: 0 done, or done already, 1 the job was never crawled here, 2 usage,
 3 configuration, 4 luigi.cfg, the crontab or systemd could not be changed
 """
+_EACH_MONTH = 28  # the last day that each month has
 _SINCE = "$(date -u -d {} +%F)-$(date -u -d tomorrow +%F)"
 _LUIGI = "luigi --module tasks.{} {} --date-interval"
 
@@ -109,10 +116,13 @@ TIMED: Final[Mapping[str, Timed]] = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """URL|JOB FREQUENCY [--install] | URL|JOB --remove."""
-    parser.usage = "%(prog)s [--install] (URL | JOB) FREQUENCY, or %(prog)s --remove (URL | JOB)"
+    """URL|JOB FREQUENCY [at HH:MM] [--zone ZONE] [--install] | URL|JOB --remove."""
+    parser.usage = (
+        "%(prog)s [--install] (URL | JOB) FREQUENCY [at HH:MM [--zone ZONE]], or %(prog)s --remove (URL | JOB)"
+    )
     parser.add_argument("target", type=_target, metavar="URL|JOB", help="the job, or the URL that it is named after")
     parser.add_argument("frequency", nargs="*", metavar="FREQUENCY", help=f"{', '.join(NAMED).lower()}, every N hours")
+    parser.add_argument("--zone", default="", metavar="ZONE", help="the time zone of the time: Europe/Berlin")
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--install", action="store_true", help="install the timers, or the lines of the crontab")
     how.add_argument("--remove", action="store_true", help="schedule the job no longer")
@@ -128,11 +138,11 @@ def run(args: argparse.Namespace) -> int:
             return _usage("--remove takes no FREQUENCY")
         return _remove(config, target.job)
     try:
-        frequency = Frequency.parse(" ".join(args.frequency))
+        wanted = _wanted(args.frequency, args.zone)
     except ValueError as error:
-        return _usage(f"FREQUENCY: {str(error).lower()}")
+        return _usage(f"FREQUENCY: {error}")
     _check_job(target)
-    _write(config, target.job, frequency)
+    _write(config, target.job, wanted)
     _timers(config, install=args.install)
     return 0
 
@@ -165,20 +175,43 @@ def _check_job(target: ScheduledTarget) -> None:
             raise NotReady(f"job {job}", f"it has no crawl.toml; crawl it once: {first}")
 
 
-def _write(config: Path, job: str, frequency: Frequency) -> None:
-    now, section = stamp_time(clock.stamp()).replace(second=0), f"job.{job}"
+def _wanted(words: list[str], zone: str) -> Schedule:
+    """The schedule that the words ask for, from now on; ValueError if there is none such."""
+    at = ""
+    if len(words) > 1 and words[-2].lower() == "at":
+        *words, _, at = words
+        at = at.zfill(5)
+    try:
+        frequency = Frequency.parse(" ".join(words))
+    except ValueError as error:
+        raise ValueError(str(error).lower()) from error
+    if at:
+        check_time(frequency, at, zone or "UTC")
+    elif zone:
+        raise ValueError("--zone is for a time of day: daily at 02:00 --zone ZONE")
+    return Schedule(stamp_time(clock.stamp()).replace(second=0), frequency, at=at, zone=zone or "UTC")
+
+
+def _write(config: Path, job: str, wanted: Schedule) -> None:
+    now, section, frequency = wanted.start, f"job.{job}", wanted.frequency
     start = now
     if job in engines.scheduled():
         before = engines.schedule_of(job)
         if section not in luigi_cfg.parsed(luigi_cfg.read(config)):
             raise BadConfig(f"[{section}]", f"is not in {config}, but in another file that Luigi reads; edit it there")
-        if before.frequency == frequency:
-            out(f"{job}: crawled {str(frequency).lower()} already, since {clock.text(before.start)}")
+        if before.frequency == frequency and (before.at, before.zone) == (wanted.at, wanted.zone):
+            out(f"{job}: crawled {before.words} already, since {clock.text(before.start)}")
             return
-        start = newest_due(before, now) or before.start  # what is past is not owed by the new frequency
-    keys = {"frequency": str(frequency).lower(), "start": clock.text(start)}
-    luigi_cfg.edit(config, lambda text: luigi_cfg.scheduled(text, job, frequency, keys["start"]))
-    out(f"{job}: crawled {keys['frequency']}, first due {keys['start']}: [{section}] of {config}")
+        if not wanted.at:
+            start = newest_due(before, now) or before.start  # what is past is not owed by the new frequency
+    keys = {"frequency": str(frequency).lower(), "start": clock.text(start), "at": wanted.at}
+    keys["zone"] = wanted.zone if wanted.at and wanted.zone != "UTC" else ""
+    luigi_cfg.edit(config, lambda text: luigi_cfg.scheduled(text, job, keys))
+    first = clock.text(next(wanted.due(now, now + LONGEST))) if wanted.at else keys["start"]
+    out(f"{job}: crawled {wanted.words}, first due {first}: [{section}] of {config}")
+    day = start.astimezone(ZoneInfo(wanted.zone)).day
+    if frequency.months and day > _EACH_MONTH:
+        out(f"{job}: in a month without a day {day} it is due on the last day")
 
 
 def _timers(config: Path, *, install: bool) -> None:

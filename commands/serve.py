@@ -12,6 +12,8 @@ EPILOG = """\
 examples:
   warcmill serve
   warcmill serve --get-replay
+  warcmill serve --port 8190
+  warcmill serve --no-replay
   warcmill serve token add anna --role operator
   warcmill serve token add monitor --role reader --days 365
   warcmill serve token list
@@ -56,7 +58,8 @@ pdf, text, other) and page
 token list --json: {"tokens": [{"made", "name", "role", "until", "why"}]}
 
 It serves until it is interrupted. [serve] of luigi.cfg has the address, the ports, pywb and
-the proxies that sign people in.
+the proxies that sign people in. --port and --no-replay go before it: with --port, replay
+has the port after it.
 
 exit codes: 0 ended by a signal, or the token is made, listed or withdrawn, 1 there is a
 token of this name, or none, 2 usage, 3 configuration: also if [serve] pywb is not pywb 2.10,
@@ -66,8 +69,10 @@ taken, or pywb could not be installed
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """--get-replay, or `token` and what to do with tokens."""
+    """--get-replay, --port, --no-replay; or `token` and what to do with tokens."""
     parser.add_argument("--get-replay", action="store_true", help="install pywb, which is GPL, unless it is there")
+    parser.add_argument("--port", type=_port, metavar="NUMBER", help="of the pages; replay has the next one")
+    parser.add_argument("--no-replay", action="store_true", help="the pages alone: pywb is not started")
     token = parser.add_subparsers(dest="what", metavar="token").add_parser("token", allow_abbrev=False)
     actions = token.add_subparsers(dest="action", required=True, metavar="add|list|withdraw")
     add = actions.add_parser("add", allow_abbrev=False)
@@ -76,6 +81,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add.add_argument("--days", type=int, metavar="NUMBER", help="it ends after so many days; by default never")
     add_json(actions.add_parser("list", allow_abbrev=False))
     actions.add_parser("withdraw", allow_abbrev=False).add_argument("name", metavar="NAME", help="whose it is")
+
+
+def _port(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 0 < int(text) < 1 << 16:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a port from 1 to 65535")
+    return int(text)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -47,7 +47,7 @@ from warcmill.crawl.launch.job_log import Last
 from warcmill.crawl.visit.offers import NEEDS_RENDER
 from warcmill.errors import BadConfig, Busy, NotReady, Unavailable, WarcmillError
 from warcmill.formats.feed import TargetScope
-from warcmill.launches import crawl_parts, cut_short
+from warcmill.launches import cut_short
 from warcmill.markers import locks
 from warcmill.model import Json, Launch
 from warcmill.stores.file import FileStore
@@ -383,7 +383,7 @@ def _line(engine: WarcmillEngine, name: str, args: argparse.Namespace, result: M
         out(f"next: warcmill scan {days}")
     else:
         line = open_line()
-        title = _title(line, first_url, launch)
+        title = _title(line, first_url)
         more = f", and {counted(len(args.urls) - 1, 'URL', 'URLs')} more" if args.urls[1:] else ""
         _numbers(f"{first_url}{f' ({title})' if title else ''}{more}", result, places.warcs, is_brief=is_brief)
         out(*([] if is_brief else [f"  the archive: {line.settings.store}"]), "look at it: warcmill serve")
@@ -494,11 +494,10 @@ def _numbers(what: str, result: Mapping[str, Json], warcs: Path, *, is_brief: bo
         out(f"  a limit cut {counted(number, 'URL', 'URLs')} ({word}), first {first[word]}")
 
 
-def _title(line: OpenRoots, url: str, launch: Launch) -> str:
+def _title(line: OpenRoots, url: str) -> str:
     """The title of the page that the crawl began with; '' where no index has it, as the scan has reported."""
     try:
-        first = crawl_parts.of(line.state, launch).launches[0]
-        return title_of(open_folder("index", line.settings.index), url, first.id) if line.settings.index else ""
+        return title_of(open_folder("index", line.settings.index), url) if line.settings.index else ""
     except WarcmillError:
         return ""
 

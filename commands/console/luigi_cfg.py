@@ -18,7 +18,6 @@ from configupdater import ConfigUpdater, Option, Section
 from tasks.config import engines, roots
 from tasks.config.source import read_again
 from tasks.line import open_line
-from warcmill.base.schedule import Frequency
 from warcmill.crawl import durable
 from warcmill.crawl.frontier.link import read_place
 from warcmill.errors import BadConfig
@@ -136,9 +135,9 @@ def with_job(text: str, name: str, frontier: str = "") -> EditedConfig:
     return EditedConfig(f"{above}{there}{below}", {section: {**before, "jobs": before["jobs"] + more}})
 
 
-def scheduled(text: str, name: str, frequency: Frequency, start: str) -> EditedConfig:
-    """A luigi.cfg with this [job.NAME], in place of the one that it may have."""
-    section, keys = f"job.{name}", {"frequency": str(frequency).lower(), "start": start}
+def scheduled(text: str, name: str, wanted: Mapping[str, str]) -> EditedConfig:
+    """A luigi.cfg with these keys of [job.NAME], in place of those that it may have; an empty one is left out."""
+    section, keys = f"job.{name}", {key: text for key, text in wanted.items() if text}
     before = parsed(text).get(section)
     if before is None:
         return _with_section(text, section, keys)
@@ -146,10 +145,11 @@ def scheduled(text: str, name: str, frequency: Frequency, start: str) -> EditedC
     head = "".join(there.lines).rstrip("\n")
     lines = "".join(f"{key}={value}\n" for key, value in keys.items())
     rest = "".join(
-        "".join(filter(_is_aside, block.lines)) if isinstance(block, Option) and block.raw_key in keys else str(block)
+        "".join(filter(_is_aside, block.lines)) if isinstance(block, Option) and block.raw_key in wanted else str(block)
         for block in there.iter_blocks()
     )
-    return EditedConfig(f"{above}{head}\n{lines}{rest}{below}", {section: {**before, **keys}})
+    kept = {key: text for key, text in before.items() if key not in wanted}
+    return EditedConfig(f"{above}{head}\n{lines}{rest}{below}", {section: {**kept, **keys}})
 
 
 def unscheduled(text: str, name: str) -> EditedConfig:

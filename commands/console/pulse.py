@@ -14,7 +14,7 @@ from tasks.config.settings import check_hardened, settings
 from tasks.line import OpenRoots, open_line
 from warcmill import layout
 from warcmill.base import clock
-from warcmill.base.schedule import newest_due
+from warcmill.base.schedule import LONGEST, newest_due
 from warcmill.clients.engine import JobStatus
 from warcmill.errors import NotReady
 from warcmill.markers.claim import Evidence
@@ -112,7 +112,8 @@ def _newest(name: str) -> str:
     schedule = engines.schedule_of(name)
     newest = _due_by_now(name)
     if not newest:
-        raise NotReady(name, f"it is first due {clock.text(schedule.start)}; --again starts it now")
+        first = schedule.start if not schedule.at else next(schedule.due(schedule.start, schedule.start + LONGEST))
+        raise NotReady(name, f"it is first due {clock.text(first)}; --again starts it now")
     return newest
 
 

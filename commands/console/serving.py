@@ -15,6 +15,8 @@ from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from commands.console.show import as_json, err, out
 from tasks import logs
 from tasks.audited import audited
@@ -43,7 +45,7 @@ from warcmill.web.archive import NO_INDEX, Archive
 from warcmill.web.rendering import STYLE
 from warcmill.web.served import Served
 
-NOT_WANTED = "Archived pages are not shown: [serve] replay is false"
+NOT_WANTED = "Archived pages are not shown: [serve] replay is false, or --no-replay"
 PROGRAM = (sys.executable, "-P", "-m", "commands.main")  # runs the verb of an action, with our environment
 
 
@@ -51,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     """Serve until a signal; or make, list or withdraw a token."""
     if args.what == "token":
         return _TOKENS[args.action](open_line(), args)
-    config, asked, line = settings(), serving(), open_line()
+    config, asked, line = settings(), _asked(serving(), args), open_line()
     if args.get_replay:
         with locks.alone(line.state, pywb.FOLDER):
             pywb.install(replay_folder(config), err)
@@ -81,6 +83,16 @@ def run(args: argparse.Namespace) -> int:
         finally:
             replay.stop()
     return 0
+
+
+def _asked(configured: Serving, args: argparse.Namespace) -> Serving:
+    """[serve] with the options before it. BadConfig if no port is left for replay."""
+    asked = replace(configured, replay=configured.replay and not args.no_replay)
+    if args.port is None:
+        return asked
+    if asked.replay and args.port + 1 == 1 << 16:
+        raise BadConfig("--port", f"is {args.port}, and replay has the port after it; choose another, or --no-replay")
+    return replace(asked, port=args.port, replay_port=args.port + 1)
 
 
 def _packages(line: OpenRoots) -> PublishedHistory | None:

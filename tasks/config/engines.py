@@ -14,7 +14,7 @@ from tasks.config.sections import Section, WholeKey, jobs_of, needed, value
 from tasks.config.settings import settings
 from tasks.config.source import configuration
 from warcmill.base.escapes import did_you_mean
-from warcmill.base.schedule import Frequency, Schedule
+from warcmill.base.schedule import Frequency, Schedule, check_time
 from warcmill.clients.engine import Engine
 from warcmill.crawl.frontier.link import RedisPlace, read_place, read_wait
 from warcmill.crawl.launch import folders
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from warcmill.crawl.control.calls import RunningJob
     from warcmill.crawl.engine import WarcmillEngine
 
-JOB_KEYS = ("frequency", "start", "overrun")
+JOB_KEYS = ("frequency", "start", "at", "zone", "overrun")
 STOP, WAIT = "stop", "wait"
 HERITRIX, WARCMILL = "heritrix", "warcmill"  # kinds
 PROCESSES = {"requests": "warcmill.requests.process"}  # what crawls a job of a service, by its key in crawl.toml
@@ -123,7 +123,13 @@ def schedule_of(job: str) -> Schedule:
         frequency = Frequency.parse(word)
     except ValueError as error:
         raise BadConfig(f"[{section}] frequency", str(error)) from error
-    return Schedule(_moment(section, start), frequency, waits=_waits(section))
+    at, zone = value(section, "at"), value(section, "zone") or "UTC"
+    if at or value(section, "zone"):
+        try:
+            check_time(frequency, at, zone)
+        except ValueError as error:
+            raise BadConfig(f"[{section}] at, zone", str(error)) from error
+    return Schedule(_moment(section, start), frequency, waits=_waits(section), at=at, zone=zone)
 
 
 def _waits(section: str) -> bool:

@@ -195,3 +195,43 @@ def test_a_unit_s_command_is_that_of_the_crontab(crawled: Line) -> None:
             first, _, rest = schedule.TIMED[name.split("-")[1]].command.partition(" ")
             assert word == f"exec {shlex.quote(f'{program}/{first}')} {rest}"
             assert f'Environment="LUIGI_CONFIG_PATH={str(crawled.config).replace("%", "%%")}"\n' in text
+
+
+def test_a_time_of_day_in_a_zone_is_written_found_again_and_taken_back(crawled: Line) -> None:
+    words = (JOB, "daily", "at", "2:00", "--zone", "Europe/Berlin")
+    done = run(crawled, *words)
+    assert (done.returncode, "crawled daily at 02:00 Europe/Berlin, first due 20" in done.stdout) == (0, True), done
+    assert re.search(r"\[job\.www-example-org\]\nfrequency=daily\nstart=\S+Z\nat=02:00\nzone=Europe/Berlin\n",
+                     crawled.config.read_text())  # fmt: skip
+    before = crawled.config.read_text()
+    assert "crawled daily at 02:00 Europe/Berlin already" in run(crawled, *words).stdout
+    assert crawled.config.read_text() == before
+    named = {**os.environ, "LUIGI_CONFIG_PATH": str(crawled.config)}
+    told = preloaded.run("commands.main", "pulse", "start", JOB, env=named)
+    assert (told.returncode, re.search(r"it is first due 20\S+T0[01]:00:00Z", told.stderr) is not None) == (1, True)
+    assert run(crawled, JOB, "daily").returncode == 0
+    assert not re.search("^(at|zone)=", crawled.config.read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("daily", "at", "25:00"), "'25:00' is not a time of day, such as 02:00"),
+        (("every", "6", "hours", "at", "02:00"), "every 6 hours has no time of day"),
+        (("daily", "at", "02:00", "--zone", "Europe/Bärlin"), "is not a time zone, such as Europe/Berlin"),
+        (("daily", "--zone", "Europe/Berlin"), "--zone is for a time of day"),
+        (("daily", "at"), "'daily at' is not one of"),
+    ],
+)
+def test_a_time_of_day_that_cannot_be_is_refused(crawled: Line, words: tuple[str, ...], why: str) -> None:
+    before, done = crawled.config.read_text(), run(crawled, JOB, *words)
+    assert (done.returncode, why in done.stderr, crawled.config.read_text()) == (2, True, before), done.stderr
+
+
+@pytest.mark.parametrize("keys", ["frequency=fortnightly", "frequency=daily\nat=2am", "frequency=daily\nzone=Mars"])
+def test_a_schedule_that_cannot_be_read_is_a_fault_of_the_configuration(crawled: Line, keys: str) -> None:
+    with crawled.config.open("a") as config:
+        config.write(f"\n[job.{JOB}]\nstart=2026-11-21T06:00:00Z\n{keys}\n")
+    for verb in (("reconcile",), ("scan",), ("pulse", "start", JOB), ("schedule", JOB, "daily")):
+        done = preloaded.run("commands.main", *verb, env={**os.environ, "LUIGI_CONFIG_PATH": str(crawled.config)})
+        assert (done.returncode, f"[job.{JOB}]" in done.stdout + done.stderr) == (3, True), (verb, done)

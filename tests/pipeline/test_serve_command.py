@@ -61,6 +61,21 @@ def test_it_starts_without_pywb_and_without_an_index_and_says_so(line: Line, key
     assert said in page
 
 
+def test_its_port_and_the_pages_alone_are_options_too(line: Line) -> None:
+    port = pins.free({"port": 0})["port"]
+    env = {**os.environ, "LUIGI_CONFIG_PATH": str(line.config), "PATH": "/usr/bin:/bin"}
+    with preloaded.start("commands.main", "serve", "--port", str(port), "--no-replay", env=env) as process:
+        assert process.stdout
+        address = process.stdout.readline().strip().partition("sign-in")[0]
+        with urlopen(f"http://127.0.0.1:{port}/healthz", timeout=60) as answer:
+            replay = json.load(answer)["replay"]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+    assert (address, replay) == (f"http://127.0.0.1:{port}/", "off")
+    for wrong, code in (("0", 2), ("x", 2), ("65535", 3)):
+        assert preloaded.run("commands.main", "serve", "--port", wrong, env=env).returncode == code
+
+
 def test_replay_that_is_not_wanted_is_no_fault(line: Line) -> None:
     chosen = pins.free({"port": 0})
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:  # no port of replay is asked for
@@ -74,7 +89,7 @@ def test_replay_that_is_not_wanted_is_no_fault(line: Line) -> None:
                 assert json.load(answer)["replay"] == "off"
             basic = b64encode(f"anyone:{token}".encode()).decode()
             with urlopen(Request(address, headers={"Authorization": f"Basic {basic}"}), timeout=60) as answer:
-                assert "[serve] replay is false" in unescape(answer.read().decode())
+                assert "[serve] replay is false, or --no-replay" in unescape(answer.read().decode())
             process.send_signal(signal.SIGTERM)
             assert process.wait(60) == 0
 

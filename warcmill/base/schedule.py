@@ -3,14 +3,18 @@
 A schedule is due at its start and then once a period, at the start's time of day. A period of months keeps the start's
 day of month; in a shorter month it is due on the last day (the 31st of January, then the 28th or 29th of February, then
 the 31st of March again). The end is not included.
+
+A schedule that names a time of day is due at that time of the clocks of its zone. A time that a change of the clocks
+skips is due once, as much later as the clocks are put forward; of one that comes twice, the first counts.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from typing import Final
+from zoneinfo import ZoneInfo
 
 from dateutil.relativedelta import relativedelta
 from msgspec import Struct
@@ -60,14 +64,29 @@ NAMED: Final = {
 }
 KNOWN: Final = f"one of {', '.join(NAMED)}, or EVERY n HOURS"
 
+LONGEST: Final = timedelta(days=800)  # until a schedule without an end is due; 'every 9999 hours' is the longest
 _SECOND = timedelta(seconds=1)
+_TIME = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]", re.ASCII)
+
+
+def check_time(frequency: Frequency, at: str, zone: str) -> None:
+    """ValueError for a time of day that a schedule cannot have, or a time zone that this machine does not know."""
+    if not _TIME.fullmatch(at):
+        raise ValueError(f"{at[:80]!r} is not a time of day, such as 02:00")
+    if frequency.hours % 24:
+        raise ValueError(f"{str(frequency).lower()} has no time of day; daily, weekly and what is longer have one")
+    try:
+        ZoneInfo(zone)
+    except (KeyError, ValueError, OSError) as error:
+        raise ValueError(f"{zone[:80]!r} is not a time zone, such as Europe/Berlin") from error
 
 
 class Schedule(Struct, frozen=True, order=True):
     """Due once a period from `start` up to, not including, `end` (None: for ever).
 
     `refresh`: crawl only the seeds and what they embed, and follow no links. `waits`: what is due waits for the launch
-    that runs; of several that became due meanwhile the newest counts.
+    that runs; of several that became due meanwhile the newest counts. `at`: the time of day, `02:00`, in the time zone
+    `zone`; for periods of whole days.
     """
 
     start: datetime
@@ -75,12 +94,28 @@ class Schedule(Struct, frozen=True, order=True):
     end: datetime | None = None
     refresh: bool = False
     waits: bool = False
+    at: str = ""
+    zone: str = "UTC"
+
+    @property
+    def words(self) -> str:
+        """As people write it: `daily at 02:00 Europe/Berlin`."""
+        at = f" at {self.at} {self.zone}" if self.at else ""
+        return f"{str(self.frequency).lower()}{at}"
+
+    def moment(self, number: int) -> datetime:
+        """The time at which it is due for the `number`th time, counted from the day of its start."""
+        if not self.at:
+            return self.frequency.moment(self.start, number)
+        zone = ZoneInfo(self.zone)
+        first = datetime.combine(self.start.astimezone(zone).date(), time.fromisoformat(self.at))
+        return self.frequency.moment(first, number).replace(tzinfo=zone).astimezone(UTC)
 
     def due(self, after: datetime, until: datetime) -> Iterator[datetime]:
         """The due times after `after`, up to and including `until`, in order."""
         number = max(0, self.frequency.periods(self.start, after) - 1)
-        while (moment := self.frequency.moment(self.start, number)) <= until and self._is_before_end(moment):
-            if moment > after:
+        while (moment := self.moment(number)) <= until and self._is_before_end(moment):
+            if moment > after and moment >= self.start:
                 yield moment
             number += 1
 

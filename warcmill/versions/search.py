@@ -149,15 +149,15 @@ def _hidden_in(index: LocalStore, segment: Segment, prefixes: tuple[bytes, ...])
         return segment.lines - int(shown)
 
 
-def title_of(index: LocalStore, url: str, first: str) -> str:
-    """The title of the newest document of a URL that was captured at a time or later; '' if there is none.
+def title_of(index: LocalStore, url: str) -> str:
+    """The title of the newest document of a URL; '' if there is none. A page that has not changed since keeps it.
 
     Its key may have documents of other URLs.
     """
     published, key, page = Payloads(index, text.NAME).current(), urlkey(url), same_page(url)
     for segment in reversed(published.segments if published else ()):
         with opened(index, segment.files[SQLITE].path) as database:
-            rows = database.execute(_TITLES, (f"{key} {first}", f"{key} 9"))
+            rows = database.execute(_TITLES, (f"{key} ", f"{key} 9"))
             title = next((title for title, found in rows if same_page(found) == page), None)
         if title is not None:
             return unspaced.join(title)

@@ -18,6 +18,7 @@ from warcmill.base.schedule import (
     SIXMONTHLY,
     Frequency,
     Schedule,
+    check_time,
     newest_due,
 )
 
@@ -122,3 +123,54 @@ def test_every_six_hours_from_its_start() -> None:
     schedule = Schedule(at("2024-02-28T21:30"), Frequency(hours=6))
     found = list(schedule.due(at("2024-02-28T21:30"), at("2024-02-29T21:30")))
     assert [f"{one:%d %H:%M}" for one in found] == ["29 03:30", "29 09:30", "29 15:30", "29 21:30"]
+
+
+def berlin(start: str, frequency: Frequency, time: str) -> Schedule:
+    return Schedule(at(start), frequency, at=time, zone="Europe/Berlin")
+
+
+def test_a_time_of_day_is_that_of_the_clocks_of_its_zone() -> None:
+    schedule = berlin("2026-03-27T12:00", DAILY, "09:00")
+    found = list(schedule.due(at("2026-03-27T12:00"), at("2026-03-30T12:00")))
+    assert found == [at("2026-03-28T08:00"), at("2026-03-29T07:00"), at("2026-03-30T07:00")]
+
+
+@pytest.mark.parametrize(
+    ("start", "time", "due"),
+    [
+        ("2026-03-28T00:00", "02:30", ["28 01:30", "29 01:30", "30 00:30"]),  # 02:30 is skipped on the 29th
+        ("2026-10-24T00:00", "02:30", ["24 00:30", "25 00:30", "26 01:30"]),  # and comes twice on the 25th
+        ("2026-10-24T00:00", "02:00", ["24 00:00", "25 00:00", "26 01:00"]),
+    ],
+)
+def test_a_time_that_a_change_of_the_clocks_skips_or_repeats_is_due_once(start: str, time: str, due: list[str]) -> None:
+    schedule = berlin(start, DAILY, time)
+    found = list(schedule.due(at(start) - timedelta(hours=3), at(start) + timedelta(hours=72)))[:3]
+    assert [f"{one:%d %H:%M}" for one in found] == due
+    for moment in found:
+        assert newest_due(schedule, moment) == moment
+
+
+def test_a_month_from_the_29th_of_february_on() -> None:
+    schedule = berlin("2028-02-29T09:00", ANNUAL, "02:00")
+    assert days(schedule, "2028-03-01", "2032-12-31") == ["02-28", "02-28", "02-28", "02-29"]
+    assert days(berlin("2028-01-31T00:00", MONTHLY, "12:00"), "2028-01-31T23:00", "2028-04-01") == ["02-29", "03-31"]
+
+
+@given(start=moments, frequency=st.sampled_from([DAILY, MONTHLY, ANNUAL]), hour=st.integers(0, 23))
+def test_with_a_time_of_day_a_year_has_its_days(start: datetime, frequency: Frequency, hour: int) -> None:
+    schedule = Schedule(start, frequency, at=f"{hour:02}:30", zone="Europe/Berlin")
+    found = list(schedule.due(start, start + timedelta(days=365)))
+    assert found == sorted(set(found))
+    assert len(found) in {DAILY: (365,), MONTHLY: (11, 12), ANNUAL: (0, 1)}[frequency]
+    assert schedule.words.endswith(f" at {hour:02}:30 Europe/Berlin")
+
+
+@pytest.mark.parametrize(
+    ("frequency", "time", "zone"),
+    [(DAILY, "24:00", "UTC"), (DAILY, "2:00", "UTC"), (HOURLY, "02:00", "UTC"), (DAILY, "02:00", "Europe/Bärlin"),
+     (DAILY, "02:00", "../../etc/passwd"), (DAILY, "02:00", "Europe"), (DAILY, "02:00", "")],
+)  # fmt: skip
+def test_what_is_no_time_of_day_or_no_zone(frequency: Frequency, time: str, zone: str) -> None:
+    with pytest.raises(ValueError, match=r"is not a time|has no time of day"):
+        check_time(frequency, time, zone)

@@ -107,6 +107,7 @@ def test_every_argument_can_be_completed_or_is_free(verb: str) -> None:
         "NEW",
         "N",
         "MARKER",
+        "ZONE",
         "URL|JOB",
         "FREQUENCY",
     }

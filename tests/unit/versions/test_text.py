@@ -152,8 +152,8 @@ def test_the_title_of_a_url_is_not_that_of_another_one_with_its_key(archive: Tex
     pages = {url: "<title>capital</title>x", **dict.fromkeys(others, "<title>other</title>x")}
     archive.add(ONE, {"a.warc.gz": warc(pages)})
     archive.fold()
-    assert search.title_of(archive.index, f"https://{url}", "2016") == "capital"
-    assert search.title_of(archive.index, f"http://{url.upper()}", "2016") == ""
+    assert search.title_of(archive.index, f"https://{url}") == "capital"
+    assert search.title_of(archive.index, f"http://{url.upper()}") == ""
 
 
 def test_what_is_hidden_is_not_found_neither_before_nor_after_the_next_fold(archive: TextArchive) -> None:

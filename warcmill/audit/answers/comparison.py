@@ -15,7 +15,7 @@ from warcmill.audit.answers.status import days
 from warcmill.audit.findings import Resolve
 from warcmill.audit.omissions import ScanStart
 from warcmill.audit.reconciliation import LaunchReport, report, total
-from warcmill.errors import Unavailable
+from warcmill.errors import BadConfig, Unavailable
 from warcmill.launches.discovery import Discovery
 from warcmill.model import Json, Launch
 from warcmill.stores import Store
@@ -38,9 +38,11 @@ class ReconciledDays(Struct, frozen=True):
 
     @property
     def exit_code(self) -> int:
-        """4 if something did not answer, 1 on any gap, else 0."""
+        """4 if something did not answer, 3 if a schedule cannot be read, 1 on any gap, else 0."""
         if self.away:
             return 4
+        if self.due.misconfigured:
+            return max(worst(self.reports), BadConfig.exit_code)
         return worst(self.reports) or int(self.misplaced or bool(self.due.gaps))
 
     def json(self) -> dict[str, Json]:

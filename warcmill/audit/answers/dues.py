@@ -30,12 +30,14 @@ _SECOND = timedelta(seconds=1)
 class Dues(Struct):
     """The gaps of no launch, and the due crawls that an operator has accepted as skipped.
 
-    `away`: the store did not answer, so it is unknown which backups are in it; or None.
+    `away`: the store did not answer, so it is unknown which backups are in it; or None. `misconfigured`: luigi.cfg has
+    a schedule that cannot be read, so it is unknown when its job was due.
     """
 
     gaps: list[JobGap] = field(default_factory=list)
     accepted: list[JobGap] = field(default_factory=list)
     away: Unavailable | None = None
+    misconfigured: bool = False
 
     def unkept(self, line: AuditedLine, launches: Iterable[Launch]) -> list[Gap]:
         """The gaps of these launches that are in no backup."""
@@ -65,7 +67,8 @@ class Dues(Struct):
 
 def of_days(line: AuditedLine, first: date, end: date) -> Dues:
     """The crawls that were due from `first` up to, not including, `end`, by the schedules of all jobs."""
-    dues = Dues([JobGap("", "unreadable", error.key, error.why, "correct it in luigi.cfg") for error in line.wrong])
+    unreadable = [JobGap("", "unreadable", error.key, error.why, "correct it in luigi.cfg") for error in line.wrong]
+    dues = Dues(unreadable, misconfigured=bool(unreadable))
     begin, stop = (datetime.combine(day, time(), UTC) for day in (first, end))
     days = Days(begin, stop, now=stamp_time(clock.stamp()))
     accepted = due_crawls.accepted(_decisions(line, dues, days.now))

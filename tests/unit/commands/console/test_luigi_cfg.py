@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commands.console.luigi_cfg import EditedConfig, parsed, scheduled, unscheduled, with_job
-from warcmill.base.schedule import DAILY, WEEKLY
 from warcmill.errors import BadConfig
 
 ENGINE, NEXT = "[engine.crawl]\nkind=warcmill\n", "# of the next\n[x]\ny: 1\n"
@@ -68,10 +67,13 @@ def test_what_luigi_cannot_read_is_not_edited(text: str) -> None:
 def test_comments_and_other_keys_survive_in_every_place() -> None:
     text = f"[job.a]\n# ours\nstart = 2026-01-01\nfrequency: daily\n  # inner\n\n{NEXT}"
     then = f"[job.a]\nfrequency=weekly\nstart=2026-02-01\n# ours\n  # inner\n\n{NEXT}"
-    assert scheduled(text, "a", WEEKLY, "2026-02-01").text == then
+    assert scheduled(text, "a", {"frequency": "weekly", "start": "2026-02-01", "at": ""}).text == then
     assert unscheduled(f"[w]\nz=1\n{text}", "a").text == f"[w]\nz=1\n\n  # inner\n\n{NEXT}"
     assert unscheduled("[job.ab]\nstart=1\n", "a").text == "[job.ab]\nstart=1\n"
-    assert scheduled("[job.a]", "a", DAILY, "2026").text == "[job.a]\nfrequency=daily\nstart=2026\n"
+    assert (
+        scheduled("[job.a]", "a", {"frequency": "daily", "start": "2026"}).text
+        == "[job.a]\nfrequency=daily\nstart=2026\n"
+    )
 
 
 LINES = st.sampled_from([
@@ -87,7 +89,7 @@ def test_no_edit_of_what_luigi_reads_changes_more_than_it_says_or_loses_a_commen
         sections = parsed(text)
     except Error:
         return
-    edits = [unscheduled(text, "a"), scheduled(text, "b", DAILY, "2026")]
+    edits = [unscheduled(text, "a"), scheduled(text, "b", {"frequency": "daily", "start": "2026", "zone": ""})]
     if "jobs" in sections.get("engine.crawl", {"jobs": ""}):
         edits.append(with_job(text, "third"))
     for edited in edits:
