@@ -9,9 +9,11 @@ ROWS = (*SCOPES, "refresh")
 DEPTHS = {"capped": "CAPPED", "large": "CAPPED_LARGE", "deep": "DEEP"}
 FILLER, BIG_PAGES = 20_000, 20
 
-# What the front page embeds, over at most two hops, from another host; and what only a page with all its parts has.
+# What the front page embeds, over at most two hops, from another host; and a part of a part of a part, which Heritrix
+# fetches of a single page alone, and Warcmill always.
 EMBEDDED = {f"img.example/H{name}" for name in ("-1.png", ".css", "-more.css", ".html", "-3.png")}
-PARTS = EMBEDDED | {"img.example/H.woff"}
+FONT = "img.example/H.woff"
+PARTS = EMBEDDED | {FONT}
 
 # Scope, or refresh -> what is crawled of the web that `site_of` makes around the target's host H, images included.
 CRAWLED = {
