@@ -101,6 +101,8 @@ def _known(name: str) -> _KnownJob | None:
 
 def _in_folder(folder: Path, name: str) -> _KnownJob | None:
     files = file.files_in(folder)
+    if not files and job_log.last(folder) is None:
+        return None  # another command is about to write them; or nobody has
     text, keeper = files.get(CONFIGURATION), None
     if text is not None and not text.startswith(HEAD.encode()):
         why = f"job {name} has one of its own; 'warcmill pulse start {name} --again' crawls it, or choose another --job"

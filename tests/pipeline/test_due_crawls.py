@@ -154,7 +154,7 @@ def test_a_wrong_section_is_named_and_hides_no_other(owing: Line) -> None:
     with owing.config.open("a") as config:
         config.write("[job.weekly]\nfrequency=often\nstart=2026-11-18\n")
     told = at(owing, "20261121081500", "reconcile", DAY)
-    assert (told.returncode, f"      daily {DUE}\n" in told.stdout) == (1, True)
+    assert (told.returncode, f"      daily {DUE}\n" in told.stdout) == (3, True)
     assert "      [job.weekly] frequency\n      -> correct it in luigi.cfg\n" in told.stdout
 
 

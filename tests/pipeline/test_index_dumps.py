@@ -220,7 +220,7 @@ def test_a_full_dump_begins_a_generation_that_increments_follow(
     listed = line.warcmill("reconcile", second.day.isoformat())
     assert listed.returncode == 1
     assert "a full dump was decided, and" in listed.stdout
-    assert f"pypi.DumpFull --job {JOB} --launch-id {second.id} --number 00002" in listed.stdout
+    assert f"warcmill make pypi.full.{JOB}.{second.id}.00002" in listed.stdout
     done = line.warcmill("pypi", "dump_full", JOB)
     assert done.returncode == 0, done.stderr
     assert f"generation 2 is dumped: serials 0-{index.serial}, 5 files of 3 projects\n" in done.stdout

@@ -31,6 +31,7 @@ from servers import distributions
 from servers.package_index import PackageIndex
 from tasks import files, index, output, package, pypi, reports
 from tasks.config.settings import settings
+from tasks.line import open_line
 from warcmill.base import clock
 from warcmill.formats.index.urlkey import urlkey
 from warcmill.launches import discovery
@@ -39,6 +40,7 @@ from warcmill.layout import SENTINEL
 from warcmill.markers.state import MarkerStore
 from warcmill.stores import temporary_names
 from warcmill.stores.file import FileStore
+from warcmill.versions import hidden_list
 
 HONEST = (3, 4, 5)  # exit codes of configuration, unavailable, busy
 WGET = sample.SAMPLE.parents[1] / "wget"
@@ -273,7 +275,7 @@ def posted_wget(folder: Path) -> None:
         assert fold_text(folder)
         assert any(map(_is_hidden, server.shown[solr.COLLECTION].values()))
     os.rename(sink.disk_of(folder), folder / solr.FIRST)
-    assert verb("versions", "hide", HIDDEN, "--reason", "order of a court")
+    _hide(HIDDEN)
 
 
 def _is_hidden(document: Mapping[str, Any]) -> bool:
@@ -307,7 +309,13 @@ def indexed_sample(folder: Path) -> None:
     index_on(folder)
     assert run_index(folder)
     assert _fold(folder)
-    assert verb("versions", "hide", "example,docs", "--reason", "order of a court")
+    _hide("example,docs")
+
+
+def _hide(surt: str) -> None:
+    """Decide that a part is hidden, as `warcmill versions hide` does before it publishes."""
+    opened = open_line()
+    hidden_list.decide(opened.state.store, lambda: opened.store, surt, "order of a court", hides=True)
 
 
 def fold(folder: Path) -> bool:
@@ -328,7 +336,7 @@ def served_sample(folder: Path) -> None:
     with sink.beside(folder):
         assert _fold(folder)
     os.rename(sink.disk_of(folder), folder / sink.FIRST)
-    assert verb("versions", "hide", "example,docs", "--reason", "order of a court")
+    _hide("example,docs")
 
 
 def serve(folder: Path) -> bool:

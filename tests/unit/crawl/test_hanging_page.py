@@ -43,7 +43,7 @@ class Hanging:
         self.engine = WarcmillEngine(crawled.places(folder))
         usual = WarcmillEngine._words
         script = [str(Path(hanging_reader.__file__))]
-        patch.setattr(WarcmillEngine, "_words", lambda *words: [usual(*words)[0], *script, *usual(*words)[3:]])
+        patch.setattr(WarcmillEngine, "_words", lambda *words: [usual(*words)[0], *script, *usual(*words)[4:]])
 
     def start(self, wall: int, patience: float, limits: str = "", checkpoint: str = "") -> int:
         """Crawl until it hangs; return the process that does."""

@@ -200,7 +200,7 @@ def test_absence_is_said_only_where_the_sentinel_is(store: FileStore) -> None:
 
 
 def test_a_root_that_is_gone_or_another_is_reported(store: FileStore, tmp_path: Path) -> None:
-    with pytest.raises(Unavailable, match="warcmill init"):
+    with pytest.raises(Unavailable, match="Mount the disk"):
         FileStore("store", tmp_path / "nowhere")
     with pytest.raises(BadConfig, match="not 'output'"):
         FileStore("output", store.base)

@@ -19,7 +19,9 @@ _VAGUE = frozenset(["text/plain", "application/octet-stream", "binary/octet-stre
 _MARKUP = re.compile(
     rb"(?:<!--|<(?:!doctype html|html|head|script|iframe|h1|div|font|table|a|style|title|b|body|br|p)[\s/>])"
 )
-_XML_BEGINS = re.compile(rb"(?:\xef\xbb\xbf)?\s*+<(?:\?xml|!--|urlset|sitemapindex)|\x1f\x8b|\xff\xfe|\xfe\xff|<\0|\0<")
+_begins_as_xml = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s*+<(?:\?xml|!--|urlset|sitemapindex)|\x1f\x8b|\xff\xfe|\xfe\xff|<\0|\0<"
+).match
 _LONG = frozenset(["playlist", "pdf"])
 _SCRIPT = ("javascript", "ecmascript", "json")
 
@@ -153,7 +155,7 @@ def _vague(data: bytes) -> str:
         return "playlist"
     if data.startswith(pdfs.BEGIN):
         return "pdf"
-    if not _XML_BEGINS.match(data):
+    if not _begins_as_xml(data):
         return ""
     begin = xml.root(data)
     return "sitemap" if feeds.is_sitemap(begin) and b"<html" not in begin else ""
@@ -164,4 +166,4 @@ def _sniffed(data: bytes) -> str:
     begin = data[:1024].lstrip().lower()
     if _MARKUP.match(begin):
         return "html"
-    return _by_root(data) if _XML_BEGINS.match(data) else _vague(data)
+    return _by_root(data) if _begins_as_xml(data) else _vague(data)

@@ -23,7 +23,7 @@ _JSON |= {"favicon": EMBED, "banner_image": EMBED}
 DECODED = 50 << 20  # bytes that a sitemap may have (sitemaps.org)
 _SITEMAP_ROOT = re.compile(rb"<(?:[\w.-]+:)?(?:urlset|sitemapindex)[\s>]", re.IGNORECASE)
 _ROBOTS = re.compile(r"(?:\A|[\r\n])[ \t]*sitemap[ \t]*:[ \t]*(\S+)", re.IGNORECASE)
-_LISTS_URLS = re.compile(rb"(?:\s++|#[^\n]*+\n)*+https?://", re.IGNORECASE)
+_lists_urls = re.compile(rb"(?:\s++|#[^\n]*+\n)*+https?://", re.IGNORECASE).match
 _NAME = re.compile(r"/(?:[^/?]*sitemap[^/?]*|urllist)\.txt(?:\.gz)?(?:\?|$)", re.IGNORECASE)
 _LINE = re.compile(r"[^\r\n]+")
 _HOPS = {"loc": MANIFEST, "content_loc": EMBED, "thumbnail_loc": EMBED, "player_loc": EMBED}
@@ -95,7 +95,7 @@ def is_named(uri: str, payload: str) -> bool:
 
 def is_list(begin: bytes) -> bool:
     """True if what begins so lists URLs, as a sitemap in text does."""
-    return _LISTS_URLS.match(begin) is not None
+    return _lists_urls(begin) is not None
 
 
 def sitemap_links(data: bytes, uri: str, content_type: str = "") -> Outlinks:

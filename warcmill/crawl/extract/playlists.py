@@ -28,6 +28,7 @@ AUDIO_TYPES = frozenset(["audio/mpegurl", "audio/x-mpegurl"])  # also of lists o
 _DASH_ROOT = re.compile(rb"<(?:[\w.-]+:)?MPD[\s>]")
 _LINE = re.compile(r"[^\r\n]+")
 _URI = re.compile(r'[:,\s]URI="([^"]++)"')
+_is_number = re.compile(r"-?\d{1,18}").fullmatch
 _DURATION = re.compile(r"P(?:(\d{1,6})D)?(?:T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9}(?:\.\d{1,9})?)S)?)?")
 _IN_TEMPLATE = re.compile(r"\$(?:(RepresentationID|Number|Bandwidth|Time)(?:%0(\d{1,2})d)?)?\$")
 _NAMING = frozenset(["segmentlist", "segmenturl", "initialization", "representationindex"])
@@ -219,4 +220,4 @@ def _seconds(text: str) -> float:
 
 def _number(text: str, least: int = 0) -> int:
     """A number of an attribute; the least one for another text."""
-    return max(least, int(text)) if re.fullmatch(r"-?\d{1,18}", text) else max(0, least)
+    return max(least, int(text)) if _is_number(text) else max(0, least)

@@ -20,7 +20,7 @@ DEEPEST = 100  # elements inside each other that have a base of their own
 
 Tag = tuple[str, dict[str, str], str]
 GZIP = b"\x1f\x8b"  # what begins so may be a thousand times as large unpacked
-_PROLOG = re.compile(rb"(?:\s++|\xef\xbb\xbf|<!--.*?-->|<\?.*?\?>)*+", re.DOTALL)
+_prolog = re.compile(rb"(?:\s++|\xef\xbb\xbf|<!--.*?-->|<\?.*?\?>)*+", re.DOTALL).match
 _SHEET = re.compile(r"<\?xml-stylesheet\s++((?:[^?]++|\?(?!>))*+)", re.IGNORECASE)
 _MARKS = tuple("xml-stylesheet".encode(code) for code in ("ascii", "utf-16-le", "utf-16-be"))
 _TRANSFORM = re.compile(rb"<[\w.-]+:(?:stylesheet|transform)[\s>]")
@@ -52,7 +52,7 @@ def root(data: bytes) -> bytes:
     name = charset.of_links(data[:_ROOT])
     if name.startswith("utf-16"):
         data = data.decode(name, "replace").encode("utf-8", "replace")
-    match = _PROLOG.match(data)
+    match = _prolog(data)
     at = match.end() if match else 0
     return data[at : at + _ROOT]
 
