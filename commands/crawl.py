@@ -45,7 +45,7 @@ robots.txt is obeyed, and a host is asked again only after some seconds.
 A job is its seeds and its scope. Other URLs or another scope on a host that has a job are
 a job beside it, NAME-2, and the first line names it; the same ones are the same job. With
 --job, a job that has others is refused, and nothing is written: --replace confirms. Limits,
-politeness and rendering may change; a scheduled job keeps those of the last command.
+politeness and rendering may change; those of a schedule's crawls do with --replace alone.
 
 Ctrl-C ends the crawl with a checkpoint; the same command continues from there. Ctrl-C
 twice: at once, and what was under way is fetched again. --config takes the keys of a
@@ -86,7 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--no-sandbox", action="store_true", help="let that browser run without its sandbox, as for root"
     )
     parser.add_argument("--job", type=_job, metavar="NAME", help="its name (default: the first URL's host)")
-    parser.add_argument("--replace", action="store_true", help="give the --job these seeds and this scope")
+    parser.add_argument("--replace", action="store_true", help="give the --job these seeds, scope and settings")
     parser.add_argument("--config", type=Path, metavar="FILE", help="a crawl.toml with further settings")
     parser.add_argument("--no-line", action="store_true", help="only crawl: 'warcmill scan' does the rest later")
     parser.add_argument("--verbose", action="store_true", help="show the log of the steps too")

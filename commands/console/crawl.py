@@ -132,7 +132,7 @@ def run(args: argparse.Namespace, config: Path, plan: CrawlPlan) -> int:
     with closing(engine_for(name)) as engine:
         is_ours, stops = False, 0
         if not engine.look(name).running and (args.no_line or not attached.ended_unseen(engine, name)):
-            is_ours, stops = _begun(engine, name, written)
+            is_ours, stops = _begun(engine, name, written, keeps=bool(args.replace))
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # until `_watch` hears it
         launch = engine.look(name).launch_id
         if not is_ours:
@@ -217,13 +217,13 @@ def _so_far(engine: WarcmillEngine, name: str) -> str:
     return in_one_line(name, state).partition(": ")[2] if state else ""
 
 
-def _begun(engine: WarcmillEngine, name: str, written: Mapping[str, bytes]) -> tuple[bool, int]:
+def _begun(engine: WarcmillEngine, name: str, written: Mapping[str, bytes], *, keeps: bool) -> tuple[bool, int]:
     """Start the job; return whether it did not run yet, and 1 if Ctrl-C was pressed meanwhile, else 0. A crawl that
     runs by then is not left alone."""
     is_ours = True
     try:
         with _ctrl_c_waits(), locks.alone(open_line().state, f"crawl.{name}"):
-            is_ours = _begin(engine, name, written)
+            is_ours = _begin(engine, name, written, keeps=keeps)
     except KeyboardInterrupt:
         if not is_ours or not engine.look(name).running:
             raise
@@ -243,8 +243,12 @@ def _ctrl_c_waits() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
-def _begin(engine: WarcmillEngine, name: str, written: Mapping[str, bytes]) -> bool:
-    """Start the job: afresh, or from the checkpoint of a launch that was stopped or has died. False if it runs."""
+def _begin(engine: WarcmillEngine, name: str, written: Mapping[str, bytes], *, keeps: bool) -> bool:
+    """Start the job: afresh, or from the checkpoint of a launch that was stopped or has died. False if it runs.
+
+    A job that is scheduled has other settings for this crawl alone, unless it `keeps` them. The launch has papers of
+    its own, so the job's are put back once it runs.
+    """
     seen = engine.look(name)
     if seen.running:
         return False
@@ -252,7 +256,9 @@ def _begin(engine: WarcmillEngine, name: str, written: Mapping[str, bytes]) -> b
         _pulse(engine, "stop", name)
     last = job_log.last(engine.places.job(name))
     before = file.files_in(engine.places.job(name))
-    _name_new_settings(name, before.get(CONFIGURATION, b""), written[CONFIGURATION])
+    passing = () if keeps or name not in scheduled() else _new_settings(before, written)
+    if passing:
+        out(f"{name}: for this crawl alone, not for those of its schedule: {', '.join(passing)}")
     engine.configure(name, written)
     checkpoint = left_at(engine, name, last)
     if checkpoint:
@@ -264,16 +270,17 @@ def _begin(engine: WarcmillEngine, name: str, written: Mapping[str, bytes]) -> b
             with suppress(BadConfig):  # they had a fault
                 engine.configure(name, before)
         raise
+    if passing:
+        engine.configure(name, before)
     return True
 
 
-def _name_new_settings(name: str, before: bytes, now: bytes) -> None:
-    """Name the settings that this command changes in a job that is scheduled: its next crawls have them, too."""
-    with suppress(UnicodeDecodeError, tomllib.TOMLDecodeError):  # of files that are replaced since they are damaged
-        old, new = tomllib.loads(before.decode()), tomllib.loads(now.decode())
-        changed = sorted(key for key in {*old, *new} if old.get(key) != new.get(key))
-        if changed and name in scheduled():
-            out(f"{name}: its settings change, for the crawls of its schedule too: {', '.join(changed)}")
+def _new_settings(before: Mapping[str, bytes], written: Mapping[str, bytes]) -> list[str]:
+    """The settings in which a job's new files are unlike those that it has; none for those that cannot be read."""
+    with suppress(KeyError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+        old, new = (tomllib.loads(files[CONFIGURATION].decode()) for files in (before, written))
+        return sorted(key for key in {*old, *new} if old.get(key) != new.get(key))
+    return []
 
 
 def left_at(engine: WarcmillEngine, name: str, last: Last | None) -> str:

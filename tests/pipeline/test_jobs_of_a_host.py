@@ -179,5 +179,10 @@ def test_a_crawl_is_refused_before_a_scheduled_one_is_launched_and_writes_nothin
     folder = tmp_path / "archive/jobs/a-example"
     while not (last := job_log.last(folder)) or not last.ended or not last.empty:
         time.sleep(0.02)
+    papers = {path: path.read_bytes() for path in folder.glob("*.t*")}
     out = crawl(tmp_path, site, "--limit", "2")
-    assert "a-example: its settings change, for the crawls of its schedule too: limits" in out
+    assert "a-example: for this crawl alone, not for those of its schedule: limits" in out
+    assert "ended by --limit: 2 of " in out
+    assert {path: path.read_bytes() for path in papers} == papers
+    out = crawl(tmp_path, site, "--job", "a-example", "--limit", "1", "--replace")
+    assert "documents = 1" in (folder / "crawl.toml").read_text(), out
