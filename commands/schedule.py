@@ -176,7 +176,7 @@ def _check_job(target: ScheduledTarget) -> None:
 
 
 def _wanted(words: list[str], zone: str) -> Schedule:
-    """The schedule that the words ask for, from now on; ValueError if there is none such."""
+    """The schedule that the words ask for, from now on; ValueError if they are not one."""
     at = ""
     if len(words) > 1 and words[-2].lower() == "at":
         *words, _, at = words

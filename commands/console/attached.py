@@ -41,7 +41,7 @@ def _day_after(launch: Launch) -> str:
 
 
 def asked_for(engine: WarcmillEngine, name: str) -> AskedFor:
-    """The note of a job; an empty one if there is none, or none that can be read: a scan finds all the same."""
+    """The note of a job; empty if it is missing or cannot be read, as a scan finds the launches without it."""
     with suppress(OSError, msgspec.MsgspecError):
         return msgspec.json.decode(_note(engine, name).read_bytes(), type=AskedFor)
     return AskedFor()

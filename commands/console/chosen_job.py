@@ -65,7 +65,7 @@ def chosen(bases: Sequence[str], files: Mapping[str, bytes]) -> ChosenJob:
 def named(name: str, files: Mapping[str, bytes], *, replaced: bool) -> ChosenJob:
     """The job that a person names. Conflict if it has other seeds or another scope, unless they are to be `replaced`.
 
-    The refusal of another's job, whoever confirms.
+    A job that a feed, another engine or a person by hand writes is refused, even with `replaced`.
     """
     known = _known(name)
     if known is None:

@@ -259,14 +259,14 @@ def _begin(engine: WarcmillEngine, name: str, written: Mapping[str, bytes], *, k
     passing = () if keeps or name not in scheduled() else _new_settings(before, written)
     if passing:
         out(f"{name}: for this crawl alone, not for those of its schedule: {', '.join(passing)}")
-    engine.configure(name, written)
-    checkpoint = left_at(engine, name, last)
-    if checkpoint:
-        out(f"{name}: continues from {checkpoint}")
     try:
+        engine.configure(name, written)
+        checkpoint = left_at(engine, name, last)
+        if checkpoint:
+            out(f"{name}: continues from {checkpoint}")
         _pulse(engine, "start", name, checkpoint)
     except WarcmillError:
-        if engine.look(name).launch_id == seen.launch_id:  # nothing was launched, so nothing was asked for
+        if passing or engine.look(name).launch_id == seen.launch_id:  # of this crawl alone; or none was launched
             with suppress(BadConfig):  # they had a fault
                 engine.configure(name, before)
         raise

@@ -60,8 +60,8 @@ class LaunchComparison(Struct, frozen=True):
 def compare(
     state: MarkerStore, store: Store | None, index: LocalStore | None, launch: Launch
 ) -> LaunchComparison | None:
-    """Compare a launch with the newest one before it that got something, and whose every stage is verified; None when
-    there is none, and for a launch that got nothing.
+    """Compare a launch with the newest one before it that got something, and whose every stage is verified; None
+    without one, and for a launch that got nothing.
 
     `store` None: only a comparison that is kept is returned, and nothing is written.
     NotReady without 04, or files.verified of a stage; Mismatch when a stored zip is no longer the verified one.

@@ -150,7 +150,7 @@ def _hidden_in(index: LocalStore, segment: Segment, prefixes: tuple[bytes, ...])
 
 
 def title_of(index: LocalStore, url: str) -> str:
-    """The title of the newest document of a URL; '' if there is none. A page that has not changed since keeps it.
+    """The title of the newest document of a URL; '' without one. A page that has not changed since keeps it.
 
     Its key may have documents of other URLs.
     """

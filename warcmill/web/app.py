@@ -77,7 +77,7 @@ def _viewed(served: Served, route: Route, asked: Asked) -> Response:
 
 def _hidden(served: Served, route: Route, asked: Asked) -> HiddenNames:
     """The names of what is hidden now. Where the decisions cannot be read, readers get no answer, and others one
-    without marks: they can mend it."""
+    without marks: they can fix it."""
     if route.role is Role.NOBODY:  # nothing of the archive is there
         return HiddenNames()
     try:

@@ -87,7 +87,7 @@ class _Kit(NamedTuple):
     rests: Rests
 
     async def reach(self, uri: Uri) -> tuple[str, ...] | Failure:
-        """The addresses that may be connected to for a URI; the reason where there is none."""
+        """The addresses that may be connected to for a URI; the reason if none may."""
         looked = await self.resolver.lookup(Site.of(uri.uri).host)
         return looked if isinstance(looked, Failure) else judged(self.judge, looked.addresses)
 
