@@ -145,16 +145,23 @@ def _name(trouble: Trouble) -> tuple[str, str, str]:
 
 
 def _known(scan: str) -> tuple[tuple[Trouble, ...], MarkerStore | None]:
-    """The troubles that notices have named and that have not ended; and the state that has them, None if it is away."""
+    """The troubles that notices have named and that have not ended; and the state that has them, None if it is away.
+
+    A damaged list counts as empty: the next notice names all, and replaces it.
+    """
     try:
         state = settings().open_state()
-        found = json.loads(state.store.read(_NOTIFIED.format(scan), _LARGEST))
-        return tuple(Trouble(*map(str, one)) for one in found), state
+        data = state.store.read(_NOTIFIED.format(scan), _LARGEST)
     except NotReady:
         return (), settings().open_state()  # no notice was sent yet
-    except (WarcmillError, OSError, ValueError, TypeError) as error:
+    except (WarcmillError, OSError) as error:
         log.error("%s: the troubles that were named before are unknown: %s", scan, error)
         return (), None
+    try:
+        return tuple(Trouble(*map(str, one)) for one in json.loads(data)), state
+    except (ValueError, TypeError) as error:
+        log.error("%s: the list of troubles that were named before is damaged: %s", scan, error)
+        return (), state
 
 
 def _keep(state: MarkerStore, scan: str, troubles: Iterable[Trouble]) -> None:

@@ -72,6 +72,18 @@ def test_one_notice_a_run_by_the_scan_whose_step_it_is(line: Line) -> None:
         assert [(one["kind"], one["launch"]) for one in told["ended"]] == [("refused", f"{JOB}/{LAUNCH_ID}")]
 
 
+def test_a_damaged_list_of_what_was_named_is_replaced_by_the_next_notice(line: Line) -> None:
+    warc = next((line.folders["output"] / "warcs" / JOB / LAUNCH_ID).iterdir())
+    warc.write_bytes(warc.read_bytes()[:-1])
+    with mail_server() as mails, web_server() as posts:
+        configure(line, mails.port, f"http://127.0.0.1:{posts.port}/hook?token=s3cret")
+        assert line.scan() == [0, 0]
+        (line.folders["state"] / "status/notified.files.ScanForOutputFiles.json").write_text("cut")
+        assert line.scan() == [0, 0]
+        assert line.scan() == [0, 0]
+        assert len(mails.mails) == 2, "once more, and then no more"
+
+
 def test_an_outage_is_reported_too(line: Line) -> None:
     with mail_server() as mails, web_server() as posts:
         configure(line, mails.port, f"http://127.0.0.1:{posts.port}/hook?token=s3cret")

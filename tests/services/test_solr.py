@@ -169,7 +169,7 @@ def test_what_is_hidden_or_withdrawn_is_deleted_and_comes_back(archive: TextArch
     post(archive, at)
     hidden_list.decide(archive.state.store, lambda: archive.store, "example,e1", "order of a court", hides=True)
     archive.fold()
-    with pytest.raises(NotReady, match="run .warcmill scan."):
+    with pytest.raises(NotReady, match="run 'warcmill scan'"):
         verify(archive, at)
     assert post(archive, at) == ()
     assert len(found(empty, "quokkas")) == 27
