@@ -87,7 +87,7 @@ def _every(seen: Survey) -> Iterator[CrawlFinding]:
         yield from _scanned(seen, stage)
         yield from _orphaned_sips(seen, stage)
         yield from _orphan_revisits(seen, stage)
-        yield from _unread(seen, stage)
+        yield from _second_opinions(seen, stage)
     yield from _not_imported(seen)
     yield from _not_as_imported(seen)
     yield from _holes(seen)
@@ -320,14 +320,17 @@ class RevisitResolver:
         return OpenRevisits(left, self._troubles.get((launch, stage)) or (searched.unknown() if left else ""))
 
 
-def _unread(seen: Survey, stage: Stage) -> Iterator[CrawlFinding]:
-    """WARCs of a submitted SIP that the gate finds whole, and a second reader cannot read."""
+def _second_opinions(seen: Survey, stage: Stage) -> Iterator[CrawlFinding]:
+    """WARCs of a submitted SIP that the gate finds whole, and that a second reader cannot read or finds otherwise."""
     verified = seen.facts.get(seen.key("verify-sip", stage))
-    for name, why in verified.unread if isinstance(verified, SipVerified) else ():
-        whole = "the gate finds it whole, and others may not be able to read it"
-        yield CrawlFinding(
-            stage, SECOND_OPINION, f"{SECOND_OPINION}:{name}", f"{why}. It is as it was crawled: {whole}"
-        )
+    if not isinstance(verified, SipVerified):
+        return
+    whole = "It is as it was crawled: the gate finds it whole, and others may not be able to read it"
+    why = {name: f"{why}. {whole}" for name, why in verified.unread}
+    for name, differing in verified.differing:
+        why[name] = f"{differing}. {why.get(name, 'It is as it was crawled')}"
+    for name, reason in sorted(why.items()):
+        yield CrawlFinding(stage, SECOND_OPINION, f"{SECOND_OPINION}:{name}", reason)
 
 
 def _not_imported(seen: Survey) -> Iterator[CrawlFinding]:

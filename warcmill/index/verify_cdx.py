@@ -161,12 +161,14 @@ def verify(
     hits = {file: frozenset(str(hit.offset) for hit in one.hits or ()) for file, one in held.items()}
     sources = {item.made or item.file: item.file for item in indexed.claim.items}
     known = Indexed.from_claim(indexed.claim).files
-    with closing(CdxQuery(state.store, index, NAME)) as asking:
-        answers = {sink: Acknowledged(index, sink.name) for sink in sinks}
-        work = _Verifying(indexed.claim.key, asking, Extracts(index), known, hits, sources, answers)
-        for file in known:
-            asking.input(_name(file), str(file.sha512))
-        items = run_items(Attempts(state, key), known, work.version, work.item)
+    items: tuple[Item, ...] = ()
+    if known:  # an archive none of whose WARCs is whole never publishes a version: there is nothing to ask
+        with closing(CdxQuery(state.store, index, NAME)) as asking:
+            answers = {sink: Acknowledged(index, sink.name) for sink in sinks}
+            work = _Verifying(indexed.claim.key, asking, Extracts(index), known, hits, sources, answers)
+            for file in known:
+                asking.input(_name(file), str(file.sha512))
+            items = run_items(Attempts(state, key), known, work.version, work.item)
     elsewhere = _elsewhere(Extracts(index), indexed, before)
     counts: dict[str, Json] = {"warcs": len(items), "captures": sum(_captures(one) for one in known.values())}
     claim = Claim(key, rests_on(indexed, *before), items=items)

@@ -195,10 +195,12 @@ WARCS = "warcs/"
 def is_ready(state: MarkerStore, index: LocalStore, place: SolrTarget | None, launch: Launch, stage: Stage) -> bool:
     """True if the current version lists a stage, and Solr has all of it. Solr is not asked."""
     marker = state.require(layout.step("text", launch, stage))
+    if not (known := TextIndexed.from_claim(marker.claim).files):
+        return True
     try:
         with ExitStack() as opened:
             asking, solr = _open(opened, state, index, place)
-            for file in TextIndexed.from_claim(marker.claim).files:
+            for file in known:
                 require(asking, solr, file)
     except NotReady:
         return False
@@ -217,12 +219,14 @@ def verify(state: MarkerStore, index: LocalStore, place: SolrTarget | None, laun
     held = {one.stored: one for one in holdings.of_stage(state, launch, stage).holdings}
     hits = {file: tuple(hit.offset for hit in one.hits or ()) for file, one in held.items()}
     sources = {item.made or item.file: item.file for item in indexed.claim.items}
-    with ExitStack() as opened:
-        asking, solr = _open(opened, state, index, place)
-        work = _Verifying(indexed.claim.key, asking, solr, Extracts(index), known, hits, sources)
-        for file in known:
-            require(asking, solr, file)
-        items = run_items(Attempts(state, key), known, work.version, work.item)
+    items: tuple[Item, ...] = ()
+    if known:  # an archive none of whose WARCs is whole never publishes a version: there is nothing to ask
+        with ExitStack() as opened:
+            asking, solr = _open(opened, state, index, place)
+            work = _Verifying(indexed.claim.key, asking, solr, Extracts(index), known, hits, sources)
+            for file in known:
+                require(asking, solr, file)
+            items = run_items(Attempts(state, key), known, work.version, work.item)
     claim = Claim(key, rests_on(indexed), items=items)
     return replace(claim, counts={"warcs": len(items), "documents": sum(map(_documents, known.values()))})
 

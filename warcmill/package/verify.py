@@ -1,10 +1,12 @@
 """The check of a SIP where the ingesting system has put it, by other code than has built it. Reads only.
 
 The tar is read once, by tarfile and the checker of `warcmill check`: its digest is that of 05, it is a valid bag, it
-lists each WARC and log package of the stages that it covers and nothing else, METS and manifest name the same files,
-and warcio finds no other content in a WARC than the gate did. A WARC that warcio cannot read, and the gate finds whole,
-is a fact of the claim and a finding: no run of this step ever changes that. A file that `fetch.txt` names has to be in
-the store, as files.verified has it.
+lists each WARC and log package of the stages that it covers and nothing else, and METS and manifest name the same
+files. A file that `fetch.txt` names has to be in the store, as files.verified has it.
+
+warcio reads each WARC, and may find digests wrong that the gate finds right, or not read a file that the gate finds
+whole. The WARC has the digest that files.verified has, so one of the two readers errs. Which one does is computed from
+the stored copy; it is a fact of the claim and a finding, since no run of this step ever changes it.
 
 Each holding (whole, cut, salvaged or viral) and each log package has one path in the bag, under its own name. A file
 that two stages of the SIP hold alike is in it once. Beside these it has the documents of its package, and no more.
@@ -13,8 +15,10 @@ that two stages of the SIP hold alike is in it once. Beside these it has the doc
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING, BinaryIO, cast
 from urllib.parse import unquote, urlsplit
 from xml.etree.ElementTree import ParseError
@@ -32,9 +36,9 @@ from warcmill.formats.bagit import bag as reading
 from warcmill.formats.bagit.containers import Tar
 from warcmill.formats.bagit.findings import BagVerdict, FetchLine
 from warcmill.formats.bagit.tag_files import Summed
-from warcmill.formats.warc import gate
+from warcmill.formats.warc import gate, second_opinion
 from warcmill.formats.warc.checks import AS_TRANSFERRED
-from warcmill.formats.warc.second_opinion import Opinion, opinion
+from warcmill.formats.warc.second_opinion import Opinion, Problem
 from warcmill.launches import holdings
 from warcmill.launches.holdings import HoldingKind, StageHoldings
 from warcmill.markers.claim import Claim
@@ -69,13 +73,13 @@ def verify(state: MarkerStore, store: Store, at: Store, folder: str, launch: Lau
     found.read()
     wanted = of_sip(state, launch, sip)
     bag = [*found.faults(sip), *wanted.faults(found.digests), *found.differences(sip)]
-    faults = [*bag, *found.warc_faults(wanted), *_fetch_faults(store, found, sip, wanted)]
+    faults = [*bag, *_fetch_faults(store, found, sip, wanted)]
     if faults:
         more = f"; and {len(faults) - _SHOWN} more" if len(faults) > _SHOWN else ""
         shown = "; ".join(faults[:_SHOWN])
         raise BadInput(f"{at.root}:{path}", f"not the SIP that was submitted: {shown}{more}")
     counts = {"files": len(found.digests), "bytes": sip.sip.size, "warcs": len(found.opinions)}
-    facts = SipVerified(found.unread(wanted)).facts()
+    facts = SipVerified(found.unread(wanted), found.differing(wanted, store)).facts()
     return Claim(key, rests_on(submitted), counts=counts | {"referred": len(found.verdict.to_fetch)}, facts=facts)
 
 
@@ -123,7 +127,7 @@ class _Reading:
         if name == NAME:
             self._mets.read(path, stream)
         elif gate.is_warc_name(name):
-            self.opinions[path] = opinion(stream)
+            self.opinions[path] = second_opinion.opinion(stream)
 
     def faults(self, sip: Packaged) -> Iterator[str]:
         """The faults of the bag."""
@@ -137,19 +141,23 @@ class _Reading:
         if sip.form == "value" and self.verdict.to_fetch:
             yield f"{len(self.verdict.to_fetch)} files are not in it, but it is a SIP by value"
 
-    def warc_faults(self, wanted: ExpectedFiles) -> Iterator[str]:
-        """Where warcio finds other content than the gate: digests that do not fit."""
+    def differing(self, wanted: ExpectedFiles, store: Store) -> tuple[tuple[str, str], ...]:
+        """The WARCs in which warcio finds digests wrong that the gate does not: name, and which of the two errs."""
+        found = list[tuple[str, str]]()
         for path, theirs, ours in self._compared(wanted):
             unlike = sum(number for reading, number in ours.payload.items() if reading != AS_TRANSFERRED)
-            if theirs.differing > unlike:  # warcio knows a body only as transferred
-                first, number = theirs.problems[0], theirs.differing
-                yield f"{path}: warcio finds {number} faults, the first at offset {first.offset}: {first.why}"
+            differing = [one for one in theirs.problems if one.digest]
+            if len(differing) > unlike:  # warcio knows a body only as transferred
+                stored = wanted.warcs[self.digests[path].hex()][0]
+                found.append((stored.name, who_errs(store, stored, differing, unlike)))
+        return tuple(sorted(found))
 
     def unread(self, wanted: ExpectedFiles) -> tuple[tuple[str, str], ...]:
         """The WARCs that warcio cannot read to their end, or reads in other records: name, and what it finds."""
         found = list[tuple[str, str]]()
         for path, theirs, ours in self._compared(wanted):
-            if theirs.records != ours.records or len(theirs.problems) > theirs.differing:
+            others = [one for one in theirs.problems if not one.digest]
+            if theirs.records != ours.records or others:
                 first = next((f"; {one.why}, at offset {one.offset}" for one in theirs.problems[-1:]), "")
                 why = f"warcio reads {theirs.records} records, the gate {ours.records}{first}"
                 found.append((path.rpartition("/")[2], why))
@@ -160,6 +168,23 @@ class _Reading:
         for path, theirs in self.opinions.items():
             if ours := wanted.checked.get(self.digests.get(path, b"").hex()):
                 yield path, theirs, ours
+
+
+def who_errs(store: Store, stored: FileRef, differing: Sequence[Problem], unlike: int) -> str:
+    """Which reader errs over digests of a WARC. `unlike`: those of bodies with codings undone, by the gate."""
+    sound, wrong = list[Problem](), list[Problem]()
+    for offset, problems in groupby(differing, attrgetter("offset")):
+        with store.open(stored.path, offset) as record:
+            unfit = second_opinion.unfit(record)
+        for one in problems:
+            (wrong if one.digest in unfit else sound).append(one)
+    if len(wrong) > unlike:
+        return f"the gate errs over digests that are not those of the bytes: {len(wrong) - unlike}, {_first(wrong)}"
+    return f"warcio errs over digests that are those of the bytes: {len(sound)}, {_first(sound)}"
+
+
+def _first(problems: Sequence[Problem]) -> str:
+    return f"the first at offset {problems[0].offset}: {problems[0].why}"
 
 
 class _Counted(Struct, frozen=True):

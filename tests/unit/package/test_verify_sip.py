@@ -21,6 +21,8 @@ from warcmill.audit.survey import survey
 from warcmill.chain import Switch
 from warcmill.decisions import statements
 from warcmill.errors import BadConfig, BadInput, Mismatch, NotReady, Unavailable
+from warcmill.formats.warc import second_opinion
+from warcmill.formats.warc.second_opinion import Opinion, Problem
 from warcmill.markers.attempts import Attempts
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts.package import Packaged
@@ -28,7 +30,7 @@ from warcmill.model import FINAL, FileRef, Stage
 from warcmill.package import build
 from warcmill.package.sips import Terms
 from warcmill.package.submit import submit
-from warcmill.package.verify import VERIFY, verify
+from warcmill.package.verify import VERIFY, verify, who_errs
 from warcmill.stores import sentinel
 from warcmill.stores.engine_folder import OtherFolder
 from warcmill.stores.file import FileStore
@@ -252,27 +254,11 @@ def test_many_faults_are_cut_in_the_message(engine: Engine) -> None:
     assert faults(engine, bags.make(payload(engine) | stray)).endswith("; and 4 more")
 
 
-def test_what_warcio_cannot_read_is_a_finding_and_other_content_a_failure(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The same bytes, so only a reader that errs can differ: ours or theirs."""
-    from warcmill.formats.warc.second_opinion import Opinion, Problem  # noqa: PLC0415
-    from warcmill.package import verify as module  # noqa: PLC0415
-
-    submitted(engine, tar(bags.make(payload(engine))))
-    monkeypatch.setattr(module, "opinion", lambda stream: Opinion(3, (Problem(7, "", "digest"),) * 2, 2))
-    with pytest.raises(BadInput, match="warcio finds 2 faults, the first at offset 7: digest"):
-        checked(engine)
-    ends = Problem(7, "", "reads no further: ArchiveLoadFailed")
-    monkeypatch.setattr(module, "opinion", lambda stream: Opinion(2, (ends,)))
-    claim = checked(engine)
-    assert (
-        f"{NAME}: warcio reads 2 records, the gate 3; reads no further: ArchiveLoadFailed, at offset 7"
-        in (claim.facts["unread"])
-    )
+def gap_of(engine: Engine, claim: Claim, name: str) -> str:
+    """The finding's text once the claim is published; an operator may accept it, and it is gone."""
     engine.state.publish(claim.key, claim)
     found = report(engine.state, engine.rootmap, engine.store, LAUNCH, {}).gaps
-    (gap,) = (one for one in found if one.name == f"second opinion:{NAME}")
+    (gap,) = (one for one in found if one.name == f"second opinion:{name}")
     assert (gap.kind, gap.stage) == ("second opinion", "final")
     assert "warcmill accept" in str(gap.todo)
     accepted = statements.accept_all(survey(engine.state, engine.roots, LAUNCH, {}), [gap.name], "an old writer")[0]
@@ -280,6 +266,80 @@ def test_what_warcio_cannot_read_is_a_finding_and_other_content_a_failure(
     engine.state.publish(accepted.key, accepted)
     found = report(engine.state, engine.rootmap, engine.store, LAUNCH, {}).gaps
     assert gap.name not in [one.name for one in found]
+    return gap.why
+
+
+def test_what_warcio_cannot_read_is_a_finding(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same bytes, so only a reader that errs can differ: ours or theirs."""
+    submitted(engine, tar(bags.make(payload(engine))))
+    ends = Problem(7, "", "reads no further: ArchiveLoadFailed")
+    monkeypatch.setattr(second_opinion, "opinion", lambda stream: Opinion(2, (ends,)))
+    claim = checked(engine)
+    assert (
+        f"{NAME}: warcio reads 2 records, the gate 3; reads no further: ArchiveLoadFailed, at offset 7"
+        in (claim.facts["unread"])
+    )
+    assert "others may not be able to read it" in gap_of(engine, claim, NAME)
+
+
+def with_warc(folder: Path, data: bytes) -> Engine:
+    """An ended launch with one WARC, verified in the store, and its SIP submitted and taken over."""
+    made = Engine(folder)
+    made.logs(line_of("http://a.example/", NAME))
+    made.warc(NAME, data)
+    made.finish()
+    steps.assembled(made)
+    steps.upto(made, "Verify")
+    sentinel.adopt({"destination": folder / "destination"})
+    (folder / "ingested").mkdir()
+    submitted(made, tar(bags.make(payload(made))))
+    return made
+
+
+HEX, BASE32 = hashlib.md5(BODY, usedforsecurity=False).hexdigest(), sha1(BODY).removeprefix("sha1:")
+
+
+@pytest.mark.parametrize(
+    ("uri", "declared"),
+    [
+        ("HTTP://gov.example/", f"sha1:{BASE32}"),  # warcio looks for an HTTP header where the scheme is in lower case
+        ("http://gov.example/", f"sha1:{BASE32.lower()}"),
+        ("http://gov.example/", f"md5:{HEX}"),  # as long as the digest in base32
+    ],
+)
+def test_a_digest_that_warcio_finds_wrong_is_computed_and_warcio_is_named(
+    tmp_path: Path, uri: str, declared: str
+) -> None:
+    pages = [record(block=http(BODY), payload=declared, extra=b"X: %d" % number) for number in (1, 2)]
+    pages = [page.replace(b"http://gov.example/", uri.encode(), 1) for page in pages]
+    engine = with_warc(tmp_path, warc_gz(warcinfo(), *pages))
+    claim = checked(engine)
+    where = len(warc_gz(warcinfo()))
+    why = f"warcio errs over digests that are those of the bytes: 2, the first at offset {where}: payload digest failed"
+    (found,) = claim.facts["differing"]
+    assert found.startswith(f"{NAME}: {why}")
+    assert gap_of(engine, claim, NAME).startswith(why)
+
+
+def test_bodies_with_codings_undone_are_not_held_against_either_reader(tmp_path: Path) -> None:
+    engine = with_warc(tmp_path, PAGE)
+    assert checked(engine).facts == {}
+
+
+def test_where_the_gate_errs_it_is_named(tmp_path: Path) -> None:
+    """No WARC is known over which it does, so what the two readers found is given here; the value is computed."""
+    store = destination_like(tmp_path, warc_gz(record(block=http(BODY), payload=sha1(b"other"))))
+    place = (Problem(0, "", f"payload digest failed {sha1(b'other')}", second_opinion.PAYLOAD),)
+    found = who_errs(store, FileRef("store", "a.warc.gz", 1), place, 0)
+    assert found.startswith("the gate errs over digests that are not those of the bytes: 1, the first at offset 0")
+
+
+def destination_like(folder: Path, data: bytes) -> FileStore:
+    """A store with one file, a.warc.gz."""
+    sentinel.adopt({"store": folder / "store"})
+    store = FileStore("store", folder / "store")
+    store.commit_new("a.warc.gz", io.BytesIO(data), len(data), hashlib.sha512(data).hexdigest())
+    return store
 
 
 # --- what has to be in it

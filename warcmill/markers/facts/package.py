@@ -80,19 +80,24 @@ class Submitted(Struct, frozen=True):
 
 
 class SipVerified(Struct, frozen=True):
-    """07: the WARCs that the gate finds whole and warcio cannot read: name, and what warcio finds."""
+    """07: the WARCs that the gate finds whole and warcio cannot read, and those whose digests the two find unlike.
+
+    Each: its name, and what was found.
+    """
 
     unread: tuple[tuple[str, str], ...] = ()
+    differing: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def from_claim(cls, claim: Claim) -> Self:
-        listed = ClaimFields.facts(claim).maybe("unread", texts) or ()
-        parts = (one.partition(": ") for one in listed)
-        return cls(tuple((name, why) for name, _, why in parts))
+        facts = ClaimFields.facts(claim)
+        listed = (facts.maybe(name, texts) or () for name in ("unread", "differing"))
+        return cls(*(tuple((name, why) for name, _, why in (one.partition(": ") for one in each)) for each in listed))
 
     def facts(self) -> dict[str, Json]:
-        """Return the facts as the claim contains them: none where warcio reads all."""
-        return {"unread": [f"{name}: {why}" for name, why in self.unread]} if self.unread else {}
+        """Return the facts as the claim contains them: none where the two readers agree."""
+        named = {"unread": self.unread, "differing": self.differing}
+        return {key: [f"{name}: {why}" for name, why in found] for key, found in named.items() if found}
 
 
 class GivenArks(Struct, frozen=True):
