@@ -96,8 +96,10 @@ class SipVerified(Struct, frozen=True):
 
     def facts(self) -> dict[str, Json]:
         """Return the facts as the claim contains them: none where the two readers agree."""
-        named = {"unread": self.unread, "differing": self.differing}
-        return {key: [f"{name}: {why}" for name, why in found] for key, found in named.items() if found}
+        return {
+            **({"unread": [f"{name}: {why}" for name, why in self.unread]} if self.unread else {}),
+            **({"differing": [f"{name}: {why}" for name, why in self.differing]} if self.differing else {}),
+        }
 
 
 class GivenArks(Struct, frozen=True):
