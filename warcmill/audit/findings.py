@@ -325,12 +325,13 @@ def _second_opinions(seen: Survey, stage: Stage) -> Iterator[CrawlFinding]:
     verified = seen.facts.get(seen.key("verify-sip", stage))
     if not isinstance(verified, SipVerified):
         return
-    whole = "It is as it was crawled: the gate finds it whole, and others may not be able to read it"
-    why = {name: f"{why}. {whole}" for name, why in verified.unread}
-    for name, differing in verified.differing:
-        why[name] = f"{differing}. {why.get(name, 'It is as it was crawled')}"
-    for name, reason in sorted(why.items()):
-        yield CrawlFinding(stage, SECOND_OPINION, f"{SECOND_OPINION}:{name}", reason)
+    found = dict(verified.differing)
+    found |= {name: f"{why}; {found[name]}" if name in found else why for name, why in verified.unread}
+    for name, why in sorted(found.items()):
+        whole = "the gate finds it whole, and others may not be able to read it"
+        yield CrawlFinding(
+            stage, SECOND_OPINION, f"{SECOND_OPINION}:{name}", f"{why}. It is as it was crawled: {whole}"
+        )
 
 
 def _not_imported(seen: Survey) -> Iterator[CrawlFinding]:

@@ -36,7 +36,7 @@ from warcmill.formats.bagit import bag as reading
 from warcmill.formats.bagit.containers import Tar
 from warcmill.formats.bagit.findings import BagVerdict, FetchLine
 from warcmill.formats.bagit.tag_files import Summed
-from warcmill.formats.warc import gate, second_opinion
+from warcmill.formats.warc import declared_digests, gate, second_opinion
 from warcmill.formats.warc.checks import AS_TRANSFERRED
 from warcmill.formats.warc.second_opinion import Opinion, Problem
 from warcmill.launches import holdings
@@ -175,7 +175,7 @@ def who_errs(store: Store, stored: FileRef, differing: Sequence[Problem], unlike
     sound, wrong = list[Problem](), list[Problem]()
     for offset, problems in groupby(differing, attrgetter("offset")):
         with store.open(stored.path, offset) as record:
-            unfit = second_opinion.unfit(record)
+            unfit = declared_digests.unfit(record)
         for one in problems:
             (wrong if one.digest in unfit else sound).append(one)
     if len(wrong) > unlike:

@@ -329,7 +329,7 @@ def test_bodies_with_codings_undone_are_not_held_against_either_reader(tmp_path:
 def test_where_the_gate_errs_it_is_named(tmp_path: Path) -> None:
     """No WARC is known over which it does, so what the two readers found is given here; the value is computed."""
     store = destination_like(tmp_path, warc_gz(record(block=http(BODY), payload=sha1(b"other"))))
-    place = (Problem(0, "", f"payload digest failed {sha1(b'other')}", second_opinion.PAYLOAD),)
+    place = (Problem(0, "", f"payload digest failed {sha1(b'other')}"),)
     found = who_errs(store, FileRef("store", "a.warc.gz", 1), place, 0)
     assert found.startswith("the gate errs over digests that are not those of the bytes: 1, the first at offset 0")
 
