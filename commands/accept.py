@@ -27,6 +27,7 @@ from warcmill.audit.survey import Survey
 from warcmill.base.escapes import did_you_mean, printable
 from warcmill.decisions import statements
 from warcmill.errors import BadInput, Conflict
+from warcmill.formats.seeds import comparable
 from warcmill.markers import decisions
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts.operator import Accepted
@@ -231,9 +232,11 @@ def _launches(line: OpenRoots, first: date, end: date) -> tuple[Launch, ...]:
 
 def _called(name: str, everything: list[NamedFinding]) -> list[NamedFinding]:
     """The findings that a name matches: those with exactly that whole name, else those that it may stand for."""
-    return [finding for finding in everything if finding.name == name] or [
-        finding for finding in everything if name in finding.names()
-    ]
+    return (
+        [finding for finding in everything if finding.name == name]
+        or [finding for finding in everything if name in finding.names()]
+        or [one for one in everything if "://" in name and one.is_seed and comparable(one.name) == comparable(name)]
+    )
 
 
 def _first_of_seed(matches: list[NamedFinding]) -> list[NamedFinding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from commands.console.show import out
+from warcmill.formats import hosts
 from warcmill.formats.index.urlkey import urlkey
 
 SUMMARY = "print the key under which a CDX index sorts a URL"
@@ -28,5 +29,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print a key per URL."""
-    out(*map(urlkey, args.urls))
+    out(*(urlkey(hosts.in_url(url)) for url in args.urls))
     return 0

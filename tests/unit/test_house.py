@@ -233,6 +233,13 @@ def test_the_crawler_has_no_word_of_a_room_that_docks_to_it() -> None:
     assert found == []
 
 
+def test_one_module_knows_how_a_host_is_written() -> None:
+    """Beside it there is the key of an index, which has the rule of other indexers."""
+    other_rule = re.compile(r"[\"'](idna|punycode)[\"']|\bidna_to_|\b(import|from) (idna|encodings)\b|stringprep")
+    found = {path for path in trees() if other_rule.search((ROOT / path).read_text("utf-8"))}
+    assert found == {"warcmill/formats/index/urlkey.py"}
+
+
 def test_a_visit_takes_few_branches() -> None:
     """The way of a URI is a line: what differs is asked of its reader and its audience."""
     tree = trees()["warcmill/crawl/visit/visit.py"]

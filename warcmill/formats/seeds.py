@@ -21,7 +21,7 @@ from typing import BinaryIO, NamedTuple
 from urllib.parse import quote
 
 from warcmill.errors import BadInput
-from warcmill.formats import surt
+from warcmill.formats import hosts, surt
 
 SEED_LIST = "seeds.jsonl"
 _LONGEST = 2_000  # characters of a route
@@ -66,7 +66,7 @@ def comparable(text: str) -> str:
     try:
         return surt.canonical(url)
     except ValueError:
-        scheme, colon, rest = url.partition(":")
+        scheme, colon, rest = hosts.in_url(url).partition(":")
         return scheme.lower() + colon + rest
 
 

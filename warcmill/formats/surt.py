@@ -17,6 +17,8 @@ from ipaddress import AddressValueError, IPv4Address
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
+from warcmill.formats import hosts
+
 if TYPE_CHECKING:
     from tldextract import TLDExtract
 
@@ -28,11 +30,10 @@ _IN_QUERIES = f"{_AS_IT_IS}[]^"  # the engine leaves {} too, but those mean some
 
 
 def canonical(url: str) -> str:
-    """Return the URL with its host in lower-case ASCII and all else escaped.
+    """Return the URL with its host by the one rule (`hosts`), so that links on pages match, and all else escaped.
 
-    Drops the fragment and a default port, and resolves dot segments (RFC 3986, section 5.2.4). Encodes
-    host names by IDNA 2003, as the engine does, so that links on pages match. ValueError if it is not an
-    http or https URL, or has credentials, or a host that the engine would refuse.
+    Drops the fragment and a default port, and resolves dot segments (RFC 3986, section 5.2.4). ValueError if it is not
+    an http or https URL, or has credentials, or a host that the engine would refuse.
     """
     parts = urlsplit(url.strip())
     if parts.username is not None:
@@ -109,10 +110,10 @@ def with_and_without_www(url: str) -> tuple[str, str]:
 
 
 def _host(name: str) -> str:
-    """A host name as DNS writes it; ValueError if it is invalid."""
+    """A host by the one rule, ValueError for one that is invalid, or an IPv6 address."""
     try:
-        host = name.rstrip(".").encode("idna").decode("ascii").lower()
-    except UnicodeError as error:
+        host = hosts.canonical(name)
+    except ValueError as error:
         raise ValueError(f"{name!r} is no host name: {error}") from error
     if not _is_host(host):
         raise ValueError(f"{name!r} is no host name, and no IPv4 address")
@@ -132,7 +133,7 @@ def is_address(host: str) -> bool:
 
 
 def _reversed_labels(host: str) -> str:
-    return "".join(f"{label}," for label in reversed(host.split(".")))
+    return "".join(f"{label}," for label in reversed(host.rstrip(".").split(".")))
 
 
 def _split(url: str) -> tuple[str, str]:

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from warcmill.base.schedule import Frequency
 from warcmill.errors import BadConfig
-from warcmill.formats import surt
+from warcmill.formats import hosts, surt
 from warcmill.formats.feed import Depth, Target, TargetScope
 from warcmill.formats.seeds import route_of
 
@@ -178,11 +178,12 @@ def _excluded(lines: Iterable[str]) -> Iterator[str]:
         text = line.strip()
         if not text or text.startswith("#"):
             continue
-        if text.startswith("http://(") and text.isascii() and text.isprintable() and " " not in text:
-            yield text.lower()
-            continue
         try:
-            yield surt.surt(surt.canonical(text))
+            prefix = hosts.in_surt(text).lower() if text.startswith("http://(") else ""
+            if prefix.isascii() and prefix.isprintable() and " " not in prefix:
+                yield prefix or surt.surt(surt.canonical(text))
+                continue
+            raise ValueError(f"{text[:80]!r} has other characters than a SURT")
         except ValueError as error:
             raise BadConfig("[feed] exclude", f"line {number}: {error}, and no SURT prefix 'http://(...'") from error
 

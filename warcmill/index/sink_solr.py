@@ -30,6 +30,7 @@ from warcmill.clients.solr import RefusedDocument, Solr
 from warcmill.errors import BadInput, Busy, Mismatch, NotReady, Unavailable
 from warcmill.extracts.extracts import Extracts
 from warcmill.extracts.text import GENERATION, extract_kind
+from warcmill.formats import hosts
 from warcmill.formats.index.urlkey import urlkey
 from warcmill.formats.seal import seal, unseal
 from warcmill.formats.surt import registered
@@ -84,8 +85,8 @@ def routing(default: str, tables: Mapping[str, tuple[Iterable[str], Iterable[str
     BadInput for an invalid entry, or one that two collections have.
     """
     routes: dict[bytes, str] = {}
-    for name, (hosts, surts) in tables.items():
-        for text, entry in [*((host, of_host(host)) for host in hosts), *((surt, _of_surt(surt)) for surt in surts)]:
+    for name, (names, surts) in tables.items():
+        for text, entry in [*((host, of_host(host)) for host in names), *((surt, _of_surt(surt)) for surt in surts)]:
             for prefix in prefixes_of(entry):
                 if routes.setdefault(prefix, name) != name:
                     raise BadInput(text, f"is routed to both {routes[prefix]} and {name}")
@@ -94,7 +95,7 @@ def routing(default: str, tables: Mapping[str, tuple[Iterable[str], Iterable[str
 
 def of_host(host: str) -> str:
     """The SURT of a host."""
-    key = urlkey(f"http://{host}/").removesuffix(")/")
+    key = urlkey(hosts.in_url(f"http://{host}/")).removesuffix(")/")
     if "/" in host or not _DOMAIN.fullmatch(key):
         raise BadInput(host, "not a host such as example.org")
     return key

@@ -29,7 +29,7 @@ from warcmill.requests.compat import CRAWLER, KAFKA, REDIS, REST
 from warcmill.requests.incoming import CrawlAction, PolicyChange, StatsRequest
 from warcmill.requests.replies import COUNTED_STATUSES, FAIL, TOTAL, Backlog, read_backlog
 from warcmill.requests.serving.feed import RequestFeed
-from warcmill.requests.serving.scope import LINK_SPIDER, crawl_name
+from warcmill.requests.serving.scope import LINK_SPIDER, crawl_name, domain_of
 from warcmill.requests.settings import Topics
 from warcmill.scutils.log_factory import LogObject
 
@@ -163,7 +163,7 @@ class JobAnswers:
     def _change(self, change: PolicyChange) -> None:
         extra = {"action": change.action, "appid": change.appid, "uuid": change.uuid}
         self._log.info("Received zookeeper request", extra=extra)
-        domain = change.domain.lower().strip(".")
+        domain = domain_of(change.domain)
         if change.action.startswith("domain"):
             rate = DomainRate(change.hits, change.window, change.scale)
             self._accounts.set_rate(domain, rate if change.action == compat.DOMAIN_UPDATE else None)

@@ -26,6 +26,7 @@ from warcmill.requests.accounts import DomainPolicy
 from warcmill.requests.compat import DOMAIN_UPDATE, MOST_DEPTH
 from warcmill.requests.handlers import DroppedMessage, sort_message
 from warcmill.requests.incoming import read_request
+from warcmill.requests.serving.scope import domain_of
 
 APPID: Final = "warcmill"
 NODE: Final = "/scrapy-cluster/crawler/all"
@@ -79,9 +80,9 @@ def policy_messages(text: bytes, where: str, known: DomainPolicy | None = None) 
     for domain in map(str, banned):
         yield _change("blacklist-update", domain)
     if known:
-        for domain in sorted(known.rates.keys() - rates.keys()):
+        for domain in sorted(known.rates.keys() - {*map(domain_of, rates)}):
             yield _change("domain-remove", domain)
-        for domain in sorted(known.bans - set(map(str, banned))):
+        for domain in sorted(known.bans - {domain_of(str(domain)) for domain in banned}):
             yield _change("blacklist-remove", domain)
 
 

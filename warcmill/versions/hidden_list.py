@@ -17,11 +17,13 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from hashlib import sha512
 
 from msgspec import Struct
 
 from warcmill.errors import BadInput, Conflict
+from warcmill.formats import hosts
 from warcmill.formats.index.urlkey import urlkey
 from warcmill.markers import decisions as made
 from warcmill.model import Json
@@ -85,8 +87,10 @@ def entry_of(text: str) -> str:
     if _HOST.fullmatch(text):
         raise BadInput(text, f"a URL without its scheme; type https://{text}, or a SURT such as org,example")
     if "://" not in text:
+        with suppress(ValueError):
+            text = hosts.in_surt(text)
         return parse_entry(text)
-    key = urlkey(text)
+    key = urlkey(hosts.in_url(text))
     if ")" not in key:
         raise BadInput(text, "not a URL with a host")
     return parse_entry(f"{key} ")

@@ -17,6 +17,7 @@ from functools import partial
 from msgspec import Struct
 
 from warcmill.errors import NotReady
+from warcmill.formats import hosts
 from warcmill.formats.index.urlkey import same_page, urlkey
 from warcmill.stores import LocalStore
 from warcmill.versions import hidden_list, text
@@ -154,7 +155,7 @@ def title_of(index: LocalStore, url: str) -> str:
 
     Its key may have documents of other URLs.
     """
-    published, key, page = Payloads(index, text.NAME).current(), urlkey(url), same_page(url)
+    published, key, page = Payloads(index, text.NAME).current(), urlkey(hosts.in_url(url)), same_page(url)
     for segment in reversed(published.segments if published else ()):
         with opened(index, segment.files[SQLITE].path) as database:
             rows = database.execute(_TITLES, (f"{key} ", f"{key} 9"))
@@ -233,7 +234,7 @@ def _of_type(word: str) -> str:
 
 def _site(host: str) -> tuple[bytes, ...]:
     """The beginning of the keys of a host and its subdomains."""
-    return hidden_list.prefixes_of(urlkey(f"http://{host}/").partition(")")[0]) if host else ()
+    return hidden_list.prefixes_of(urlkey(hosts.in_url(f"http://{host}/")).partition(")")[0]) if host else ()
 
 
 def _found(database: sqlite3.Connection, match: _Match, query: Query, marks: tuple[str, str]) -> FoundDocument:

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from warcmill.base import clock
 from warcmill.errors import BadInput, NotReady, Unavailable
+from warcmill.formats import hosts
 from warcmill.formats.index.request_body import Posted
 from warcmill.formats.index.urlkey import urlkey
 from warcmill.formats.pypi.data_sets import DISTRIBUTIONS
@@ -53,10 +54,11 @@ def _lines(lookup: CdxLookup, time: str, url: str) -> Iterator[tuple[bytes, str]
 
     Those of a POST or PUT come last: their keys have the request's body, too.
     """
-    key = urlkey(url)
-    for line in lookup.captures(key, time, time):
-        yield line, url.partition("#")[0]  # no key has a fragment
-    for line in lookup.beginning_with(f"{key.partition('?')[0]}?__wb_method=".encode()):
+    spelled = {urlkey(one): one for one in (hosts.in_url(url), url)}  # as a person types it, and as it was captured
+    for key, one in spelled.items():
+        for line in lookup.captures(key, time, time):
+            yield line, one.partition("#")[0]  # no key has a fragment
+    for line in lookup.beginning_with(f"{urlkey(url).partition('?')[0]}?__wb_method=".encode()):
         _, second, text = line.split(b" ", 2)
         if second == time.encode() and (fields := json.loads(text)).get("url") == url and "method" in fields:
             yield line, Posted(fields["method"], fields.get("requestBody", "")).appended_to(url)
@@ -129,7 +131,7 @@ class Archive:
         published, lookup = open_version(self._index(), cdx.NAME)
         number, newest = 0, deque[bytes](maxlen=LISTED)
         with closing(lookup):
-            for line in lookup.captures(urlkey(url), first, last or "9"):
+            for line in lookup.captures(urlkey(hosts.in_url(url)), first, last or "9"):
                 is_asked = not type_ or search.type_word(_capture(line).type) == type_
                 if is_asked and not hidden_list.is_hidden(line, prefixes):
                     number += 1

@@ -15,6 +15,7 @@ from urllib.parse import unquote
 from markupsafe import Markup
 from msgspec import Struct, structs
 
+from warcmill.formats import hosts
 from warcmill.formats.index.urlkey import urlkey
 from warcmill.versions.hidden_list import is_hidden
 
@@ -52,7 +53,7 @@ class HiddenNames:
             return False
         ends = [b" ", *(b" " + time.encode() for time in _TIME.findall(text))]
         return any(is_hidden(key + end, self._prefixes) for key in _keys(text) for end in ends) or any(
-            urlkey(f"http://{name}/").partition(")")[0].encode() in self._hosts for name in _HOST.findall(text)
+            key.partition(b")")[0] in self._hosts for name in _HOST.findall(text) for key in _keys_of(f"http://{name}/")
         )
 
     def marked(self, text: str) -> str:
@@ -111,11 +112,18 @@ def _keys(text: str) -> Iterator[bytes]:
     for word in dict.fromkeys((*words, *(one.rstrip(".,:;!?)]}") for one in words))):  # a sentence may end there
         if match := _SCHEME.search(word):
             yield word[match.start() :].lower().encode()  # as in `dns:example.org`, `urn:text:http://example.org/`
-            yield urlkey(word[match.start() :]).encode()
+            yield from _keys_of(word[match.start() :])
         for url in _URL.split(word)[1:]:
-            yield urlkey(url).encode()
+            yield from _keys_of(url)
     for name in _HOST.findall(text):
-        yield urlkey(f"http://{name}/").encode()
+        yield from _keys_of(f"http://{name}/")
     for host, port, end, path in _SURT.findall(text):
         if "," in host or end:
             yield f"{host}{port.lstrip(',')}){path or '/'}".lower().encode()
+
+
+def _keys_of(url: str) -> Iterator[bytes]:
+    """The keys of a URL: as it is written, and with its host by the one rule."""
+    yield urlkey(url).encode()
+    if not url.isascii():
+        yield urlkey(hosts.in_url(url)).encode()

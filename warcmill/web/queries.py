@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from urllib.parse import urlencode
 
 from msgspec import Struct
 
 from warcmill.errors import BadInput
+from warcmill.formats import hosts
 from warcmill.versions import search
 from warcmill.versions.search import MOST, OTHER, Query
 
@@ -18,8 +20,11 @@ PAGES = 50  # of results
 LONGEST_URL = 8_000
 TYPE_NAMES = {"html": "HTML", "pdf": "PDF", "text": "Plain text", OTHER: "Other"}
 _TERM = re.compile(r'"([^"]*)"?|([^\s"]+)')
-_HOST = re.compile(r"[\w.-]{1,253}(:[0-9]{1,5})?")
-_URL = re.compile(r"(https?://)?[\w-]+(\.[\w-]+)*\.?(:[0-9]{1,5})?([/?#]\S*)?", re.IGNORECASE)
+_HOST = re.compile(r"(\[[0-9a-f:.]{2,45}\]|[^\s/?#@\\:]{1,500})(:[0-9]{1,5})?", re.IGNORECASE)
+_LABEL, _DOT = r"[\w%\u00ad\u200c\u200d-]+", "[.\u3002\uff0e\uff61]"  # as hosts are spelled (UTS 46)
+_URL = re.compile(
+    rf"(https?://)?(?:\[[0-9a-f:.]+\]|{_LABEL}({_DOT}{_LABEL})*{_DOT}?)(:[0-9]{{1,5}})?([/?#]\S*)?", re.IGNORECASE
+)
 _SECOND = re.compile(r"[0-9]{14}")
 
 
@@ -78,7 +83,7 @@ def search_of(fields: Mapping[str, str]) -> Search:
     if year := _year(fields, first, last):
         first = last = year
     query = Query(words, site, first.replace("-", ""), last.replace("-", ""), type_) if words else None
-    return Search(typed, site, first, last, _page(fields), query, url_of(typed), type_)
+    return Search(typed, site, first, last, _page(fields), query, url_of(fields.get("q", "").strip()), type_)
 
 
 def url_of(typed: str) -> str:
@@ -112,7 +117,10 @@ def capture_of(fields: Mapping[str, str]) -> tuple[str, str]:
 
 def is_site(text: str) -> bool:
     """True for a host, which may have a port."""
-    return bool(_HOST.fullmatch(text))
+    match = _HOST.fullmatch(text)
+    with suppress(ValueError):
+        return bool(match and hosts.canonical(match[1]))
+    return False
 
 
 def _site(fields: Mapping[str, str]) -> str:

@@ -13,6 +13,12 @@ def collection(one: Routing, url: str) -> str:
     return one.collection(f"{urlkey(url)} 20161019234428".encode())
 
 
+def test_a_host_may_be_spelled_in_any_way() -> None:
+    one = routing("all", {"books": (["B\u00fccher.example", "stra\u00dfe.example"], []), "all": ([], [])})
+    for host, expected in {"xn--bcher-kva": "books", "xn--strae-oqa": "books", "strasse": "all"}.items():
+        assert collection(one, f"http://{host}.example/") == expected
+
+
 def test_the_longest_prefix_wins() -> None:
     one = routing(
         "all",

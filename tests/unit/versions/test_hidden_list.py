@@ -74,6 +74,13 @@ def test_what_is_no_surt_is_refused(archive: Archive, text: str) -> None:
     assert hidden_list.decisions(archive.state.store) == []
 
 
+def test_a_person_may_spell_a_host_in_any_way() -> None:
+    assert hidden_list.entry_of("https://Stra\u00dfe.example/A") == "example,xn--strae-oqa)/a "
+    assert hidden_list.entry_of("example,b\u00fccher)/a/") == "example,xn--bcher-kva)/a/"
+    assert hidden_list.entry_of("ORG,Example") == "org,example"
+    assert hidden_list.entry_of("http://3232235521/") == hidden_list.entry_of("http://192.168.0.1./")
+
+
 DNS = ["dns:a.example 1", "dns:b.example 1", "dns:sub.b.example 1", "dns:www.b.example 1", "dns:bb.example 1"]
 
 

@@ -353,6 +353,8 @@ def test_a_capture_of_a_post_is_replayed_by_its_body(archive: Searchable, replay
      ("HTTPS://many.example", "HTTPS://many.example"), ("many.example", "http://many.example"),
      ("many.example:8080", "http://many.example:8080"), ("localhost/a", "http://localhost/a"),
      ("http://localhost", "http://localhost"), ("heron", ""), ("two words", ""), ("many.example two", ""),
+     ("b\u00fccher\uff0eexample", "http://b\u00fccher\uff0eexample"), ("ex\u00admany.example", "http://ex\u00admany.example"),
+     ("b%C3%BCcher.example/a", "http://b%C3%BCcher.example/a"), ("http://[::1]:80/", "http://[::1]:80/"),
      ('"many.example"', ""), ("ftp://many.example/", ""), ("http://", ""), ("and/or?", "http://and/or?")],
 )  # fmt: skip
 def test_what_is_typed_is_a_url_or_words(typed: str, url: str) -> None:
@@ -371,6 +373,26 @@ def test_a_url_finds_its_captures_with_the_ways_to_their_replay(server: Starlett
     assert link == "capture?time=20161019234428&amp;url=http%3A%2F%2Fmany.example%2F7"
     found = ask(server, "/search", {"q": typed, "format": "json"}).document
     assert (found["captures"], found["found"][0]["url"]) == (1, "http://many.example/7")
+
+
+def test_a_host_is_found_by_each_of_its_spellings(archive: Archive, replay: ReplayDouble) -> None:
+    """And `strasse.example` is another site, though the keys of indexers that convert by themselves are the same."""
+    pages = [page(f"http://{one}.example/", "Page", "cormorant") for one in ("xn--strae-oqa", "strasse")]
+    archive.add("20161024000000", {"i.warc.gz": warc_gz(warcinfo(), *pages)})
+    archive.fold()
+    made = app_of(archive, replay)
+    entries = set()
+    for host in ("stra\u00dfe.example", "STRA%C3%9FE.Example.", "xn--strae-oqa.example"):
+        found = ask(made, "/search", {"q": f"http://{host}/", "format": "json"}).document
+        assert [one["url"] for one in found["found"]] == ["http://xn--strae-oqa.example/"], host
+        by_words = ask(made, "/search", {"q": "cormorant", "site": host, "format": "json"}).document
+        assert [one["url"] for one in by_words["found"]] == ["http://xn--strae-oqa.example/"], host
+        assert ask(made, "/capture", {"time": "20161019234428", "url": f"http://{host}/"}).status == 303
+        entries.add(hidden_list.entry_of(f"http://{host}/"))
+    (entry,) = entries
+    hidden_list.decide(archive.state.store, lambda: archive.store, entry, "order of a court", hides=True)
+    assert ask(made, "/search", {"q": "http://stra\u00dfe.example/", "format": "json"}).document["captures"] == 0
+    assert ask(made, "/search", {"q": "http://strasse.example/", "format": "json"}).document["captures"] == 1
 
 
 def test_a_url_without_a_capture_is_named_and_what_may_be_words_is_searched(server: Starlette) -> None:

@@ -52,6 +52,8 @@ def hiding(*entries: str) -> HiddenNames:
         ("example,docs)/ 20261121", CRAWL_LOG.format("http://docs.example/", "-")),
         ("example,xn--mller-kva", "http://m\u00fcller.example/"),
         ("example,xn--mller-kva", "m%C3%BCller.example"),
+        ("example,xn--strae-oqa", "http://stra\u00dfe.example/"),
+        ("example,xn--strae-oqa", "stra%C3%9Fe.example"),
         ("1,0,0,127:8123)/", "http://127.0.0.1:8123/a"),
         ("1,0,0,127:8123)/", "1 200 127.0.0.1"),
         ("localhost)/", "3 localhost"),

@@ -21,13 +21,13 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ada_url import idna_to_ascii
 from msgspec import Struct
 
 from warcmill.base import clock
 from warcmill.crawl.fetch import heartbeat
 from warcmill.crawl.fetch.limits import NO_ADDRESS, Failure
 from warcmill.errors import BadConfig
+from warcmill.formats.hosts import canonical
 from warcmill.formats.warc import records
 from warcmill.formats.warc.records import Capture, Record
 
@@ -281,9 +281,11 @@ def _text(started: datetime, answers: Iterable[dns.resolver.Answer]) -> str:
 
 
 def _name(host: str) -> str:
-    """A host as URIs have it: `bücher.example` is `xn--bcher-kva.example` there."""
-    name = host.strip("[]").rstrip(".").lower()
-    return name if name.isascii() else idna_to_ascii(name).decode() or name
+    """A host as URIs have it, without brackets."""
+    try:
+        return canonical(host).strip("[]")
+    except ValueError:
+        return host.strip("[]").rstrip(".").lower()
 
 
 def _is_address(text: str) -> bool:

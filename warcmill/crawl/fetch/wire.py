@@ -125,10 +125,8 @@ async def dial(target: Endpoint, judge: Judge, timeout: float, certificate: str 
         return Failure(NOT_ALLOWED, f"{target.address} is not dialled: {why}")
     if not target.tls_name:
         return await _connect(target, None, timeout)
-    try:
-        target.tls_name.encode("idna")
-    except UnicodeError as error:
-        return Failure(CONNECT_FAILED, f"TLS cannot ask for the host: {error}")
+    if not all(0 < len(label) < 64 for label in target.tls_name.removesuffix(".").split(".")):
+        return Failure(CONNECT_FAILED, "TLS cannot ask for the host: a label is empty, or longer than 63 letters")
     try:
         if not certificate:
             return await _connect(target, strict(), timeout)

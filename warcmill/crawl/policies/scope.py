@@ -28,6 +28,7 @@ from msgspec import Struct, field
 from warcmill.crawl.policies.decision import Decision, Verdict
 from warcmill.crawl.uri import Uri
 from warcmill.errors import BadConfig, BadInput
+from warcmill.formats import hosts
 from warcmill.formats import surt as surts
 from warcmill.formats.targets import PART, PageReach
 
@@ -127,11 +128,15 @@ def read(text: str) -> SurtPrefixes:
 
 
 def prefix(text: str) -> str:
-    """Return a prefix as SURTs are compared, which have http for https; BadInput for a text that begins no SURT."""
-    found = HTTP + text.removeprefix(HTTPS) if text.startswith(HTTPS) else text
-    if not found.startswith(HTTP):
+    """Return a prefix as SURTs are compared: lower case, http for https, the host by the one rule. BadInput for a text
+    that begins no SURT."""
+    try:
+        found = hosts.in_surt(text).lower()
+    except ValueError:
+        found = ""
+    if not found.startswith((HTTP, HTTPS)):
         raise BadInput(repr(text), "is not a SURT prefix, such as http://(org,example,www,)/news/")
-    return found
+    return HTTP + found.removeprefix(HTTPS).removeprefix(HTTP)
 
 
 class CrawlScope(Struct, frozen=True):

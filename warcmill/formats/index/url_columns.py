@@ -15,6 +15,7 @@ from urllib.parse import SplitResult
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from warcmill.formats import hosts
 from warcmill.formats.surt import suffixes
 
 _USUAL = r"^https?://[^/?#@:\[]+(:[0-9]{1,5})?/[^#]*$"
@@ -39,10 +40,10 @@ def url_columns(urls: Any) -> dict[str, Any]:
     """The columns of some URLs, by name."""
     parts = _parts(urls.combine_chunks())
     known = [*map(host_columns, parts.host.dictionary.to_pylist())]
-    hosts = {name: [one[at] for one in known] for at, name in enumerate(HOST_COLUMNS)}
+    columns = {name: [one[at] for one in known] for at, name in enumerate(HOST_COLUMNS)}
     return {
         "url": urls,
-        **{name: _mapped(parts.host, values) for name, values in hosts.items()},
+        **{name: _mapped(parts.host, values) for name, values in columns.items()},
         "url_protocol": parts.protocol,
         "url_port": parts.port.cast(pa.string()).cast(pa.int32()),
         "url_path": parts.path,
@@ -72,7 +73,7 @@ def _of_the_web(urls: Any) -> _Parts:
     second = pc.if_else(pc.equal(pc.list_value_length(cut), 2), pc.add(begins, 1), pa.scalar(None, pa.int32()))
     return _Parts(
         _mapped(schemes, [one.removesuffix(":") for one in schemes.dictionary.to_pylist()]),
-        _mapped(authorities, [host.lower() for host, _, _ in places]),
+        _mapped(authorities, [_host(host) for host, _, _ in places]),
         _mapped(authorities, [port for _, _, port in places]),
         pc.binary_replace_slice(flat.take(begins), 0, 0, "/"),
         _or_none(flat.take(second)),
@@ -83,13 +84,21 @@ def _of_any(urls: Any) -> _Parts:
     """The parts of any URLs."""
     matches = map(_URL.match, urls.to_pylist())
     found = [match.groups() if match else (None,) * len(_Parts._fields) for match in matches]
-    protocols, hosts, ports, paths, queries = ([row[at] for row in found] for at in range(len(_Parts._fields)))
+    protocols, names, ports, paths, queries = ([row[at] for row in found] for at in range(len(_Parts._fields)))
     return _Parts(
         _shared([one and one.lower() for one in protocols]),
-        _shared([one and one.lower() for one in hosts]),
+        _shared([one and _host(one) for one in names]),
         _shared(ports),
         *(_or_none(pa.array(texts, pa.string())) for texts in (paths, queries)),
     )
+
+
+def _host(name: str) -> str:
+    """A host by the one rule; one that no URL can have in lower case."""
+    try:
+        return hosts.canonical(name)
+    except ValueError:
+        return name.lower()
 
 
 def _mapped(coded: Any, values: Sequence[str | None]) -> Any:
@@ -125,13 +134,12 @@ _NONE: HostColumns = (None,) * len(HOST_COLUMNS)
 
 
 def host_columns(host: str) -> HostColumns:
-    """The columns of a host name in lower case, `""` for a URL that has none. An address is a name without parts."""
+    """The columns of a host by the one rule, `""` for a URL that has none. An address is a name without parts."""
     if not host:
         return _NONE
     if _is_address(host):
         return (host, *_NONE[2:], host)
-    labels = host.rstrip(".").split(".")
-    last = [*reversed(labels)]
+    last = [*reversed(host.split("."))]
     known = suffixes().extract_urllib(SplitResult("", host, "", "", ""))  # it need not be cut out of a URL
     return (
         host,

@@ -20,6 +20,7 @@ from warcmill.crawl.policies.decision import Decision, Verdict
 from warcmill.crawl.policies.scope import REDIRECTS, SurtPrefixes
 from warcmill.crawl.uri import Uri
 from warcmill.errors import BadConfig, BadInput
+from warcmill.formats import hosts
 from warcmill.model import Json
 
 SOURCE: Final = "target:"
@@ -187,7 +188,7 @@ def read_target(number: int, document: Mapping[str, Any]) -> RequestTarget:
         extensions = document["deny_extensions"]
         scope = RequestScope(
             int(document["maxdepth"]),
-            tuple(one.lower().strip(".") for one in document["allowed_domains"] or ()),
+            tuple(map(domain_of, document["allowed_domains"] or ())),
             tuple(document["allow_regex"] or ()),
             tuple(document["deny_regex"] or ()),
             None if extensions is None else frozenset(extensions),
@@ -200,6 +201,15 @@ def read_target(number: int, document: Mapping[str, Any]) -> RequestTarget:
         )  # fmt: skip
     except (KeyError, TypeError, ValueError, AttributeError, BadConfig) as error:
         raise BadInput(f"target {number}", f"its document is none of a request: {error!r}") from error
+
+
+def domain_of(text: str) -> str:
+    """Return a domain that a message names by the one rule of hosts; it may have a port."""
+    name, colon, port = text.rpartition(":") if text[-1:].isdigit() and ":" in text else (text, "", "")
+    try:
+        return f"{hosts.canonical(name.strip('.'))}{colon}{port}"
+    except ValueError:
+        return text.lower().strip(".")
 
 
 def _cookie(text: str) -> str:

@@ -232,6 +232,28 @@ def test_a_prefix_of_https_counts_as_one_of_http() -> None:
     assert not own.robots
 
 
+def test_the_host_of_a_prefix_may_be_spelled_in_any_way() -> None:
+    job = file.parse({
+        "crawl.toml": "resolve = ['STRA\u00dfE.example=127.0.0.1']\n[[settings]]\nprefixes = ['http://(example,b\u00fccher,']\n"
+                      "robots = 'ignore'".encode(),
+        "seeds.txt": b"https://example.org/", "exclude.txt": b"http://(Example,A\xc3\xbc,)/Private\n",
+        "surts.txt": "+http://(example,stra\u00dfe,\n+http://(3232235521)/\n+http://(ORG,Example,\n".encode(),
+    }, "news")  # fmt: skip
+    for taken in (
+        "http://stra\u00dfe.example/",
+        "http://192.168.0.1./",
+        "https://EXAMPLE.org./x",
+        "http://0xC0A80001/",
+    ):
+        assert job.scope.judge(make(taken, hops="L")) is None, taken
+    assert job.scope.judge(make("http://strasse.example/", hops="L")) is not None
+    assert job.scope.judge(make("http://a\u00fc.example/private", hops="")) is not None
+    own = job.sheets.of(make("http://B\u00dcCHER.example/"))
+    assert own is not None
+    assert not own.robots
+    assert job.resolve == {"xn--strae-oqa.example": ("127.0.0.1",)}
+
+
 def test_files_may_begin_with_a_byte_order_mark() -> None:
     mark = b"\xef\xbb\xbf"
     job = file.parse({

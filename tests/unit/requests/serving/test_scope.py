@@ -55,6 +55,12 @@ def test_links(uri: str, scope: dict[str, Any], taken: bool) -> None:
     assert takes(uri, **scope) is taken
 
 
+def test_a_domain_may_be_spelled_in_any_way() -> None:
+    domains = [".Stra\u00dfe.example", "3232235521:8080", "b%C3%BCcher.example.", "[0:0::1]:81", "a b"]
+    scope = read_target(1, {**DOCUMENT, "allowed_domains": domains}).scope
+    assert scope.domains == ("xn--strae-oqa.example", "192.168.0.1:8080", "xn--bcher-kva.example", "[::1]:81", "a b")
+
+
 def test_a_part_of_a_page_is_denied_by_what_the_request_names_alone() -> None:
     assert takes("http://cdn.example/a.png", "E", domains=("a.example",), allow=("/p/",))
     assert not takes("http://cdn.example/a.png", "E", extensions=frozenset(["png"]))
