@@ -173,6 +173,83 @@ def test_what_stands_below_is_loaded_as_well() -> None:
     assert f"{URL}lazy.png" in site.urls
 
 
+ENDLESS = """<style>.p { height: 700px }</style><div id=box><div id=list></div><div id=end>.</div></div><script>
+let n = 0, busy = false;
+async function more() {
+  if (busy || n >= 6) return;
+  busy = true;
+  const number = await (await fetch('/batch' + n++)).text();
+  list.insertAdjacentHTML('beforeend', `<div class=p><a href="/post/${number}">x</a></div>`.repeat(3));
+  busy = false;
+}
+%s</script>"""
+ENDS = {
+    "observer": "new IntersectionObserver(all => { if (all.some(one => one.isIntersecting)) more() }).observe(end)",
+    "events": "onscroll = () => { if (scrollY + innerHeight > document.body.scrollHeight - 50) more() }; more()",
+    "box": """document.body.style = 'margin: 0; height: 100vh; overflow: hidden';
+        box.style = 'height: 100vh; overflow: auto';
+        box.onscroll = () => { if (box.scrollTop + box.clientHeight > box.scrollHeight - 50) more() };
+        more().then(more)""",
+}
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_a_list_is_scrolled_until_nothing_comes(name: str) -> None:
+    """Each batch takes its time, and is waited for."""
+    site = Site().page("/", ENDLESS % ENDS[name])
+    for n in range(6):
+        site.page(f"/batch{n}", str(n))
+
+    async def slow(request: PageRequest) -> Answer | Refused:
+        await asyncio.sleep(0.6 if "/batch" in request.url else 0)
+        return await site(request)
+
+    found = rendered(slow)
+    assert [b'"/post/%d"' % n in found.dom for n in range(6)] == [True] * 6
+    assert found.notes == ()
+
+
+def test_a_list_without_end_ends_with_the_requests_of_the_page() -> None:
+    site = Site().page("/", (ENDLESS % ENDS["observer"]).replace("n >= 6", "false"))
+    for n in range(100):
+        site.page(f"/batch{n}", str(n))
+    found = rendered(site, wishes=Wishes(requests=20))
+    assert opened_page.NOT_TO_END in found.notes
+    assert len(site.urls) <= 20
+    assert b"/post/3" in found.dom
+
+
+def test_what_a_person_can_open_and_scroll_to_is_there() -> None:
+    site = Site().page(
+        "/",
+        """<details name=a><summary>1</summary><img loading=lazy src=/1.png></details>
+        <details name=a ontoggle="if (this.open) fetch('/toggled')"><summary>2</summary></details>
+        <div style="width: 300px; height: 100px; overflow-x: auto; white-space: nowrap">
+        <div style="display: inline-block; width: 6000px"></div><img loading=lazy src=/side.png></div>""",
+    )
+    found = rendered(site)
+    assert {f"{URL}1.png", f"{URL}toggled", f"{URL}side.png"} <= set(site.urls)
+    assert b"<details" in found.dom
+
+
+def test_open_shadow_roots_are_in_the_dom() -> None:
+    site = Site().page(
+        "/",
+        """<x-a></x-a><div><template shadowrootmode=open><a href=/declared>x</a></template></div><script>
+        const make = (name, mode, html) => customElements.define(name, class extends HTMLElement {
+          connectedCallback() { this.attachShadow({mode}).innerHTML = html } });
+        make('x-a', 'open', '<a href=/in-shadow><slot></slot></a><x-b></x-b>');
+        make('x-b', 'open', '<p>inside</p><x-c></x-c>');
+        make('x-c', 'closed', '<p>nobody sees it</p>');
+        </script>""",
+    )
+    dom = rendered(site).dom
+    assert dom.count(b'<template shadowrootmode="open">') == 3
+    assert b'<a href="/in-shadow">' in dom
+    assert b'<a href="/declared">' in dom
+    assert b"<p>inside</p><x-c></x-c>" in dom
+
+
 def test_redirects_are_followed_by_http_and_by_scripts() -> None:
     site = Site().page("/", "", ("location", "/two")).page("/two", "<script>location = '/three'</script>")
     site.page("/three", "<p>the end")

@@ -18,6 +18,7 @@ from warcmill.crawl.launch.folders import Places
 from warcmill.crawl.launch.launch import Running, open_launch
 from warcmill.crawl.policies.politeness import Politeness
 from warcmill.crawl.policies.scope import CrawlScope, SurtPrefixes
+from warcmill.crawl.visit.rendering import OPENED
 from warcmill.formats import surt
 from warcmill.formats.logs import crawllog
 from warcmill.formats.logs.crawllog import CrawlRecord
@@ -113,8 +114,9 @@ def metadata(path: Path) -> dict[str, str]:
 
 
 def unbalanced(folder: Path) -> list[str]:
-    """What does not agree: each line with a record's place has that record, and each answer in a WARC its line."""
-    logged = Counter(line.uri for line in lines(folder) if line.warc_filename)
+    """What does not agree: each line with a record's place has that record, and each answer in a WARC its line. A page
+    that a browser had before has a line more when it is opened."""
+    logged = Counter(line.uri for line in lines(folder) if line.warc_filename and OPENED not in line.annotations)
     stored = Counter(uri for kind, uri in records(warcs(folder)) if kind in ("response", "revisit"))
     return [
         f"{uri}: {logged[uri]} lines, {stored[uri]} records" for uri in logged | stored if logged[uri] != stored[uri]

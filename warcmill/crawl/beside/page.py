@@ -196,7 +196,9 @@ class PageRenderer:
         render = NOT_RENDERED
         if is_page(first):
             settings = page.limits
-            wishes = Wishes(settings.seconds, settings.width, settings.height, settings.screenshot)
+            wishes = Wishes(
+                settings.seconds, settings.width, settings.height, settings.screenshot, requests=settings.requests
+            )
             async with self._proxy.page(page.answer) as proxy:
                 render = Render(await self._browser.open(page.uri.uri, proxy, wishes))
         await page.settled()

@@ -67,8 +67,10 @@ class BookEntry(Struct, frozen=True):
     The URI is as it is now: Parsed, Failed or Removed; or Scheduled, to be tried again when its `not_before` has
     come. Without a lease it was fetched besides the frontier, as robots.txt is. `opens`, `again`: see Finish.
     `cookies` are those that its answers have changed in its crawl's jar; `site` is its answer about its site.
-    `may_recall`: its first record answers a browser that asks for the URI later (`Books.find`). `rendered` is the page
-    as a browser had it, for those who hear of entries. `results` are for who asked for the URI.
+    `may_recall`: its first record answers a browser that asks for the URI later (`Books.find`). `is_part`: its URI
+    is a page, which is still to be opened in its turn; `is_document`: it came as a page does, so that its first record
+    is what is opened then (`Books.find_page`), and `is_opened` that this was done. `rendered` is the page as a browser
+    had it, for those who hear of entries. `results` are for who asked for the URI.
     """
 
     uri: Uri
@@ -82,6 +84,9 @@ class BookEntry(Struct, frozen=True):
     cookies: Sequence[Cookie] = ()
     site: SiteRow | None = None
     may_recall: bool = False
+    is_part: bool = False
+    is_document: bool = False
+    is_opened: bool = False
     rendered: RenderedPage | None = None
     results: Sequence[CrawlResult] = ()
 
@@ -169,6 +174,10 @@ class Books:
         None without one."""
         return await self.frontier.run(lambda: self._files.find(digest(crawl, uri)))
 
+    async def find_page(self, crawl: str, uri: str) -> tuple[Path, int] | None:
+        """The same of a page that a browser had as a part of another, and that was not opened since."""
+        return await self.frontier.run(lambda: self._files.find(_page_digest(crawl, uri)))
+
     @property
     def results_length(self) -> int:
         """The length of results.jsonl that is durable in all books: no kill cuts off a line before it."""
@@ -251,9 +260,14 @@ class Books:
         offered = changes.offer(found)
         lines += map(journal.taken, new(found, offered))
         log = [_line(entry.line, fate.places) for entry, fate in done if entry.line]
-        self._files.keep_places({
+        places = {
             digest(entry.uri.crawl, entry.uri.uri): place for entry, fate in done if (place := _place(entry, fate))
-        })  # fmt: skip
+        }
+        waiting = {
+            _page_digest(entry.uri.crawl, entry.uri.uri): fate.places[0] for entry, fate in done if entry.is_document
+        }
+        opened = [_page_digest(entry.uri.crawl, entry.uri.uri) for entry, _ in done if entry.is_opened]
+        self._files.keep_places({**places, **waiting}, opened)
         answers = iter(offered)
         results = [line for entry, fate in done for line in _results(entry, fate, [next(answers) for _ in entry.found])]
         self._files.end_group(log, lines, [place for _, fate in done for place in fate.places], results)
@@ -355,7 +369,7 @@ def _end_visits(changes: Change, done: Sequence[tuple[BookEntry, Kept]], is_shar
         for entry, lease in leased
         if not _ends(entry)
     ]
-    others = [entry for entry in entries if not entry.lease]
+    others = [entry for entry in entries if not entry.lease and not entry.is_part]
     changes.finish(visits)
     changes.defer(waits)
     for entry in others:
@@ -380,6 +394,10 @@ def _end_visits(changes: Change, done: Sequence[tuple[BookEntry, Kept]], is_shar
 def _place(entry: BookEntry, kept: Kept) -> RecordPlace | None:
     """The record that answers a browser which asks for an entry's URI."""
     return kept.places[0] if entry.may_recall and kept.places else None
+
+
+def _page_digest(crawl: str, uri: str) -> bytes:
+    return digest(crawl, f"page {uri}")
 
 
 def _line(line: CrawlRecord, places: Sequence[RecordPlace]) -> bytes:

@@ -7,7 +7,7 @@ nothing is thrown away: what came after it is set aside.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -66,9 +66,10 @@ class BookFiles:
             self._append(CRAWL_LOG, log)
         self.note(lines, places)
 
-    def keep_places(self, places: Mapping[bytes, RecordPlace]) -> None:
-        """Note where the records of URIs are, by their digests, so that `find` finds them."""
-        self._register.keep_places(places)
+    def keep_places(self, places: Mapping[bytes, RecordPlace], gone: Collection[bytes] = ()) -> None:
+        """Note where the records of URIs are, by their digests, so that `find` finds them; it finds the `gone` no
+        more."""
+        self._register.keep_places(places, gone)
 
     def find(self, uri: bytes) -> tuple[Path, int] | None:
         """Return the WARC that has the record of a URI, and where it begins there; None without one, or when its WARC
@@ -231,7 +232,7 @@ def _exchange(uri: str, fields: warc.Fields, reader: MemberReader, scratch: Path
         uri, "GET", "", datetime.fromisoformat(fields[warc.DATE].decode()), 0, b"", spool, head.status, head.fields,
         mime_of(head.fields.first("content-type")), answer.head_length, (), answer.payload_length,
         answer.payload_sha1, answer.payload_sha256, answer.chunked, fields.get(b"WARC-Truncated", b"").decode(),
-        extra=answer.extra,
+        extra=answer.extra, record_id=fields.get(warc.RECORD_ID, b"").decode(),
     )  # fmt: skip
 
 

@@ -82,7 +82,8 @@ class Exchange(NamedTuple):
     `truncated`: length, time or disconnect, '' when whole. `payload_sha1` is as
     WARCs write it; `payload_sha256`, in hex, is the second digest of *identical*.
     They and `payload_length` count the `extra` bytes beyond the end, unless the body has chunks.
-    `interim`: the 1xx answers. `certificate`: what is wrong with the server's.
+    `interim`: the 1xx answers. `certificate`: what is wrong with the server's. `record_id`: it was read from this
+    record of the launch, and came before.
     """
 
     uri: str
@@ -106,6 +107,7 @@ class Exchange(NamedTuple):
     extra: int = 0
     certificate: str = ""
     notes: tuple[str, ...] = ()
+    record_id: str = ""
 
     @property
     def date(self) -> str:
@@ -160,11 +162,19 @@ def _dechunked(pieces: Iterable[bytes]) -> Iterator[bytes]:
 def records_of(exchange: Exchange, more: records.Pairs = (), original: Original | None = None) -> list[Record]:
     """The records of an exchange: response or revisit, request, metadata.
 
-    With an `original` it is a revisit of it; a 304 is one always. `more` are fields of the metadata, besides ours.
+    With an `original` it is a revisit of it; a 304 is one always. `more` are fields of the metadata, besides ours. One
+    that the launch has already gets this metadata alone.
     """
+    if exchange.record_id:
+        return [records.metadata(recorded(exchange), more)]
     answer = _answer(exchange, original)
     fields = [*_besides(exchange), *more]
     return [answer, records.request(answer, Block.of(exchange.sent)), records.metadata(answer, fields)]
+
+
+def recorded(exchange: Exchange) -> Record:
+    """The record that an exchange was read from, for those that name it; its block is not there."""
+    return Record("response", exchange.record_id, exchange.date, exchange.uri, b"", Block.of(b""))
 
 
 def _answer(exchange: Exchange, original: Original | None) -> Record:

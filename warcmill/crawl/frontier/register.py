@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -129,11 +129,12 @@ class Register:
             rows = [(name, folder, length) for name, length in lengths.items()]
             self._db.executemany("INSERT OR REPLACE INTO files VALUES (?, ?, ?)", rows)
 
-    def keep_places(self, places: Mapping[bytes, RecordPlace]) -> None:
-        """Note the records of URIs, by their digests; the newest of each counts."""
+    def keep_places(self, places: Mapping[bytes, RecordPlace], gone: Collection[bytes] = ()) -> None:
+        """Note the records of URIs, by their digests; the newest of each counts. Forget the `gone`."""
         with self.whole():
             rows = [(uri, place.name, place.offset, place.length) for uri, place in places.items()]
             self._db.executemany("INSERT OR REPLACE INTO places VALUES (?, ?, ?, ?)", rows)
+            self._db.executemany("DELETE FROM places WHERE uri = ?", [(uri,) for uri in gone])
 
     def place(self, uri: bytes) -> RecordPlace | None:
         """Return the record of a URI, by its digest; None when none was noted in this launch."""

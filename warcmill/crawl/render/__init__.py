@@ -41,6 +41,11 @@ class PageRequest(NamedTuple):
         return next((value for one, value in self.headers if one.lower() == name), "")
 
     @property
+    def is_document(self) -> bool:
+        """True if it asks for a page as who opens it does, be it in a frame or ahead of time."""
+        return self.is_frame or self.header("sec-fetch-mode") == "navigate"
+
+    @property
     def is_stream(self) -> bool:
         """True if it asks for a stream of events, which has no end."""
         return self.header("accept") == "text/event-stream"
@@ -68,8 +73,9 @@ Answerer = Callable[[PageRequest], Awaitable[Answer | Refused]]
 
 
 class Wishes(Struct, frozen=True):
-    """The way a page is opened: for `seconds` at most, in a window of this size. `script` is run in it at the `start`,
-    before any of its own, or at the `end`, when nothing moves any more; its value is JSON."""
+    """The way a page is opened: for `seconds` at most, in a window of this size. It is not scrolled further when it has
+    asked for nearly all `requests` that it may. `script` is run in it at the `start`, before any of its own, or at the
+    `end`, when nothing moves any more; its value is JSON."""
 
     seconds: float = 30.0
     width: int = 1280
@@ -77,6 +83,7 @@ class Wishes(Struct, frozen=True):
     screenshot: bool = False
     script: str = ""
     run_at: str = "end"
+    requests: int = 0
 
 
 class RenderedPage(NamedTuple):

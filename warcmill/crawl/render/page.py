@@ -12,6 +12,7 @@ import json
 import secrets
 from collections.abc import Awaitable
 from contextlib import suppress
+from math import inf
 from typing import Any, TypeVar
 
 from playwright.async_api import BrowserContext, CDPSession, Error, Page
@@ -21,29 +22,88 @@ from warcmill.crawl.render.proxy import PageProxy
 
 QUIET = 0.5  # seconds without a request, after which nothing more is expected
 GRACE = 10.0  # seconds beyond a page's limit to take its DOM, before it counts as hung
-SCROLLS, TALLEST = 100, 16_000  # steps to the end of a page; pixels of a screenshot
+SCROLLS, STEP = 100, 0.05  # steps of a round to the end of a page; seconds between two
+IDLE, DEBOUNCE = 2, 0.25  # rounds in which nothing came; seconds until scripts have seen that an end is reached
+TALLEST = 16_000  # pixels of a screenshot
 DOM_LIMIT = 1 << 25  # letters
 NOT_LOADED, DOM_TOO_LONG, DOWNLOAD = "notLoaded", "domTooLong", "download"
 NOT_IN_TIME, NO_SCREENSHOT, SCRIPT_FAILED, POPUP = "renderTimeTrunc", "screenshotFailed", "scriptFailed", "popup"
+NOT_TO_END = "scrollTrunc"
 _NO_SERVICE_WORKERS = "delete Navigator.prototype.serviceWorker;"
+_FIND = """
+const find = (root, found) => {  // the elements of a tree, and of the open shadow roots in it
+  for (const one of root.querySelectorAll('*')) {
+    if (found.length >= 100000) return found;
+    found.push(one);
+    if (one.shadowRoot) find(one.shadowRoot, found);
+  }
+  return found;
+};
+"""
 _DOM = """most => {
+  const copy = document.cloneNode(true), waiting = [[document, copy]];
+  while (waiting.length) {  // shadow roots are not cloned; they are written as templates that declare them
+    const [from, to] = waiting.pop(), hosts = [];
+    const ours = document.createTreeWalker(from, 1), theirs = document.createTreeWalker(to, 1);
+    for (let one = ours.nextNode(), other = theirs.nextNode(); one && other;
+         one = ours.nextNode(), other = theirs.nextNode())
+      if (one.shadowRoot) hosts.push([one.shadowRoot, other]);
+    for (const [root, host] of hosts) {
+      const template = copy.createElementNS('http://www.w3.org/1999/xhtml', 'template');
+      template.setAttribute('shadowrootmode', 'open');
+      for (const child of root.childNodes) template.content.append(copy.importNode(child, true));
+      host.prepend(template);
+      waiting.push([root, template.content]);
+    }
+  }
   const doctype = document.doctype ? new XMLSerializer().serializeToString(document.doctype) + '\\n' : '';
-  const text = doctype + (document.documentElement ? document.documentElement.outerHTML : '');
+  const text = doctype + (copy.documentElement ? copy.documentElement.outerHTML : '');
   return text.length > most ? null : text;
 }"""
 _LOADED = """async () => {
   if (document.readyState !== 'complete')
     await new Promise(resolve => window.addEventListener('load', resolve, {once: true}));
 }"""
-_SCROLL = """async most => {
-  let before = -1;
-  for (let step = 0; step < most && window.scrollY !== before; step++) {
-    before = window.scrollY;
-    window.scrollBy({top: window.innerHeight, behavior: 'instant'});
-    await new Promise(resolve => setTimeout(resolve, 50));
-  }
-  window.scrollTo({top: 0, behavior: 'instant'});
-}"""
+# A step: closed details are opened, and all that scrolls is scrolled by its own height, or width. It returns
+# how high all is that scrolls; 0 if nothing moved.
+_STEP = f"""async ([back, is_last]) => {{
+  {_FIND}
+  const known = globalThis.opened ??= new WeakSet(), page = document.scrollingElement;
+  const all = find(document, []);
+  let moved = false, size = 1;
+  for (const one of all)
+    if (one.localName === 'details' && !one.open && !known.has(one)) {{
+      known.add(one);
+      one.open = moved = true;
+      if (one.name) await new Promise(resolve => setTimeout(resolve, 20));  // it closes the others of its name
+    }}
+  const scrolls = word => word === 'auto' || word === 'scroll' || word === 'overlay';
+  const boxes = all.filter(one => {{
+    if (one === page || one.localName === 'textarea') return false;
+    const high = one.scrollHeight > one.clientHeight + 1, wide = one.scrollWidth > one.clientWidth + 1;
+    if (!(high || wide) || !one.clientHeight || !one.clientWidth) return false;
+    const style = getComputedStyle(one);
+    return (high && scrolls(style.overflowY)) || (wide && scrolls(style.overflowX));
+  }});
+  for (const box of page ? [page, ...boxes] : boxes) {{
+    const by = (top, left) => {{
+      const before = [box.scrollTop, box.scrollLeft];
+      box.scrollBy({{top, left, behavior: 'instant'}});
+      return box.scrollTop !== before[0] || box.scrollLeft !== before[1];
+    }};
+    const end = getComputedStyle(box).direction === 'rtl' ? -1 : 1;
+    const far = is_last ? 1e9 : 1;
+    if (back) by(-1.5 * box.clientHeight, -1.5 * end * box.clientWidth);
+    else if (by(far * box.clientHeight, 0) || by(0, end * far * box.clientWidth)) moved = true;
+    size += box.scrollHeight + box.scrollWidth;
+  }}
+  return moved ? size : 0;
+}}"""
+_TOP = f"""() => {{
+  {_FIND}
+  for (const one of find(document, [])) if (one.scrollTop) one.scrollTo({{top: 0, behavior: 'instant'}});
+  window.scrollTo({{top: 0, behavior: 'instant'}});
+}}"""
 _AS_JSON = """async function() {
   const value = typeof this === 'function' ? await this() : await this;
   return JSON.stringify(value) ?? '';
@@ -60,6 +120,7 @@ class OpenedPage:
         self._loop = asyncio.get_running_loop()
         self._notes: list[str] = []
         self._visits = 0
+        self._world: tuple[int, int] | None = None
         self._start_key = ""
         self._until = self._loop.time() + wishes.seconds
         self.crashed: asyncio.Future[None] = self._loop.create_future()
@@ -82,11 +143,8 @@ class OpenedPage:
         """Go there, and return the page once nothing moves, or its time is over."""
         try:
             await self._within(self._page.goto(url, wait_until="commit", timeout=0))
-            await self._settle()
-            asked = self._proxy.asked
-            await self._within(self._in_own_world(_SCROLL, SCROLLS))
-            if self._proxy.asked != asked:
-                await self._settle()
+            await self._settle(self.wishes.seconds / 2)
+            await self._scroll()
         except TimeoutError:
             if not self._visits:
                 return RenderFailed(NOT_LOADED, f"nothing came in {self.wishes.seconds:g} s")
@@ -137,35 +195,83 @@ class OpenedPage:
     def _left(self) -> float:
         return self._until - self._loop.time()
 
-    async def _within(self, work: Awaitable[T]) -> T:
-        """The result, if it comes before the page's time is over; else TimeoutError."""
-        async with asyncio.timeout(max(0.0, self._left)):
+    async def _within(self, work: Awaitable[T], most: float = inf) -> T:
+        """The result, if it comes before the page's time is over, and in this time; else TimeoutError."""
+        async with asyncio.timeout(max(0.0, min(self._left, most))):
             return await work
 
-    async def _settle(self) -> None:
-        """Wait until the document that is shown has loaded, and no request was made since for a while."""
+    async def _settle(self, most: float) -> None:
+        """Wait until the document that is shown has loaded, and no request was made since for a while; not longer than
+        this, as some pages never stop asking."""
+        with suppress(TimeoutError):
+            await self._within(self._quiet(), most)
+
+    async def _quiet(self) -> None:
         visits = -1
         while visits != self._visits:
             visits = self._visits
-            await self._within(self._in_own_world(_LOADED))
+            await self._in_own_world(_LOADED)
             while (more := QUIET - self._proxy.quiet) > 0:
-                await self._within(asyncio.sleep(min(more, 0.1)))
+                await asyncio.sleep(min(more, 0.1))
 
-    async def _in_own_world(self, function: str, most: int = 0) -> Any:
+    async def _scroll(self) -> None:
+        """Scroll to the end, and wait for what that asks for, until nothing came for some rounds; then back."""
+        idle, before = 0, (await self._step(), self._proxy.asked)
+        while idle < IDLE and before[0]:
+            size = await self._round()
+            await self._within(asyncio.sleep(DEBOUNCE))
+            await self._settle(self.wishes.seconds / 4)
+            came = (size, self._proxy.asked)
+            idle, before = idle + 1 if came == before else 0, came
+            if self._is_near_limit:
+                self._note(NOT_TO_END)
+                break
+            await self._step(back=True)  # scripts hear of the end when it is reached once more
+        if before[0]:
+            await self._within(self._in_own_world(_TOP))
+
+    async def _round(self) -> int:
+        """Scroll all that scrolls to its end, in steps; return how high all is."""
+        size = moved = step = 0
+        while step <= SCROLLS and not self._is_near_limit:
+            moved = await self._step(is_last=step == SCROLLS)
+            if not moved:
+                break
+            size, step = moved, step + 1
+            await self._within(asyncio.sleep(STEP))
+        return size
+
+    async def _step(self, *, back: bool = False, is_last: bool = False) -> int:
+        """Scroll on; return how high all is that scrolls, 0 if nothing moved."""
+        return int(await self._within(self._in_own_world(_STEP, [back, is_last])) or 0)
+
+    @property
+    def _is_near_limit(self) -> bool:
+        """True if a page that asks for much more would be given up."""
+        return 0 < self.wishes.requests <= self._proxy.asked + self.wishes.requests // 4
+
+    async def _in_own_world(self, function: str, given: Any = None) -> Any:
         """Call a function of ours in the page. A page that has just moved on is asked again."""
         while True:
             visits = self._visits
             try:
-                frame = (await self._session.send("Page.getFrameTree"))["frameTree"]["frame"]["id"]
-                world = await self._session.send("Page.createIsolatedWorld", {"frameId": frame})
-                asked = {"expression": f"({function})({most})", "awaitPromise": True, "returnByValue": True}
-                asked |= {"contextId": world["executionContextId"]}
+                asked = {"expression": f"({function})({json.dumps(given)})", "awaitPromise": True}
+                asked |= {"returnByValue": True, "contextId": await self._own_world()}
                 found = await self._session.send("Runtime.evaluate", asked)
                 return found["result"].get("value")
             except Error:
+                self._world = None
                 if self.crashed.done() or self._page.is_closed():
                     raise
                 await asyncio.sleep(0 if visits != self._visits else 0.1)
+
+    async def _own_world(self) -> int:
+        """The world of our scripts in the document that is shown."""
+        if self._world is None or self._world[0] != self._visits:
+            frame = (await self._session.send("Page.getFrameTree"))["frameTree"]["frame"]["id"]
+            visits, made = self._visits, await self._session.send("Page.createIsolatedWorld", {"frameId": frame})
+            self._world = (visits, made["executionContextId"])
+        return self._world[1]
 
     async def _value(self) -> str:
         """The value of the script that was wished for, as JSON."""
@@ -186,8 +292,7 @@ class OpenedPage:
                     value = json.dumps(found["result"].get("value")) if "value" in found["result"] else ""
                 if not at_start:
                     await asyncio.sleep(0.05)  # for the first request that it makes
-                    with suppress(TimeoutError):
-                        await self._settle()
+                    await self._settle(self.wishes.seconds)
         except (Error, TimeoutError):
             self._note(SCRIPT_FAILED)
             return ""

@@ -163,7 +163,8 @@ def records(answer: Exchange, compared: AnswerComparison, metadata: Pairs) -> tu
     if answer.truncated:
         return made, b""
     sha1, length, second = answer.payload_sha1, answer.payload_length, answer.payload_sha256
-    return made, pack(of_visit(sha1, length, second, made[0].date, made[0].id, *answer.validators))
+    record = answer.record_id or made[0].id
+    return made, pack(of_visit(sha1, length, second, made[0].date, record, *answer.validators))
 
 
 def next_visit(job: Job, uri: Uri, left: bytes) -> float:

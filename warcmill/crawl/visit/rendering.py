@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from warcmill.base import clock
 from warcmill.crawl.books.books import Books
 from warcmill.crawl.books.files import recall
-from warcmill.crawl.extract.links import EMBED, LINK, REDIRECT
+from warcmill.crawl.extract.links import EMBED, LINK, REDIRECT, Link
 from warcmill.crawl.fetch.answer import HeaderFields
 from warcmill.crawl.fetch.exchange import Exchange, FetchRequest, RenderOptions, as_received
 from warcmill.crawl.fetch.limits import Failure
@@ -43,7 +43,7 @@ from warcmill.crawl.render import (
     RenderSettings,
     Wishes,
 )
-from warcmill.crawl.uri import Uri, canonical
+from warcmill.crawl.uri import Status, Uri, canonical
 from warcmill.crawl.visit import history
 from warcmill.crawl.visit.extraction import Readers
 from warcmill.crawl.visit.fetching import Admitted, Entries, FetchedPart, Fetching, Later, NotAdmitted, Refusal
@@ -51,6 +51,7 @@ from warcmill.crawl.visit.offers import Offers
 from warcmill.crawl.visit.sharing import SharedAnswer, Turns
 from warcmill.errors import BadInput, Unavailable, WarcmillError, describe
 from warcmill.formats.index.cdxj import DOM, VIEW
+from warcmill.formats.logs.crawllog import ASKED_AGAIN
 from warcmill.formats.warc.records import Block, Capture, Pairs, Record, resource
 
 if TYPE_CHECKING:
@@ -61,9 +62,11 @@ AT_ONCE = 6  # requests to a host, as browsers have it
 STREAM = 2.0  # seconds that a stream of events is read: it has no end, and nobody waits for more
 LEAST = 1.0  # seconds that a request may take, however late it comes
 STOPPED, REQUESTS, BYTES, NO_BROWSER, SOCKET = "stopped", "requests", "bytes", "noBrowser", "webSocket"
+PART, OPENED = "render:part", "render:opened"  # a page that the browser had as a part of another; the same in its turn
 DOM_TYPE = "text/html; charset=utf-8"
 DOM_FIELDS = HeaderFields([("content-type", DOM_TYPE)])
 Result = RenderedPage | RenderFailed
+_WAITS = frozenset([Status.SCHEDULED, Status.SUSPENDED, Status.DOWNLOADING, Status.PARSING])
 _PAGES = frozenset(["text/html", "application/xhtml+xml"])
 # The crawl's own: it names itself, takes what it can record, and has a jar.
 _NOT_SENT = frozenset(["host", "user-agent", "accept-encoding", "cookie", "connection", "content-length"])
@@ -126,8 +129,9 @@ NOT_RENDERED = Render()
 
 
 def is_page(answer: Exchange) -> bool:
-    """True if an answer is a page that a browser shows."""
-    return answer.mime.lower() in _PAGES and 200 <= answer.status <= 299 and answer.method == "GET"
+    """True if an answer is a page that a browser shows: one with the status of an error, too, if it has a text."""
+    is_shown = 200 <= answer.status <= 299 or (answer.status >= 400 and answer.payload_length > 0)
+    return answer.mime.lower() in _PAGES and is_shown and answer.method == "GET"
 
 
 def is_wanted(settings: RenderSettings, uri: Uri) -> bool:
@@ -168,7 +172,7 @@ class Rendering:
         settings, options = page.job.render, options or RenderOptions()
         wishes = Wishes(
             settings.seconds, options.width or settings.width, options.height or settings.height, settings.screenshot,
-            options.script, options.run_at,
+            options.script, options.run_at, settings.requests,
         )  # fmt: skip
         asking = _PageAsking(self, page)
         result: Result = RenderFailed(STOPPED, "the crawl was stopped, or takes a checkpoint")
@@ -187,6 +191,11 @@ class Rendering:
         if isinstance(result, RenderedPage):
             result = result._replace(notes=(*result.notes, *asking.notes))
         return Render(result, await asking.rest(), tuple(asking.missed.values()))
+
+    async def had(self, uri: Uri) -> Exchange | None:
+        """The page that the browser had as a part of another, if it was not opened since."""
+        place = await self.books.find_page(uri.crawl, uri.uri)
+        return await asyncio.to_thread(recall, uri.uri, *place, self.scratch) if place else None
 
     def host(self, queue: str) -> asyncio.Semaphore:
         """The turn of a request at its host."""
@@ -363,7 +372,7 @@ class _PageAsking:
         elif answer is not None:
             shared.put(answer)
             self._count(uri, FetchedPart(answer, admitted, job.politeness))
-            await self._keep(uri, job, answer)
+            await self._keep(uri, job, answer, request)
 
     def _miss(self, uri: Uri, request: PageRequest) -> None:
         if request.method == "GET":
@@ -378,19 +387,35 @@ class _PageAsking:
         if self._bytes > self._limits.bytes:
             self._fail(BYTES, f"more than {self._limits.bytes:,} bytes of answers")
 
-    async def _keep(self, uri: Uri, job: Job, answer: Exchange) -> None:
-        """Take the links of an answer, and keep it, as a visit does."""
+    async def _keep(self, uri: Uri, job: Job, answer: Exchange, request: PageRequest) -> None:
+        """Take the links of an answer, and keep it, as a visit does; but a page is still to be opened."""
         kit = self._kit
         links, notes = await kit.readers.read(uri, answer, job)
         followed = kit.offers.followed(uri, links, answer.fields) if job.nofollow else links
         found = await kit.offers.of_many(uri, followed, kit.books.frontier)
+        waits, offered = await self._waits(uri, answer)
+        notes = (*notes, PART, ASKED_AGAIN) if waits else notes
         entry = kit.entries.answered(uri, answer, history.compare(answer, None), links, notes)
         cookies = kit.books.jar(uri.crawl).receive(uri.uri, answer.set_cookies, clock.steady())
         is_get = answer.method == "GET"
         left = entry.history if is_get else b""
+        entry = replace(entry, is_part=waits, is_document=waits and request.is_document)
+        found = [*found, *offered]
         await kit.entries.keep(replace(entry, history=left, found=found, cookies=cookies, may_recall=is_get))
-        if is_get:
+        if is_get and not waits:
             kit.offers.visited(uri)
+
+    async def _waits(self, uri: Uri, answer: Exchange) -> tuple[bool, list[Uri]]:
+        """True if an answer is a page that is opened in its turn; and its URI, if the frontier has not heard of it."""
+        if not is_page(answer):
+            return False, []
+        kit, job = self._kit, self._kit.live.job
+        if known := (await kit.books.frontier.list(uri.crawl, keys=[uri.key])).uris:
+            (row,) = known
+            return row.status in _WAITS and is_wanted(job.of(row).render, row), []
+        offered = kit.offers.of(self._page.uri, [Link(uri.uri, LINK, PART)])
+        waits = bool(offered) and is_wanted(job.of(offered[0]).render, offered[0])
+        return waits, offered if waits else []
 
     async def _unanswered(self, uri: Uri, answer: NotAdmitted, shared: SharedAnswer) -> None:
         """Log what may not be fetched, once, as the crawl does for what it has found by itself."""

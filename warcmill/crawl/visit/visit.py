@@ -194,7 +194,11 @@ class Visit:
             return None
         before = history.read(self._lease.history) if self.job.revisits else None
         asked = request or request_of(self.uri.uri, self.options(), self._headers(before))
-        answer, self._opens = await self._kit.fetching.fetch(self.uri, self.job, asked, self._admitted)
+        had = await self._kit.rendering.had(self.uri) if request is None and self._is_shared else None
+        if had is None:
+            answer, self._opens = await self._kit.fetching.fetch(self.uri, self.job, asked, self._admitted)
+        else:
+            answer = had._replace(address=self._admitted.addresses[0])
         self.answer = answer
         if isinstance(answer, Failure):
             self.is_postponed = not self._is_given_up(answer)
@@ -289,21 +293,23 @@ class Visit:
     def _answered(self, answer: Exchange, reading: Reading) -> BookEntry:
         """An answer that was read: its records, those of the page as a browser had it, and what it led to."""
         uri, heard, rendered, compared = self.uri, self._kit.heard, reading.rendered, self._compared
+        was_had = bool(answer.record_id)
+        notes = (*reading.notes, *((rendering.OPENED,) if was_had else ()), *rendered.notes)
         self._moves.update(uri, Status.PARSED)
         entry = self._kit.entries.answered(
-            uri, answer, compared, reading.links, (*reading.notes, *rendered.notes), rendered.metadata, self._lease,
-            self._thread,
-        )  # fmt: skip
+            uri, answer, compared, reading.links, notes, rendered.metadata, self._lease, self._thread
+        )
         assert entry.line is not None
         if rendered.failure:
             heard.failed(entry.line, f"not rendered: {rendered.failure}")
         if reading.fault:
             heard.broke(entry.line, reading.fault, reading.where)
-        records = [*entry.records, *rendered.records(uri, entry.records[0])]
+        about = exchange.recorded(answer) if was_had else entry.records[0]
+        records = [*entry.records, *rendered.records(uri, about)]
         return replace(
             entry, records=records, opens=max(self._opens, rendered.opens), cookies=self._cookies,
-            again=history.next_visit(self.job, uri, entry.history), may_recall=self._is_shared and not compared.word,
-            rendered=rendered.page,
+            again=history.next_visit(self.job, uri, entry.history), is_opened=was_had,
+            may_recall=self._is_shared and not compared.word and not was_had, rendered=rendered.page,
         )  # fmt: skip
 
     def _unanswered(self, reading: Reading) -> BookEntry:

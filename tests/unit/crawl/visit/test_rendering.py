@@ -80,6 +80,15 @@ def notes(folder: Path, path: str = "/") -> tuple[str, ...]:
     return next(line.annotations for line in crawled.lines(folder) if crawled.plain(line.uri) == f"http://{HOST}{path}")
 
 
+def opened(browser: PlainBrowser) -> list[str]:
+    """The paths of the pages that were opened, in their order."""
+    return ["/" + url.split("/", 3)[3] for url in browser.opened]
+
+
+FRAME = (("Sec-Fetch-Dest", "iframe"), ("Sec-Fetch-Mode", "navigate"))
+PRERENDER = (("Sec-Fetch-Dest", "document"), ("Sec-Fetch-Mode", "navigate"), ("Sec-Purpose", "prefetch;prerender"))
+
+
 def test_the_page_is_asked_for_once_and_all_that_it_asks_for_is_recorded(tmp_path: Path) -> None:
     site = web("/a.css", "/b.js", **{"/": page(["/next"], "/a.css"), "/next": page([], "/b.js")})
     browser = PlainBrowser({"/": ["/a.css", ["/b.js", "/data"]], "/next": ["/a.css", "/b.js"]})
@@ -164,6 +173,74 @@ def test_pages_that_have_each_other_in_frames_wait_for_nobody(tmp_path: Path) ->
     frame = (("Sec-Fetch-Dest", "iframe"),)
     browser = PlainBrowser({"/1": [Asks("/2", headers=frame)], "/2": [Asks("/1", headers=frame)]})
     crawl(tmp_path, site, browser, politeness=Politeness(0.0, 0.0, 0.0, 0.0, at_once=10))
+    asked_once(site, tmp_path)
+
+
+@pytest.mark.parametrize("headers", [FRAME, PRERENDER], ids=["frame", "prerender"])
+@pytest.mark.parametrize("links", [[], ["/menu"]], ids=["unlinked", "linked"])
+def test_a_page_that_a_browser_had_is_opened_in_its_turn_from_the_same_record(
+    headers: tuple[tuple[str, str], ...], links: list[str], tmp_path: Path
+) -> None:
+    """Its first line in crawl.log is not the last; its DOM and its links are kept beside the one answer."""
+    site = web(**{"/": page(links), "/menu": page(["/behind"]), "/behind": page([])})
+    browser = PlainBrowser({"/": [Asks("/menu", headers=headers)]})
+    crawl(tmp_path, site, browser)
+    asked_once(site, tmp_path)
+    assert sorted(opened(browser)) == ["/", "/behind", "/menu"]
+    found = [line for line in crawled.lines(tmp_path) if line.uri.endswith("/menu")]
+    assert [(line.annotations, line.is_document) for line in found] == [
+        (("render:part", "askedAgain"), False),
+        (("render:opened",), True),
+    ]
+    kinds = [kind for kind, uri in crawled.records(crawled.warcs(tmp_path)) if uri.endswith("/menu")]
+    assert sorted(kinds) == ["metadata", "metadata", "request", "resource", "response"]
+    concurrent = set()
+    for path in crawled.warcs(tmp_path):
+        with path.open("rb") as stream:
+            concurrent |= {
+                record.rec_headers.get_header("WARC-Concurrent-To") for record in ArchiveIterator(stream)
+                if record.rec_headers.get_header("WARC-Target-URI", "").endswith("/menu")
+            }  # fmt: skip
+    assert len(concurrent - {None}) == 1
+
+
+def test_a_page_that_a_script_fetched_is_asked_for_as_a_page_in_its_turn(tmp_path: Path) -> None:
+    """By `fetch` it may have been another text; a part of a page that is none is asked for once."""
+    site = web(**{"/": page([]), "/p2": page(["/p3"]), "/p3": page([])})
+    crawl(tmp_path, site, browser := PlainBrowser({"/": ["/p2"]}))
+    assert sorted(opened(browser)) == ["/", "/p2", "/p3"]
+    assert [site.asked[f"{HOST}{path}"] for path in ("/p2", "/p3")] == [2, 1]
+    kinds = [kind for kind, uri in crawled.records(crawled.warcs(tmp_path)) if uri.endswith("/p2")]
+    assert kinds.count("response") == 2
+
+
+def test_a_frame_of_a_job_that_opens_seeds_alone_is_opened_if_it_is_one(tmp_path: Path) -> None:
+    site = web(**{"/": page([]), "/menu": page([]), "/other": page([])})
+    browser = PlainBrowser({"/": [Asks("/menu", headers=FRAME), Asks("/other", headers=FRAME)]})
+    with serve(site) as port:
+        seeds = tuple(f"http://{HOST}:{port}{path}" for path in ("/", "/menu"))
+        crawled.crawl(tmp_path, job(port, seeds=seeds, render=replace(PAGES, which="seeds")), browser.use)
+    assert sorted(opened(browser)) == ["/", "/menu"]
+    asked_once(site, tmp_path)
+
+
+def test_a_page_that_was_opened_before_is_not_opened_again_as_a_frame(tmp_path: Path) -> None:
+    site = web(**{"/": page(["/1"]), "/1": page([])})
+    browser = PlainBrowser({"/1": [Asks("/", headers=FRAME)]})
+    crawl(tmp_path, site, browser)
+    asked_once(site, tmp_path)
+    assert opened(browser) == ["/", "/1"]
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "is_opened"), [(404, b"<p>x", True), (403, b"<p>x", True), (410, b"", False)]
+)
+def test_the_page_of_an_error_is_opened_if_it_has_a_text(
+    status: int, body: bytes, is_opened: bool, tmp_path: Path
+) -> None:
+    site = web(**{"/": page(["/gone"]), "/gone": Page(body, status=status), "/by-script": page([])})
+    crawl(tmp_path, site, browser := PlainBrowser(dom=b"<a href=/by-script>x</a>"))
+    assert ("/gone" in opened(browser)) is is_opened
     asked_once(site, tmp_path)
 
 
