@@ -112,7 +112,7 @@ def with_and_without_www(url: str) -> tuple[str, str]:
 def _host(name: str) -> str:
     """A host by the one rule, ValueError for one that is invalid, or an IPv6 address."""
     try:
-        host = hosts.canonical(name)
+        host = "" if ":" in name else hosts.canonical(name)
     except ValueError as error:
         raise ValueError(f"{name!r} is no host name: {error}") from error
     if not _is_host(host):
