@@ -535,13 +535,125 @@ def test_a_removed_uri_is_not_taken_again(there: Place) -> None:
     assert drain(frontier) == ["a/3"]
 
 
-def test_a_removed_uri_that_is_being_fetched_is_dropped(there: Place) -> None:
+# What a person asks for while a URI is being fetched
+
+
+def test_a_visit_is_kept_whatever_a_person_asks_for_meanwhile(there: Place) -> None:
     frontier = there.open()
-    offer(frontier, "a/1", "a/2")
+    run(frontier.set_rate(ALL, FREE))
+    offer(frontier, "a/1", "a/2", "a/3", "a/4")
     leases = lease(frontier)
-    assert run(frontier.remove("", [leases[0].uri.key])) == 1
-    assert finish(frontier, leases) == [False]
-    assert drain(frontier) == ["a/2"]
+    one, two, three, four = (uri.key for uri in uris("a/1", "a/2", "a/3", "a/4"))
+    assert run(frontier.defer([Defer("", one, FOREVER), Defer("", two, 0), Defer("", two, 0)])) == [True] * 3
+    assert run(frontier.remove("", [three])) == 1
+    run(frontier.change(lambda changes: noted(changes, four)))
+    counts = run(frontier.count())
+    assert (counts[Status.DOWNLOADING], counts[Status.SCHEDULED], counts[Status.SUSPENDED]) == (4, 0, 0)
+    assert lease(frontier) == []
+    assert not run(frontier.is_empty())
+    assert finish(frontier, leases) == [True] * 4
+    there.now += 1e9
+    counts = run(frontier.count())
+    assert (counts[Status.PARSED], sum(counts.values())) == (4, 4)
+    assert drain(frontier) == []
+    assert run(frontier.is_empty())
+    assert offer(frontier, "a/1", "a/2", "a/3", "a/4") == [Intake.SEEN] * 4
+
+
+def noted(changes: Change, key: str) -> None:
+    changes.visit(Uri(key, key, "", status=Status.PARSED), b"", by_hand=True)
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_uri_that_is_suspended_or_removed_while_it_is_fetched_does_not_wait_for_its_next_try(
+    there: Place, is_killed: bool
+) -> None:
+    frontier = there.open()
+    run(frontier.set_rate(ALL, FREE))
+    offer(frontier, "a/1", "a/2", "a/3")
+    leases = lease(frontier)
+    one, two = (uri.key for uri in uris("a/1", "a/2"))
+    assert run(frontier.defer([Defer("", one, FOREVER)])) == [True]
+    assert run(frontier.remove("", [two])) == 1
+    if is_killed:
+        frontier = there.open()
+        assert names(lease(frontier)) == ["a/3"]
+    else:
+        assert again_later(frontier, leases, there.now + 5) == [True] * 3
+        there.now += 5
+        assert names(lease(frontier)) == ["a/3"]
+    counts = run(frontier.count())
+    assert (counts[Status.SUSPENDED], counts[Status.REMOVED], counts[Status.DOWNLOADING]) == (1, 1, 1)
+    assert counts[Status.SCHEDULED] == 0
+    assert run(frontier.defer([Defer("", one, 0), Defer("", two, 0)])) == [True, False]
+    assert names(lease(frontier)) == ["a/1"]
+
+
+def again_later(frontier: Frontier, leases: Sequence[Lease], until: float) -> list[bool]:
+    """End visits in vain: each URI is to be tried again."""
+    return run(frontier.defer([Defer(one.uri.crawl, one.uri.key, until, one) for one in leases]))
+
+
+def test_what_was_asked_last_while_a_uri_is_fetched_takes_effect(there: Place) -> None:
+    frontier = there.open()
+    run(frontier.set_rate(ALL, FREE))
+    offer(frontier, "a/1", "a/2", "a/3")
+    leases = lease(frontier)
+    one, two, _ = (uri.key for uri in uris("a/1", "a/2", "a/3"))
+    run(frontier.defer([Defer("", one, FOREVER), Defer("", one, 0), Defer("", two, 0), Defer("", two, FOREVER)]))
+    assert again_later(frontier, leases, there.now + 1000) == [True] * 3
+    assert names(lease(frontier)) == ["a/1"]
+    there.now += 1000
+    assert names(lease(there.open())) == ["a/1", "a/3"]
+
+
+@pytest.mark.parametrize("is_removed", [False, True])
+def test_a_uri_that_is_suspended_or_removed_while_it_is_fetched_is_not_visited_again(
+    there: Place, is_removed: bool
+) -> None:
+    frontier = there.open()
+    offer(frontier, "a/1")
+    (one,) = lease(frontier)
+    if is_removed:
+        run(frontier.remove("", [one.uri.key]))
+    else:
+        run(frontier.defer([Defer("", one.uri.key, FOREVER)]))
+    assert finish(frontier, [one], history=b"h", again=START + 100) == [True]
+    there.now += 100
+    frontier = there.open()
+    assert lease(frontier) == []
+    assert run(frontier.defer([Defer("", one.uri.key, 0)])) == [not is_removed]
+    assert [found.history for found in lease(frontier)] == ([] if is_removed else [b"h"])
+
+
+def test_what_was_asked_while_a_uri_is_fetched_takes_effect_when_its_lease_expires(there: Place) -> None:
+    frontier = there.open()
+    run(frontier.set_rate(ALL, FREE))
+    offer(frontier, "a/1", "a/2", "a/3")
+    one, two, _ = lease(frontier, seconds=10)
+    run(frontier.defer([Defer("", one.uri.key, FOREVER)]))
+    run(frontier.remove("", [two.uri.key]))
+    there.now += 10
+    assert names(lease(frontier)) == ["a/3"]
+    counts = run(frontier.count())
+    assert (counts[Status.SUSPENDED], counts[Status.REMOVED], counts[Status.DOWNLOADING]) == (1, 1, 1)
+    assert finish(frontier, [one, two]) == [False, False]
+
+
+def test_a_purge_ends_the_lease_of_a_uri_that_was_removed_or_suspended(there: Place) -> None:
+    frontier = there.open()
+    run(frontier.set_rate(ALL, FREE))
+    offer(frontier, "a/1", "a/2", crawl="x")
+    leases = lease(frontier)
+    run(frontier.remove("x", [leases[0].uri.key]))
+    run(frontier.defer([Defer("x", leases[1].uri.key, FOREVER)]))
+    run(frontier.purge("x"))
+    assert finish(frontier, leases) == [False, False]
+    assert offer(frontier, "a/1", "a/2", crawl="x") == [Intake.NEW] * 2
+    assert drain(frontier) == ["a/1", "a/2"]
+
+
+# Questions
 
 
 def test_what_waits_is_listed_in_pages_in_order_of_arrival(there: Place) -> None:

@@ -363,9 +363,9 @@ def _end_visits(changes: Change, done: Sequence[tuple[BookEntry, Kept]], is_shar
     entries, places = [entry for entry, _ in done], {id(entry): _place(entry, fate) for entry, fate in done}
     leased = [(entry, entry.lease) for entry in entries if entry.lease]
     ends = [(entry, lease) for entry, lease in leased if _ends(entry)]
-    visits = [Finish(lease, entry.history, entry.opens, entry.again) for entry, lease in ends]
+    visits = [changes.as_asked(Finish(lease, entry.history, entry.opens, entry.again)) for entry, lease in ends]
     waits = [
-        Defer(entry.uri.crawl, entry.uri.key, entry.uri.not_before, lease, entry.opens)
+        changes.as_asked(Defer(entry.uri.crawl, entry.uri.key, entry.uri.not_before, lease, entry.opens))
         for entry, lease in leased
         if not _ends(entry)
     ]

@@ -96,7 +96,7 @@ class FrontierControl:
 
     def _note_visits(self, changes: Change, done: Sequence[Uri]) -> None:
         for uri in done:
-            changes.visit(uri, b"")
+            changes.visit(uri, b"", by_hand=True)
         if done:
             self._frontier.note([journal.visited(uri, b"") for uri in done])
 

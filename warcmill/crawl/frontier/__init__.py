@@ -1,7 +1,8 @@
 """The frontier: all that a crawl knows. The protocol of every form of it, and the values that pass through. Pure.
 
-A URI is offered, leased to a holder, and finished or deferred, or a person removes it. A lease passes a *gate*, by
-which rates and blocks are kept. A frontier also keeps what visits share: cookies, the robots.txt of each site, and the
+A URI is offered, leased to a holder, and finished or deferred, or a person removes it. A lease belongs to its visit:
+what a person asks for meanwhile, `defer` or `remove`, takes effect at its end. A lease passes a *gate*, by which rates
+and blocks are kept. A frontier also keeps what visits share: cookies, the robots.txt of each site, and the
 sums that quotas count.
 
 It has two forms:
@@ -24,11 +25,23 @@ from msgspec import Struct, field
 
 from warcmill.crawl.fetch.cookies import Cookie, Jar
 from warcmill.crawl.policies.quotas import By, Spent
-from warcmill.crawl.uri import DONE, LONGEST_PAYLOAD, LONGEST_URI, Status, Transitions, Uri, check_move, shown, waits
+from warcmill.crawl.uri import (
+    DONE,
+    FOREVER,
+    LONGEST_PAYLOAD,
+    LONGEST_URI,
+    Status,
+    Transitions,
+    Uri,
+    check_move,
+    shown,
+    waits,
+)
 from warcmill.errors import BadInput, WarcmillError
 from warcmill.formats.logs.crawllog import CrawlRecord
 
 T = TypeVar("T")
+E = TypeVar("E", "Finish", "Defer")
 LONGEST_HISTORY = 200
 PRIORITIES = range(-(1 << 31), 1 << 31)
 LEASE_SECONDS = 3600.0
@@ -129,7 +142,8 @@ class Finish(NamedTuple):
 class Defer(NamedTuple):
     """A URI that waits until `until`; FOREVER suspends it, 0 ends the wait. With a lease, the lease ends.
 
-    Without one, `tries` is how often it was tried; None leaves that as it is.
+    Without one, a visit that is under way continues, and the URI waits so if it still waits after that. `tries` is how
+    often it was tried; None leaves that as it is.
     """
 
     crawl: str
@@ -138,6 +152,21 @@ class Defer(NamedTuple):
     lease: Lease | None = None
     opens: float = 0.0
     tries: int | None = None
+
+
+GONE = -1.0
+"""Asked of a URI that is leased: it does not wait after its visit."""
+
+
+def as_asked(end: E, asked: float | None) -> E:
+    """The end of a lease with the wait that a person has asked for meanwhile; None: nobody has."""
+    if asked is None:
+        return end
+    if isinstance(end, Defer):
+        return end._replace(until=max(asked, 0.0))
+    if not end.again or 0.0 <= asked < FOREVER:
+        return end
+    return end._replace(again=0.0 if asked == GONE else FOREVER)
 
 
 class UriPage(NamedTuple):
@@ -205,6 +234,10 @@ class Change(Protocol):
         """True if a lease has not ended: it, and no later one of its URI."""
         ...
 
+    def as_asked(self, end: E) -> E:
+        """The end of a lease with the wait that a person has asked for meanwhile, as a journal has it."""
+        ...
+
     def offer(self, uris: Sequence[Uri]) -> list[Offered]:
         """Schedule the URIs that their crawl has not seen; answer for each, in order."""
         ...
@@ -217,8 +250,12 @@ class Change(Protocol):
         """Let URIs wait; False for one that does not wait here, and for a lease that has ended before."""
         ...
 
-    def visit(self, uri: Uri, history: bytes, again: float = 0.0) -> bool:
-        """Note the visit of a URI that was not leased; True if it waited. Its wait, and a lease of it, end."""
+    def visit(self, uri: Uri, history: bytes, again: float = 0.0, *, by_hand: bool = False) -> bool:
+        """Note the visit of a URI that was not leased; True if it waited. Its wait, and a lease of it, end.
+
+        Of one that a person removes, or names as visited (`by_hand`), a lease continues: its own visit counts at its
+        end, and the URI does not wait then.
+        """
         ...
 
     def keep_cookies(self, crawl: str, changed: Sequence[Cookie]) -> None:
@@ -317,7 +354,8 @@ class Frontier(Protocol):
         ...
 
     async def remove(self, crawl: str, keys: Sequence[str]) -> int:
-        """Remove URIs of a crawl, which are not taken again; return how many of them waited."""
+        """Remove URIs of a crawl, which are not taken again; return how many of them waited. A visit that is under way
+        is kept."""
         ...
 
     async def forget(self, crawl: str, keys: Sequence[str]) -> None:

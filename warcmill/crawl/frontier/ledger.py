@@ -14,9 +14,11 @@ from typing import NamedTuple
 from warcmill.base import clock
 from warcmill.crawl.fetch.cookies import Cookie, Jar
 from warcmill.crawl.frontier import (
+    GONE,
     LEASE_SECONDS,
     Begins,
     Defer,
+    E,
     Finish,
     Gate,
     Intake,
@@ -26,6 +28,7 @@ from warcmill.crawl.frontier import (
     UriPage,
     Waited,
     Waiting,
+    as_asked,
     check_offer,
     check_visit,
 )
@@ -112,9 +115,13 @@ class Ledger:
         ]
         return self.leases.add(until, held)
 
+    def as_asked(self, end: E) -> E:
+        return as_asked(end, self.leases.asked(end.lease))
+
     def finish(self, visits: Sequence[Finish]) -> list[bool]:
         for visit in visits:
             check_visit(visit.lease.uri, visit.history)
+        visits = [self.as_asked(visit) for visit in visits]
         ended = [self._end(visit.lease) for visit in visits]
         done = [(visit, held) for visit, held in zip(visits, ended, strict=True) if held]
         once = [(visit, held) for visit, held in done if not visit.again]
@@ -132,14 +139,18 @@ class Ledger:
             ]
         )
         self.table.count([(held.crawl, visit.lease.uri.status) for visit, held in once], 1)
-        self.table.count([(held.crawl, Status.SCHEDULED) for _, held in once], -1)
+        self.table.count([(held.crawl, held.counted) for _, held in once], -1)
         self._leave([(held.queue, visit.opens) for visit, held in done])
         return [held is not None for held in ended]
 
-    def visit(self, uri: Uri, history: bytes, again: float = 0.0) -> bool:
+    def visit(self, uri: Uri, history: bytes, again: float = 0.0, *, by_hand: bool = False) -> bool:
         check_visit(uri, history)
         (name,), seen = self.table.names([uri]), self.table.seen(uri.crawl, uri.key)
         row = self.table.find(uri.crawl, uri.key)
+        if row and (by_hand or uri.status is Status.REMOVED):
+            self.leases.remove(row[0], uri.status)
+        elif row and (held := self.leases.pop(row[0])):
+            self._give_back(held)
         if row and again:
             self.defer([Defer(uri.crawl, uri.key, again)])
         else:
@@ -183,7 +194,10 @@ class Ledger:
         """Give up a crawl's name: what is offered under it from now on is a new crawl. Its leases end. Return how many
         URIs waited."""
         row = self.db.execute("SELECT waiting + suspended FROM crawls WHERE name = ?", (crawl,)).fetchone()
-        self._drop(self.table.rows([held.lease.id for held in self.leases if held.lease.uri.crawl == crawl]))
+        leased = [held for held in self.leases if held.lease.uri.crawl == crawl]
+        for held in leased:
+            self._end(held.lease)
+        self._drop(self.table.rows([held.lease.id for held in leased]))
         self._is_purging = True
         self.db.execute("UPDATE crawls SET name = NULL WHERE name = ?", (crawl,))
         self.table.crawls.forget()
@@ -219,8 +233,10 @@ class Ledger:
         return [uri for key in keys if (uri := self._look_up(crawl, key))]
 
     def count(self, crawl: str) -> dict[Status, int]:
-        counts, out = self.table.counts(crawl), sum(held.lease.uri.crawl == crawl for held in self.leases)
-        return {**counts, Status.SCHEDULED: counts[Status.SCHEDULED] - out, Status.DOWNLOADING: out}
+        counts, out = self.table.counts(crawl), [held for held in self.leases if held.lease.uri.crawl == crawl]
+        for held in out:
+            counts[held.counted] -= 1
+        return {**counts, Status.DOWNLOADING: len(out)}
 
     def waiting(self, longest: int) -> Waiting:
         discovered, queued = map(int, self.db.execute(_COUNTS).fetchone())
@@ -237,7 +253,7 @@ class Ledger:
         return [Waited(*row) for row in found]
 
     def is_empty(self) -> bool:
-        return not self.db.execute("SELECT total(waiting) FROM crawls").fetchone()[0]
+        return not self.leases and not self.db.execute("SELECT total(waiting) FROM crawls").fetchone()[0]
 
     def jar(self, crawl: str) -> Jar:
         """Return the cookies of a crawl. On any thread."""
@@ -298,10 +314,7 @@ class Ledger:
         return [row for row in found if row[4] not in purged]
 
     def _drop(self, found: Sequence[Row]) -> None:
-        """Delete rows, and end their leases."""
-        for row in found:
-            if held := self.leases.pop(row[0]):
-                self._give_back(held)
+        """Delete rows."""
         self.table.delete([row[0] for row in found])
         self.table.count([(row[4], waits((row[3] or 0) / 1000)) for row in found], -1)
         self._leave([(row[1], 0.0) for row in found])
@@ -323,10 +336,12 @@ class Ledger:
             self.queues.expect(min(visit.again for visit in visits))
 
     def _defer_leased(self, wait: Defer, lease: Lease) -> bool:
+        until = self.as_asked(wait).until
         if not (held := self._end(lease)):
             return False
-        self.table.reorder(lease.id, lease.uri.priority)
-        self._wait(lease.id, held.crawl, Status.SCHEDULED, wait.until, unusual(lease.uri, lease.uri.tries))
+        if held.asked != GONE:
+            self.table.reorder(lease.id, lease.uri.priority)
+            self._wait(lease.id, held.crawl, held.counted, until, unusual(lease.uri, lease.uri.tries))
         self._leave([(held.queue, wait.opens)])
         return True
 
@@ -334,8 +349,7 @@ class Ledger:
         row = self.table.find(wait.crawl, wait.key)
         if row is None:
             return False
-        if held := self.leases.pop(row[0]):
-            self._give_back(held)
+        self.leases.ask(row[0], wait.until)
         more = row[9] if wait.tries is None else unusual(self.table.uris([row])[0], wait.tries)
         self._wait(row[0], row[4], waits((row[3] or 0) / 1000), wait.until, more)
         self._leave([(row[1], 0.0)])
@@ -373,13 +387,19 @@ class Ledger:
 
 class Held(NamedTuple):
     """A lease, with the ids of its queue and crawl, and the digest of its URI. When its host has answered its queue may
-    be leased from again."""
+    be leased from again.
+
+    `asked` is until when a person wants its URI to wait, None if nobody has asked. Its row has that already, so that a
+    kill changes nothing; of one that is GONE there is no row any more. Its URI is counted as `counted`.
+    """
 
     lease: Lease
     queue: int
     crawl: int
     digest: bytes
     is_answered: bool = False
+    asked: float | None = None
+    counted: Status = Status.SCHEDULED
 
 
 class Leases:
@@ -425,6 +445,20 @@ class Leases:
             return None
         self._held[lease.id] = held._replace(is_answered=True)
         return held
+
+    def asked(self, lease: Lease | None) -> float | None:
+        """Until when a person wants the URI of a lease to wait; None if nobody has asked, or it has ended."""
+        return self._held[lease.id].asked if lease and self.holds(lease) else None
+
+    def ask(self, number: int, until: float) -> None:
+        """Note until when a person wants the URI of a row to wait, if it is leased."""
+        if held := self._held.get(number):
+            self._held[number] = held._replace(asked=until, counted=waits(until))
+
+    def remove(self, number: int, status: Status) -> None:
+        """Note that a person has ended the wait of a row's URI, if it is leased; it is counted with this status."""
+        if held := self._held.get(number):
+            self._held[number] = held._replace(asked=GONE, counted=status)
 
     def end(self, lease: Lease) -> Held | None:
         """End a lease; None when it has ended before."""

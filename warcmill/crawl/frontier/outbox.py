@@ -18,14 +18,17 @@ from msgspec.structs import asdict
 
 from warcmill.crawl.fetch.cookies import Cookie
 from warcmill.crawl.frontier import (
+    GONE,
     Begins,
     Defer,
+    E,
     Finish,
     Intake,
     Lease,
     Offered,
     SiteRow,
     Waiting,
+    as_asked,
     check_offer,
     check_visit,
 )
@@ -54,17 +57,37 @@ class Visited(Struct):
     history: bytes
     again: float = 0.0
     opens: float = 0.0
+    by_hand: bool = False
+
+
+class AskedMeanwhile:
+    """Holds the wishes of persons about URIs that a process has leased (`held`): until when each is to wait."""
+
+    def __init__(self, held: Mapping[int, Lease]) -> None:
+        self._held = held
+        self._until: dict[int, float] = {}
+
+    def note(self, crawl: str, key: str, until: float) -> None:
+        """Note what is asked of a URI, if it is leased here."""
+        held = list(self._held.values())  # another thread changes it
+        self._until = {one.token: self._until[one.token] for one in held if one.token in self._until}
+        self._until |= {one.token: until for one in held if (one.uri.crawl, one.uri.key) == (crawl, key)}
+
+    def of(self, lease: Lease | None) -> float | None:
+        """Return until when the URI of a lease is to wait; None if nobody has asked."""
+        return self._until.get(lease.token) if lease else None
 
 
 class Recorded(Struct):
     """A change that is recorded, to be heard later: a `Change`. `holds` is asked of a lease, `ask` of URIs that may be
-    known, `begins` and `purges` are done at once."""
+    known, `begins` and `purges` are done at once. `asked` is what persons have asked of leases that are out here."""
 
     ask_holds: Callable[[Lease], bool]
     ask_known: Callable[[Sequence[Uri]], list[bool]]
     begins: Callable[[str, Begins], None]
     set_back: float
     number: int = 0
+    asked: AskedMeanwhile = field(default_factory=lambda: AskedMeanwhile({}))
     offers: list[Uri] = field(default_factory=list)
     ends: list[Finish | Defer | Visited] = field(default_factory=list)
     cookies: list[tuple[str, Cookie]] = field(default_factory=list)
@@ -89,6 +112,9 @@ class Recorded(Struct):
                 self.offers.append(uris[place])
         return answers
 
+    def as_asked(self, end: E) -> E:
+        return as_asked(end, self.asked.of(end.lease))
+
     def finish(self, visits: Sequence[Finish]) -> list[bool]:
         for visit in visits:
             check_visit(visit.lease.uri, visit.history)
@@ -97,11 +123,18 @@ class Recorded(Struct):
 
     def defer(self, waits: Sequence[Defer]) -> list[bool]:
         self.ends += waits
+        for wait in waits:
+            if not wait.lease:
+                self.asked.note(wait.crawl, wait.key, wait.until)
         return [wait.lease is None or self.ask_holds(wait.lease) for wait in waits]
 
-    def visit(self, uri: Uri, history: bytes, again: float = 0.0, opens: float = 0.0) -> bool:
+    def visit(
+        self, uri: Uri, history: bytes, again: float = 0.0, opens: float = 0.0, *, by_hand: bool = False
+    ) -> bool:  # fmt: skip
         check_visit(uri, history)
-        self.ends.append(Visited(uri, history, again, opens))
+        self.ends.append(Visited(uri, history, again, opens, by_hand))
+        if by_hand or uri.status is Status.REMOVED:
+            self.asked.note(uri.crawl, uri.key, GONE)
         return False
 
     def keep_cookies(self, crawl: str, changed: Sequence[Cookie]) -> None:
@@ -187,7 +220,7 @@ def end_words(end: Finish | Defer | Visited, now: float) -> Sequence[Word]:
     if isinstance(end, Visited):
         uri = end.uri
         name, again = digest(uri.crawl, uri.key), until(end.again, now)
-        return ("V", uri.crawl, name, *_outcome(uri), again, end.history, span_of(end.opens, now), "")
+        return ("V", uri.crawl, name, *_outcome(uri), again, end.history, span_of(end.opens, now), int(end.by_hand))
     if isinstance(end, Finish):
         uri = end.lease.uri
         again = until(end.again, now, least=1) if end.again else 0

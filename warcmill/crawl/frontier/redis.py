@@ -50,6 +50,7 @@ from warcmill.crawl.frontier.outbox import (
     MOST,
     NEW,
     SEEN,
+    AskedMeanwhile,
     Recorded,
     WaitingRow,
     counts_of,
@@ -100,6 +101,7 @@ class RedisFrontier:
         self._writer = writer or (register.writer if register else uuid.uuid4().hex)
         self._files = ThreadPoolExecutor(1, thread_name_prefix="books")
         self._held: dict[int, Lease] = {}
+        self._asked = AskedMeanwhile(self._held)
         self._turn = asyncio.Lock()
         self._sender = Sender(link, register, self._writer, leads, self._held, now, self._sent)
         self._jars: dict[str, Jar] = {}
@@ -175,28 +177,37 @@ class RedisFrontier:
     async def finish(self, visits: Sequence[Finish]) -> list[bool]:
         for visit in visits:
             check_visit(visit.lease.uri, visit.history)
-        return await self._ended(lambda changes: changes.finish(visits), map(journal.finished, visits))
+
+        def act(changes: Change) -> list[str]:
+            ends = [changes.as_asked(visit) for visit in visits]
+            changes.finish(ends)
+            return [journal.finished(end) for end in ends]
+
+        return await self._ended(act)
 
     async def defer(self, waits: Sequence[Defer]) -> list[bool]:
-        return await self._ended(lambda changes: changes.defer(waits), map(journal.deferred, waits))
+        def act(changes: Change) -> list[str]:
+            ends = [changes.as_asked(wait) for wait in waits]
+            changes.defer(ends)
+            return [journal.deferred(end) for end in ends]
+
+        return await self._ended(act)
 
     async def remove(self, crawl: str, keys: Sequence[str]) -> int:
         now, gone = self.now(), list(dict.fromkeys(keys))
 
-        def act(changes: Change) -> object:
-            return [changes.visit(Uri(k, k, "", crawl, status=Status.REMOVED, updated=now), b"") for k in gone]
+        def act(changes: Change) -> list[str]:
+            for key in gone:
+                changes.visit(Uri(key, key, "", crawl, status=Status.REMOVED, updated=now), b"")
+            return [journal.removed(crawl, key, now) for key in gone]
 
-        return sum(await self._ended(act, (journal.removed(crawl, key, now) for key in gone)))
+        return sum(await self._ended(act))
 
     async def forget(self, crawl: str, keys: Sequence[str]) -> None:  # noqa: ARG002 - as the protocol has it
         raise NotReady("the frontier in Redis", "it forgets no visits; crawl the job again instead")
 
-    async def _ended(self, act: Callable[[Change], object], lines: Iterable[str]) -> list[bool]:
-        def whole(changes: Change) -> list[str]:
-            act(changes)
-            return list(lines)
-
-        return [answer == 1 for answer in (await self._directly(whole)).get("finish", [])]
+    async def _ended(self, act: Callable[[Change], list[str]]) -> list[bool]:
+        return [answer == 1 for answer in (await self._directly(act)).get("finish", [])]
 
     async def purge(self, crawl: str) -> int:
         def act(changes: Change) -> list[str]:
@@ -265,7 +276,7 @@ class RedisFrontier:
 
     def _recorded(self) -> Recorded:
         known = partial(read_known, self._sender.ask) if not self._sender.away else lambda uris: [False] * len(uris)
-        return Recorded(self._sender.holds, known, self._begin, self._set_back)
+        return Recorded(self._sender.holds, known, self._begin, self._set_back, asked=self._asked)
 
     def _begin(self, launch: str, begins: Begins) -> None:
         number = (self._register.group if self._register else self._number) * GROUP + GROUP - 1

@@ -120,16 +120,18 @@ class SqliteFrontier:
             check_visit(visit.lease.uri, visit.history)
 
         def act() -> list[bool]:
+            lines = [journal.finished(self.ledger.as_asked(visit)) for visit in visits]
             ended = self.ledger.finish(visits)
-            self._note(journal.finished(visit) for visit, held in zip(visits, ended, strict=True) if held)
+            self._note(line for line, held in zip(lines, ended, strict=True) if held)
             return ended
 
         return await self._within(act)
 
     async def defer(self, waits: Sequence[Defer]) -> list[bool]:
         def act() -> list[bool]:
+            lines = [journal.deferred(self.ledger.as_asked(wait)) for wait in waits]
             ended = self.ledger.defer(waits)
-            self._note(journal.deferred(wait) for wait, held in zip(waits, ended, strict=True) if held)
+            self._note(line for line, held in zip(lines, ended, strict=True) if held)
             return ended
 
         return await self._within(act)

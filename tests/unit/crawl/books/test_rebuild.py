@@ -115,6 +115,9 @@ async def _before(crawl: Path) -> list[object]:
     await frontier.defer([Defer("", waiting.uri.key, killed_books.MOMENT + 9, waiting)])
     await frontier.defer([Defer("", "http://b.example/4", FOREVER), Defer("", "data:,with a space", 2e9)])
     await frontier.remove("", ["http://b.example/5"])
+    asked = [leases[uri] for uri in ("http://b.example/4", "data:,with a space", "http://b.example/5")]
+    ends = [Defer(one.uri.crawl, one.uri.key, 0.0, one) for one in asked]  # what was asked for takes effect
+    assert await frontier.defer(ends) == [True] * 3
     return await _seen(frontier)
 
 

@@ -280,27 +280,50 @@ local function take_out(row)
   end
   return 'w'
 end
+-- A lease belongs to its visit: what a person asks for meanwhile takes effect at its end. It is a time at the end of the
+-- lease, or a visit: `R 0 1800000000`.
+local function asked_of(lease) return lease and string.match(lease, '\n[^\n]*\n(.*)$') end
+local function ask(id, lease, asked)
+  call('HSET', E .. 'leases', id, string.match(lease, '^[^\n]*\n[^\n]*') .. '\n' .. asked)
+end
+-- Returns the gate, and what was asked for.
 local function end_lease(id)
   local lease = call('HGET', E .. 'leases', id)
   if not lease then return nil end
-  local token, cid, writer, gate = string.match(lease, '^(%d+) (%w+) ([^\n]*)\n(.*)$')
+  local token, cid, writer, gate = string.match(lease, '^(%d+) (%w+) ([^\n]*)\n([^\n]*)')
   call('HDEL', E .. 'leases', id)
   call('ZREM', E .. 'ends', id)
   call('HINCRBY', E .. 'q:' .. gate, 'out', -1)
   count(cid, 'd', -1)
   touch(queue_of(gate))
-  return gate
-end
-local function give_back(id)
-  if end_lease(id) then
-    local row = row_of(id)
-    if row then await(row, 0) end
-  end
+  return gate, asked_of(lease)
 end
 local function delete(row)
   local key, field = place(row.id)
   call('HDEL', key, field)
   add(E .. 'queues', row.queue, -1)
+end
+local function end_wait(row, status, http, finished)
+  delete(row)
+  put_seen(row.cid, row.digest, pack_visit(status, http, finished))
+  count(row.cid, 'w', -1)
+  count(row.cid, status, 1)
+end
+-- Let a row wait whose lease has ended: until a time, unless something else was asked for.
+local function wait_as_asked(row, til, asked)
+  local status, http, finished = string.match(asked or '', '^(%a) (%-?%d+) (%d+)$')
+  if status then return end_wait(row, status, http, finished) end
+  til = tonumber(asked) or til
+  await(row, til)
+  if til >= FOREVER then
+    count(row.cid, 'w', -1)
+    count(row.cid, 's', 1)
+  end
+end
+local function give_back(id)
+  local gate, asked = end_lease(id)
+  local row = gate and row_of(id)
+  if row then wait_as_asked(row, 0, asked) end
 end
 -- End the wait of a row, whichever it is; returns how it counted.
 local function drop(row)

@@ -1,8 +1,8 @@
 -- ARGV: time, writer, number, is last, then ten for each, by the first:
 --   F id token status http finished opens again history rest       the visit of a lease has ended
 --   D id token until opens tries rest                              a lease is given back, its URI waits
---   V crawl digest status http finished again history opens        a visit without a lease
---   W crawl digest until tries opens                               a URI waits, leased or not
+--   V crawl digest status http finished again history opens by     a visit without a lease; by '1': a person says so
+--   W crawl digest until tries opens                               a URI waits; one that is leased, after its visit
 --   H crawl digest history                                         what a visit has left
 -- Spans: 0 is now or none, -1 for ever. Returns 1 for each that was done; of V: that waited.
 local done = heard(ARGV[2], ARGV[3])
@@ -19,14 +19,8 @@ end
 local function wait_again(row, til)
   row.tries = 0
   put_row(row)
-  await(row, til)
+  wait_as_asked(row, til)
   call('HSET', P .. 'about', 'visited', 1)
-end
-local function end_wait(row, status, http, finished)
-  delete(row)
-  put_seen(row.cid, row.digest, pack_visit(status, http, finished))
-  count(row.cid, 'w', -1)
-  count(row.cid, status, 1)
 end
 
 local act = {}
@@ -34,14 +28,15 @@ function act.F(id, token, status, http, finished, opens, again, history, rest)
   if not held(id, token) then return 0 end
   id = tonumber(id)
   local row = row_of(id)
-  local gate = end_lease(id)
+  local gate, asked = end_lease(id)
   if not row then return 0 end
   put_history(row.cid, row.digest, history)
-  if again == '0' then
+  local til = tonumber(asked)
+  if again == '0' or (asked and not til) then
     end_wait(row, status, http, finished)
   else
     row.blob = rest
-    wait_again(row, moment(again))
+    wait_again(row, til and til >= FOREVER and til or moment(again))
   end
   leave(gate, tonumber(opens))
   return 1
@@ -50,23 +45,24 @@ function act.D(id, token, til, opens, tries, rest)
   if not held(id, token) then return 0 end
   id = tonumber(id)
   local row = row_of(id)
-  local gate = end_lease(id)
+  local gate, asked = end_lease(id)
   if not row then return 0 end
   row.tries, row.blob = tries, rest
   put_row(row)
-  await(row, moment(til))
-  if til == '-1' then
-    count(row.cid, 'w', -1)
-    count(row.cid, 's', 1)
-  end
+  wait_as_asked(row, moment(til), asked)
   leave(gate, tonumber(opens))
   return 1
 end
-function act.V(crawl, digest, status, http, finished, again, history, opens)
+function act.V(crawl, digest, status, http, finished, again, history, opens, by)
   local cid = cid_of(crawl, true)
   local value = seen(cid, digest)
   local visit = value and visit_of(value)
   local row = value and not visit and row_of(tonumber(value))
+  local lease = row and (by == '1' or status == 'R') and call('HGET', E .. 'leases', row.id)
+  if lease then
+    ask(row.id, lease, status .. ' ' .. http .. ' ' .. finished)
+    return 1
+  end
   put_history(cid, digest, history)
   if row and again ~= '0' then
     local word = 'w'
@@ -91,10 +87,15 @@ function act.W(crawl, digest, til, tries, opens)
   local value = cid and seen(cid, digest)
   local row = value and not visit_of(value) and row_of(tonumber(value))
   if not row then return 0 end
-  local word = 'w'
-  if not end_lease(row.id) then word = take_out(row) end
   if tries ~= '' then row.tries = tries end
   put_row(row)
+  local lease = call('HGET', E .. 'leases', row.id)
+  if lease then
+    ask(row.id, lease, string.format('%.0f', moment(til)))
+    leave(row.queue, tonumber(opens))
+    return 1
+  end
+  local word = take_out(row)
   await(row, moment(til))
   count(cid, word, -1)
   count(cid, til == '-1' and 's' or 'w', 1)

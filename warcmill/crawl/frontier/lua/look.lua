@@ -9,9 +9,9 @@ local function by_crawl(each)
   return found
 end
 local function state(row)
-  local til = call('ZSCORE', E .. 'later', row.id)
-  local is_leased = call('HEXISTS', E .. 'leases', row.id)
-  return {row.id, row.raw, is_leased, til and (tonumber(til) >= FOREVER and -1 or til - now) or 0}
+  local lease = call('HGET', E .. 'leases', row.id)
+  local til = lease and tonumber(asked_of(lease)) or call('ZSCORE', E .. 'later', row.id)
+  return {row.id, row.raw, lease and 1 or 0, til and (tonumber(til) >= FOREVER and -1 or math.max(til - now, 0)) or 0}
 end
 -- crawl, digest ...: 1 for each that is seen.
 function ask.seen()

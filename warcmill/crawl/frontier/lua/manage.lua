@@ -65,7 +65,7 @@ function act.rate()
     if rate == '' then call('HDEL', P .. 'about', 'usual') else call('HSET', P .. 'about', 'usual', rate) end
     usual = rate ~= '' and rate
     for _, lease in ipairs(call('HVALS', E .. 'leases')) do
-      touch(queue_of(string.match(lease, '\n(.*)$')))
+      touch(queue_of(string.match(lease, '\n([^\n]*)')))
     end
     refresh_touched()
   else
