@@ -48,7 +48,8 @@ examples:
 The answer comes when the page's WARC is closed and durable. The root is that of a
 [writer.NAME] with layout=prefix: a launch has the WARCs whose prefix its log names. 4xx:
 the page may not be fetched, by its robots.txt or as its address is inside; 502: its
-server did not answer; 503: the disk takes nothing. Then nothing was kept.
+server did not answer; 503: the disk takes nothing, or no browser starts. Then nothing
+was kept.
 
 Heritrix asks by the processor 'renderSeeds' of the profile that Warcmill ships, which is
 off until a copy of it sets renderSeeds.enabled=true.

@@ -29,14 +29,16 @@ from warcmill.crawl.render import (
     Refused,
     RenderedPage,
     RenderFailed,
+    Result,
     Wishes,
+    anew,
     check_browser,
 )  # fmt: skip
 from warcmill.crawl.render import browser as browsers
 from warcmill.crawl.render import page as opened_page
 from warcmill.crawl.render.browser import Browser
 from warcmill.crawl.render.proxy import LOOPBACK, SERVICE_WORKER, Proxy, ProxyKeys
-from warcmill.errors import BadConfig
+from warcmill.errors import BadConfig, Unavailable
 
 AS_ROOT = BrowserSettings(user_agent="Mozilla/5.0 (compatible; warcmill)", sandbox=bool(os.geteuid()))
 HTML = (("content-type", "text/html; charset=utf-8"),)
@@ -456,6 +458,7 @@ async def _killed(site: Site, kill: Callable[[], Any]) -> list[RenderedPage | Re
         ("--type=renderer", browsers.CRASHED),
         (browsers._MARK, browsers.BROWSER_ENDED),
         ("run-driver", browsers.BROWSER_ENDED),
+        ("network.mojom.NetworkService", browsers.BROWSER_ENDED),
     ],
 )
 def test_what_is_killed_fails_and_the_next_page_is_rendered(what: str, why: str) -> None:
@@ -470,6 +473,120 @@ def test_what_is_killed_fails_and_the_next_page_is_rendered(what: str, why: str)
     assert first.why == why
     assert isinstance(second, RenderedPage)
     assert b"<p>here" in second.dom
+
+
+@pytest.mark.parametrize("what", [browsers._MARK, "run-driver"])
+def test_the_page_that_comes_next_has_another_browser(what: str) -> None:
+    """Nobody has seen yet that the one before has ended: no page was open in it."""
+    site = Site().page("/next", "<p>here")
+
+    async def whole() -> list[Result]:
+        found = []
+
+        async def attempt(alone: bool) -> Result:
+            async with proxy.page(site) as one:
+                return await browser.open(f"{URL}next", one, PLAIN, alone=alone)
+
+        async with opened() as (browser, proxy):
+            for _ in range(2):
+                found.append(await anew(attempt))
+                for pid in list(_pids(what)):
+                    os.kill(pid, signal.SIGKILL)
+        return found
+
+    assert [type(one) for one in asyncio.run(asyncio.wait_for(whole(), SECONDS))] == [RenderedPage] * 2
+
+
+def test_a_page_that_hangs_or_fills_the_memory_costs_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The browser that all have is ended by one: it fails when it is alone, and each other is there."""
+    monkeypatch.setattr(browsers, "LOOK", 0.1)
+    monkeypatch.setattr(browsers, "MEMORY_FACTOR", 1)
+    site = (
+        Site()
+        .page("/", "<p>here<img src=/slow>")
+        .page("/bad", "<script>const all = []; for (;;) all.push(new Array(1 << 18).fill(Math.random()))</script>")
+    )
+    settings = BrowserSettings(sandbox=AS_ROOT.sandbox, memory=600 << 20)
+
+    async def slow(request: PageRequest) -> Answer | Refused:
+        if request.url.endswith("/slow"):
+            await asyncio.sleep(2)
+        return await site(request)
+
+    async def whole() -> list[Result]:
+        async with opened(settings) as (browser, proxy):
+
+            async def one(path: str) -> Result:
+                async def attempt(alone: bool) -> Result:
+                    async with proxy.page(slow) as page:
+                        return await browser.open(f"{URL}{path}", page, Wishes(seconds=60), alone=alone)
+
+                return await anew(attempt)
+
+            return await asyncio.gather(*map(one, ("bad", "", "")))
+
+    bad, *good = asyncio.run(asyncio.wait_for(whole(), SECONDS))
+    assert isinstance(bad, RenderFailed)
+    assert bad.why in (browsers.CRASHED, browsers.MEMORY)
+    assert [type(one) for one in good] == [RenderedPage] * 2
+
+
+@pytest.mark.parametrize("length", [browsers.SHORT, browsers.SHORT + 1, 50])
+def test_it_starts_wherever_temporary_files_are(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    with tempfile.TemporaryDirectory(prefix="w", dir="/tmp") as base:
+        place = Path(base, "t" * (length - len(base) - 1))
+        place.mkdir()
+        monkeypatch.setattr(tempfile, "tempdir", str(place))
+        rendered(Site().page("/", "<p>here"))
+
+
+def unable(program: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The reason for which this program, as Chromium, opens no page."""
+    path = folder / "chromium"
+    path.write_text(f"#!/bin/sh\n{program}\n")
+    path.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    with pytest.raises(Unavailable) as raised:
+        render(Site())
+    return str(raised.value)
+
+
+def test_a_browser_that_does_not_start_is_named_with_the_reason_and_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lacking = "libnss3.so: cannot open shared object file"
+    why = unable(f"echo 'error while loading shared libraries: {lacking}' >&2; exit 127", tmp_path, monkeypatch)
+    assert f"{tmp_path}/chromium is unavailable: it ends as soon as it is started: error while" in why
+    assert f"{lacking}, exit code 127; install that library" in why
+    assert "warcmill doctor" in why
+    assert "SIGKILL; Chromium breaks off so when memory is short" in unable("kill -9 $$", tmp_path, monkeypatch)
+    sandbox = "echo '[1:1:1128/1.2:FATAL:zygote_host.cc:1] No usable sandbox!' >&2; exit 1"
+    assert ": No usable sandbox!, exit code 1; crawl as a user" in unable(sandbox, tmp_path, monkeypatch)
+    monkeypatch.setattr(browsers, "START", 1.0)
+    assert "it was started, and did not answer in 1 s" in unable("exec sleep 300", tmp_path, monkeypatch)
+    (tmp_path / "chromium").unlink()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(Unavailable, match="it is not installed; apt-get install chromium"):
+        asyncio.run(_opened_alone())
+
+
+async def _opened_alone() -> None:
+    keys = ProxyKeys()
+    async with Proxy(keys).page(Site()) as page:
+        await Browser(AS_ROOT, keys).open(URL, page, PLAIN)
+
+
+@pytest.mark.parametrize("dies", ["$PPID", "$$"], ids=["driver", "browser"])
+def test_one_that_is_killed_while_it_starts_is_started_again(
+    dies: str, tmp_path: Path, chromium: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "chromium"
+    path.write_text(
+        f'#!/bin/sh\nif mkdir {tmp_path}/once 2>/dev/null; then kill -9 {dies}; sleep 300; fi\nexec {chromium} "$@"\n'
+    )
+    path.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    rendered(Site().page("/", "<p>here"))
 
 
 def test_a_page_that_crashes_is_named() -> None:

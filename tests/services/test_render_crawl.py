@@ -27,7 +27,7 @@ from warcio.archiveiterator import ArchiveIterator
 from servers import browsing
 from warcmill.crawl.job.job import Job
 from warcmill.crawl.launch.launch import open_launch
-from warcmill.crawl.render import RenderSettings
+from warcmill.crawl.render import RenderSettings, browser
 from warcmill.formats.warc import gate
 
 RENDER = RenderSettings(which="pages", seconds=20.0, sandbox=bool(os.geteuid()))
@@ -196,12 +196,22 @@ def test_a_long_answer_is_cut_at_the_limit_of_the_page(site: ScriptedSite, tmp_p
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
-def test_a_browser_that_dies_costs_its_pages_alone(number: int, site: ScriptedSite, tmp_path: Path) -> None:
-    site.pages["/"] = ("<a href=/third>x</a><script>fetch('/hangs')</script>", "text/html")
-    site.acts["/hangs"] = lambda _: _do(number)
+def test_a_browser_that_dies_costs_no_page(
+    number: int, site: ScriptedSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(browser, "GRACE", 3.0)  # seconds, and those until one that is stopped is given up
+    monkeypatch.setattr(browser, "END", 3.0)
+    script = "fetch('/hangs').finally(() => document.body.innerHTML += '<a href=/from-script>x</a>')"
+    site.pages["/"] = (f"<a href=/third>x</a><script>{script}</script>", "text/html")
+
+    def once(_: Any) -> None:
+        del site.acts["/hangs"]
+        _do(number)
+
+    site.acts["/hangs"] = once
     crawled.crawl(tmp_path, job(site, render=replace(RENDER, seconds=5.0)))
-    assert notes(tmp_path)[0].startswith("render:failed:")
-    assert notes(tmp_path, "/third") == ()
+    assert (notes(tmp_path), notes(tmp_path, "/third")) == ((), ())
+    assert f"GET {HOST}/from-script" in site.asked
     assert chromiums() == []
 
 

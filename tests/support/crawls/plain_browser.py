@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import h11
 
 from warcmill.crawl.launch.launch import Running
-from warcmill.crawl.render import RenderedPage, RenderFailed, Wishes
+from warcmill.crawl.render import RenderedPage, RenderFailed, Result, Wishes
 from warcmill.crawl.render.proxy import LOOPBACK, PageProxy, Proxy, ProxyKeys
 
 
@@ -42,7 +42,7 @@ class PlainBrowser:
     hold: asyncio.Event | None = None
     closed: int = 0
 
-    async def open(self, url: str, proxy: PageProxy, wishes: Wishes) -> RenderedPage | RenderFailed:
+    async def open(self, url: str, proxy: PageProxy, wishes: Wishes, *, alone: bool = False) -> Result:
         self.opened[url] = wishes
         await self._ask(proxy.port, url, Asks(url))
         for step in self.steps.get(urlsplit(url).path, ()):

@@ -37,7 +37,7 @@ from warcmill.crawl.policies import robots
 from warcmill.crawl.policies.decision import Decision, Verdict
 from warcmill.crawl.policies.politeness import Politeness
 from warcmill.crawl.policies.robots import Standing
-from warcmill.crawl.render import Answer, PageRequest, Refused, Wishes
+from warcmill.crawl.render import Answer, PageRequest, Refused, Result, Wishes, anew
 from warcmill.crawl.render.proxy import Proxy
 from warcmill.crawl.uri import Uri, canonical, make
 from warcmill.crawl.visit.admission import judged
@@ -199,8 +199,13 @@ class PageRenderer:
             wishes = Wishes(
                 settings.seconds, settings.width, settings.height, settings.screenshot, requests=settings.requests
             )
-            async with self._proxy.page(page.answer) as proxy:
-                render = Render(await self._browser.open(page.uri.uri, proxy, wishes))
+
+            async def attempt(alone: bool) -> Result:
+                page.begin()
+                async with self._proxy.page(page.answer) as proxy:
+                    return await self._browser.open(page.uri.uri, proxy, wishes, alone=alone)
+
+            render = Render(await anew(attempt))
         await page.settled()
         if page.failure:
             raise page.failure
@@ -253,8 +258,13 @@ class _Page:
         self._fetching = Fetching(kit.fetcher, _PageAdmission(kit, self))
         self._kept: list[tuple[Uri, FetchedPart]] = []
         self._hosts: dict[str, asyncio.Semaphore] = {}
-        self._requests = self._bytes = 0
-        self._ends = asyncio.get_running_loop().time() + self.limits.seconds + kit.job.limits.connect
+        self._bytes = 0
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin to count requests, and time: the page is opened, maybe not for the first time."""
+        self._requests = 0
+        self._ends = asyncio.get_running_loop().time() + self.limits.seconds + self._kit.job.limits.connect
 
     async def answer(self, request: PageRequest) -> Answer | Refused:
         """Answer a request of the browser."""

@@ -2,7 +2,8 @@
 
     {"url": "https://www.example.org/", "warc_prefix": "daily-rendered-20161019234428"}
     200 {"links": [...], "notes": [...], "status": 200, "warc_prefix": "..."}      the WARC is closed
-    400 no such request    401 no token    403 it may not be fetched    502 no answer came    503 the disk takes nothing
+    400 no such request    401 no token    403 it may not be fetched    502 no answer came
+    503 the disk takes nothing, or no browser starts
 
 Each error is `{"error": WHY}`; nothing of the page is kept then, and the engine fetches it by itself.
 """

@@ -3,13 +3,15 @@
 These are the values that pass between the parts: `proxy` turns what the browser asks for into a `PageRequest`, gives it
 to an `Answerer`, and sends the browser what that returns; `browser` opens the page as its `Wishes` are, and returns
 what it was, a `RenderedPage`. Neither knows how a request is judged, fetched or recorded: `visit.rendering` does.
-`check_browser` reports what is not installed; nothing that is not is imported here.
+`anew` has a page opened again where it is not its fault that it failed. `check_browser` reports what is not installed;
+nothing that is not is imported here.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from importlib.util import find_spec
 from typing import NamedTuple
@@ -19,6 +21,7 @@ from msgspec import Struct
 from warcmill.errors import BadConfig
 
 PROGRAM = "chromium"
+CRASHED, MEMORY, BROWSER_ENDED = "crashed", "memory", "browserEnded"
 
 Fields = tuple[tuple[str, str], ...]
 """The header fields of a request or an answer, in their order; a byte that is not ASCII is a letter of ISO 8859-1."""
@@ -106,6 +109,23 @@ class RenderFailed(NamedTuple):
 
     why: str
     details: str = ""
+
+
+Result = RenderedPage | RenderFailed
+
+ANEW = {BROWSER_ENDED: 3, CRASHED: 1, MEMORY: 1}
+"""The times that a page is opened anew after a failure that another page, or a person, may have caused."""
+
+
+async def anew(attempt: Callable[[bool], Awaitable[Result]]) -> Result:
+    """The result of a page: that of the first attempt, or of a later one. The last attempt after a failure is alone, in
+    a browser that no other page has: if it fails alike, the page itself is at fault, or nobody else there."""
+    failures: Counter[str] = Counter()
+    found = await attempt(False)
+    while isinstance(found, RenderFailed) and failures[found.why] < ANEW.get(found.why, 0):
+        failures[found.why] += 1
+        found = await attempt(failures[found.why] == ANEW[found.why])
+    return found
 
 
 class BrowserSettings(Struct, frozen=True):

@@ -5,13 +5,16 @@ to the page's proxy; the browser itself is started with a port where nothing lis
 own sake leads nowhere. Names are resolved by nobody: the proxy is asked for every host.
 
 A page may hang, crash or fill the memory. Then its result is `RenderFailed`, and its browser is ended if it has to be;
-the next page gets a new one. Chromium hears its driver by a pipe, and ends with it; so does the driver with us.
+the next page gets a new one. Of the other pages of that browser it is said that their browser ended. Chromium hears its
+driver by a pipe, and ends with it; so does the driver with us.
 """
 
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -23,16 +26,29 @@ from pathlib import Path
 from typing import Any
 
 from playwright.async_api import Browser as Driven
-from playwright.async_api import BrowserContext, Error, Playwright, async_playwright
+from playwright.async_api import BrowserContext, CDPSession, Error, Playwright, async_playwright
 
-from warcmill.crawl.render import PROGRAM, BrowserSettings, RenderedPage, RenderFailed, Wishes
+from warcmill.base import disk
+from warcmill.crawl.render import (
+    BROWSER_ENDED,
+    CRASHED,
+    MEMORY,
+    PROGRAM,
+    BrowserSettings,
+    RenderedPage,
+    RenderFailed,
+    Result,
+    Wishes,
+)
 from warcmill.crawl.render.page import GRACE, NOT_LOADED, OpenedPage
 from warcmill.crawl.render.proxy import LOOPBACK, PageProxy, ProxyKeys
+from warcmill.errors import Unavailable
 
 START, END = 60.0, 10.0  # seconds
-SHORT = 50  # bytes of the path of a folder in which a socket may be
+STARTS = 2  # tries: one may be killed meanwhile
+SHORT = 28  # bytes of the path of a folder: Chromium has a socket in ours there, of whose path bind(2) takes 107 bytes
 MEMORY_FACTOR, LOOK = 4, 1.0  # a browser with so many times its memory is ended at once; seconds between two looks
-CRASHED, HUNG, NO_BROWSER, MEMORY, BROWSER_ENDED = "crashed", "hung", "noBrowser", "memory", "browserEnded"
+HUNG = "hung"
 # Its maker is not called; sockets of real-time calls, which no proxy sees, are not opened; no name is looked up.
 _ARGUMENTS = (
     "--disable-quic",
@@ -53,20 +69,15 @@ class Browser:
         self._settings, self._keys = settings, keys
         self._current: _Chromium | None = None
         self._all: set[_Chromium] = set()
-        self._starting = asyncio.Lock()
+        self._starting, self._alone = asyncio.Lock(), asyncio.Lock()
 
-    async def open(self, url: str, proxy: PageProxy, wishes: Wishes) -> RenderedPage | RenderFailed:
-        """Open a page behind its proxy, and return it as it is when nothing moves any more, or its time is over."""
-        try:
-            chromium = await self._running()
-        except (Error, OSError, TimeoutError) as error:
-            return RenderFailed(NO_BROWSER, _first_line(error))
-        chromium.users += 1
-        try:
-            return await chromium.open(url, proxy, wishes)
-        finally:
-            chromium.users -= 1
-            await self._look(chromium)
+    async def open(self, url: str, proxy: PageProxy, wishes: Wishes, *, alone: bool = False) -> Result:
+        """Open a page behind its proxy, and return it as it is when nothing moves any more, or its time is over.
+        `alone`: in a browser that no other page has. Unavailable if no browser starts."""
+        if not alone:
+            return await self._open(await self._running(), url, proxy, wishes)
+        async with self._alone:  # so that there are two browsers at most
+            return await self._open(await self._started(), url, proxy, wishes)
 
     async def close(self) -> None:
         """End all processes."""
@@ -74,20 +85,39 @@ class Browser:
         self._all.clear()
         self._current = None
 
+    async def _open(self, chromium: _Chromium, url: str, proxy: PageProxy, wishes: Wishes) -> Result:
+        chromium.users += 1
+        try:
+            return await chromium.open(url, proxy, wishes)
+        finally:
+            chromium.users -= 1
+            await self._look(chromium)
+
     async def _running(self) -> _Chromium:
         """The browser for the next page."""
         async with self._starting:
+            if self._current is not None:
+                await self._look(self._current)  # it may have ended while it had no page
             if self._current is None:
-                chromium = _Chromium(self._settings, self._keys)
-                self._all.add(chromium)
-                try:
-                    await chromium.start()
-                except BaseException:
-                    self._all.discard(chromium)
-                    await chromium.close()
-                    raise
-                self._current = chromium
+                self._current = await self._started()
             return self._current
+
+    async def _started(self) -> _Chromium:
+        """A new browser. Unavailable if it does not start: no other page would have one."""
+        for tries in range(1, STARTS + 1):
+            chromium = _Chromium(self._settings, self._keys)
+            self._all.add(chromium)
+            try:
+                await chromium.start()
+                break
+            except BaseException as error:
+                self._all.discard(chromium)
+                await chromium.close()
+                if not isinstance(error, Error | OSError):  # as TimeoutError is one
+                    raise
+                if tries == STARTS:
+                    raise Unavailable(shutil.which(PROGRAM) or PROGRAM, _why(error)) from error
+        return chromium
 
     async def _look(self, chromium: _Chromium) -> None:
         """Give a browser up that has done its work or is broken; the last page that leaves it ends it."""
@@ -107,6 +137,8 @@ class _Chromium:
         self._folder, self._profile = "", ""
         self._driver: Playwright | None = None
         self._browser: Driven | None = None
+        self._session: CDPSession | None = None
+        self._network = 0  # the process by which it loads pages
         self._nowhere = socket.socket()
         self._watch: asyncio.Task[None] | None = None
         self.users, self.pages, self.size = 0, 0, 0
@@ -118,13 +150,15 @@ class _Chromium:
         return self.pages >= self._settings.pages or self.size >= self._settings.memory or self.ended.done()
 
     async def start(self) -> None:
-        """Start both processes. playwright's Error, OSError or TimeoutError if they do not."""
+        """Start both processes. playwright's Error, or OSError, if they do not."""
+        if (program := shutil.which(PROGRAM)) is None:
+            raise FileNotFoundError(errno.ENOENT, "it is not installed", PROGRAM)
         self._nowhere.bind((LOOPBACK, 0))  # and never listens: each connection is refused
         port = self._nowhere.getsockname()[1]
         self._folder = _own_folder()
-        self._driver = await asyncio.wait_for(async_playwright().start(), START)
+        self._driver = await _started_driver()
         self._browser = await self._driver.chromium.launch(
-            executable_path=shutil.which(PROGRAM),
+            executable_path=program,
             chromium_sandbox=self._settings.sandbox,
             proxy={"server": f"http://{LOOPBACK}:{port}", "bypass": "<-loopback>"},
             args=[*_ARGUMENTS, f"--ignore-certificate-errors-spki-list={self._keys.spki}", self._mark],
@@ -141,13 +175,16 @@ class _Chromium:
         self._browser.on("disconnected", lambda *_: self._end(BROWSER_ENDED))
         self._watch = asyncio.create_task(self._look_at_memory())
         self._profile = _profile(self._mark)
+        self._session = await asyncio.wait_for(self._browser.new_browser_cdp_session(), START)
 
-    async def open(self, url: str, proxy: PageProxy, wishes: Wishes) -> RenderedPage | RenderFailed:
+    async def open(self, url: str, proxy: PageProxy, wishes: Wishes) -> Result:
         """Open a page in a context of its own, and close that."""
         self.pages += 1
         if self._browser is None or self.ended.done():
             return RenderFailed(BROWSER_ENDED)
         context: BrowserContext | None = None
+        opened: OpenedPage | None = None
+        found: Result
         try:
             async with asyncio.timeout(START):
                 context = await self._browser.new_context(
@@ -157,12 +194,14 @@ class _Chromium:
                     accept_downloads=False,
                 )
                 opened = await OpenedPage.of(context, proxy, wishes)
-            return await self._first(opened, url)
-        except (Error, OSError, TimeoutError) as error:
-            return self._failed(error)
+            self._network = self._network or _network(self._mark)
+            found = await self._judged(await self._first(opened, url))
+        except (Error, OSError) as error:
+            found = await self._judged(RenderFailed(NOT_LOADED if opened else BROWSER_ENDED, _first_line(error)))
         finally:
             if context is not None:
                 await self._leave(context)
+        return found
 
     async def close(self) -> None:
         """End the processes, in order if they do, else at once."""
@@ -191,9 +230,8 @@ class _Chromium:
         ends: list[asyncio.Future[Any]] = [opened.crashed, self.ended]
         try:
             await asyncio.wait([work, *ends], timeout=limit, return_when=asyncio.FIRST_COMPLETED)
-            if work.done() and (error := work.exception()):  # of which the reason may come a moment later
-                patience = END if "closed" in str(error) else LOOK  # that a driver died is seen by its browser's end
-                await asyncio.wait(ends, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+            if work.done() and work.exception():  # of which the reason may come a moment later
+                await asyncio.wait(ends, timeout=LOOK, return_when=asyncio.FIRST_COMPLETED)
             if self.ended.done():
                 return RenderFailed(self.ended.result())
             if opened.crashed.done():
@@ -205,15 +243,29 @@ class _Chromium:
             work.cancel()
             await asyncio.gather(work, return_exceptions=True)
 
-    def _failed(self, error: BaseException) -> RenderFailed:
-        if self.ended.done():
-            return RenderFailed(self.ended.result())
-        return RenderFailed(HUNG if isinstance(error, TimeoutError) else NOT_LOADED, _first_line(error))
+    async def _judged(self, found: Result) -> Result:
+        """A result, unless it is not the page's: a browser that does not answer any more, or that has lost the process
+        by which it loads pages, is ended: some of the page may be missing then."""
+        if not self.ended.done():
+            failed = isinstance(found, RenderFailed) and found.why in (HUNG, NOT_LOADED, BROWSER_ENDED)
+            if (self._network and not _words(self._network)) or (failed and not await self._answers()):
+                self._end(BROWSER_ENDED)
+                self.kill()
+        return RenderFailed(self.ended.result()) if self.ended.done() else found
+
+    async def _answers(self) -> bool:
+        try:
+            async with asyncio.timeout(END):
+                assert self._session is not None
+                await self._session.send("Browser.getVersion")
+        except (Error, OSError):
+            return False
+        return True
 
     async def _leave(self, context: BrowserContext) -> None:
         """Close a context; a browser that cannot is ended, as a page of it hangs."""
         if not self.ended.done() and not await _in_time(context.close()):
-            self._end(HUNG)
+            self._end(BROWSER_ENDED)
             self.kill()
 
     def _end(self, why: str) -> None:
@@ -233,6 +285,15 @@ class _Chromium:
             await asyncio.sleep(LOOK)
 
 
+async def _started_driver() -> Playwright:
+    try:
+        return await asyncio.wait_for(async_playwright().start(), START)
+    except Exception as error:
+        if type(error) is not Exception:
+            raise
+        raise Error(str(error)) from error  # that a driver died while it was started has no class of its own
+
+
 async def _in_time(work: Awaitable[object]) -> bool:
     """True if it ends, in whatever way, in time."""
     try:
@@ -249,6 +310,38 @@ def _first_line(error: BaseException) -> str:
     return (str(error) or type(error).__name__).strip().partition("\n")[0][:300]
 
 
+_said = re.compile(r"\[pid=\d+\]\[err\] (?:\[\d+:\d+:[^\]]*\] )?(.*)").findall
+_end_of = re.compile(r"<process did exit: exitCode=(\w+), signal=(\w+)>").search
+_tells = re.compile(r"error|fatal|fail|cannot|not supported|no usable|too long|memory", re.IGNORECASE).search
+# What to do, by a word of what Chromium, or the system, says.
+_REMEDIES = {
+    "is not installed": "apt-get install chromium",
+    "shared librar": "install that library, or Chromium anew",
+    "sandbox": "crawl as a user who is not root and may have user namespaces, or with --no-sandbox",
+    "no space left": "make room there; TMPDIR names another place",
+    "SIG": "Chromium breaks off so when memory is short: look at 'free -m', and at the limits of this user (ulimit -a)",
+}
+
+
+def _why(error: BaseException) -> str:
+    """The reason for which a browser did not start, in a sentence, with what to do."""
+    if isinstance(error, TimeoutError):
+        said = f"it was started, and did not answer in {START:.0f} s"
+    elif isinstance(error, OSError) and error.errno == errno.ENOENT and error.filename == PROGRAM:
+        said = str(error.strerror)
+    elif isinstance(error, OSError):
+        path = Path(str(error.filename or tempfile.gettempdir()))
+        said = f"{path}: {disk.reason(error, path)}"
+    else:
+        text = str(error)
+        line = next(filter(_tells, reversed(_said(text))), "") or ("" if _said(text) else _first_line(error))
+        end = _end_of(text)
+        how = f"exit code {end[1]}" if end and end[2] == "null" else end[2] if end else ""
+        said = f"it ends as soon as it is started: {', '.join(filter(None, (line[:300], how)))}"
+    todo = next((todo for word, todo in _REMEDIES.items() if word in said), "mend that")
+    return f"{said}; {todo}. 'warcmill doctor' opens a page to try it; then start the job again, and it continues"
+
+
 def _tree(mark: str) -> list[int]:
     """The processes of the browser that was started with this mark, which is in the words of the first."""
     children: dict[int, list[int]] = {}
@@ -257,7 +350,7 @@ def _tree(mark: str) -> list[int]:
         with suppress(OSError, ValueError, IndexError):
             parent = int(Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()[1])
             children.setdefault(parent, []).append(pid)
-            if mark.encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
+            if mark.encode() in _words(pid):
                 roots.append(pid)
     found = dict.fromkeys(roots)
     waiting = [*roots]
@@ -283,10 +376,23 @@ def _own_folder() -> str:
 def _profile(mark: str) -> str:
     """The folder that the driver has made for a browser."""
     for pid in _tree(mark)[:1]:
-        with suppress(OSError):
-            words = Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", "surrogateescape").split("\0")
-            return next((word.partition("=")[2] for word in words if word.startswith("--user-data-dir=")), "")
+        words = _words(pid).decode("utf-8", "surrogateescape").split("\0")
+        return next((word.partition("=")[2] for word in words if word.startswith("--user-data-dir=")), "")
     return ""
+
+
+def _network(mark: str) -> int:
+    """The process by which a browser loads pages; 0 if it has none of its own. A browser starts another in its place,
+    and does not say so to its pages."""
+    return next((pid for pid in _tree(mark) if b"network.mojom.NetworkService" in _words(pid)), 0)
+
+
+def _words(pid: int) -> bytes:
+    """The words that a process was started with; none of one that has ended."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 def _memory(mark: str) -> int:

@@ -33,6 +33,7 @@ from warcmill.crawl.logs.lines import FaultListener
 from warcmill.crawl.render import (
     NEVER,
     PAGES,
+    PROGRAM,
     SEEDS,
     Answer,
     BrowserSettings,
@@ -41,7 +42,9 @@ from warcmill.crawl.render import (
     RenderedPage,
     RenderFailed,
     RenderSettings,
+    Result,
     Wishes,
+    anew,
 )
 from warcmill.crawl.uri import Status, Uri, canonical
 from warcmill.crawl.visit import history
@@ -61,11 +64,10 @@ if TYPE_CHECKING:
 AT_ONCE = 6  # requests to a host, as browsers have it
 STREAM = 2.0  # seconds that a stream of events is read: it has no end, and nobody waits for more
 LEAST = 1.0  # seconds that a request may take, however late it comes
-STOPPED, REQUESTS, BYTES, NO_BROWSER, SOCKET = "stopped", "requests", "bytes", "noBrowser", "webSocket"
+STOPPED, REQUESTS, BYTES, SOCKET = "stopped", "requests", "bytes", "webSocket"
 PART, OPENED = "render:part", "render:opened"  # a page that the browser had as a part of another; the same in its turn
 DOM_TYPE = "text/html; charset=utf-8"
 DOM_FIELDS = HeaderFields([("content-type", DOM_TYPE)])
-Result = RenderedPage | RenderFailed
 _WAITS = frozenset([Status.SCHEDULED, Status.SUSPENDED, Status.DOWNLOADING, Status.PARSING])
 _PAGES = frozenset(["text/html", "application/xhtml+xml"])
 # The crawl's own: it names itself, takes what it can record, and has a jar.
@@ -165,7 +167,8 @@ class Rendering:
         return is_page(page.answer) and (options is not None or is_wanted(settings, page.uri))
 
     async def render(self, page: FetchedPage, options: RenderOptions | None) -> Render:
-        """Open a page, and keep all that it asks for. Raises only what the books raise.
+        """Open a page, and keep all that it asks for. Raises what the books raise; Unavailable if no browser starts, as
+        no other page would have one.
 
         A visit that is cancelled meanwhile continues without it: what was fetched is not fetched again.
         """
@@ -188,6 +191,9 @@ class Rendering:
                 raise
             task.uncancel()
             await asking.settled()
+        except Unavailable:
+            asking.stop()
+            raise
         if isinstance(result, RenderedPage):
             result = result._replace(notes=(*result.notes, *asking.notes))
         return Render(result, await asking.rest(), tuple(asking.missed.values()))
@@ -214,9 +220,14 @@ class Rendering:
         try:
             browser, proxy = self.running()
         except ImportError as error:
-            return RenderFailed(NO_BROWSER, f"{error}; pip install 'warcmill[render]'")
-        async with proxy.page(asking.answer, images=images) as port:
-            return await browser.open(url, port, wishes)
+            raise Unavailable(PROGRAM, f"{error}; pip install 'warcmill[render]'") from error
+
+        async def attempt(alone: bool) -> Result:
+            asking.begin()
+            async with proxy.page(asking.answer, images=images) as port:
+                return await browser.open(url, port, wishes, alone=alone)
+
+        return await anew(attempt)
 
     def running(self) -> tuple[Browser, Proxy]:
         """The browser, which is started for its first page, and the proxy of its pages."""
@@ -234,15 +245,19 @@ class _PageAsking:
 
     def __init__(self, kit: Rendering, page: FetchedPage) -> None:
         self._kit, self._page, self._limits = kit, page, page.job.render
-        loop = asyncio.get_running_loop()
-        self._ends = loop.time() + self._limits.seconds
-        self._failed: asyncio.Future[Result] = loop.create_future()
+        self._failed: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self._tasks: set[asyncio.Task[None]] = set()
         itself = FetchedPart(page.answer, Admitted((page.answer.address,), page.delay), page.job.politeness)
         self._slowest = {page.uri.queue: itself}  # of each host, by which it rests
-        self._requests = self._bytes = 0
+        self._bytes = 0
         self.notes: list[str] = []
         self.missed: dict[str, Uri] = {}
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin to count requests, and time: the page is opened, maybe not for the first time."""
+        self._requests = 0
+        self._ends = asyncio.get_running_loop().time() + self._limits.seconds
 
     async def until_it_fails(self, opening: Coroutine[None, None, Result]) -> Result:
         """The result of opening the page, or why it ends before."""

@@ -17,7 +17,7 @@ from warcmill.crawl.fetch.addresses import Resolver
 from warcmill.crawl.fetch.exchange import Exchange, FetchRequest
 from warcmill.crawl.fetch.http import Fetcher
 from warcmill.crawl.fetch.limits import Failure
-from warcmill.crawl.render import BrowserSettings, RenderedPage, RenderFailed, Wishes
+from warcmill.crawl.render import BrowserSettings, RenderedPage, Result, Wishes
 from warcmill.crawl.render.browser import Browser
 from warcmill.crawl.render.proxy import LOOPBACK, PageProxy, Proxy, ProxyKeys
 from warcmill.errors import Unavailable
@@ -32,7 +32,7 @@ class HastyBrowser(Browser):
         super().__init__(BrowserSettings(), ProxyKeys())
         self._asked = asked
 
-    async def open(self, url: str, proxy: PageProxy, wishes: Wishes) -> RenderedPage | RenderFailed:
+    async def open(self, url: str, proxy: PageProxy, wishes: Wishes, *, alone: bool = False) -> Result:
         _, writer = await asyncio.open_connection(LOOPBACK, proxy.port)
         writer.write(f"GET {url}late HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode())
         await self._asked.wait()

@@ -25,7 +25,7 @@ from warcmill.crawl.fetch.exchange import read as read_fetch
 from warcmill.crawl.job.job import Job
 from warcmill.crawl.launch.launch import open_launch
 from warcmill.crawl.policies.politeness import Politeness
-from warcmill.crawl.render import RenderedPage, RenderFailed, RenderSettings, Wishes
+from warcmill.crawl.render import BROWSER_ENDED, RenderedPage, RenderFailed, RenderSettings, Result, Wishes
 from warcmill.crawl.render.proxy import LOOPBACK, PageProxy
 from warcmill.crawl.uri import make
 from warcmill.errors import BadInput, Unavailable
@@ -441,13 +441,13 @@ def test_a_visit_that_is_given_back_when_its_page_is_closed_gives_up_what_still_
             return found
 
     class Hasty(PlainBrowser):
-        async def open(self, url: str, proxy: PageProxy, wishes: Wishes) -> RenderedPage | RenderFailed:
+        async def open(self, url: str, proxy: PageProxy, wishes: Wishes, *, alone: bool = False) -> Result:
             _, writer = await asyncio.open_connection(LOOPBACK, proxy.port)
             writer.write(f"GET {url}slow HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode())
             while not site.asked[f"{HOST}/slow"]:
                 await asyncio.sleep(0.01)
             writer.close()
-            return await super().open(url, proxy, wishes)
+            return await super().open(url, proxy, wishes, alone=alone)
 
     async def scenario(port: int) -> None:
         running = await open_launch(crawled.places(tmp_path), job(port), crawled.LAUNCH)
@@ -521,6 +521,53 @@ def test_a_disk_that_is_full_while_a_page_is_open_stops_the_crawl_and_nothing_is
     assert lines == dict.fromkeys(
         (f"http://{HOST}{path}" for path in ("/", "/robots.txt", "/a", "/b", "/late", "/2")), 1
     )
+
+
+class DyingBrowser(PlainBrowser):
+    """A browser that ends as soon as a page has asked for all its steps, the first `deaths` times."""
+
+    def __init__(self, steps: dict[str, list[str]], deaths: int) -> None:
+        super().__init__(steps)
+        self.deaths, self.attempts = deaths, list[bool]()
+
+    async def open(self, url: str, proxy: PageProxy, wishes: Wishes, *, alone: bool = False) -> Result:
+        self.attempts.append(alone)
+        found = await super().open(url, proxy, wishes, alone=alone)
+        return found if len(self.attempts) > self.deaths else RenderFailed(BROWSER_ENDED)
+
+
+@pytest.mark.parametrize(("deaths", "left"), [(3, ()), (4, (f"render:failed:{BROWSER_ENDED}",))])
+def test_a_page_whose_browser_ends_is_opened_anew_and_nothing_is_asked_twice(
+    deaths: int, left: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Its limit of requests counts from the beginning each time."""
+    site = web("/a", "/b")
+    browser = DyingBrowser({"/": ["/a", "/b"]}, deaths)
+    crawl(tmp_path, site, browser, render=replace(PAGES, requests=4))
+    assert browser.attempts == [False, False, False, True]
+    asked_once(site, tmp_path)
+    assert notes(tmp_path) == left
+
+
+def test_a_browser_that_does_not_start_ends_the_crawl_and_the_next_one_has_the_page(tmp_path: Path) -> None:
+    class Absent(PlainBrowser):
+        async def open(self, url: str, proxy: PageProxy, wishes: Wishes, *, alone: bool = False) -> Result:
+            raise Unavailable("/usr/bin/chromium", "it ends as soon as it is started")
+
+    async def stopped(port: int) -> None:
+        running = await open_launch(crawled.places(tmp_path), job(port), crawled.LAUNCH)
+        Absent().use(running)
+        with pytest.raises(Unavailable, match="/usr/bin/chromium is unavailable: it ends as soon"):
+            await running.crawl()
+        await running.abandon()
+
+    site = web(**{"/": page(["/2"]), "/2": page([])})
+    with serve(site) as port:
+        asyncio.run(stopped(port))
+        assert f"{HOST}/2" not in site.asked
+        crawled.crawl(tmp_path, job(port), PlainBrowser().use)
+    assert (notes(tmp_path), notes(tmp_path, "/2")) == ((), ())
+    assert crawled.unbalanced(tmp_path) == []
 
 
 def test_the_host_of_a_page_rests_once_it_has_all_its_parts(tmp_path: Path) -> None:
