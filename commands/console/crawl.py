@@ -400,7 +400,7 @@ def _line(engine: WarcmillEngine, name: str, args: argparse.Namespace, result: M
     if code and (full := disk.full(_folders(engine))):
         err(f"{name}: the disk of {full} is full; make room, then: warcmill scan {days}")
         return Unavailable.exit_code
-    return code or int(missed)
+    return code or int(missed or any(one.is_finding for one in reports.bounds_of(result)))
 
 
 def _folders(engine: WarcmillEngine) -> list[Path]:
@@ -496,9 +496,9 @@ def _numbers(what: str, result: Mapping[str, Json], warcs: Path, *, is_brief: bo
     documents = answers(result)
     kept = f", {counted(len(sizes), 'WARC', 'WARCs')}, {sum(sizes):,} bytes: {warcs}" if sizes else ""  # else retired
     out(what, f"  {documents}{kept}")
-    first = cast("Mapping[str, str]", result.get("cut_first", {}))
-    for word, number in [*cast("Mapping[str, int]", result.get("cut", {})).items()][: 1 if is_brief else None]:
-        out(f"  a limit cut {counted(number, 'URL', 'URLs')} ({word}), first {first[word]}")
+    cuts = reports.bounds_of(result)
+    cuts = [one for one in cuts if one.is_finding] or cuts[:1] if is_brief else cuts
+    out(*(f"  {one.text}" for one in cuts))
 
 
 def _title(line: OpenRoots, url: str) -> str:

@@ -131,6 +131,7 @@ CLAIMS = (
 REPORTS = (
     Place("warcmill/audit/gaps.py", but=("Gap.json",), fields=("Gap",)),
     Place("warcmill/versions/revisits.py", only=("Searched.unknown",)),
+    Place("warcmill/formats/logs/bounds.py"),
     Place("warcmill/audit/findings.py"),
     Place("warcmill/audit/accepted_seeds.py", only=("facts", "KIND")),
     Place("warcmill/audit/due_crawls.py", but=("in_groups", "look_at"), fields=("JobGap",)),

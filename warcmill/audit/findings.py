@@ -49,6 +49,7 @@ NOT_DUMPED = "not dumped"
 HEALS = (*OF_SEEDS, NO_PAGE, NOTHING)  # once a later launch of the job got it
 LOST_VISITS = "lost visits"
 DAMAGED_RESULTS = "damaged results"
+DEFAULT_BOUND = "cut by a default"
 LIST = "final/seeds.txt"  # as the finding of the absent log names it: one acceptance is for both
 WORD = "seeds"
 SHOWN = 3  # hits that a finding lists; the marker has all of them
@@ -82,6 +83,7 @@ def _every(seen: Survey) -> Iterator[CrawlFinding]:
         yield from _absent_logs(seen, stage)
         yield from _lost_visits(seen, stage)
         yield from _damaged_results(seen, stage)
+        yield from _default_bounds(seen, stage)
         yield from _named(seen, stage)
         yield from _unexpected(seen, stage)
         yield from _scanned(seen, stage)
@@ -139,6 +141,14 @@ def _damaged_results(seen: Survey, stage: Stage) -> Iterator[CrawlFinding]:
     if number := sum(one.why == DAMAGED_RESULT for one in requests):
         lines = "1 line is" if number == 1 else f"{number} lines are"
         yield CrawlFinding(stage, DAMAGED_RESULTS, f"{stage}/{RESULTS_LOG}", f"{lines} damaged, and none was sent")
+
+
+def _default_bounds(seen: Survey, stage: Stage) -> Iterator[CrawlFinding]:
+    """The cuts of bounds that nobody had set."""
+    reported = seen.facts.get(seen.key("crawl-report", stage))
+    for cut in reported.bounds if isinstance(reported, CrawlReported) else ():
+        if cut.is_finding:
+            yield CrawlFinding(stage, DEFAULT_BOUND, f"bound:{cut.bound}", cut.text, raises=cut.key)
 
 
 def _named(seen: Survey, stage: Stage) -> Iterator[CrawlFinding]:

@@ -25,7 +25,7 @@ ACCEPTABLE = (
     "absent log", "uncounted log", "odd", "got nothing", "virus", "not scanned", "orphaned",
     *findings.KINDS, findings.NOT_IMPORTED, findings.NOT_AS_IMPORTED, findings.SECOND_OPINION,
     findings.ORPHAN, findings.UNRESOLVED, findings.NOT_DUMPED, findings.LOST_VISITS,
-    findings.DAMAGED_RESULTS,
+    findings.DAMAGED_RESULTS, findings.DEFAULT_BOUND,
 )  # fmt: skip
 # Kinds that a file put back, or another run, closes. All others that are not findings need `warcmill redo`.
 CLOSED_BY_RUNS = (
@@ -347,4 +347,6 @@ def _findings(seen: Survey) -> Iterator[Gap]:
             todo = f"once its site answers: {remedies.crawl_again(seen.launch)}; else: {todo}"
         if finding.kind == findings.NOT_DUMPED:
             todo = remedies.fetch_again(seen.launch, finding.name)
+        if finding.raises:
+            todo = remedies.raise_bound(seen.launch, finding.raises, finding.name)
         yield _gap(seen, finding.stage, finding.kind, finding.name, finding.why, todo)

@@ -64,6 +64,11 @@ def fetch_again(launch: Launch, name: str) -> str:
     return f"once the index has it: warcmill pypi trigger_incremental {launch.job}; else: {accept(launch, name)}"
 
 
+def raise_bound(launch: Launch, key: str, name: str) -> str:
+    """Have the next launch of a job take what a bound has left out of this one."""
+    return f"raise {key} of job {launch.job}, then: {crawl_again(launch)}; else: {accept(launch, name)}"
+
+
 def accept(launch: Launch, name: str) -> str:
     """Accept the finding of this name. The name is quoted for the shell."""
     return f"warcmill accept {shlex.quote(name)} --launch {launch.job} {launch.id} --reason TEXT"

@@ -471,3 +471,4 @@ class CrawlFinding(Struct, frozen=True):
     why: str
     redo: Key | None = None  # a step whose redo closes it after all
     is_passing: bool = False  # another crawl may get it: its site was down, or was not asked
+    raises: str = ""  # the key of a bound that a person may raise for the next crawl

@@ -1,11 +1,15 @@
-"""The claim of reports.crawl, from a stage's stored logs: its figures, and requests without a page. Reads only."""
+"""The claim of reports.crawl, from a stage's stored logs: its figures, requests without a page, and what bounds of the
+crawl have left out. Reads only."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import BinaryIO, Final
 
 from warcmill import layout
+from warcmill.formats.logs import bounds
+from warcmill.formats.logs.bounds import BoundCut
 from warcmill.formats.logs.crawlreport import CrawlReport
 from warcmill.launches import stored_logs
 from warcmill.markers.claim import Claim
@@ -16,6 +20,7 @@ from warcmill.stores import Store
 
 WORD = "crawl-report"
 MOST_LISTED: Final = 10_000  # requests
+_LARGEST = 1 << 24  # bytes of a bounds report
 
 
 def report(state: MarkerStore, store: Store, launch: Launch, stage: Stage) -> Claim:
@@ -29,6 +34,7 @@ def report(state: MarkerStore, store: Store, launch: Launch, stage: Stage) -> Cl
         unread = logs.read_crawl_logs(counted.add)
         logs.read_logs("scope.log", counted.add_scope)
         logs.read_logs(layout.RESULTS_LOG, requests.add)
+        cuts = bounds.read(logs.paper(f"reports/{bounds.REPORT}.txt", _LARGEST) or b"")
     found = counted.counts()
     tables = {"by_status": found.by_status, "by_mime": found.by_mime, "by_host_top": found.by_host_top}
     facts: dict[str, Json] = {name: dict(table) for name, table in {**tables, **counted.tables()}.items()}
@@ -36,8 +42,14 @@ def report(state: MarkerStore, store: Store, launch: Launch, stage: Stage) -> Cl
         layout.step(WORD, launch, stage),
         rests_on(verified),
         counts={"lines": found.lines, "bytes": found.bytes, "unread": found.unread},
-        facts={**facts, "unread": [*unread], **requests.facts()},
+        facts={**facts, "unread": [*unread], **requests.facts(), **_left_out(cuts)},
     )
+
+
+def _left_out(cuts: Iterable[BoundCut]) -> dict[str, Json]:
+    """The facts of the stage that has a bounds report; none where no bound has left anything out."""
+    found: list[Json] = [{**cut._asdict()} for cut in cuts]
+    return {"bounds": found} if found else {}
 
 
 class _LostRequests:

@@ -17,7 +17,8 @@ from msgspec.structs import replace
 
 from warcmill import layout
 from warcmill.errors import BadConfig, BadInput, Foreign, NotReady
-from warcmill.formats.logs import logzip
+from warcmill.formats.logs import bounds, logzip
+from warcmill.formats.logs.bounds import BoundCut
 from warcmill.formats.logs.crawlreport import total
 from warcmill.formats.seeds import comparable
 from warcmill.launches import crawl_parts
@@ -43,7 +44,8 @@ class LaunchFigures(Struct, frozen=True):
     `requests_lost` requests of applications have no page; the first of each stage are in `requests`. `cut`: how the
     crawl was cut short, '' where it was not, and `go_on` continues it. `got_later`: the launch that got a lost seed
     since, by seed. `parts`: the launches that it continues, whose figures are among these; `broken`: why there may be
-    more. `less`: what the launch `less_than`, which is the one before, was asked for and this crawl is not.
+    more. `bounds`: what bounds have left out. `less`: what the launch `less_than`, which is the one before, was asked
+    for and this crawl is not.
     """
 
     launch: Launch
@@ -62,6 +64,7 @@ class LaunchFigures(Struct, frozen=True):
     broken: str = ""
     less: tuple[str, ...] = ()
     less_than: Launch | None = None
+    bounds: tuple[BoundCut, ...] = ()
 
     def json(self) -> dict[str, Json]:
         """The document."""
@@ -77,6 +80,7 @@ class LaunchFigures(Struct, frozen=True):
         found |= {"continues": [one.id for one in self.parts]} if self.parts else {}
         found |= {"less": {"than": self.less_than.id, "what": [*self.less]}} if self.less_than else {}
         found |= {"cut": self.cut} if self.cut else {}
+        found |= {"bounds": [{**one.json()} for one in self.bounds]} if self.bounds else {}
         return found | ({"got_later": dict(self.got_later)} if self.got_later else {})
 
 
@@ -103,7 +107,10 @@ def of_facts(
     seeds = next((one for one in facts.values() if isinstance(one, Seeds)), None)
     requests = tuple(chain.from_iterable(one.requests_without_page for one in of_stages.values()))
     lost = sum(one.requests_lost for one in of_stages.values())
-    return LaunchFigures(launch, seeds, tuple(of_stages), missing, numbers, tables, before, lost, requests)
+    left_out = tuple(bounds.total(one.bounds for one in of_stages.values()))
+    return LaunchFigures(
+        launch, seeds, tuple(of_stages), missing, numbers, tables, before, lost, requests, bounds=left_out
+    )  # fmt: skip
 
 
 def of_crawl(state: MarkerStore, own: LaunchFigures) -> LaunchFigures:
@@ -122,6 +129,7 @@ def of_crawl(state: MarkerStore, own: LaunchFigures) -> LaunchFigures:
         missing=tuple(missing),
         requests_lost=sum(one.requests_lost for one in found),
         requests=tuple(chain.from_iterable(one.requests for one in found)),
+        bounds=tuple(bounds.total(one.bounds for one in [*found[1:], own])),
         parts=parts.before,
         broken=parts.broken,
         **_less(state, parts),

@@ -18,7 +18,8 @@ from warcmill.audit.reconciliation import LaunchReport, StageRow, heads, report,
 from warcmill.audit.survey import survey
 from warcmill.decisions import statements
 from warcmill.errors import BadInput
-from warcmill.formats.logs import retired
+from warcmill.formats.logs import bounds, retired
+from warcmill.formats.logs.bounds import BoundCut
 from warcmill.markers.claim import Claim
 from warcmill.model import FINAL, Key, Stage
 from warcmill.output import process
@@ -144,6 +145,25 @@ def retired_workers(engine: Engine, *rows: tuple[int, str, str, str, str]) -> Pa
     path = folder / retired.RETIRED
     path.write_bytes(retired.write(rows))
     return path
+
+
+def test_what_a_default_bound_cut_is_a_gap_until_that_is_accepted(engine: Engine) -> None:
+    crawled(engine)
+    cuts = [BoundCut("queries", 20_000, False, 300, "http://a.example/?21"), BoundCut("scope", 0, False, 9, "x")]
+    cuts += [BoundCut("body", 7, True, 1, "http://a.example/large")]
+    report = engine.folders["output"] / engine.layout.folder("reports", LAUNCH) / f"{bounds.REPORT}.txt"
+    report.write_text("\n".join(bounds.render(cuts)))
+    assembled(engine)
+    chain.upto(engine, "Verify")
+    claim = crawl.report(engine.state, engine.store, LAUNCH, FINAL)
+    engine.state.publish(claim.key, claim)
+    assert told(engine) == [("final", "cut by a default", "bound:queries")]
+    (gap,) = reconciled(engine).gaps
+    assert gap.why == "[traps] queries = 20000, the default, left out 300 links, first http://a.example/?21"
+    assert gap.todo.startswith(f"raise [traps] queries of job {LAUNCH.job}, then: warcmill pulse start ")
+    assert gap.todo.endswith(f"; else: warcmill accept bound:queries --launch {LAUNCH.job} {LAUNCH.id} --reason TEXT")
+    assert [one.marker for one in accept(engine, "bound:queries").inputs] == [layout.marker_path(claim.key)]
+    assert told(engine) == []
 
 
 def test_damaged_results_are_a_gap_until_that_is_accepted(engine: Engine) -> None:

@@ -41,7 +41,7 @@ from warcmill.crawl.render import Answer, PageRequest, Refused, Result, Wishes, 
 from warcmill.crawl.render.proxy import Proxy
 from warcmill.crawl.uri import Uri, canonical, make
 from warcmill.crawl.visit.admission import judged
-from warcmill.crawl.visit.extraction import LinkSource, Readers
+from warcmill.crawl.visit.extraction import LinkSource, Readers, link_limits
 from warcmill.crawl.visit.fetching import Admitted, FetchedPart, Fetching, Later, NotAdmitted, Refusal
 from warcmill.crawl.visit.rendering import AT_ONCE, DOM_FIELDS, NOT_RENDERED, Render, browser_request, is_page
 from warcmill.crawl.visit.robots_files import RobotsFiles, path_of
@@ -219,7 +219,7 @@ class PageRenderer:
         readers, job = self._kit.readers, self._kit.job
         links, notes = await readers.read(page.uri, first, job)
         if shown := render.page:
-            source = LinkSource(shown.final_url, 200, DOM_FIELDS, job.extractors)
+            source = LinkSource(shown.final_url, 200, DOM_FIELDS, job.extractors, limits=link_limits(job))
             links = [*links, *(await readers.read_page(source, shown.dom, job.limits)).links]
         words = [*notes, *page.notes, *render.notes]
         wanted = (link.uri for link in links if link.hop in FOLLOWED and link.is_uri)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from warcmill.crawl.books.files import BookFiles, Folders, recover
 from warcmill.crawl.books.replay import unheard
@@ -41,6 +42,7 @@ from warcmill.crawl.render import RenderedPage
 from warcmill.crawl.uri import Status, Uri, digest
 from warcmill.errors import Mismatch, NotReady, WarcmillError
 from warcmill.formats.logs import crawllog
+from warcmill.formats.logs.bounds import BoundTally
 from warcmill.formats.logs.crawllog import CrawlRecord
 from warcmill.formats.warc.records import Record
 from warcmill.formats.warc.writer import RecordPlace, WarcFiles
@@ -70,7 +72,8 @@ class BookEntry(Struct, frozen=True):
     `may_recall`: its first record answers a browser that asks for the URI later (`Books.find`). `is_part`: its URI
     is a page, which is still to be opened in its turn; `is_document`: it came as a page does, so that its first record
     is what is opened then (`Books.find_page`), and `is_opened` that this was done. `rendered` is the page as a browser
-    had it, for those who hear of entries. `results` are for who asked for the URI.
+    had it, for those who hear of entries. `results` are for who asked for the URI. `left_out` is what bounds have left
+    out of it.
     """
 
     uri: Uri
@@ -89,6 +92,7 @@ class BookEntry(Struct, frozen=True):
     is_opened: bool = False
     rendered: RenderedPage | None = None
     results: Sequence[CrawlResult] = ()
+    left_out: BoundTally | None = None
 
 
 class Kept(NamedTuple):
@@ -108,8 +112,9 @@ Fate = Kept | WarcmillError
 class Books:
     """The books of one launch, from `open_books` to `close`. After an error of the disk they take nothing more.
 
-    `hear` is called with each entry that is durable. `set_back` is by how many seconds the clock was since the last;
-    `mended` has a line for each file that was cut or set aside.
+    `hear` is called with each entry that is durable; `ask_left_out` is asked what bounds have left out of an entry's
+    URI, and `left_out` has that of all durable entries of the launch. `set_back` is by how many seconds the clock was
+    since the last; `mended` has a line for each file that was cut or set aside.
     """
 
     def __init__(self, frontier: Frontier, files: BookFiles, mended: Sequence[str], set_back: float) -> None:
@@ -119,8 +124,10 @@ class Books:
         self._timer: asyncio.TimerHandle | None = None
         self._commits: set[asyncio.Task[None]] = set()
         self._results_length = files.results_length
+        self.left_out = files.left_out
         frontier.note = files.note
         self.hear: Callable[[BookEntry, Kept], None] = _nothing
+        self.ask_left_out: Callable[[Uri], BoundTally | None] = _no_bound
 
     @property
     def stopped(self) -> WarcmillError | None:
@@ -140,6 +147,8 @@ class Books:
         failed: nothing of its group is kept. A caller that is cancelled still waits for it, as its records are read."""
         if _ends(entry) or not entry.lease:
             check_visit(entry.uri, entry.history)
+        if left_out := self.ask_left_out(entry.uri):
+            entry = replace(entry, left_out=left_out)
         future: asyncio.Future[Kept] = asyncio.get_running_loop().create_future()
         self._waiting.append((entry, future))
         if len(self._waiting) >= GROUP or self._is_whole:
@@ -222,14 +231,14 @@ class Books:
     async def _commit(self, group: Sequence[tuple[BookEntry, asyncio.Future[Kept]]]) -> None:
         entries = [entry for entry, _ in group]
         try:
-            fates, length = await self.frontier.change(lambda changes: self._write(changes, entries))
+            fates, length, left_out = await self.frontier.change(lambda changes: self._write(changes, entries))
         except BaseException as error:
             for _, future in group:
                 _settle(future, error)
             if not isinstance(error, WarcmillError):
                 raise
             return
-        self._results_length = length
+        self._results_length, self.left_out = length, left_out
         for (entry, future), fate in zip(group, fates, strict=True):
             if isinstance(fate, Kept) and fate.held:
                 scheduled(self.frontier.transitions, entry.found, fate.offered)
@@ -245,8 +254,8 @@ class Books:
 
     # On the thread of the frontier, within a change
 
-    def _write(self, changes: Change, entries: Sequence[BookEntry]) -> tuple[list[Fate], int]:
-        """Write entries; return the fate of each, and the length of results.jsonl."""
+    def _write(self, changes: Change, entries: Sequence[BookEntry]) -> tuple[list[Fate], int, BoundTally]:
+        """Write entries; return the fate of each, the length of results.jsonl, and all that bounds have left out."""
         fates = self._append_records(changes, entries)
         done = [
             (entry, fate) for entry, fate in zip(entries, fates, strict=True) if isinstance(fate, Kept) and fate.held
@@ -268,6 +277,7 @@ class Books:
         }
         opened = [_page_digest(entry.uri.crawl, entry.uri.uri) for entry, _ in done if entry.is_opened]
         self._files.keep_places({**places, **waiting}, opened)
+        self._files.leave_out([entry.left_out for entry, _ in done if entry.left_out])
         answers = iter(offered)
         results = [line for entry, fate in done for line in _results(entry, fate, [next(answers) for _ in entry.found])]
         self._files.end_group(log, lines, [place for _, fate in done for place in fate.places], results)
@@ -278,7 +288,7 @@ class Books:
             else fate
             for entry, fate in zip(entries, fates, strict=True)
         ]
-        return told, self._files.results_length
+        return told, self._files.results_length, self._files.left_out
 
     def _append_records(self, changes: Change, entries: Sequence[BookEntry]) -> list[Fate]:
         """Append what still has its lease; a record that does not fit its header fails alone."""
@@ -352,6 +362,10 @@ def _next_serial(names: Iterable[str]) -> int:
 
 def _nothing(_entry: BookEntry, _kept: Kept) -> None:
     """Pass no entry on."""
+
+
+def _no_bound(_uri: Uri) -> None:
+    """Nothing was left out."""
 
 
 def _ends(entry: BookEntry) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
+from functools import reduce
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -18,6 +19,7 @@ from warcmill.crawl.fetch.exchange import Exchange
 from warcmill.crawl.frontier import journal
 from warcmill.crawl.frontier.register import Register
 from warcmill.errors import BadInput, Conflict, Mismatch, NotReady
+from warcmill.formats.logs.bounds import BoundTally
 from warcmill.formats.warc import header as warc
 from warcmill.formats.warc.reader import MemberReader
 from warcmill.formats.warc.records import Record
@@ -46,6 +48,7 @@ class BookFiles:
         self._folders, self._register, self._warcs = folders, register, warcs
         has_some = results or any(path.name.startswith(RESULTS_LOG) for path in folders.logs.iterdir())
         self._names = _ALL if has_some else LOGS
+        self.left_out = register.left_out()
         self._open_logs()
 
     def append(self, records: Sequence[Record]) -> tuple[RecordPlace, ...]:
@@ -70,6 +73,12 @@ class BookFiles:
         """Note where the records of URIs are, by their digests, so that `find` finds them; it finds the `gone` no
         more."""
         self._register.keep_places(places, gone)
+
+    def leave_out(self, tallies: Sequence[BoundTally]) -> None:
+        """Add what bounds have left out to all that they have in this launch, `left_out`."""
+        if tallies:
+            self.left_out = reduce(BoundTally.joined, tallies, self.left_out)
+            self._register.keep_left_out(self.left_out)
 
     def find(self, uri: bytes) -> tuple[Path, int] | None:
         """Return the WARC that has the record of a URI, and where it begins there; None without one, or when its WARC

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterator
 
 from warcmill.crawl.extract import embedded, feeds, html, links, package_index, pdfs, playlists, xml
-from warcmill.crawl.extract.links import Outlinks
+from warcmill.crawl.extract.links import LIMITS, LinkLimits, Outlinks
 from warcmill.crawl.fetch.answer import HeaderFields
 
 NAMES = ("headers", "html", "css", "sitemap", "feed", "playlist", "xml", "pdf", "script", package_index.NAME)
@@ -27,16 +27,17 @@ _SCRIPT = ("javascript", "ecmascript", "json")
 
 
 def find(
-    data: bytes, uri: str, status: int, fields: HeaderFields, names: Collection[str] = DEFAULT, payload: str = ""
-) -> Outlinks:
+    data: bytes, uri: str, status: int, fields: HeaderFields, names: Collection[str] = DEFAULT, payload: str = "",
+    limits: LinkLimits = LIMITS,
+) -> Outlinks:  # fmt: skip
     """The links of an answer with these header fields. `data` is what it brought, decoded; nothing in it raises.
 
     `payload` is the URI's.
     """
     found = links.links(fields, uri, status) if "headers" in names else Outlinks()
-    for inside in _inside(data, uri, status, fields, names, payload):
+    for inside in _inside(data, uri, status, fields, names, payload, limits):
         found += inside
-        found.cut = found.cut or inside.cut
+        found.cut_by = found.cut_by or inside.cut_by
     return found
 
 
@@ -65,23 +66,23 @@ def longest(data: bytes, uri: str, fields: HeaderFields, decoded: int) -> int:
 
 
 def _inside(
-    data: bytes, uri: str, status: int, fields: HeaderFields, names: Collection[str], payload: str
+    data: bytes, uri: str, status: int, fields: HeaderFields, names: Collection[str], payload: str, limits: LinkLimits
 ) -> Iterator[Outlinks]:
     if package_index.NAME in names and package_index.reads(payload):
-        yield package_index.find(data, uri, status, fields, payload)
+        yield package_index.find(data, uri, status, fields, payload, limits)
         return
     content_type = fields.first("content-type")
     kind = kind_of(data, uri, content_type, payload)
     if _has_sheets(data, content_type, names):
         yield xml.sheet_links(data, uri, content_type)
     if kind == "robots" and "sitemap" in names:
-        yield feeds.from_robots(data, uri)
+        yield feeds.from_robots(data, uri, limits)
     elif kind == "html" and "html" in names:
-        yield html.links(data, uri, content_type, scripts="script" in names)
+        yield html.links(data, uri, content_type, limits, scripts="script" in names)
     elif kind in names and (read := _READERS.get(kind)):
-        yield read(data, uri, content_type)
+        yield read(data, uri, content_type, limits)
     if kind == "xml" and "html" in names:  # the page that it makes, but for instructions and what they compute
-        made = html.links(data, uri, content_type)
+        made = html.links(data, uri, content_type, limits)
         yield Outlinks(link for link in made if ":" not in link.context and "%7B" not in link.uri)
 
 

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from warcmill.crawl.extract.links import EMBED, GUESS, LINK, LinkCollector, Outlinks
+from warcmill.crawl.extract.links import DECODED, EMBED, GUESS, LIMITS, LINK, LinkCollector, LinkLimits, Outlinks
 from warcmill.formats.text import charset
 
 # A comment, or what may have the letters of one in it: an escape, a string, an address without quotes.
@@ -32,7 +32,7 @@ _IN_SETS = re.compile(
 _ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})\s?|(.))", re.DOTALL)
 _LARGEST = 0x10FFFF
 
-LIMIT = 1 << 20  # characters of one script
+PART = 16  # the share that one script has of what is read of a page: by default 1 MiB
 _LINKS = frozenset(["url", "sameAs", "mainEntityOfPage", "@id", "item", "isPartOf", "relatedLink", "significantLink"])
 _EMBEDS = frozenset(["image", "logo", "contentUrl", "thumbnailUrl", "thumbnail", "embedUrl"])
 _STRING = re.compile(
@@ -43,9 +43,9 @@ _FILE = re.compile(
 )
 
 
-def css_links(data: bytes, uri: str, content_type: str = "") -> Outlinks:
+def css_links(data: bytes, uri: str, content_type: str = "", limits: LinkLimits = LIMITS) -> Outlinks:
     """The links of a style sheet."""
-    found = LinkCollector(uri)
+    found = LinkCollector(uri, limits=limits)
     add_css(charset.text(data, content_type), found, "css")
     return found.all()
 
@@ -91,8 +91,8 @@ def _unescaped(match: re.Match[str]) -> str:
 
 def add_json_ld(text: str, found: LinkCollector) -> None:
     """Add the URLs of one script; what is not JSON has none."""
-    if len(text) > LIMIT:
-        found.is_whole = False
+    if len(text) > found.limits.decoded // PART:
+        found.leave_out(DECODED)
         return
     try:
         value = json.loads(text)
@@ -119,9 +119,9 @@ def _strings(value: object) -> Iterator[tuple[str, str]]:
             left.extend(reversed(one.items()))
 
 
-def script_links(data: bytes, uri: str, content_type: str = "") -> Outlinks:
+def script_links(data: bytes, uri: str, content_type: str = "", limits: LinkLimits = LIMITS) -> Outlinks:
     """Strings of a script that look like a URL."""
-    found = LinkCollector(uri)
+    found = LinkCollector(uri, limits=limits)
     add_script(charset.text(data, content_type), found, "script")
     return found.all()
 

@@ -10,7 +10,8 @@ import json
 import re
 
 from warcmill.crawl.extract import xml
-from warcmill.crawl.extract.links import EMBED, LINK, MANIFEST, LinkCollector, Outlinks, hop_of
+from warcmill.crawl.extract.links import DECODED as UNPACKED
+from warcmill.crawl.extract.links import EMBED, LIMITS, LINK, MANIFEST, LinkCollector, LinkLimits, Outlinks, hop_of
 from warcmill.crawl.policies.scope import SITEMAP
 from warcmill.formats.text import charset
 
@@ -34,9 +35,9 @@ def is_feed(data: bytes) -> bool:
     return _FEED_ROOT.search(data) is not None
 
 
-def feed_links(data: bytes, uri: str, content_type: str = "") -> Outlinks:
+def feed_links(data: bytes, uri: str, content_type: str = "", limits: LinkLimits = LIMITS) -> Outlinks:
     """The links of a feed: of its items, and what they embed."""
-    found = LinkCollector(uri)
+    found = LinkCollector(uri, limits=limits)
     text = charset.text(data, content_type)
     if text.lstrip()[:1] == "{":
         _json(text, found)
@@ -98,11 +99,13 @@ def is_list(begin: bytes) -> bool:
     return _lists_urls(begin) is not None
 
 
-def sitemap_links(data: bytes, uri: str, content_type: str = "") -> Outlinks:
+def sitemap_links(data: bytes, uri: str, content_type: str = "", limits: LinkLimits = LIMITS) -> Outlinks:
     """The links of a sitemap or of an index of them: pages, alternates, images and videos."""
-    found, inside, is_index = LinkCollector(uri), "", False
-    whole = xml.unpacked(data, DECODED)
-    found.is_whole = whole is data or len(whole) < DECODED
+    found, inside, is_index = LinkCollector(uri, limits=limits), "", False
+    most = max(DECODED, limits.decoded)
+    whole = xml.unpacked(data, most)
+    if whole is not data and len(whole) >= most:
+        found.leave_out(UNPACKED)
     text = charset.text(whole, content_type)
     if is_list(xml.root(whole)):
         _add_lines(text, found)
@@ -131,9 +134,9 @@ def _add_lines(text: str, found: LinkCollector) -> None:
             found.add(line, MANIFEST, "text")
 
 
-def from_robots(data: bytes, uri: str) -> Outlinks:
+def from_robots(data: bytes, uri: str, limits: LinkLimits = LIMITS) -> Outlinks:
     """The sitemaps that a robots.txt names (RFC 9309 leaves the line to sitemaps.org)."""
-    found = LinkCollector(uri)
+    found = LinkCollector(uri, limits=limits)
     for match in _ROBOTS.finditer(charset.text(data)):
         if found.cut:
             break
@@ -144,5 +147,5 @@ def from_robots(data: bytes, uri: str) -> Outlinks:
 def _named(links: Outlinks) -> Outlinks:
     """The links, those to sitemaps named as such."""
     named = Outlinks(link._replace(payload="{" + SITEMAP + "}") if link.hop == MANIFEST else link for link in links)
-    named.cut = links.cut
+    named.cut_by = links.cut_by
     return named

@@ -15,7 +15,7 @@ from msgspec import Struct
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, SelectolaxError
 
 from warcmill.crawl.extract import embedded
-from warcmill.crawl.extract.links import EMBED, LINK, SUBMIT, LinkCollector, Outlinks, hop_of
+from warcmill.crawl.extract.links import EMBED, LIMITS, LINK, SUBMIT, LinkCollector, LinkLimits, Outlinks, hop_of
 from warcmill.crawl.policies.robots import PRODUCT
 from warcmill.formats.text import charset
 
@@ -82,10 +82,12 @@ class Element(Protocol):
 Telling = tuple[str, Attributes, Element]
 
 
-def links(data: bytes, uri: str, content_type: str = "", *, scripts: bool = False) -> Outlinks:
+def links(
+    data: bytes, uri: str, content_type: str = "", limits: LinkLimits = LIMITS, *, scripts: bool = False
+) -> Outlinks:
     """The links of a page; with `scripts` also what looks like a URL in a script."""
     name = charset.of_links(data, content_type)
-    found = LinkCollector(uri, charset.of_queries(name))
+    found = LinkCollector(uri, charset.of_queries(name), limits)
     base, elements = _read(data, name)
     if base:
         found.rebase(base)

@@ -21,8 +21,8 @@ from warcmill.crawl.fetch.answer import HeaderFields
 LINK, EMBED, REDIRECT, GUESS, MANIFEST, SUBMIT, INFERRED = "L", "E", "R", "X", "M", "S", "I"
 LIMIT = 50_000  # links of a document; as many as a sitemap may have
 TOO_MANY = "linksTrunc"  # noted in the log of a document of which a limit left links out
-CHARACTERS = 1 << 24  # of all links of a document; a long base makes even short ones long
-WORK = 1 << 26  # characters that are joined for a document, with JOIN for each link
+CHARACTERS = 1 << 24  # of so many links together; a long base makes even short ones long
+WORK = 1 << 26  # characters that are joined for so many, with JOIN for each link
 JOIN = 200
 LONGEST = 16_384  # characters of a joined URL; servers take no longer one
 UNREADABLE, SHOWN = 100, 2_083  # invalid links of a document that are kept for the log, and characters of each
@@ -70,10 +70,35 @@ class Link(NamedTuple):
     is_slow: bool = False
 
 
-class Outlinks(list[Link]):
-    """The links of a document; `cut`: a limit left some out."""
+class LinkLimits(NamedTuple):
+    """The most links of a document, and segments of a playlist; the most bytes of what is unpacked to be read."""
 
-    cut = False
+    links: int = LIMIT
+    segments: int = 20_000  # more than a day of pieces of five seconds
+    decoded: int = 1 << 24
+
+
+LIMITS = LinkLimits()
+LINKS, SEGMENTS, DECODED = "links", "segments", "decoded"
+LENGTH, ENDLESS, DAMAGED = "length", "endless", "damaged"
+"""What has cut links: their number, that of segments, what is unpacked; the length of one, no known end, a fault."""
+_MINOR = ("", LENGTH, ENDLESS)
+
+
+class Outlinks(list[Link]):
+    """The links of a document; `cut_by`: what left some out."""
+
+    cut_by = ""
+
+    @property
+    def cut(self) -> bool:
+        """True if a limit left some out."""
+        return bool(self.cut_by)
+
+
+def cut_note(cut_by: str) -> tuple[str, ...]:
+    """The note for the log of a document of which links were left out: `linksTrunc`, or `linksTrunc:segments`."""
+    return (TOO_MANY if cut_by == LINKS else f"{TOO_MANY}:{cut_by}",) if cut_by else ()
 
 
 def asks_not_to_follow(directives: str) -> bool:
@@ -82,19 +107,21 @@ def asks_not_to_follow(directives: str) -> bool:
 
 
 class LinkCollector:
-    """The links of one document, `most` at most. `charset` is what the queries of its links are written in.
+    """The links of one document, within limits. `charset` is what the queries of its links are written in.
 
-    `cut`: a limit is reached, so that no more is taken. `is_whole`: nothing was left out so far.
+    `cut`: a limit is reached, so that no more is taken. `cut_by`: what left something out so far. `by`: whether its
+    `links` are counted, or its `segments`.
     """
 
-    def __init__(self, base: str, charset: str = "utf-8", most: int = LIMIT) -> None:
-        self._charset, self._most = charset, most
+    def __init__(self, base: str, charset: str = "utf-8", limits: LinkLimits = LIMITS, by: str = LINKS) -> None:
+        most = limits.segments if by == SEGMENTS else limits.links
+        self._charset, self._most, self._by, self.limits = charset, most, by, limits
         self._found: dict[tuple[str, str], Link] = {}
         self._unreadable: dict[str, Link] = {}
-        self._left, self._work = CHARACTERS, WORK
+        self._left, self._work = (room * max(most, LIMIT) // LIMIT for room in (CHARACTERS, WORK))
         self._page = base
         self.cut = self.closed = False
-        self.is_whole = True
+        self.cut_by = ""
         self._set_base(base)
 
     def _set_base(self, base: str) -> None:
@@ -115,7 +142,8 @@ class LinkCollector:
             return
         size = len(written)
         if size > LONGEST:
-            self.is_whole = self.is_whole and _has_other_scheme(written) is not None
+            if _has_other_scheme(written) is None:
+                self.leave_out(LENGTH)
             return
         self._work -= self._cost + size
         try:
@@ -129,11 +157,17 @@ class LinkCollector:
         if known is None:
             self._left -= len(uri)
         if self._work < 0 or self._left < 0 or (known is None and len(self._found) >= self._most):
-            self.cut, self.is_whole = True, False
+            self.cut = True
+            self.leave_out(self._by)
         elif known is None or (known.nofollow and not nofollow):
             self._found[uri, hop] = _new(
                 Link, (uri, hop, context, nofollow, True, "", is_slow)
             )  # half the time of Link(...)
+
+    def leave_out(self, cut_by: str) -> None:
+        """Note what has left something out; of several that which a person may raise."""
+        if self.cut_by in _MINOR:
+            self.cut_by = cut_by
 
     def add_refresh(self, content: str, context: str) -> None:
         """Add where a refresh goes (HTML, "shared declarative refresh steps"); one that soon loads the page anew is a
@@ -177,7 +211,7 @@ class LinkCollector:
         """The links in order, then those that cannot be read."""
         links = (*self._found.values(), *self._unreadable.values())
         found = Outlinks(link._replace(nofollow=True) for link in links) if self.closed else Outlinks(links)
-        found.cut = not self.is_whole
+        found.cut_by = self.cut_by
         return found
 
     def _query_in_charset(self, written: str) -> str:

@@ -25,7 +25,7 @@ import msgspec
 from ada_url import join_url
 from msgspec import Struct
 
-from warcmill.crawl.extract.links import EMBED, LIMIT, LONGEST, REDIRECT, Link, Outlinks
+from warcmill.crawl.extract.links import DAMAGED, EMBED, LIMITS, LINKS, LONGEST, REDIRECT, Link, LinkLimits, Outlinks
 from warcmill.crawl.fetch.answer import HeaderFields
 from warcmill.formats.pypi import distribution, filenames
 from warcmill.formats.pypi.filenames import FileForm
@@ -52,11 +52,13 @@ def reads(payload: str) -> bool:
     return f'"{NAME}"' in payload and bool(_asked(payload))
 
 
-def find(data: bytes, uri: str, status: int, fields: HeaderFields, payload: str) -> Outlinks:
+def find(
+    data: bytes, uri: str, status: int, fields: HeaderFields, payload: str, limits: LinkLimits = LIMITS
+) -> Outlinks:
     """The links of an answer; none if it is damaged, or neither a page nor a part of a wheel."""
     asked = _asked(payload)
     if status == 200 and isinstance(asked.get("page"), str):
-        return _files(data, uri, asked)
+        return _files(data, uri, asked, limits.links)
     times, part = asked.get("wheel"), _PART.match(fields.first("content-range"))
     if status == 206 and part and isinstance(times, int) and times < MOST_TIMES:
         begin, name = int(part[1]), filenames.parse(unquote(uri.partition("?")[0].rpartition("/")[2]))
@@ -66,8 +68,8 @@ def find(data: bytes, uri: str, status: int, fields: HeaderFields, payload: str)
     return Outlinks()
 
 
-def _files(data: bytes, uri: str, asked: Mapping[str, Any]) -> Outlinks:
-    """The files of a page that are wanted; `cut` if one of its entries cannot be read, or its URL."""
+def _files(data: bytes, uri: str, asked: Mapping[str, Any], most: int) -> Outlinks:
+    """The files of a page that are wanted, `most` at most; `cut` if one of its entries cannot be read, or its URL."""
     files, damaged = _listed(data)
     listed = asked.get("files")
     named = frozenset(map(str, listed)) if isinstance(listed, list) else None
@@ -76,14 +78,14 @@ def _files(data: bytes, uri: str, asked: Mapping[str, Any]) -> Outlinks:
         newest = _of_newest(asked["page"], {file.filename: bool(file.yanked) for file in files})
         wanted = [file for file in wanted if file.filename in newest]
     found = Outlinks()
-    found.cut = damaged
+    found.cut_by = DAMAGED if damaged else ""
     for file in wanted:
         try:
             place = join_url(uri, file.url).partition("#")[0] if len(file.url) <= LONGEST else ""
         except ValueError:
             place = ""
-        if not place.startswith(("http://", "https://")) or len(found) == LIMIT:
-            found.cut = True
+        if not place.startswith(("http://", "https://")) or len(found) == most:
+            found.cut_by = LINKS if len(found) == most else found.cut_by or DAMAGED
             continue
         is_part = _form(file.filename) is FileForm.WHEEL and not asked.get("whole")
         is_short = file.size is not None and file.size <= TAIL

@@ -10,17 +10,17 @@ import ctypes
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from warcmill.crawl.extract.links import LINK, LONGEST, LinkCollector, Outlinks
+from warcmill.crawl.extract.links import LIMITS, LINK, LONGEST, LinkCollector, LinkLimits, Outlinks
 
 TYPES = frozenset(["application/pdf", "application/x-pdf"])
 BEGIN = b"%PDF-"
 
 
-def links(data: bytes, uri: str, _content_type: str = "") -> Outlinks:
+def links(data: bytes, uri: str, _content_type: str = "", limits: LinkLimits = LIMITS) -> Outlinks:
     """The links of a document; none of one that is damaged, or locked."""
     from pypdfium2 import PdfDocument, PdfiumError, raw  # noqa: PLC0415 only worker processes load it
 
-    found = LinkCollector(uri)
+    found = LinkCollector(uri, limits=limits)
     try:
         pdf = PdfDocument(data)
     except PdfiumError:

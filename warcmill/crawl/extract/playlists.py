@@ -17,11 +17,10 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from warcmill.crawl.extract import xml
-from warcmill.crawl.extract.links import EMBED, LONGEST, LinkCollector, Outlinks
+from warcmill.crawl.extract.links import EMBED, ENDLESS, LIMITS, LONGEST, SEGMENTS, LinkCollector, LinkLimits, Outlinks
 from warcmill.formats.text import charset
 
 _SHOWS = 1 << 16  # bytes that show if a list of songs is a film
-SEGMENTS = 20_000  # of one playlist; more than a day of pieces of five seconds
 TYPES = frozenset(["application/vnd.apple.mpegurl", "application/x-mpegurl", "application/mpegurl"])
 AUDIO_TYPES = frozenset(["audio/mpegurl", "audio/x-mpegurl"])  # also of lists of radio stations, which never end
 
@@ -45,9 +44,9 @@ def is_dash(begin: bytes) -> bool:
     return _DASH_ROOT.match(begin) is not None
 
 
-def links(data: bytes, uri: str, content_type: str = "") -> Outlinks:
+def links(data: bytes, uri: str, content_type: str = "", limits: LinkLimits = LIMITS) -> Outlinks:
     """The links of a playlist."""
-    found, text = LinkCollector(uri, most=SEGMENTS), charset.text(data, content_type)
+    found, text = LinkCollector(uri, limits=limits, by=SEGMENTS), charset.text(data, content_type)
     if text.lstrip().startswith("#EXTM3U"):
         _hls(text, found)
     else:
@@ -86,7 +85,7 @@ class _Holder(Struct):
 
 def _dash(text: str, found: LinkCollector) -> None:
     """Add what a presentation names. An element inherits from those around it, its own wins."""
-    periods = iter(_periods(text))
+    periods = iter(_periods(text, found.limits.segments))
     holders = [_Holder(0, "", {}, found.base, found.base)]
     for depth, (name, attributes, content) in xml.nested(text):
         while depth <= holders[-1].depth:
@@ -121,7 +120,7 @@ def _describe(holder: _Holder, name: str, attributes: dict[str, str], found: Lin
         holder.template, holder.timeline = {**holder.template, **attributes}, None
     elif name == "segmenttimeline":
         holder.timeline = []
-    elif name == "s" and holder.timeline is not None and len(holder.timeline) <= SEGMENTS:
+    elif name == "s" and holder.timeline is not None and len(holder.timeline) <= found.limits.segments:
         begin = _number(attributes["t"]) if "t" in attributes else None
         holder.timeline.append((begin, _number(attributes.get("d", "")), _number(attributes.get("r", "0"), -1)))
     elif name in _NAMING:
@@ -143,7 +142,7 @@ def _end(holder: _Holder, found: LinkCollector) -> None:
         _add(_filled(template.get(name, ""), holder, 0, 0), holder, found)
     media = template.get("media", "")
     has_many = "$Number" in media or "$Time" in media
-    for number, time in islice(_segments(holder, found), SEGMENTS + 1) if has_many else [(0, 0)]:
+    for number, time in islice(_segments(holder, found), found.limits.segments + 1) if has_many else [(0, 0)]:
         _add(_filled(media, holder, number, time), holder, found)
         if found.cut:
             return
@@ -169,7 +168,7 @@ def _segments(holder: _Holder, found: LinkCollector) -> Iterator[tuple[int, int]
         return
     duration = _number(template.get("duration", ""))
     if not duration or not end:
-        found.is_whole = False
+        found.leave_out(ENDLESS)
         return
     for place in range(math.ceil(end / duration)):
         yield number + place, place * duration
@@ -193,13 +192,13 @@ def _filled(template: str, holder: _Holder, number: int, time: int) -> str:
     return _IN_TEMPLATE.sub(value, template[:LONGEST])
 
 
-def _periods(text: str) -> list[float]:
+def _periods(text: str, most: int) -> list[float]:
     """The seconds that each period has; 0 if that is not known."""
     total, starts, durations = 0.0, list[float | None](), list[float]()
     for name, attributes, _ in xml.tags(text) if "eriod" in text else ():
         if name == "mpd":
             total = _seconds(attributes.get("mediaPresentationDuration", ""))
-        elif name == "period" and len(starts) <= SEGMENTS:
+        elif name == "period" and len(starts) <= most:
             starts.append(_seconds(attributes["start"]) if "start" in attributes else None)
             durations.append(_seconds(attributes.get("duration", "")))
     at, found = 0.0, list[float]()

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from warcmill.crawl.extract.html import unescaped
-from warcmill.crawl.extract.links import EMBED, LONGEST, LinkCollector, Outlinks
+from warcmill.crawl.extract.links import EMBED, LIMITS, LONGEST, LinkCollector, LinkLimits, Outlinks
 from warcmill.formats.text import charset
 from warcmill.formats.warc.codings import Gzip
 
@@ -77,9 +77,9 @@ def sheet_links(data: bytes, uri: str, content_type: str = "") -> Outlinks:
     return found.all()
 
 
-def transform_links(data: bytes, uri: str, content_type: str = "") -> Outlinks:
+def transform_links(data: bytes, uri: str, content_type: str = "", limits: LinkLimits = LIMITS) -> Outlinks:
     """The sheets that a transforming sheet takes in."""
-    found = LinkCollector(uri)
+    found = LinkCollector(uri, limits=limits)
     for name, attributes, _ in tags(charset.text(data, content_type)):
         if found.cut:
             break

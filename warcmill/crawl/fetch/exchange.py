@@ -215,6 +215,8 @@ def document(exchange: Exchange, limits: FetchLimits) -> tuple[bytes, str]:
     text, cut = _up_to(limit, _through(exchange.payload(), steps))
     if not text and any(step.unfit for step in steps):
         text, cut = _up_to(limit, exchange.payload())
+    if cut and limit < limits.decoded:
+        return text, f"{TOO_LONG}:ratio"
     return text, TOO_LONG if cut or any(step.gave_up for step in steps) else ""
 
 

@@ -17,7 +17,8 @@ class FetchLimits(Struct, frozen=True):
     """The limits of one fetch: sizes in bytes, times in seconds, rates in bytes a second (0: none).
 
     `slowest` counts from `grace` on, for a server that sends a byte now and then.
-    `decoded` and `ratio` bound what is decoded to be parsed; the record is whole.
+    `decoded` and `ratio` bound what is decoded to be parsed, `links` what is taken of it, of a playlist `segments`; the
+    record is whole.
     """
 
     header: int = 1 << 18
@@ -30,6 +31,8 @@ class FetchLimits(Struct, frozen=True):
     grace: float = 60.0
     decoded: int = 1 << 24
     ratio: int = 128
+    links: int = 50_000
+    segments: int = 20_000
 
 
 class Failure(Struct, frozen=True):

@@ -14,7 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import msgspec
+
 from warcmill.crawl.frontier.database import examine, transaction
+from warcmill.formats.logs.bounds import BoundTally
 from warcmill.formats.warc.writer import RecordPlace
 
 FED: Final = "fed"
@@ -104,7 +107,7 @@ class Register:
         with self.whole():
             self._db.execute("DELETE FROM files")
             self._db.execute("DROP TABLE IF EXISTS places")
-            self._db.execute("DELETE FROM about WHERE name = 'rotating'")
+            self._db.execute("DELETE FROM about WHERE name IN ('rotating', 'bounds')")
             self._put("launch", launch)
 
     def open(self) -> None:
@@ -160,6 +163,16 @@ class Register:
         """Keep a number."""
         with self.whole():
             self._put(name, value)
+
+    def left_out(self) -> BoundTally:
+        """Return what bounds have left out of the launch."""
+        kept = self._about("bounds")
+        return msgspec.json.decode(str(kept), type=BoundTally) if kept else BoundTally()
+
+    def keep_left_out(self, tally: BoundTally) -> None:
+        """Note what bounds have left out."""
+        with self.whole():
+            self._put("bounds", msgspec.json.encode(tally).decode())
 
     def _about(self, name: str) -> object:
         row = self._db.execute("SELECT value FROM about WHERE name = ?", (name,)).fetchone()

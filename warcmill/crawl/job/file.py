@@ -87,7 +87,14 @@ def read_settings(found: Mapping[str, Any], base: Job, where: str = CONFIGURATIO
         changed["recrawl"] = _recrawl(found, where)
     if "render" in found:
         changed["render"] = _render(found, base.render, where)
-    return replace(base, **changed)
+    return replace(base, given=base.given | _given(found), **changed)
+
+
+def _given(found: Mapping[str, Any]) -> frozenset[str]:
+    """The keys that are set, those of a table after its name: `hops`, `[fetch] body`, `[[quotas]] bytes`."""
+    keys = {key for key, value in found.items() if not isinstance(value, dict)}
+    keys |= {f"[{table}] {key}" for table, value in found.items() if isinstance(value, dict) for key in value}
+    return frozenset(keys | {f"[[quotas]] {key}" for one in found.get("quotas", ()) for key in one})
 
 
 def sheets(found: Mapping[str, Any], base: Job) -> Sheets:

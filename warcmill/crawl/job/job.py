@@ -33,8 +33,10 @@ from warcmill.crawl.policies.robots import PRODUCT
 from warcmill.crawl.policies.scope import CrawlScope, SurtPrefixes
 from warcmill.crawl.render import NEVER, RenderSettings
 from warcmill.crawl.uri import Uri, queue_of
+from warcmill.formats.logs.bounds import BOUNDS
 from warcmill.formats.surt import registered
 
+_TABLES = {"[fetch]": "limits", "[limits]": "ceilings", "[traps]": "traps"}
 HOST, DOMAIN = "host", "domain"
 """The part of a URI that decides its queue."""
 
@@ -47,6 +49,10 @@ class End(StrEnum):
     DOCUMENTS = "Finished - Maximum number of documents limit hit"
     DATA = "Finished - Maximum amount of data limit hit"
     TIME = "Finished - Timelimit hit"
+
+
+CEILINGS = {End.DOCUMENTS: "documents", End.DATA: "bytes", End.TIME: "seconds"}
+"""The bounds that end a launch."""
 
 
 class Fetched(NamedTuple):
@@ -104,7 +110,7 @@ class Bounds(Struct, frozen=True):
     length: int = 2_083
     depth: int = 20
     repeats: int = 2
-    queries: int = 1_000
+    queries: int = 20_000
 
 
 class Sheets(Struct, frozen=True, dict=True):
@@ -225,7 +231,7 @@ class Job(Struct, frozen=True):
 
     `queue_by`: politeness is kept by `host`, and port; or by registered `domain`. `service`: the room
     that serves who asks for its URIs; `audiences` has these, once a launch is open, and `audience` is the one that this
-    is the job for.
+    is the job for. `given`: the keys that its file sets, such as `hops` and `[fetch] body`, whatever their value.
     """
 
     name: str
@@ -265,10 +271,18 @@ class Job(Struct, frozen=True):
     service: str = ""
     audiences: Audiences | None = None
     audience: Audience = NOBODY
+    given: frozenset[str] = frozenset()
 
     def of(self, uri: Uri) -> Job:
         """The job as it is for a URI."""
         return (self.audiences and self.audiences.job(self, uri)) or self.sheets.of(uri) or self
+
+    def bound(self, name: str) -> tuple[int, bool]:
+        """The value of a bound of `BOUNDS`, 0 where it has none; and whether its file sets it."""
+        key = BOUNDS[name].key
+        table, _, key_there = key.rpartition(" ")
+        found = getattr(getattr(self, _TABLES[table]), key_there) if table in _TABLES else 0
+        return int(found), key in self.given
 
     def queue(self, uri: str) -> str:
         """The queue of a canonical URI: what its politeness is kept by."""

@@ -35,7 +35,7 @@ from warcmill.crawl.frontier import Begins, Frontier, Gate, Rate
 from warcmill.crawl.frontier.crew import Crew, Order
 from warcmill.crawl.frontier.link import RedisLink, RedisPlace
 from warcmill.crawl.frontier.register import FED, Register
-from warcmill.crawl.job.job import Audiences, End, Fetched, Job
+from warcmill.crawl.job.job import CEILINGS, Audiences, End, Fetched, Job, Live
 from warcmill.crawl.launch import checkpoint, reports
 from warcmill.crawl.launch import folders as launch_folders
 from warcmill.crawl.launch import folders as lock
@@ -50,10 +50,11 @@ from warcmill.crawl.launch.reports import Reporter
 from warcmill.crawl.logs.logs import Logs
 from warcmill.crawl.logs.progress import Moment
 from warcmill.crawl.logs.statistics import Figures, Statistics
-from warcmill.crawl.uri import Status, canonical
+from warcmill.crawl.uri import Status, Uri, canonical, shown
 from warcmill.crawl.visit.spider import Spider
 from warcmill.crawl.visit.visit import Kit, make_kit
 from warcmill.errors import BadInput, NotReady, Unavailable, WarcmillError
+from warcmill.formats.logs.crawllog import CrawlRecord
 from warcmill.formats.seeds import SEED_LIST
 from warcmill.formats.warc.writer import WarcFiles, Writer
 from warcmill.model import Json, Launch, Stage, stamp_time
@@ -156,8 +157,9 @@ class Running(Struct):
         """The figures of this process alone."""
         found = self.figures
         summary = reports.figures(
-            found, self.kit.offers.refused, self.reporter.first_failure, self.reporter.policies_failed
-        )
+            found, self.kit.offers.refused, self.reporter.first_failure, self.reporter.policies_failed,
+            self.books.left_out.joined(self.kit.offers.left_out),
+        )  # fmt: skip
         served = self.service.counts if self.service else {}
         return Share.of(self.launch.id, found, summary, self.spider.under_way, served)
 
@@ -225,13 +227,23 @@ class Running(Struct):
         self.logs.progress(await self.moment())
         self.logs.event("ENDED", end)
         left, now = await self.books.frontier.waiting(reports.MOST_QUEUES), time.time()
+        await self._count_waiting(end, left.queued)
         self.is_closed = True
         await self.books.close()
         self.logs.close()
-        ending = reports.Ending(self.job.name, now, self.spider.seconds, end, "FINISHED", statistics, left)
+        summary = self.summary()
+        cuts = reports.bounds_of(summary)
+        ending = reports.Ending(self.job.name, now, self.spider.seconds, end, "FINISHED", statistics, left, cuts)
         reports.write(self.folders.reports, ending)
-        reports.write_summary(self.folders.own, end, self.summary())
+        reports.write_summary(self.folders.own, end, summary)
         self.job_log.finished()
+
+    async def _count_waiting(self, end: End, waiting: int) -> None:
+        """Count what waits at a ceiling as left out by it."""
+        if waiting and (bound := CEILINGS.get(end)):
+            first = (await self.books.frontier.list(limit=1)).uris
+            example = shown(first[0].uri) if first else ""
+            self.kit.offers.left_out.add(bound, self.kit.job.bound(bound), example, waiting)
 
     async def leave(self) -> None:
         """Close all files; the launch continues without this worker."""
@@ -420,6 +432,7 @@ def _opened(
 ) -> Running:  # fmt: skip
     folders = places.folders(launch)
     logs, figures = Logs(folders.logs, scope=job.scope_log), _figures(job, resume)
+    figures.limit_of = partial(_limit_of, Live(job))
     for what in figures.catch_up(folders.logs):
         logs.alert("SEVERE", what)
     for what in checkpoint.damaged(folders.checkpoints, resume) if resume else ():
@@ -432,8 +445,15 @@ def _opened(
         logs.alert("WARNING", f"the clock was set back by {books.set_back:,.0f} s; what waits for a while was moved")
     kit = make_kit(job, books, reporter, places.scratch(job.name))
     books.hear = partial(reporter.kept, kit.offers)
+    books.ask_left_out = kit.offers.left_out_of
+    figures.limit_of = partial(_limit_of, kit.live)
     stage, loop = resume.stage if resume else None, spider(kit, figures, began(launch))
     return Running(places, folders, job, launch, books, register, logs, figures, job_log, kit, loop, reporter, stage)
+
+
+def _limit_of(live: Live, bound: str, line: CrawlRecord) -> tuple[int, bool]:
+    """The value of a bound for the URI of a line, and whether a person has set it."""
+    return live.job.of(Uri(line.uri, line.uri, "", source=line.source or "")).bound(bound)
 
 
 def _passed_over(what: str) -> str:

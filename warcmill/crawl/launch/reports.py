@@ -1,11 +1,12 @@
-"""Reports of a launch: nine as Heritrix writes them when it ends, `summary.json`, and the reporter that hears of it.
+"""Reports of a launch: nine as Heritrix writes them when it ends, `bounds-report`, `summary.json`, and the reporter.
 
 crawl-report      frontier-summary-report   hosts-report
 mimetype-report   processors-report         responsecode-report
 seeds-report      source-report             threads-report
 
-Each is text, a row an item, greatest first. `Reporter` puts what a launch hears of its crawl into its figures and logs.
-`summary.json`, in the launch's folder among the job's, is for who began it. Reports are not evidence.
+Each is text, a row an item, greatest first. `bounds-report` has what bounds have left out. `Reporter` puts what a
+launch hears of its crawl into its figures and logs. `summary.json`, in the launch's folder among the job's, is for who
+began it. Reports are not evidence.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from warcmill.crawl.policies.decision import Decision
 from warcmill.crawl.uri import Uri, shown
 from warcmill.crawl.visit.offers import Offers, Refusals
 from warcmill.errors import Unavailable
+from warcmill.formats.logs import bounds
+from warcmill.formats.logs.bounds import BoundCut, BoundTally
 from warcmill.formats.logs.crawllog import CrawlRecord, moment
 from warcmill.model import Json
 
@@ -54,6 +57,7 @@ class Ending(Struct, frozen=True):
     state: str
     statistics: Statistics
     waiting: Waiting = field(default_factory=Waiting)
+    left_out: Sequence[BoundCut] = ()
     chains: Mapping[str, Sequence[Processor]] = field(default_factory=dict)
     threads: Sequence[str] = ()
 
@@ -182,7 +186,13 @@ def threads(ending: Ending) -> Iterator[str]:
     yield from ending.threads or ["no ToeThreads"]
 
 
+def left_out(ending: Ending) -> Iterator[str]:
+    """The cuts of bounds."""
+    return bounds.render(ending.left_out)
+
+
 CRAWL: Mapping[str, Report] = {
+    bounds.REPORT: left_out,
     "crawl-report": crawl,
     "frontier-summary-report": frontier,
     "hosts-report": hosts,
@@ -273,10 +283,11 @@ NAME = "summary.json"
 
 
 def figures(
-    found: Figures, refused: Refusals, failed_first: str, policies_failed: Mapping[str, int]
+    found: Figures, refused: Refusals, failed_first: str, policies_failed: Mapping[str, int], left_out: BoundTally
 ) -> dict[str, Json]:
     """The numbers of what was fetched, failed, was cut by limits or refused by policies, each with a first URI and why;
-    and how often policies of others failed."""
+    what bounds have left out of pages, with that of the log; and how often policies of others failed."""
+    of_bounds = left_out.joined(found.left_out)
     return {
         "documents": found.documents,
         "failed": found.failed,
@@ -287,6 +298,8 @@ def figures(
         "refused": dict(refused.counts),
         "refused_first": dict(refused.first),
         "policies_failed": dict(policies_failed),
+        "bounds": dict(of_bounds.counts),
+        "bounds_first": dict(of_bounds.first),
     }
 
 
@@ -307,6 +320,12 @@ def added(one: Mapping[str, Json], other: Mapping[str, Json]) -> dict[str, Json]
 def write_summary(own: Path, end: str, found: Mapping[str, Json]) -> None:
     """Keep it."""
     durable.replace(own / NAME, json.dumps({"end": end, **found}, sort_keys=True, indent=1).encode() + b"\n")
+
+
+def bounds_of(summary: Mapping[str, Json]) -> list[BoundCut]:
+    """The cuts of bounds, by a summary; none where it is of an earlier version."""
+    counts, first = summary.get("bounds", {}), summary.get("bounds_first", {})
+    return bounds.cuts(cast("Mapping[str, int]", counts), cast("Mapping[str, str]", first))
 
 
 def read(own: Path) -> Mapping[str, Json]:

@@ -38,6 +38,7 @@ from warcmill.crawl.logs.statistics import Figures
 from warcmill.crawl.visit.offers import Refusals
 from warcmill.crawl.visit.spider import Spider
 from warcmill.errors import BadConfig, Unavailable, WarcmillError
+from warcmill.formats.logs.bounds import BoundTally
 from warcmill.model import Launch
 
 log = logging.getLogger(__name__)
@@ -158,11 +159,11 @@ class Worker:
         if launch and not is_over:
             await self._crawl(crew, Launch.parse(self._job, launch), edition, files)
         elif is_over and (orders.number > self._done or self._open):
-            self._close_left()
+            left_out = self._close_left()
             figures, logs = Figures(), self._places.folders(Launch.parse(self._job, launch)).logs
             if logs.exists():
                 figures.catch_up(logs)
-            self._share = Share.of(launch, figures, reports.figures(figures, Refusals(), "", {}))
+            self._share = Share.of(launch, figures, reports.figures(figures, Refusals(), "", {}, left_out))
             await self._report(crew, orders.number, figures)
             await self._sign(crew)
 
@@ -171,8 +172,9 @@ class Worker:
         await crew.report(self._name, number, self._writer, statistics.dump())
         self._done = max(number, self._done)
 
-    def _close_left(self, current: str = "") -> None:
-        """Put the files in order that a kill has left, of another launch than the current one."""
+    def _close_left(self, current: str = "") -> BoundTally:
+        """Put the files in order that a kill has left, of another launch than the current one; return what bounds have
+        left out of the last launch."""
         register = open_register(self._places.database(self._job))
         try:
             if register.launch not in ("", current) and not register.is_clean:
@@ -180,6 +182,7 @@ class Worker:
                 recover(register, Folders(found.warcs, found.logs))
                 register.close()
             self._open = "" if register.is_clean else register.launch
+            return register.left_out()
         finally:
             register.disconnect()
 

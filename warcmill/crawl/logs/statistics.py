@@ -9,14 +9,15 @@ from __future__ import annotations
 import json
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from warcmill.crawl.uri import shown
 from warcmill.errors import BadInput
-from warcmill.formats.logs import crawllog
+from warcmill.formats.logs import bounds, crawllog
+from warcmill.formats.logs.bounds import BoundTally
 from warcmill.formats.logs.crawlcounts import KEY_BYTES, MIMES, OTHERS, STATUSES
 from warcmill.formats.logs.crawllog import CrawlRecord
 from warcmill.formats.logs.crawlreport import is_cut
@@ -260,7 +261,8 @@ def _key(key: str, table: Mapping[str, object], bound: int) -> str:
 class Figures(Statistics):
     """Statistics that also count what this launch alone has fetched, and what limits cut of it, by the log's word.
 
-    A URI that a fetch needs first is not a document.
+    A URI that a fetch needs first is not a document. `limit_of` gives the value of a bound for the URI of a line, and
+    whether a person has set it.
     """
 
     def __init__(self, seeds: Iterable[str] = ()) -> None:
@@ -269,6 +271,8 @@ class Figures(Statistics):
         self.answers: Counter[str] = Counter()
         self.cut: Counter[str] = Counter()
         self.cut_first: dict[str, str] = {}
+        self.left_out = BoundTally()
+        self.limit_of: Callable[[str, CrawlRecord], tuple[int, bool]] = _unknown
 
     def add(self, line: CrawlRecord) -> None:
         """Count a line of crawl.log."""
@@ -277,7 +281,14 @@ class Figures(Statistics):
             word, _, why = one.partition(":")
             self.cut[word] += 1
             self.cut_first.setdefault(word, f"{shown(line.uri)}: {why}" if why else shown(line.uri))
+        for bound, value in () if line.is_asked_again else bounds.of_line(line):
+            limit, is_set = self.limit_of(bound, line)
+            self.left_out.add(bound, (limit if value is None else value, is_set), shown(line.uri))
         if line.is_document:
             self.documents += 1
             self.answers[str(line.status)] += 1
             self.bytes += line.content_size or 0
+
+
+def _unknown(_bound: str, _line: CrawlRecord) -> tuple[int, bool]:
+    return 0, True

@@ -42,12 +42,17 @@ class Verdict(StrEnum):
 
 
 class Decision(NamedTuple):
-    """A verdict, the policy that gave it, and why, for the log; `until` is when a deferred URI is asked about again."""
+    """A verdict, the policy that gave it, and why, for the log; `until` is when a deferred URI is asked about again.
+
+    `bound` is the name in `BOUNDS` of the bound that rejects, and `limit` its value; '' where it is not a bound.
+    """
 
     verdict: Verdict
     policy: str = ""
     why: str = ""
     until: float = 0.0
+    bound: str = ""
+    limit: int = 0
 
 
 ACCEPTED = Decision(Verdict.ACCEPT)

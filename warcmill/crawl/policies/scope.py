@@ -61,7 +61,9 @@ class Patterns:
     def judge(self, uri: Uri) -> Decision | None:
         """Return the first expression that matches a URI."""
         found: Sequence[int] = self._all.Match(uri.uri) if self._expressions else ()
-        return Decision(Verdict.REJECT, self.name, f"matches {self._expressions[min(found)]}") if found else None
+        if not found:
+            return None
+        return Decision(Verdict.REJECT, self.name, f"matches {self._expressions[min(found)]}", bound=self.name)
 
 
 class Extensions:
@@ -78,7 +80,7 @@ class Extensions:
         dot = last.rfind(".")
         if dot < 0 or last[dot:] not in self._unwanted:
             return None
-        return Decision(Verdict.REJECT, self.name, f"the extension {last[dot:]} is not wanted")
+        return Decision(Verdict.REJECT, self.name, f"the extension {last[dot:]} is not wanted", bound=self.name)
 
 
 def _compiled(expressions: Sequence[str]) -> re2.Set:
@@ -150,30 +152,33 @@ class CrawlScope(Struct, frozen=True):
 
     def judge(self, uri: Uri) -> Decision | None:
         """Return why a URI does not belong to the crawl; None if it does."""
-        why = self._against(uri, uri.surt, _is_with_its_page)
-        return Decision(Verdict.REJECT, self.name, why) if why else None
+        return self._against(uri, uri.surt, _is_with_its_page, PARTS)
 
     def judge_frame(self, uri: Uri) -> Decision | None:
         """The same for the page of a frame, and for what a page has that is far inside another: two hops are enough."""
-        why = self._against(uri, uri.surt, _is_near_its_page)
-        return Decision(Verdict.REJECT, self.name, why) if why else None
+        return self._against(uri, uri.surt, _is_near_its_page, EMBEDS)
 
-    def _against(self, uri: Uri, surt: str, belongs: Callable[[str], bool]) -> str:
+    def _against(self, uri: Uri, surt: str, belongs: Callable[[str], bool], inside: int) -> Decision | None:
+        """Judge; what `belongs` to a page may be so many hops `inside` of it."""
         if uri.hops.endswith("P"):
-            return ""
+            return None
         if prefix := self.excluded.covering(surt):
-            return f"excluded by {prefix}"
+            return self._refused(f"excluded by {prefix}", "excluded")
         reach = self.pages.get(uri.source)
         is_page = reach in (PageReach.RESOURCE, PageReach.REFRESH)
         if is_part(uri.hops) if is_page else belongs(uri.hops):
-            return ""
+            return None
         if SITEMAP in uri.payload and not is_page and self._is_sitemap(uri):
-            return ""
+            return None
         if len(uri.hops) > self.hops:
-            return f"{len(uri.hops)} hops from its seed, {self.hops} are allowed"
+            return self._refused(f"{len(uri.hops)} hops from its seed, {self.hops} are allowed", "hops", self.hops)
         if self.sites.covering(surt) or (reach is PageReach.PLUS1 and _is_linked(uri.hops)):
-            return ""
-        return "of no site of the crawl"
+            return None
+        is_inside = uri.hops[-1:] not in _FOLLOWED and depth(uri.hops) > 0
+        return self._refused("of no site of the crawl", *(("part-hops", inside) if is_inside else ("scope",)))
+
+    def _refused(self, why: str, bound: str, limit: int = 0) -> Decision:
+        return Decision(Verdict.REJECT, self.name, why, bound=bound, limit=limit)
 
     def _is_sitemap(self, uri: Uri) -> bool:
         """True if a sitemap was named by robots.txt, or by an index that was, or that is on a site."""
@@ -236,7 +241,7 @@ class Traps:
 
     name = "traps"
 
-    def __init__(self, length: int = 2_083, depth: int = 20, repeats: int = 2, queries: int = 1_000) -> None:
+    def __init__(self, length: int = 2_083, depth: int = 20, repeats: int = 2, queries: int = 20_000) -> None:
         self.length, self.depth, self.repeats, self.queries = length, depth, repeats, queries
         self._counts: OrderedDict[bytes, int] = OrderedDict()
 
@@ -244,8 +249,11 @@ class Traps:
         """Return the trap that a URI looks like. A `data:` URI has no end of its own."""
         if not uri.uri.startswith(("http://", "https://")):
             return None
-        why = self._against(uri.uri)
-        return Decision(Verdict.REJECT, self.name, why) if why else None
+        return self._against(uri.uri)
+
+    def is_full(self, path: str, more: int = 0) -> bool:
+        """True if a path has all its queries, with so many more."""
+        return self._counts.get(_key(path), 0) + more >= self.queries
 
     def taken(self, uri: Uri) -> None:
         """Count the query of a URI that the frontier took."""
@@ -256,18 +264,23 @@ class Traps:
             if len(self._counts) > REMEMBERED:
                 self._counts.popitem(last=False)
 
-    def _against(self, uri: str) -> str:
+    def _against(self, uri: str) -> Decision | None:
         path, query, _ = uri.partition("?")
         segments = path.split("/")[3:]
         if len(uri) > self.length:
-            return f"{len(uri)} bytes long, {self.length} are allowed"
+            return self._refused(f"{len(uri)} bytes long, {self.length} are allowed", "length", self.length)
         if len(segments) > self.depth:
-            return f"{len(segments)} segments in its path, {self.depth} are allowed"
+            why = f"{len(segments)} segments in its path, {self.depth} are allowed"
+            return self._refused(why, "depth", self.depth)
         if repeated := _repeated(segments[:-1], self.repeats + 1):
-            return f"{repeated} comes more than {self.repeats} times after itself"
-        if query and self._counts.get(_key(path), 0) >= self.queries:
-            return f"its path has been taken with {self.queries} queries"
-        return ""
+            why = f"{repeated} comes more than {self.repeats} times after itself"
+            return self._refused(why, "repeats", self.repeats)
+        if query and self.is_full(path):
+            return self._refused(f"its path has been taken with {self.queries} queries", "queries", self.queries)
+        return None
+
+    def _refused(self, why: str, bound: str, limit: int) -> Decision:
+        return Decision(Verdict.REJECT, self.name, why, bound=bound, limit=limit)
 
 
 def _repeated(folders: list[str], times: int) -> str:

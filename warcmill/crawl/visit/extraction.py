@@ -22,7 +22,8 @@ from warcmill.base import worker
 from warcmill.base.worker import WorkerLimits
 from warcmill.base.workers import Outside, Workers
 from warcmill.crawl import extract
-from warcmill.crawl.extract.links import TOO_MANY, Link
+from warcmill.crawl.extract.links import LIMITS as LINK_LIMITS
+from warcmill.crawl.extract.links import Link, LinkLimits, cut_note
 from warcmill.crawl.fetch import exchange
 from warcmill.crawl.fetch.answer import HeaderFields
 from warcmill.crawl.fetch.exchange import Exchange
@@ -39,10 +40,10 @@ _MOST_ANSWER = 1 << 26
 
 
 class WorkerReply(Struct, frozen=True):
-    """The links of a document, and if a limit left some out; or why they are missing."""
+    """The links of a document, and what left some out; or why they are missing."""
 
     links: list[Link] = field(default_factory=list)
-    cut: bool = False
+    cut_by: str = ""
     why: str = ""
 
 
@@ -54,6 +55,7 @@ class LinkSource(NamedTuple):
     fields: HeaderFields
     names: Collection[str]
     payload: str = ""
+    limits: LinkLimits = LINK_LIMITS
 
 
 class Read(NamedTuple):
@@ -78,16 +80,17 @@ class Readers:
 
     async def read(self, uri: Uri, answer: Exchange, job: Job) -> Read:
         """The links of an answer, and what the log notes of it."""
-        source = LinkSource(uri.uri, answer.status, answer.fields, job.extractors, uri.payload)
+        most = link_limits(job)
+        source = LinkSource(uri.uri, answer.status, answer.fields, job.extractors, uri.payload, most)
         few = replace(job.limits, decoded=min(job.limits.decoded, SMALL))
         data, note = exchange.document(answer, few)
         if len(data) < few.decoded or few.decoded == job.limits.decoded:
             return await self.read_small(source, data, note)
         if not extract.reads(data, uri.uri, answer.fields, job.extractors, uri.payload):  # a picture, a film
-            return await self.read_small(source, b"", note if note != exchange.TOO_LONG else "")
-        most = extract.longest(data, uri.uri, answer.fields, job.limits.decoded)
+            return await self.read_small(source, b"", "" if note.startswith(exchange.TOO_LONG) else note)
+        longest = extract.longest(data, uri.uri, answer.fields, job.limits.decoded)
         del data
-        limits = replace(job.limits, decoded=most)
+        limits = replace(job.limits, decoded=longest)
         return await self._in_worker(source, lambda: exchange.document(answer, limits))
 
     async def read_page(self, source: LinkSource, data: bytes, limits: FetchLimits) -> Read:
@@ -103,7 +106,7 @@ class Readers:
         if extract.expands(data, source.uri, source.fields, source.names, source.payload):
             return await self._in_worker(source, lambda: (data, note))
         found = extract.find(data, *source)
-        return _noted(found, found.cut, note)
+        return _noted(found, found.cut_by, note)
 
     async def _in_worker(self, source: LinkSource, read: Callable[[], tuple[bytes, str]]) -> Read:
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._ask, source, read)
@@ -118,16 +121,21 @@ class Readers:
         data, note = read()
         question: dict[str, object] = {
             "uri": source.uri, "status": source.status, "fields": _link_fields(source.fields),
-            "names": sorted(source.names), "payload": source.payload,
+            "names": sorted(source.names), "payload": source.payload, "limits": [*source.limits],
         }  # fmt: skip
         found = self._workers.ask(question, data, _found, _failed, _MOST_ANSWER)
         if isinstance(found, Outside) or found.why:
             return Read([], tuple(filter(None, (note, f"{LOST}:{'_'.join(found.why.replace(',', '').split())[:100]}"))))
-        return _noted(found.links, found.cut, note)
+        return _noted(found.links, found.cut_by, note)
 
 
-def _noted(links: list[Link], cut: bool, note: str) -> Read:
-    return Read(links, tuple(filter(None, (note, TOO_MANY if cut else ""))))
+def link_limits(job: Job) -> LinkLimits:
+    """The limits of a job for links."""
+    return LinkLimits(job.limits.links, job.limits.segments, job.limits.decoded)
+
+
+def _noted(links: list[Link], cut_by: str, note: str) -> Read:
+    return Read(links, (*filter(None, (note,)), *cut_note(cut_by)))
 
 
 def _link_fields(fields: HeaderFields) -> list[tuple[str, str]]:
@@ -146,8 +154,12 @@ def _failed(why: str) -> WorkerReply:
 
 def _answer(question: dict[str, Any], data: bytes) -> object:
     fields = HeaderFields([(name, value) for name, value in question["fields"]])
-    found = extract.find(data, question["uri"], question["status"], fields, question["names"], question["payload"])
-    return {"links": found, "cut": found.cut}
+    limits = LinkLimits(*question["limits"])
+    source = LinkSource(
+        question["uri"], question["status"], fields, question["names"], question["payload"], limits
+    )  # fmt: skip
+    found = extract.find(data, *source)
+    return {"links": found, "cut_by": found.cut_by}
 
 
 if __name__ == "__main__":

@@ -20,11 +20,12 @@ from warcmill.crawl.logs.lines import FaultListener
 from warcmill.crawl.policies import decision
 from warcmill.crawl.policies.decision import AT_OFFER, Ask, Decision, Own, Verdict
 from warcmill.crawl.policies.robots import PRODUCT
-from warcmill.crawl.policies.scope import EMBEDS, Extensions, Patterns, Traps, depth
+from warcmill.crawl.policies.scope import EMBEDS, REDIRECTS, Extensions, Patterns, Traps, depth
 from warcmill.crawl.render import NEVER
 from warcmill.crawl.uri import Uri, make, shown, without_credentials, without_session
 from warcmill.crawl.visit import redirects
 from warcmill.errors import BadInput
+from warcmill.formats.logs.bounds import BoundTally
 from warcmill.formats.seeds import SeedLine, route_of
 
 EMBEDS_FIRST, LINKS_NEXT = 0, 1
@@ -32,6 +33,7 @@ REMEMBERED = 50_000  # URIs that the frontier has
 NEEDS_RENDER = "its route needs --render"  # of a seed
 _OF_PARTS = frozenset(["css", "m3u8", "m3u8/URI", "mpd", "import/@href", "include/@href"])  # where no page has links
 AT_ONCE = 1_000  # links that are judged before others have their turn
+PAGES = 10_000  # of which the bounds' cuts wait for the books
 
 
 class Refusals:
@@ -49,13 +51,20 @@ class Refusals:
 
 
 class Offers:
-    """The policies of one launch about what is offered, in their order."""
+    """The policies of one launch about what is offered, in their order.
+
+    Links of a page that bounds leave out are counted with the page's entry in the books, so that a kill changes no
+    number. `left_out` has those that no page led to, such as seeds, which are judged again after a kill.
+    """
 
     def __init__(self, live: Live, heard: FaultListener, own: Own) -> None:
         self._live, self._heard, self._own = live, heard, own
         bounds = live.job.traps
         self._traps = Traps(bounds.length, bounds.depth, bounds.repeats, bounds.queries)
         self._by, self._are_logged = live.job, live.job.scope_log
+        self._begun_by = live.job
+        self.left_out = BoundTally()
+        self._of_pages: OrderedDict[tuple[str, str], BoundTally] = OrderedDict()
         self._policies = self._made_of(live.job)
         self._known: OrderedDict[str, None] = OrderedDict()
         self.refused = Refusals()
@@ -86,26 +95,34 @@ class Offers:
             return uri
         return self._made(text, source=source, payload=at_route(route))
 
-    def of(self, page: Uri, links: Iterable[Link]) -> list[Uri]:
-        """The links of a page that may be crawled."""
-        fresh = [link for link in links if not self._knows(page, link)]
-        far = depth(page.hops) - EMBEDS
-        return [
-            uri
-            for link in self._within(page, fresh)
-            if (uri := self._linked(page, link))
-            and self._accepted(uri, is_far=far >= 0 and link.hop == EMBED and _is_far(link, far))
-        ]
-
     async def of_many(self, page: Uri, links: Sequence[Link], frontier: Frontier) -> list[Uri]:
-        """The same, for the page's result. Of many links all but the last are offered at once, some at a time: one
-        commit of all would hold up other hosts."""
-        at = 0
-        while len(links) - at > AT_ONCE:
-            found = self.of(page, links[at : at + AT_ONCE])
-            self.taken(found, await frontier.offer(found))
-            at += AT_ONCE
-        return self.of(page, links[at:])
+        """The links of a page that may be crawled, for the page's result. Of many all but the last are offered at once,
+        some at a time: one commit of all would hold up other hosts."""
+        found = list[Uri]()
+        for at in range(0, len(links), AT_ONCE):
+            fresh = [link for link in links[at : at + AT_ONCE] if not self._knows(page, link)]
+            left = self._within(page, fresh)
+            while left:
+                if found:
+                    self.taken(found, await frontier.offer(found))
+                found, left = self._judged(page, left)
+        return found
+
+    def _judged(self, page: Uri, links: Sequence[Link]) -> tuple[list[Uri], Sequence[Link]]:
+        """The links that may be crawled, and those that are judged once the frontier has these: they may be too many
+        queries of a path."""
+        found, far, offered = list[Uri](), depth(page.hops) - EMBEDS, Counter[str]()
+        for number, link in enumerate(links):
+            uri = self._linked(page, link)
+            if uri is None:
+                continue
+            path, query, _ = uri.uri.partition("?")
+            if query and offered[path] and self._traps.is_full(path, offered[path]):
+                return found, links[number:]
+            if self._accepted(uri, is_far=far >= 0 and link.hop == EMBED and _is_far(link, far)):
+                found.append(uri)
+                offered[path] += bool(query)
+        return found, ()
 
     def accepted(self, page: Uri, links: Iterable[Link], found: Iterable[Uri]) -> list[Link]:
         """The links of a page that the policies accept: those of its `found` URIs, and of those that the frontier had
@@ -140,10 +157,15 @@ class Offers:
 
     def refuse(self, page: Uri, link: Link, policy: str, why: str) -> None:
         """Hear of a link that a step of the visit refused."""
-        self._refuse(page, link, Decision(Verdict.REJECT, policy, why))
+        bound, limit = ("redirects", REDIRECTS) if why == redirects.TOO_MANY else ("", 0)
+        self._refuse(page, link, Decision(Verdict.REJECT, policy, why, bound=bound, limit=limit))
 
     def _refuse(self, page: Uri, link: Link, found: Decision) -> None:
         self._note(found, Uri(link.uri, link.uri, "", page.crawl, page.hops + link.hop, page.uri, page.source))
+
+    def left_out_of(self, page: Uri) -> BoundTally | None:
+        """The links of a page that bounds have left out since its last entry; None for no link."""
+        return self._of_pages.pop((page.crawl, page.uri), None)
 
     def taken(self, offered: Sequence[Uri], answers: Sequence[Offered]) -> None:
         """Hear what the frontier took. URIs that it has are not offered again: most links of a site repeat."""
@@ -153,7 +175,7 @@ class Offers:
             if answer.answer is Intake.NEW:
                 self._traps.taken(uri)
 
-    def _within(self, page: Uri, links: list[Link]) -> list[Link]:
+    def _within(self, page: Uri, links: Sequence[Link]) -> Sequence[Link]:
         """Leave out the links of a page on its audience's last level before they are made into URIs: they are many."""
         last = None if self._are_logged or not self._live.job.audiences else self._audience(page).last(page)
         if not last:
@@ -246,9 +268,19 @@ class Offers:
     def _note(self, found: Decision, uri: Uri) -> None:
         if found.verdict is Verdict.REJECT:
             self.refused.add(uri.uri, found)
+            if found.bound:
+                self._count(found, uri)
         if self._are_logged:
             names = list(self._policies)  # what is not among them was asked before
             self._heard.judged(names.index(found.policy) if found.policy in names else -1, found, uri)
+
+    def _count(self, found: Decision, uri: Uri) -> None:
+        """Count what a bound has left out. Traps stay as they were when the launch began."""
+        tally = self._of_pages.setdefault((uri.crawl, uri.via), BoundTally()) if uri.via else self.left_out
+        job = self._begun_by if found.policy == Traps.name else self._live.job
+        tally.add(found.bound, (found.limit, job.bound(found.bound)[1]), shown(uri.uri))
+        if len(self._of_pages) > PAGES:  # of pages whose visit never came to an entry
+            self.left_out = self.left_out.joined(self._of_pages.popitem(last=False)[1])
 
 
 def _is_far(link: Link, far: int) -> bool:
@@ -266,7 +298,7 @@ def _space(crawl: str) -> str:
     return f"{crawl}\n" if crawl else ""
 
 
-REFUSED = Decision(Verdict.REJECT, "nofollow", "its page asks not to follow it")
+REFUSED = Decision(Verdict.REJECT, "nofollow", "its page asks not to follow it", bound="nofollow")
 _FOLLOWED = frozenset([LINK, SUBMIT])
 # Directives with a value, so that what is before the colon is not a crawler's name.
 _VALUED = frozenset(["unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"])

@@ -25,6 +25,7 @@ from warcmill.crawl.uri import Uri, without_session
 
 LOOP = "redirectLoop"  # noted in the log of an answer that redirects back, where that is not followed
 NAME = "redirects"
+TOO_MANY = f"it redirects back, after {REDIRECTS} redirects"
 MOST = 100  # redirects of one answer that may lead back; a browser follows the first
 _BYTES = 8
 _PLAIN = FetchOptions()
@@ -76,7 +77,7 @@ def _against(page: Uri, link: Link, was_sent: bool) -> str:
     if was_sent:
         return "it redirects back, and what would be sent was sent before"
     if len(page.hops) - len(page.hops.rstrip(REDIRECT)) >= REDIRECTS:
-        return f"it redirects back, after {REDIRECTS} redirects"
+        return TOO_MANY
     return "a person sees the page first" if link.is_slow else ""
 
 

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from warcmill.base import clock
 from warcmill.crawl.extract import feeds
-from warcmill.crawl.extract.links import REDIRECT, TOO_MANY, Outlinks
+from warcmill.crawl.extract.links import REDIRECT, Outlinks, cut_note
 from warcmill.crawl.extract.links import links as header_links
 from warcmill.crawl.fetch import exchange
 from warcmill.crawl.fetch.exchange import Exchange, FetchRequest
@@ -32,6 +32,7 @@ from warcmill.crawl.policies import robots
 from warcmill.crawl.policies.robots import RobotsVerdict, Rules, Standing
 from warcmill.crawl.uri import Uri, make
 from warcmill.crawl.visit import history
+from warcmill.crawl.visit.extraction import link_limits
 from warcmill.crawl.visit.fetching import Entries
 from warcmill.crawl.visit.offers import Offers
 from warcmill.errors import BadInput
@@ -155,8 +156,9 @@ class RobotsFiles:
         row = self._row(origin, answer.status, failures, data, answer.retry_after)
         links, notes = Outlinks(), tuple[str, ...]()
         if "sitemap" in job.extractors and answer.status == 200:
-            links = await self._beside(lambda: feeds.from_robots(data, uri.uri), len(data) <= SMALL)
-            notes = (*((cut,) if cut else ()), *((TOO_MANY,) if links.cut else ()))
+            most = link_limits(job)
+            links = await self._beside(lambda: feeds.from_robots(data, uri.uri, most), len(data) <= SMALL)
+            notes = (*((cut,) if cut else ()), *cut_note(links.cut_by))
         await keeper.keep(uri, answer, row, links, notes)
         return row
 

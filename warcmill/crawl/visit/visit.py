@@ -38,7 +38,7 @@ from warcmill.crawl.policies.decision import Own
 from warcmill.crawl.uri import Status, Uri
 from warcmill.crawl.visit import history, redirects, rendering
 from warcmill.crawl.visit.admission import Admission, Hosts, Manners
-from warcmill.crawl.visit.extraction import LinkSource, Read, Readers
+from warcmill.crawl.visit.extraction import LinkSource, Read, Readers, link_limits
 from warcmill.crawl.visit.fetching import Admitted, Entries, Fetching, Later, Refusal
 from warcmill.crawl.visit.history import PastVisit
 from warcmill.crawl.visit.offers import Offers
@@ -119,7 +119,7 @@ class LinkReader:
         job = visit.job
         read = await self._readers.read(visit.uri, answer, job)
         if page := rendered.page:
-            source = LinkSource(page.final_url, 200, DOM_FIELDS, job.extractors)
+            source = LinkSource(page.final_url, 200, DOM_FIELDS, job.extractors, limits=link_limits(job))
             read = read.joined(await self._readers.read_page(source, page.dom, job.limits))
         return read
 
@@ -368,7 +368,8 @@ class Visit:
             data = data_uri.read(uri.uri)
         except BadInput as error:
             return self._failed(Failure(lines.FAULT, error.why, final=True))
-        source = LinkSource(uri.uri, 200, HeaderFields([("content-type", data.mime)]), self.job.extractors)
+        fields = HeaderFields([("content-type", data.mime)])
+        source = LinkSource(uri.uri, 200, fields, self.job.extractors, limits=link_limits(self.job))
         self._moves.update(uri, Status.PARSING, http_status=200, download_finished=clock.steady())
         links, note = await kit.readers.read_small(source, data.body)  # as long as a URI may be
         self._moves.update(uri, Status.PARSED)

@@ -94,7 +94,7 @@ def _annotations(column: bytes) -> tuple[str, ...]:
 
 def is_cut(annotation: str) -> bool:
     """True if a limit cut an answer, or the links that were taken from it: `dol:3` is Heritrix's word for links."""
-    return annotation.endswith("Trunc") or annotation.startswith(("linksLost:", "dol:"))
+    return annotation.partition(":")[0].endswith("Trunc") or annotation.startswith(("linksLost:", "dol:"))
 
 
 def _count(table: Counter[str], name: str) -> None:

@@ -8,8 +8,9 @@ from typing import NamedTuple, Self
 
 from msgspec import Struct
 
+from warcmill.formats.logs.bounds import BOUNDS, BoundCut
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts.reading import ClaimFields, number, object_of, or_null, text, texts
+from warcmill.markers.facts.reading import ClaimFields, number, object_of, or_null, text, texts, truth
 from warcmill.model import Json
 
 REPORT_NUMBERS = ("lines", "bytes", "unread")
@@ -110,7 +111,8 @@ class LostRequest(NamedTuple):
 class CrawlReported(Struct, frozen=True):
     """reports.crawl: the figures of a stage's logs, and the logs that could not be read to their end.
 
-    `requests_lost` requests of applications have no page; `requests_without_page` has the first.
+    `requests_lost` requests of applications have no page; `requests_without_page` has the first. `bounds`: what bounds
+    of the crawl have left out of the whole launch, in its last stage.
     """
 
     numbers: Mapping[str, int]  # REPORT_NUMBERS
@@ -118,6 +120,7 @@ class CrawlReported(Struct, frozen=True):
     unread: tuple[str, ...]
     requests_lost: int = 0
     requests_without_page: tuple[LostRequest, ...] = ()
+    bounds: tuple[BoundCut, ...] = ()
 
     @classmethod
     def from_claim(cls, claim: Claim) -> Self:
@@ -128,6 +131,7 @@ class CrawlReported(Struct, frozen=True):
             facts.require("unread", texts),
             facts.maybe("requests_lost", number) or 0,
             facts.maybe("requests_without_page", _requests) or (),
+            facts.maybe("bounds", _bounds) or (),
         )
 
 
@@ -146,6 +150,21 @@ def _request(value: Json) -> LostRequest:
         return LostRequest(*(text(row[name]) for name in LostRequest._fields))
     except KeyError as error:
         raise ValueError(f"not a request: {error}") from error
+
+
+def _bounds(value: Json) -> tuple[BoundCut, ...]:
+    if isinstance(value, list):
+        return tuple(cut for cut in map(_bound, value) if cut.bound in BOUNDS)  # a later version may have more
+    raise ValueError("not a list of bounds")
+
+
+def _bound(value: Json) -> BoundCut:
+    row = value if isinstance(value, dict) else {}
+    try:
+        is_set = truth(row["is_set"])
+        return BoundCut(text(row["bound"]), number(row["value"]), is_set, number(row["number"]), text(row["first"]))
+    except KeyError as error:
+        raise ValueError(f"not the cut of a bound: {error}") from error
 
 
 def _fates(value: Json) -> tuple[SeedFate, ...]:

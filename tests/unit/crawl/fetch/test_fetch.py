@@ -465,7 +465,7 @@ def test_a_bomb_is_kept_whole_and_decoded_in_part(tmp_path: Path, coding: str) -
     bomb = pack[coding](zeros)
     result = got(fetch_one(tmp_path, answering(coded(coding, bomb))))
     text, note = document(result, FetchLimits(decoded=3_000_000))
-    assert (len(text) <= 3_000_000, note) == (True, "decodedTrunc")
+    assert (len(text) <= 3_000_000, note) == (True, "decodedTrunc" if coding == "gzip" else "decodedTrunc:ratio")
     assert b"".join(result.payload()) == bomb
 
 

