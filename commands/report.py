@@ -179,8 +179,6 @@ def _texts(figures: LaunchFigures, first_missed: list[str]) -> Iterator[str | Te
         yield styled(f"cut short: {figures.cut}", STYLES[Mark.CUT])
         yield styled(f"    -> {figures.go_on}", "cyan")
     yield from first_missed
-    for cut in figures.bounds:
-        yield styled(printable(cut.text), STYLES[Mark.CUT]) if cut.is_finding else printable(cut.text)
     if figures.parts:
         yield f"one crawl with {', '.join(one.id for one in figures.parts)}, which it continues: figures are of all"
     yield from (
@@ -188,6 +186,8 @@ def _texts(figures: LaunchFigures, first_missed: list[str]) -> Iterator[str | Te
     )
     if figures.broken:
         yield f"a part of the crawl is missing: {figures.broken}"
+    for cut in figures.bounds:
+        yield styled(printable(cut.text), STYLES[Mark.CUT]) if cut.is_finding else printable(cut.text)
     yield from _seeds(figures)
     yield from _compared(figures.before)
     if figures.stages:

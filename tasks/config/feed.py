@@ -105,7 +105,8 @@ def recipe(line: Settings, job: str) -> Recipe:
         raise BadConfig("[feed] contact", "is not set; a URL of a page for webmasters: who crawls, and how to ask")
     if not 0 < keys.capped <= keys.capped_large:
         raise BadConfig("[feed] capped", f"is {keys.capped}; bytes, and no more than capped_large")
-    caps = Caps(keys.capped, keys.capped_large)
+    are_set = any(sections.value("feed", key) for key in ("capped", "capped_large"))
+    caps = Caps(keys.capped, keys.capped_large, are_set)
     section = engines.section_of(job)
     if section and engines.kind_of(section) == engines.WARCMILL:
         return OwnRecipe(_own_settings(keys.settings), keys.contact, excluded(), caps)

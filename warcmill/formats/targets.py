@@ -32,10 +32,12 @@ SITES: Final = frozenset({TargetScope.ROOT, TargetScope.SUBDOMAINS})
 
 
 class Caps(Struct, frozen=True):
-    """The most bytes fetched from one host for a CAPPED and a CAPPED_LARGE target. A DEEP one has no cap."""
+    """The most bytes fetched from one host for a CAPPED and a CAPPED_LARGE target. A DEEP one has no cap. `are_set`:
+    luigi.cfg has them; else they are defaults."""
 
     capped: int
     capped_large: int
+    are_set: bool = True
 
 
 class Policy(Struct, frozen=True, order=True):

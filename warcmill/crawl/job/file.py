@@ -21,7 +21,7 @@ A key that is not there is as for the whole job. Of the prefixes that a URI has 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -57,7 +57,7 @@ SHEETS, PREFIXES, SHEET_SEEDS = "settings", "prefixes", "seeds"
 
 SEEDS, SURTS, EXCLUDE = "seeds.txt", "surts.txt", "exclude.txt"
 TABLES = {"limits": "ceilings", "traps": "traps"}
-LISTS = ("policies", "patterns", "extensions", "allow_private", "name_servers", "resolve")
+LISTS = ("defaults", "policies", "patterns", "extensions", "allow_private", "name_servers", "resolve")
 NUMBERS = {"workers": (1, 1000), "warc_size": (1, 1 << 40), "checkpoint_hours": (0, 24 * 366), "hops": (0, 255)}
 FLAGS = ("no_delay", "endless", "scope_log", "results_log")
 SERVICES = ("requests",)  # flags of which one may be set: the room that serves who asks for URIs
@@ -87,11 +87,12 @@ def read_settings(found: Mapping[str, Any], base: Job, where: str = CONFIGURATIO
         changed["recrawl"] = _recrawl(found, where)
     if "render" in found:
         changed["render"] = _render(found, base.render, where)
-    return replace(base, given=base.given | _given(found), **changed)
+    return replace(base, given=base.given | _given(found, base.defaults), **changed)
 
 
-def _given(found: Mapping[str, Any]) -> frozenset[str]:
+def _given(found: Mapping[str, Any], defaults: Collection[str]) -> frozenset[str]:
     """The keys that are set, those of a table after its name: `hops`, `[fetch] body`, `[[quotas]] bytes`."""
+    found = {key: value for key, value in found.items() if key not in defaults}
     keys = {key for key, value in found.items() if not isinstance(value, dict)}
     keys |= {f"[{table}] {key}" for table, value in found.items() if isinstance(value, dict) for key in value}
     return frozenset(keys | {f"[[quotas]] {key}" for one in found.get("quotas", ()) for key in one})
@@ -232,6 +233,7 @@ def described(files: Mapping[str, bytes], name: str) -> Job:
         plain,
         contact=values.text(found, "contact"),
         scope=CrawlScope(_prefixes(files, SURTS), _prefixes(files, EXCLUDE), _pages(found, seeds), hops),
+        defaults=texts["defaults"],
         policies=texts["policies"],
         patterns=texts["patterns"],
         extensions=texts["extensions"],

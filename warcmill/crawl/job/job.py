@@ -231,7 +231,8 @@ class Job(Struct, frozen=True):
 
     `queue_by`: politeness is kept by `host`, and port; or by registered `domain`. `service`: the room
     that serves who asks for its URIs; `audiences` has these, once a launch is open, and `audience` is the one that this
-    is the job for. `given`: the keys that its file sets, such as `hops` and `[fetch] body`, whatever their value.
+    is the job for. `given`: the keys that its file sets, such as `hops` and `[fetch] body`, whatever their value;
+    not those that `defaults` names, which a program has written with their defaults.
     """
 
     name: str
@@ -272,6 +273,7 @@ class Job(Struct, frozen=True):
     audiences: Audiences | None = None
     audience: Audience = NOBODY
     given: frozenset[str] = frozenset()
+    defaults: tuple[str, ...] = ()
 
     def of(self, uri: Uri) -> Job:
         """The job as it is for a URI."""

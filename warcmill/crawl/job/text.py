@@ -13,7 +13,7 @@ from warcmill.errors import BadConfig
 from warcmill.formats.feed import Depth, TargetScope
 from warcmill.formats.targets import Caps, Plan, Policy, prefixes_of
 
-OF_FEED = ("contact", "pages", "quotas", "settings")
+OF_FEED = ("contact", "defaults", "pages", "quotas", "settings")
 """The keys that a feed decides."""
 FED = "# Written from the feed before each launch. To change it, change the feed, or [feed] settings of luigi.cfg.\n"
 HEAD = "# Written by 'warcmill crawl', and written anew by the next. To keep your own, take this line away.\n"
@@ -43,6 +43,7 @@ def of_plan(settings: Mapping[str, Any], plan: Plan, contact: str, caps: Caps) -
         raise BadConfig(f"[feed] settings, {known[0]}", "the feed decides it; take it out of the file")
     keys = {
         "contact": contact,
+        **({} if caps.are_set else {"defaults": ["quotas"]}),
         **settings,
         "pages": {seed: page.reach.value for seed, page in sorted(plan.pages.items())},
         "quotas": _quotas(Depth.CAPPED, caps),

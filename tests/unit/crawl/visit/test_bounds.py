@@ -62,6 +62,14 @@ def test_settings_of_some_uris_set_a_key_for_these_alone() -> None:
     assert (job.bound("body")[1], job.bound("quota-bytes")[1]) == (False, False)
 
 
+def test_a_key_that_a_program_wrote_with_its_default_is_not_set() -> None:
+    text = 'defaults = ["quotas"]\n[[quotas]]\nby = "host"\nbytes = 5\n[[settings]]\nseeds = ["http://a.example/"]\n'
+    text += 'quotas = [{ by = "host", bytes = 7 }]\n[settings.fetch]\nbody = 7\n'
+    job = file.parse({"crawl.toml": text.encode(), "seeds.txt": b"http://a.example/\n"}, "news")
+    own = job.sheets.by_seed["http://a.example/"]
+    assert (job.bound("quota-bytes")[1], own.bound("quota-bytes")[1], own.bound("body")[1]) == (False, False, True)
+
+
 def test_each_bound_of_an_answer_is_counted_by_its_key(tmp_path: Path) -> None:
     site = {
         ("a.example", "/"): page(["/long", "/links", "/film.m3u8", "/x/x/x/x/y"]),
