@@ -95,6 +95,10 @@ class Offers:
             return uri
         return self._made(text, source=source, payload=at_route(route))
 
+    def of(self, page: Uri, links: Sequence[Link]) -> list[Uri]:
+        """The few links of a page that may be crawled."""
+        return self._judged(page, [link for link in links if not self._knows(page, link)])[0]
+
     async def of_many(self, page: Uri, links: Sequence[Link], frontier: Frontier) -> list[Uri]:
         """The links of a page that may be crawled, for the page's result. Of many all but the last are offered at once,
         some at a time: one commit of all would hold up other hosts."""
