@@ -26,6 +26,7 @@ examples:
   warcmill crawl https://example.org/ --scope subdomains --hops 5
   warcmill crawl https://example.org/report.html --scope page
   warcmill crawl https://example.org/app/ --render pages
+  warcmill crawl https://members.example/ --cookies cookies.txt
   warcmill crawl http://intranet.example/ --allow-private 10.20.0.0/16 --no-delay
   warcmill crawl https://www.example.org/ --config crawl.toml --no-line
   warcmill crawl https://www.example.org/ --frontier redis://127.0.0.1:6379/0 --job shared
@@ -46,6 +47,10 @@ A job is its seeds and its scope. Other URLs or another scope on a host that has
 a job beside it, NAME-2, and the first line names it; the same ones are the same job. With
 --job, a job that has others is refused, and nothing is written: --replace confirms. Limits,
 politeness and rendering may change; those of a schedule's crawls do with --replace alone.
+
+--cookies is a login: the cookies.txt that a browser's extension exports, for the hosts that it
+names. The crawl keeps a copy in profiles/ beside the state, which no backup has, and leaves
+the cookies out of the WARC's requests. Sign out when the crawl has ended.
 
 Ctrl-C ends the crawl with a checkpoint; the same command continues from there. Ctrl-C
 twice: at once, and what was under way is fetched again. --config takes the keys of a
@@ -84,6 +89,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--no-sandbox", action="store_true", help="let that browser run without its sandbox, as for root"
+    )
+    parser.add_argument(
+        "--cookies", type=Path, metavar="FILE", help="be signed in: a cookies.txt of Netscape's format, for its hosts"
     )
     parser.add_argument("--job", type=_job, metavar="NAME", help="its name (default: the first URL's host)")
     parser.add_argument("--replace", action="store_true", help="give the --job these seeds, scope and settings")

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -33,10 +33,11 @@ from tasks.line import OpenRoots, open_line
 from warcmill.audit import findings, survey
 from warcmill.audit.answers import comparison
 from warcmill.audit.remedies import report_seeds
-from warcmill.base import disk
+from warcmill.base import clock, disk
 from warcmill.base.escapes import printable
 from warcmill.base.progress import EVERY
 from warcmill.crawl.engine import WarcmillEngine
+from warcmill.crawl.fetch import login
 from warcmill.crawl.frontier.link import examined, read_place
 from warcmill.crawl.job import file
 from warcmill.crawl.job.text import files
@@ -59,6 +60,7 @@ POLL = 0.25  # seconds between two looks at what cannot be waited for
 INTERRUPTED = 130
 PATIENCE = 10.0  # seconds that a crawler has to end, once its lock is free
 FIRST_ERROR = "400"  # of statuses, which have three digits
+PROFILES = "profiles"
 SHOWN, FEW = 10, 2  # seeds that were not got, and as many on a terminal
 _REPORT = "seeds-report.txt"
 
@@ -73,6 +75,7 @@ class CrawlPlan(NamedTuple):
     files: Mapping[str, bytes]
     allow_private: tuple[str, ...] = ()
     is_found: bool = False
+    scope: TargetScope = TargetScope.ROOT
 
 
 def plan(args: argparse.Namespace, scope: TargetScope, *, is_new: bool) -> CrawlPlan:
@@ -80,12 +83,14 @@ def plan(args: argparse.Namespace, scope: TargetScope, *, is_new: bool) -> Crawl
 
     Conflict, or NotReady, if its job may not be crawled so, or not now.
     """
-    written = files(_settings(args), args.urls, scope)
+    written = files(_settings(args, args.cookies), args.urls, scope)
     file.parse(written, args.job or job_of(args.urls[0]))
+    if args.cookies is not None:
+        _refuse_others(args.cookies.absolute(), args.urls)
     if args.frontier:
         examined(read_place("--frontier", args.frontier))
     if is_new:
-        return CrawlPlan(args.job or job_of(args.urls[0]), written)
+        return CrawlPlan(args.job or job_of(args.urls[0]), written, scope=scope)
     check_hardened()
     name = _chosen(args, written).name
     with closing(engine_for(name, args.frontier or "")) as engine:
@@ -93,7 +98,7 @@ def plan(args: argparse.Namespace, scope: TargetScope, *, is_new: bool) -> Crawl
         is_there = (engine.places.job(name) / CONFIGURATION).exists()
         if is_there and not is_found and (due := pulse.not_launched(open_line(), name)):
             raise NotReady(f"job {name}", due)
-        return CrawlPlan(name, written, engine.allow_private, is_found)
+        return CrawlPlan(name, written, engine.allow_private, is_found, scope)
 
 
 def _chosen(args: argparse.Namespace, written: Mapping[str, bytes]) -> ChosenJob:
@@ -132,7 +137,7 @@ def run(args: argparse.Namespace, config: Path, plan: CrawlPlan) -> int:
     with closing(engine_for(name)) as engine:
         is_ours, stops = False, 0
         if not engine.look(name).running and (args.no_line or not attached.ended_unseen(engine, name)):
-            is_ours, stops = _begun(engine, name, written, keeps=bool(args.replace))
+            is_ours, stops = _begun(engine, name, _with_login(args, name, plan), keeps=bool(args.replace))
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # until `_watch` hears it
         launch = engine.look(name).launch_id
         if not is_ours:
@@ -176,8 +181,8 @@ def _name_answers(what: str, result: Mapping[str, Json], *, is_brief: bool) -> N
         out(f"{what}: {answers(result, each=True)}{'' if result.get('statuses') else ' (no answer at all)'}")
 
 
-def _settings(args: argparse.Namespace) -> dict[str, Any]:
-    """The keys of --config, with those of the options before them."""
+def _settings(args: argparse.Namespace, cookies: Path | None) -> dict[str, Any]:
+    """The keys of --config, with those of the options before them; `cookies` is the file of a login."""
     settings: dict[str, Any] = {}
     if args.config:
         try:
@@ -192,9 +197,40 @@ def _settings(args: argparse.Namespace) -> dict[str, Any]:
         settings["render"] = {**settings.get("render", {}), "which": args.render}
     if args.no_sandbox:
         settings["render"] = {**settings.get("render", {}), "sandbox": False}
+    if cookies is not None:
+        settings["render"] = {**settings.get("render", {}), "cookies": str(cookies.absolute())}
     if args.limit is not None:
         settings["limits"] = {**settings.get("limits", {}), "documents": args.limit}
     return settings
+
+
+def _refuse_others(cookies: Path, urls: Sequence[str]) -> None:
+    """BadConfig for the cookies of a login that none of the URLs gets."""
+    found = login.read(str(cookies), "--cookies")
+    if not any(found.fitting(url, clock.steady()) for url in urls):
+        names = ", ".join(found.domains[:FEW])
+        more = f" and {len(found.domains) - FEW} more" if len(found.domains) > FEW else ""
+        raise BadConfig(f"--cookies {cookies}", f"no URL gets a cookie of it: they are for {names}{more}")
+
+
+def _with_login(args: argparse.Namespace, name: str, plan: CrawlPlan) -> Mapping[str, bytes]:
+    """The files of the job. Its login is a copy of --cookies, beside the state: in no root, so in no backup."""
+    if (cookies := args.cookies) is None:
+        return plan.files
+    profiles = open_line().state.store.base.parent / PROFILES
+    kept = profiles / f"{name}.txt"
+    try:
+        profiles.mkdir(mode=0o700, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=profiles, prefix=f".{name}.", delete=False) as file:  # its owner's alone
+            file.write(cookies.read_bytes())
+            file.flush()
+            os.fsync(file.fileno())
+        made = cookies.stat().st_mtime_ns  # a cookie that a server has set since is newer
+        os.utime(file.name, ns=(made, made))
+        os.replace(file.name, kept)
+    except OSError as error:
+        raise Unavailable(str(profiles), disk.reason(error, profiles)) from error
+    return files(_settings(args, kept), args.urls, plan.scope)
 
 
 def _reserved(args: argparse.Namespace, config: Path, written: Mapping[str, bytes]) -> str:

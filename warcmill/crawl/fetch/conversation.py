@@ -6,7 +6,7 @@ import asyncio
 from datetime import UTC, datetime
 from pathlib import Path
 
-from warcmill.crawl.fetch import heartbeat
+from warcmill.crawl.fetch import heartbeat, login
 from warcmill.crawl.fetch.answer import AnswerHead, AnswerReader, AnswerSpool, mime_of
 from warcmill.crawl.fetch.exchange import Exchange, FetchRequest
 from warcmill.crawl.fetch.limits import CONNECTION_LOST, DISCONNECT, LENGTH, TIME, TIMED_OUT, Failure, FetchLimits
@@ -146,13 +146,14 @@ class Conversation:
 
     def _exchange(self, head: AnswerHead) -> Exchange:
         reader, wire = self._reader, self._wire
+        sent, left_out = login.unsigned(self._sent) if self._request.signed_in else (self._sent, ())
         return Exchange(
             uri=self._request.uri,
             method=self._request.method,
             address=wire.target.address,
             started=self._started,
             took_ms=round((self._loop.time() - self._begun) * 1000),
-            sent=self._sent,
+            sent=sent,
             spool=self._spool,
             status=head.status,
             fields=head.fields,
@@ -168,4 +169,5 @@ class Conversation:
             extra=reader.extra,
             certificate=wire.certificate,
             notes=(NOT_HTTP,) if head.assumed else (),
+            left_out=left_out,
         )

@@ -1,4 +1,4 @@
-"""The cookies of a crawl (RFC 6265): one jar each, bounded, and kept in the books. There are no logins. Pure.
+"""The cookies of a crawl (RFC 6265): one jar each, bounded, kept in the books; those of a `login` are not. Pure.
 
 A fault in a `Set-Cookie` is passed over, as section 5.2 has it.
 """
@@ -63,6 +63,11 @@ class Jar:
     def __len__(self) -> int:
         return self._size
 
+    @property
+    def domains(self) -> list[str]:
+        """The domains that it has cookies of."""
+        return sorted(self._domains)
+
     def receive(self, uri: str, headers: Sequence[str], now: float) -> list[Cookie]:
         """Take what an answer of this URI sets, and return what changed, to be kept in the books."""
         changed: dict[Key, Cookie] = {}
@@ -74,12 +79,23 @@ class Jar:
                     changed[one.key] = one
         return list(changed.values())
 
-    def header(self, uri: str, now: float) -> str:
-        """Return the value of `Cookie` for a request of this URI; '' without one (5.4)."""
+    def header(self, uri: str, now: float, login: Jar | None = None) -> str:
+        """Return the value of `Cookie` for a request of this URI; '' without one (5.4). Of a cookie that a `login` has
+        as well, the later one is sent."""
+        found = self.fitting(uri, now)
+        if login and (signing := login.fitting(uri, now)):
+            newest = sorted([*signing, *found], key=lambda cookie: cookie.created)
+            found = list({cookie.name: cookie for cookie in newest}.values())
+        found.sort(key=lambda cookie: (-len(cookie.path), cookie.created))
+        text, end = "; ".join(f"{cookie.name}={cookie.value}" for cookie in found), LONGEST_HEADER
+        return text if len(text) <= end else text[: max(0, text.rfind("; ", 0, end))]
+
+    def fitting(self, uri: str, now: float) -> list[Cookie]:
+        """The cookies that a request of this URI gets."""
         if not self._size:
-            return ""
+            return []
         secure, host, path = _parts(uri)
-        fitting = [
+        return [
             cookie
             for domain in _domains(host)
             for cookie in self._domains.get(domain, {}).values()
@@ -88,9 +104,6 @@ class Jar:
             and (secure or not cookie.secure)
             and _path_matches(path, cookie.path)
         ]
-        fitting.sort(key=lambda cookie: (-len(cookie.path), cookie.created))
-        text, end = "; ".join(f"{cookie.name}={cookie.value}" for cookie in fitting), LONGEST_HEADER
-        return text if len(text) <= end else text[: max(0, text.rfind("; ", 0, end))]
 
     def _take(self, cookie: Cookie, now: float) -> list[Cookie]:
         old = self._domains.get(cookie.domain, {}).get(cookie.key)
@@ -139,15 +152,15 @@ def _cookie(wanted: SetCookie, uri: str, now: float) -> Cookie | None:
     domain = wanted.domain
     if domain == host or not domain:
         return Cookie(
-            host, where, wanted.name, wanted.value, expires, now, not domain or _is_shared(domain), wanted.secure
+            host, where, wanted.name, wanted.value, expires, now, not domain or is_shared(domain), wanted.secure
         )
-    if not host.endswith(f".{domain}") or _is_shared(domain) or surt.is_address(host):
+    if not host.endswith(f".{domain}") or is_shared(domain) or surt.is_address(host):
         return None
     return Cookie(domain, where, wanted.name, wanted.value, expires, now, False, wanted.secure)
 
 
 @lru_cache(10_000)
-def _is_shared(domain: str) -> bool:
+def is_shared(domain: str) -> bool:
     """True if names below a domain have different owners: a public suffix, or one label (the list's rule `*`)."""
     return "." not in domain or surt.is_public_suffix(domain)
 

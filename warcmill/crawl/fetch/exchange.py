@@ -35,13 +35,15 @@ _OURS = frozenset({"host", "connection", "content-length", "transfer-encoding"})
 
 
 class FetchRequest(NamedTuple):
-    """A request for a canonical http or https URI; `headers` come after ours and replace those of one name."""
+    """A request for a canonical http or https URI; `headers` come after ours and replace those of one name.
+    `signed_in`: cookies of a login are among them, so what signs it in is left out of its record."""
 
     uri: str
     method: str = "GET"
     headers: tuple[tuple[str, str], ...] = ()
     body: bytes = b""
     timeout: float = 0.0
+    signed_in: bool = False
 
 
 def request_of(uri: str, fetch: FetchOptions, headers: tuple[tuple[str, str], ...] = ()) -> FetchRequest:
@@ -83,7 +85,7 @@ class Exchange(NamedTuple):
     WARCs write it; `payload_sha256`, in hex, is the second digest of *identical*.
     They and `payload_length` count the `extra` bytes beyond the end, unless the body has chunks.
     `interim`: the 1xx answers. `certificate`: what is wrong with the server's. `record_id`: it was read from this
-    record of the launch, and came before.
+    record of the launch, and came before. `sent` lacks the fields `left_out`, which sign it in.
     """
 
     uri: str
@@ -108,6 +110,7 @@ class Exchange(NamedTuple):
     certificate: str = ""
     notes: tuple[str, ...] = ()
     record_id: str = ""
+    left_out: tuple[str, ...] = ()
 
     @property
     def date(self) -> str:
@@ -194,6 +197,7 @@ def _besides(exchange: Exchange) -> list[tuple[str, str]]:
         *(("interimResponse", records.readable(raw)) for raw in exchange.interim),
         *([("certificate", exchange.certificate)] if exchange.certificate else []),
         *([("beyondEnd", str(exchange.extra))] if exchange.extra else []),
+        *([("leftOutOfRequest", ", ".join(exchange.left_out))] if exchange.left_out else []),
     ]
 
 

@@ -30,6 +30,7 @@ from msgspec.structs import replace
 
 from warcmill.base import disk
 from warcmill.crawl import extract
+from warcmill.crawl.fetch import login
 from warcmill.crawl.fetch.addresses import Judge, parse_fixed
 from warcmill.crawl.fetch.exchange import WINDOW
 from warcmill.crawl.frontier import GateBy
@@ -161,12 +162,13 @@ def _render(found: Mapping[str, Any], base: RenderSettings, where: str) -> Rende
     if where != CONFIGURATION and "sandbox" in table:
         raise BadConfig(f"{at} sandbox", f"all pages have one browser; set it in [render] of {CONFIGURATION}")
     which = values.choice(table, "which", {word: word for word in WHICH}, base.which, at)
-    table.pop("which", None)
+    cookies = values.text(table, "cookies", at) if "cookies" in table else base.cookies
+    table = {name: value for name, value in table.items() if name not in ("which", "cookies")}
     render = values.table({"render": table}, "render", base, where)
     for name, least, most in (("width", 1, WINDOW), ("height", 1, WINDOW), ("seconds", 1, LONGEST_RENDER)):
         if not least <= getattr(render, name) <= most:
             raise BadConfig(f"{at} {name}", f"is {getattr(render, name)}; it takes a number from {least} to {most:,}")
-    return replace(render, which=which)
+    return replace(render, which=which, cookies=cookies)
 
 
 def _sheet_prefixes(one: Mapping[str, Any], where: str) -> tuple[str, ...]:
@@ -258,6 +260,8 @@ def _check(job: Job) -> None:
     Judge(job.allow_private)
     Patterns(job.patterns)
     decision.load(job.policies)
+    for path in {one.render.cookies for one in job.each()} - {""}:
+        login.read(path, f"{CONFIGURATION} [render] cookies")
     if job.renders:
         check_browser(BrowserSettings(sandbox=job.render.sandbox))
 

@@ -296,24 +296,24 @@ class Job(Struct, frozen=True):
     @property
     def is_hurried(self) -> bool:
         """True if politeness is off for all URIs: then a host is asked for several at the same time."""
-        return all(job.politeness.is_off for job in self._all())
+        return all(job.politeness.is_off for job in self.each())
 
     @property
     def visits_again(self) -> bool:
         """True if some URIs are visited again, each at its time."""
-        return any(job.recrawl for job in self._all())
+        return any(job.recrawl for job in self.each())
 
     @property
     def renders(self) -> bool:
         """True if some pages are opened in a browser."""
-        return any(job.render.which != NEVER for job in self._all())
+        return any(job.render.which != NEVER for job in self.each())
 
     @property
     def has_quotas(self) -> bool:
         """True if some URIs have a quota."""
-        return any(job.quotas for job in self._all())
+        return any(job.quotas for job in self.each())
 
-    def _all(self) -> tuple[Job, ...]:
+    def each(self) -> tuple[Job, ...]:
         """The job as it is for each URI."""
         return (self, *self.sheets.by_prefix.values(), *self.sheets.by_seed.values())
 

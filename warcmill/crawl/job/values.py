@@ -88,11 +88,11 @@ def number(found: Mapping[str, Any], key: str, least: int, most: int) -> int | f
     return value
 
 
-def text(found: Mapping[str, Any], key: str) -> str:
+def text(found: Mapping[str, Any], key: str, where: str = CONFIGURATION) -> str:
     """Return a text on one line; '' when it is not set."""
     value = found.get(key, "")
     if not isinstance(value, str) or not value.isprintable():
-        raise BadConfig(f"{CONFIGURATION} {key}", f"is {value!r}; it takes a text on one line")
+        raise BadConfig(f"{where} {key}", f"is {value!r}; it takes a text on one line")
     return value
 
 

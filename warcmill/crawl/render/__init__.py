@@ -143,9 +143,11 @@ NEVER, SEEDS, PAGES = WHICH = ("never", "seeds", "pages")
 
 class RenderSettings(Struct, frozen=True):
     """The pages that a job renders, `which` of WHICH; and the limits of a page: `seconds`, `requests`, and `bytes` of
-    answers. `width` and `height` are its window's."""
+    answers. `width` and `height` are its window's. `cookies`: the file of a login, without a browser too; '' for
+    none."""
 
     which: str = NEVER
+    cookies: str = ""
     seconds: float = 30.0
     requests: int = 1_000
     bytes: int = 1 << 28

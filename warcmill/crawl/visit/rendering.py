@@ -24,6 +24,7 @@ from warcmill.base import clock
 from warcmill.crawl.books.books import Books
 from warcmill.crawl.books.files import recall
 from warcmill.crawl.extract.links import EMBED, LINK, REDIRECT, Link
+from warcmill.crawl.fetch import login
 from warcmill.crawl.fetch.answer import HeaderFields
 from warcmill.crawl.fetch.exchange import Exchange, FetchRequest, RenderOptions, as_received
 from warcmill.crawl.fetch.limits import Failure
@@ -371,8 +372,12 @@ class _PageAsking:
         kit, job = self._kit, self._kit.live.job.of(uri)
 
         def asked() -> FetchRequest | None:
-            jar = kit.books.jar(uri.crawl).header(uri.uri, clock.steady())
-            return None if self._failed.done() else browser_request(request, uri.uri, self._ends, job.limits.total, jar)
+            if self._failed.done():
+                return None
+            now, signing = clock.steady(), login.jar(job.render.cookies)
+            jar = kit.books.jar(uri.crawl).header(uri.uri, now, signing)
+            sent = browser_request(request, uri.uri, self._ends, job.limits.total, jar)
+            return sent._replace(signed_in=bool(signing and signing.fitting(uri.uri, now)))
 
         admitted = await kit.fetching.admit(uri, job, in_turn=False)
         if not isinstance(admitted, Admitted):

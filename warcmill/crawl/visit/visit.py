@@ -23,7 +23,7 @@ from warcmill.base import clock
 from warcmill.crawl import uri as data_uri
 from warcmill.crawl.books.books import BookEntry, Books, CrawlResult
 from warcmill.crawl.extract.links import EMBED, Link
-from warcmill.crawl.fetch import exchange
+from warcmill.crawl.fetch import exchange, login
 from warcmill.crawl.fetch.addresses import Judge, Resolver, read_hosts
 from warcmill.crawl.fetch.answer import HeaderFields, mime_of
 from warcmill.crawl.fetch.cookies import Cookie
@@ -194,6 +194,8 @@ class Visit:
             return None
         before = history.read(self._lease.history) if self.job.revisits else None
         asked = request or request_of(self.uri.uri, self.options(), self._headers(before))
+        if request is None and self._signs_in(self.uri.uri):
+            asked = asked._replace(signed_in=True)
         had = await self._kit.rendering.had(self.uri) if request is None and self._is_shared else None
         if had is None:
             answer, self._opens = await self._kit.fetching.fetch(self.uri, self.job, asked, self._admitted)
@@ -271,7 +273,13 @@ class Visit:
         )
 
     def _jar_header(self, url: str) -> str:
-        return self._kit.books.jar(self.uri.crawl).header(url, clock.steady()) if self.audience.has_jar else ""
+        if not self.audience.has_jar:
+            return ""
+        return self._kit.books.jar(self.uri.crawl).header(url, clock.steady(), login.jar(self.job.render.cookies))
+
+    def _signs_in(self, url: str) -> bool:
+        cookies = login.jar(self.job.render.cookies) if self.audience.has_jar else None
+        return bool(cookies and cookies.fitting(url, clock.steady()))
 
     def _is_given_up(self, failure: Failure) -> bool:
         return failure.final or self.uri.tries >= self.job.retries.times
