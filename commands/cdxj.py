@@ -16,14 +16,15 @@ examples:
   warcmill cdxj BL-20261121081737002-00000-32386~crawler01~8443.warc.gz
   warcmill cdxj *.warc.gz | LC_ALL=C sort > index.cdxj
 
-Reads *.warc and *.arc, with or without .gz, with or without .open. Prints one
+Reads *.warc and *.arc, with or without .gz, with or without .open; and *.wat,
+*.wet. Prints one
 line per capture on stdout: its key (see warcmill surt), its date, and a JSON
 object. The filename in it is the file's own name. A POST or PUT has the body of
 its request in its key.
 
-Every record is checked as warcmill check does it. A damaged file is reported on
-stderr, and only the captures before the damage get a line; so are captures
-without a URL or a date, which get none.
+Every record is checked as warcmill check does it. Bad ones are reported on
+stderr, and get no line; so are captures without a URL or a date, which get none.
+Odd ones are reported, and get a line.
 
 exit codes: 0 all printed, 1 one or more files are damaged, 2 usage, 4 one or
 more could not be read (the others were)
@@ -46,7 +47,7 @@ def _print(file: Path) -> int:
     lines = CdxLines(lambda line: sys.stdout.buffer.write(named(line, file.name)))
     try:
         with file.open("rb") as stream:
-            verdict = examine(stream, file.name, hearers=[lines])
+            verdict = examine(stream, file.name, hearers=[lines], again=lambda: file.open("rb"))
     except OSError as error:
         err(f"warcmill: {file}: {error.strerror or error}")
         return _UNREADABLE
@@ -55,7 +56,11 @@ def _print(file: Path) -> int:
     lines.close()
     for why, number in sorted(lines.left_out.items()):
         err(f"warcmill: {file}: {number} captures without a line: {why}")
-    if not verdict.ok:
+    for fault in verdict.rest.bad if verdict.rest else ():
+        err(f"warcmill: {file} at offset {fault.offset}: {fault.why}; no line for this record")
+    for fault in verdict.rest.odd if verdict.rest else ():
+        err(f"warcmill: {file} at offset {fault.offset}: {fault.why}")
+    if not verdict.ok and not verdict.rest:
         where = "" if verdict.offset is None else f" at offset {verdict.offset}"
         err(f"warcmill: {file}{where}: {verdict.why}; no line for what comes there")
     return _GOOD if verdict.ok else _DAMAGED

@@ -38,15 +38,17 @@ examples:
   warcmill check --json *.warc.gz | jq -r 'select(.result != "ok") | .file'
   warcmill check --second-opinion *.warc.gz | grep '^differs'
 
-Reads *.warc and *.arc, with or without .gz, with or without .open. Every gzip
-member must be whole and hold one record, every record must have the length of
+Reads *.warc and *.arc, with or without .gz, with or without .open; and *.wat,
+*.wet. Every gzip member must be whole and hold one record, every record must have the length of
 its Content-Length, and every declared block and payload digest must match. A
 payload digest may be that of the HTTP body as transferred, de-chunked or decoded
 (gzip, deflate, br, zstd); the line counts each kind.
 
 Prints one line per file on stdout. "refused at offset N": the bad record, or its
 gzip member, begins there, and all before it is whole: head -c N FILE saves that
-much. A file cut exactly between two records passes; only its crawl log or a
+much. Then it reads on, record by record: a line "bad" names each record that is not
+readable, a line "odd" each that is readable, with the reason; indexes take odd
+ones. A file cut exactly between two records passes; only its crawl log or a
 recorded size can show the cut.
 
 A bag is a folder with bagit.txt, a .tar, .tar.gz, .tgz or .zip. It is judged by
@@ -65,6 +67,7 @@ the second opinion), 2 usage, 4 one or more could not be read (the others were c
 also if some were refused)
 """
 DIFFERS, AGREES = "differs", "agrees"
+BAD, ODD, SOUND = "bad", "odd", "sound"  # records of a refused file
 OK, INCOMPLETE, REFUSED, UNREADABLE = "ok", "incomplete", "refused", "unreadable"
 _TARS, _GZIPPED, _ZIPS = (".tar",), (".tar.gz", ".tgz"), (".zip",)
 _SIGNS = ("bagit.txt", "bag-info.txt", "data")  # of a bag that has lost the first
@@ -151,7 +154,7 @@ def _check_all(files: list[Path], advance: Advance, *, second: bool) -> Iterator
 def _check_file(file: Path, advance: Advance, *, second: bool) -> Iterator[CheckedFile]:
     try:
         with file.open("rb") as stream:
-            verdict = examine(Counted(stream, advance), file.name)
+            verdict = examine(Counted(stream, advance), file.name, again=lambda: file.open("rb"))
             stream.seek(0)
             yield CheckedFile(str(file), verdict, second=opinion(Counted(stream, advance)) if second else None)
     except OSError as error:
@@ -194,6 +197,14 @@ def as_json(checked: CheckedFile | CheckedBag) -> dict[str, Json]:
         "payload_digests": dict(verdict.payload_digests),
         "warnings": list(verdict.warnings),
     }
+    if rest := verdict.rest:
+        result |= {
+            "bad": [asdict(fault) for fault in rest.bad],
+            "bad_records": rest.bad_records,
+            "odd": [asdict(fault) for fault in rest.odd],
+            "odd_records": rest.odd_records,
+            "sound": rest.sound,
+        }
     if checked.second:
         result["warcio"] = {
             "records": checked.second.records,
@@ -207,7 +218,21 @@ def as_lines(checked: CheckedFile | CheckedBag) -> list[str]:
     """One file's result for people: its line, then those of the second opinion, or of a bag."""
     if isinstance(checked, CheckedBag):
         return list(bag_lines(checked))
-    return [as_line(checked), *_second_lines(checked)]
+    return [as_line(checked), *_by_record(checked), *_second_lines(checked)]
+
+
+def _by_record(checked: CheckedFile) -> Iterator[str]:
+    """A line for each bad or odd record of a refused file, and one that counts the others behind the first."""
+    rest = checked.verdict.rest if checked.verdict else None
+    if rest is None or (rest.bad_records == 1 and not rest.odd_records and not rest.sound):  # its own line has it
+        return
+    for word, faults, records in ((BAD, rest.bad, rest.bad_records), (ODD, rest.odd, rest.odd_records)):
+        for fault in faults:
+            yield f"{word:<10} {checked.file} at offset {fault.offset}: {fault.why}"
+        if records > len(faults):
+            yield f"{word:<10} {checked.file}: and {records - len(faults)} more"
+    if rest.sound:
+        yield f"{SOUND:<10} {checked.file}: {rest.sound} records behind the first of these"
 
 
 def _second_lines(checked: CheckedFile) -> Iterator[str]:

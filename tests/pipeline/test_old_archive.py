@@ -88,3 +88,15 @@ def test_what_is_read_back_and_retired_is_claimed_as_before(tmp_path: Path) -> N
     assert new == json.loads((KEPT / "claims.json").read_text())
     for recorded in sorted((KEPT / "answers-of-changes").glob("retired-*")):
         check_answer(line, recorded)
+
+
+def test_the_sound_records_of_a_refused_warc_are_indexed_after_a_redo(tmp_path: Path) -> None:
+    line = unpacked(tmp_path)
+    job, launch = "damaged", "20261121081735"
+    redone = line.warcmill("redo", job, launch, "cdx", "final", "--downstream", "--reason", "record by record")
+    assert redone.returncode == 0, redone.stderr
+    line.warcmill("scan", "2026-11-21")
+    marker = tmp_path / f"state/2026-11/{job}/{launch}/index.cdx.{job}.{launch}.final"
+    claim = json.JSONDecoder().raw_decode(marker.read_text())[0]["claim"]
+    assert claim["counts"] == {"bad": 1, "captures": 15, "hits": 0, "unfit": 0, "warcs": 1}
+    assert (marker.parent / f"index.cdx-verified.{job}.{launch}.final").exists()

@@ -123,7 +123,7 @@ def test_a_stage_is_counted_and_each_warc_is_scanned_once(tmp_path: Path, clamd:
         "clean": 3, "hits": 2, "not_scanned": 1,
     }  # fmt: skip
     assert told(found)["a.warc.gz.open"]["hits"] == told(found)["a.warc.gz"]["hits"]
-    assert told(found)["b.warc.gz.open"]["not_scanned"] == {virus_scan.DAMAGED: 1}
+    assert told(found)["b.warc.gz.open"]["not_scanned"] == {virus_scan.BAD: 1}
     assert told(found)["b.warc.gz"]["not_scanned"] == {}
     engine.state.publish(found.claim.key, found.claim, tools=found.tools)
     held = holdings.of_stage(engine.state, LAUNCH, FINAL).holdings

@@ -70,6 +70,7 @@ CLAIMS = (
     Place("warcmill/formats/warc/http.py", raised=True),
     Place("warcmill/formats/warc/checks.py"),
     Place("warcmill/formats/warc/gate.py"),
+    Place("warcmill/formats/warc/rest.py", only=("FOUND_AGAIN", "NO_NEXT", "NOT_READ")),
     Place("warcmill/formats/warc/gzip.py"),
     Place("warcmill/formats/warc/header.py"),
     Place("warcmill/stores/file.py", only=("FileStore._inside", "FileStore.server_digest")),

@@ -21,7 +21,7 @@ from warcmill import chain, layout
 from warcmill.audit.survey import GOT_NOTHING, TARGET, CrawlFinding, OpenRevisits, Survey, newest_dump
 from warcmill.errors import BadInput, NotReady
 from warcmill.layout import RESULTS_LOG
-from warcmill.markers.facts.files import DAMAGED, Hit, Scanned, ScannedFile
+from warcmill.markers.facts.files import BAD, DAMAGED, Checked, Checksums, Faults, Hit, Scanned, ScannedFile
 from warcmill.markers.facts.index import CdxVerified
 from warcmill.markers.facts.output import Assembled
 from warcmill.markers.facts.package import Packaged, SipVerified
@@ -108,7 +108,25 @@ def refused(seen: Survey, stage: Stage) -> dict[str, Item]:
 def _refused(seen: Survey, stage: Stage) -> Iterator[CrawlFinding]:
     for path, item in refused(seen, stage).items():
         why = item.why if item.offset is None else f"at offset {item.offset}: {item.why}"
-        yield CrawlFinding(stage, "refused", path, why)
+        checked = seen.facts.get(seen.key("checksum", stage))
+        known = checked.files.get(item.file) if isinstance(checked, Checksums) else None
+        yield CrawlFinding(stage, "refused", path, why + (_by_record(known) if known else ""))
+
+
+def _by_record(checked: Checked) -> str:
+    """The bad and odd records of a refused WARC, where there are more than the fault that its finding names."""
+    if checked.bad is None or (checked.bad.records == 1 and not checked.odd.records and not checked.sound):
+        return ""
+    parts = [_faulty("bad", checked.bad), _faulty("odd", checked.odd)]
+    sound = f"{checked.sound} behind the first fault are sound" if checked.sound else ""
+    return "".join(f"; {part}" for part in (*parts, sound) if part)
+
+
+def _faulty(word: str, faults: Faults) -> str:
+    offsets = ", ".join(str(offset) for offset, _ in faults.listed[:SHOWN])
+    more = f" and {faults.records - SHOWN} more" if faults.records > SHOWN else ""
+    records = "1 record is" if faults.records == 1 else f"{faults.records} records are"
+    return f"{records} {word}: at {offsets}{more}" if faults.records else ""
 
 
 def _absent_logs(seen: Survey, stage: Stage) -> Iterator[CrawlFinding]:
@@ -203,8 +221,8 @@ def _hits(hits: tuple[Hit, ...]) -> str:
 
 
 def _not_scanned(file: ScannedFile, *, refused: bool) -> str:
-    """The reasons why payloads were not scanned, but those behind the fault in a refused WARC: its finding has them."""
-    tally = {why: number for why, number in file.not_scanned.items() if not (refused and why == DAMAGED)}
+    """The reasons why payloads were not scanned, but those in damaged bytes of a refused WARC: its finding has them."""
+    tally = {why: number for why, number in file.not_scanned.items() if not (refused and why in (DAMAGED, BAD))}
     numbers = ((f"{number} payload{'s' * (number > 1)}", why) for why, number in sorted(tally.items()))
     return ", ".join(map(": ".join, numbers))
 

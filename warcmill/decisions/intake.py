@@ -17,6 +17,7 @@ import stat as modes
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -27,6 +28,7 @@ from warcmill.base.digests import Readable
 from warcmill.errors import BadInput, Mismatch
 from warcmill.formats.warc import gate, hearers
 from warcmill.formats.warc.hearers import Hearer, RecordHead, WholeRecord
+from warcmill.formats.warc.rest import Again
 from warcmill.model import parse_stamp
 from warcmill.stores import Stat
 from warcmill.stores.engine_folder import SourceFolder
@@ -54,33 +56,33 @@ class Dates(Hearer):
     """The earliest and the latest date of the records of a file that the gate accepted."""
 
     def __init__(self) -> None:
-        self.first = self.last = self._pending = ""
+        self.first = self.last = ""
+        self._begun = b""
         self._raw: bytes | None = None
-        self._stamp = ""
 
-    def begin(self, head: RecordHead, /) -> None:
+    def begin(self, head: RecordHead, /) -> Dates:
         """Note a record's date."""
-        self._note(head.fields.get(b"WARC-Date") or head.fields.get(b"Archive-date") or b"")
+        self._begun = head.fields.get(b"WARC-Date") or head.fields.get(b"Archive-date") or b""
+        return self
+
+    def feed(self, _piece: memoryview) -> None:
+        """Its block has no date."""
+
+    def end(self, _offset: int, _length: int) -> None:
+        """The record is readable: count its date."""
+        self._count(self._begun)
 
     def whole(self, record: WholeRecord, /) -> None:
-        """Note the date of most records: the gate has it from the header, and nobody makes a head for it."""
-        self._note(record.header[hearers.DATE])
+        """Count the date of most records: the gate has it from the header, and nobody makes a head for it."""
+        self._count(record.header[hearers.DATE])
 
-    def _note(self, raw: bytes) -> None:
-        """Note a date: it counts once the next record begins, as the gate has accepted this one by then."""
+    def _count(self, raw: bytes) -> None:
         if raw == self._raw:  # a request has the date of its response, and many pages come in a second
-            self._pending = self._stamp
             return
-        self.settle()
-        self._raw, self._stamp = raw, stamp_of(raw.strip())
-        self._pending = self._stamp
-
-    def settle(self) -> None:
-        """Count the last record's date, too."""
-        if date := self._pending:
+        self._raw = raw
+        if date := stamp_of(raw.strip()):
             self.first = min(self.first or date, date)
             self.last = max(self.last, date)
-        self._pending = ""
 
 
 def stamp_of(date: bytes) -> str:
@@ -127,7 +129,7 @@ def take(source: SourceFolder, entry: Stat, target: Path | None, advance: Advanc
         linked = target is not None and _link(stream, target)
         try:
             with _copy(None if linked else target) as write:
-                taken = _read(stream, name or entry.name, write, advance, linked)
+                taken = _read(stream, name or entry.name, write, advance, linked, partial(source.open, entry.path))
             if linked:
                 os.fsync(stream.fileno())  # its bytes may never have been synced
             if source.stat(entry.path) != entry or taken.size != entry.size:
@@ -140,16 +142,16 @@ def take(source: SourceFolder, entry: Stat, target: Path | None, advance: Advanc
     return taken
 
 
-def _read(stream: BinaryIO, name: str, write: Callable[[bytes], object], advance: Advance, linked: bool) -> Taken:
+def _read(
+    stream: BinaryIO, name: str, write: Callable[[bytes], object], advance: Advance, linked: bool, again: Again
+) -> Taken:
     sha512, dates, sizes = hashlib.sha512(), Dates(), [0]
 
     def count(data: bytes) -> None:
         sizes[0] += len(data)
         advance(len(data))
 
-    verdict = gate.examine(_Tee(stream, sha512.update, write, count), name, hearers=[dates])
-    if verdict.ok:
-        dates.settle()
+    verdict = gate.examine(_Tee(stream, sha512.update, write, count), name, hearers=[dates], again=again)
     read = sizes[0], sha512.hexdigest()
     return Taken(*read, verdict.ok, verdict.why, verdict.offset, dates.first, dates.last, linked)
 

@@ -3,7 +3,8 @@
      {"captures": {"response": 249, "revisit": 19}, "left_out": {}}
     dns:docs.example 20261121081736 {"url": "dns:docs.example", …, "offset": "692", "filename": ""}
 
-Lines are sorted by their bytes, as `LC_ALL=C sort` does it. `formats.index.cdxj.named` fills in the filename.
+The first line of a damaged WARC also counts its `bad` records. Lines are sorted by their bytes, as `LC_ALL=C sort`
+does it. `formats.index.cdxj.named` fills in the filename.
 """
 
 from __future__ import annotations
@@ -22,19 +23,22 @@ from warcmill.extracts import extracts as making
 from warcmill.extracts.extracts import ExtractKind, Extracts, Maker
 from warcmill.formats.index import cdxj
 from warcmill.formats.index.cdxj import CdxLines
+from warcmill.model import Json
 from warcmill.stores import Store
 
 CDXJ = ExtractKind("cdxj", cdxj.GENERATION, "cdxj.gz")
 
 
 class CaptureCounts(Struct, frozen=True):
-    """The counts of an extract: captures by record type, and those without a line, by reason."""
+    """The counts of an extract: captures by record type, and those without a line, by reason; and the bad records of
+    the WARC, which are not captures."""
 
     captures: Mapping[str, int]
     left_out: Mapping[str, int]
+    bad: int = 0
 
 
-class CaptureTally(CaptureCounts, frozen=True):
+class CaptureTally(CaptureCounts, frozen=True, kw_only=True):
     """The counts of an extract, and how many of its lines are for certain records."""
 
     found: int
@@ -49,11 +53,18 @@ class CdxHearer(Maker):
         self._lines = CdxLines(self._sorted.add)
         self.begin = self._lines.begin  # type: ignore[method-assign]  # saves a call for every record
         self.whole = self._lines.whole  # type: ignore[method-assign]
+        self._bad = 0
+
+    def skipped(self, _offset: int, _why: str, /) -> None:
+        """Count a bad record."""
+        self._bad += 1
 
     def leave(self, sha512: str) -> None:
-        """Publish the extract of the WARC with this SHA-512, of which the gate accepted every record."""
+        """Publish the extract of the WARC with this SHA-512."""
         self._lines.close()
-        counts = {"captures": self._lines.captures, "left_out": self._lines.left_out}
+        counts: dict[str, Json] = {"captures": dict(self._lines.captures), "left_out": dict(self._lines.left_out)}
+        if self._bad:
+            counts["bad"] = self._bad
         first = f" {json.dumps(counts, sort_keys=True)}\n".encode()
         self._extracts.leave(CDXJ, sha512, chain([first], self._sorted))
 
@@ -79,7 +90,7 @@ def tally(extracts: Extracts, sha512: str, offsets: Set[int] = frozenset()) -> C
         number += 1
         found += bool(offsets) and cdxj.offset(line) in offsets
     _check(known, number, sha512)
-    return CaptureTally(known.captures, known.left_out, found)
+    return CaptureTally(known.captures, known.left_out, known.bad, found=found)
 
 
 def _check(known: CaptureCounts, number: int, sha512: str) -> None:
@@ -90,7 +101,7 @@ def _check(known: CaptureCounts, number: int, sha512: str) -> None:
 def _counts(first: bytes, sha512: str) -> CaptureCounts:
     try:
         document = json.loads(first)
-        return CaptureCounts(document["captures"], document["left_out"])
+        return CaptureCounts(document["captures"], document["left_out"], document.get("bad", 0))
     except (ValueError, KeyError, TypeError) as error:
         raise BadInput(CDXJ.path(sha512), f"its first line does not count its lines: {first[:80]!r}", 0) from error
 

@@ -42,7 +42,7 @@ from warcmill.stores import Store
 
 FACTS = ExtractKind("facts", 1, "jsonl.gz")
 _IN_MEMORY = 1 << 20  # bytes of an answer; more of them go to a nameless file in the index root
-_STATUS = re.compile(rb"HTTP/\S* +(\d{3})(?!\S)")
+_STATUS = re.compile(rb"(?:HTTP/\S*|ICY) +(\d{3})(?!\S)")
 _TYPE = re.compile(rb"\ncontent-type[ \t]*:[ \t]*([^\r\n]*)", re.IGNORECASE)
 _RANGE = re.compile(rb"\ncontent-range[ \t]*:[ \t]*bytes (\d{1,18})-(\d{1,18})/(\d{1,18}|\*)", re.IGNORECASE)
 _TRANSFER = re.compile(rb"\ntransfer-encoding[ \t]*:[ \t]*[^\r\n]*chunked", re.IGNORECASE)

@@ -53,7 +53,7 @@ class Maker(Hearer):
     """A hearer that makes an extract of the WARC that it hears."""
 
     def leave(self, sha512: str) -> None:
-        """Publish the extract of the WARC with this SHA-512, of which the gate accepted every record."""
+        """Publish the extract of the WARC with this SHA-512, which was heard to its end."""
         raise NotImplementedError(type(self).__name__)
 
     def close(self) -> None:
@@ -213,20 +213,18 @@ def _joined(content: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def make(store: Store, path: str, sha512: str, maker: Maker) -> None:
-    """Have a maker hear a stored WARC, and leave its extract.
+    """Have a maker hear the sound and odd records of a stored WARC, and leave its extract.
 
     NotReady if the WARC is missing, Mismatch if it is no longer as it was verified.
     """
     with store.open(path) as stream:
         reading = _Reading(stream)
-        verdict = gate.examine(reading, path.rpartition("/")[2], hearers=[maker])
+        verdict = gate.examine(reading, path.rpartition("/")[2], hearers=[maker], again=lambda: store.open(path))
         for failure in verdict.unheard:
             raise failure.error
         found = reading.sha512.hexdigest()
         if found != sha512:
             raise Mismatch(f"store:{path} is no longer as it was verified; sha512", sha512, found)
-        if not verdict.ok:
-            raise Mismatch(f"the gate's verdict on store:{path}", "whole", verdict.why)
         maker.leave(found)
 
 

@@ -30,7 +30,7 @@ class _Digest(Hearer):
 
 
 def of(store: Store, extracts: Extracts | None, holding: Holding) -> Mapping[str, TypeSample]:
-    """The formats of a WARC's payloads, by declared type. Of a cut one: of its whole records."""
+    """The formats of a WARC's payloads, by declared type. Of a cut one: of its readable records."""
     sha512 = holding.stored.sha512 or ""
     if extracts is None:
         heard = Formats()
@@ -48,8 +48,9 @@ def of(store: Store, extracts: Extracts | None, holding: Holding) -> Mapping[str
 def _hear(store: Store, holding: Holding, formats: Formats) -> None:
     """Read a stored WARC; Mismatch when it is no longer as it was verified."""
     digest = _Digest()
-    with store.open(holding.stored.path) as stream:
-        verdict = gate.examine(stream, holding.name, None, [formats, digest])
+    again = partial(store.open, holding.stored.path)
+    with again() as stream:
+        verdict = gate.examine(stream, holding.name, None, [formats, digest], again=again)
     what, found = f"store:{holding.stored.path} changed since it was verified; sha512", digest.sha512.hexdigest()
     if found != holding.stored.sha512:
         raise Mismatch(what, holding.stored.sha512, found)

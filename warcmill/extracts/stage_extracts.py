@@ -1,6 +1,7 @@
 """Extracts of a stage: the work that steps such as index.cdx and index.text share. Every WARC has its extract, counted.
 
-Whole and salvaged WARCs are indexed: never viral ones, never cut ones. Writes extracts and attempts.
+Whole and salvaged WARCs are indexed, cut ones record by record unless they were salvaged, viral ones never. Writes
+extracts and attempts.
 """
 
 from __future__ import annotations
@@ -111,6 +112,11 @@ class _Extracting(Struct, Generic[Tally], frozen=True):
 
     def _hits(self, copy: FileRef) -> frozenset[int]:
         return frozenset(hit.offset for hit in self.holdings[copy].hits or ())
+
+
+def bad_records(number: int) -> dict[str, Json]:
+    """The fact of the bad records of a WARC, or the count of those of a stage; nothing where there are none."""
+    return {"bad": number} if number else {}
 
 
 def unread(error: BadInput | NotReady, indexed: Key) -> NotReady:

@@ -37,6 +37,7 @@ from warcmill.extracts.text_workers import TextWorkers
 from warcmill.formats.text.captures import Captured, DocumentHearer
 from warcmill.formats.text.document import NOT_A_DOCUMENT, Document, Kind, read_as, refused, tool_of
 from warcmill.formats.warc.hearers import Listener, RecordHead
+from warcmill.model import Json
 from warcmill.stores import Store
 
 # Raise both by 2 when the text of the same document, or the fields, change.
@@ -58,12 +59,14 @@ _OFFSET = re.compile(rb'\{"id": "[^"]*-(\d+)"')
 
 
 class DocumentCounts(Struct, frozen=True):
-    """The counts of an extract: documents by kind, other captures by reason, and documents without text."""
+    """The counts of an extract: documents by kind, other captures by reason, documents without text; and the bad
+    records of the WARC, which are neither."""
 
     documents: Mapping[str, int]
     left_out: Mapping[str, int]
     without_text: int
     unread: int = 0
+    bad: int = 0
 
 
 class DocumentTally(DocumentCounts, frozen=True, kw_only=True):
@@ -90,24 +93,30 @@ class TextHearer(Maker):
         self._sorted = SortedLines(extracts.folder, _IN_MEMORY)
         self._captures = DocumentHearer(self._captured)
         self._pending: deque[tuple[Captured, Kind | None, Future[Document], int]] = deque()
-        self._pending_bytes = self._without_text = self._unread = 0
+        self._pending_bytes = self._without_text = self._unread = self._bad = 0
 
     def begin(self, head: RecordHead, /) -> Listener | None:
         """Listen to captures."""
         return self._captures.begin(head)
 
+    def skipped(self, _offset: int, _why: str, /) -> None:
+        """Count a bad record."""
+        self._bad += 1
+
     def leave(self, sha512: str) -> None:
-        """Publish the extract of the WARC, of which the gate accepted every record."""
+        """Publish the extract of the WARC."""
         if sha512 != self._sha512:
             raise Mismatch("the SHA-512 of a WARC whose text was extracted", self._sha512, sha512)
         while self._pending:
             self._take()
-        counts = {
-            "documents": self._captures.documents,
-            "left_out": self._captures.left_out,
+        counts: dict[str, Json] = {
+            "documents": dict(self._captures.documents),
+            "left_out": dict(self._captures.left_out),
             "unread": self._unread,
             "without_text": self._without_text,
         }
+        if self._bad:
+            counts["bad"] = self._bad
         first = f" {json.dumps(counts, sort_keys=True)}\n".encode()
         self._extracts.leave(self._kind, sha512, chain([first], self._sorted))
 
@@ -210,7 +219,8 @@ def tally(extracts: Extracts, sha512: str, offsets: Set[int] = frozenset()) -> D
         found += bool(offsets) and offset(line) in offsets
     if number != sum(known.documents.values()):
         raise BadInput(kind.path(sha512), f"it has {number} lines, and counts {dict(known.documents)}")
-    return DocumentTally(known.documents, known.left_out, known.without_text, known.unread, found=found)
+    counted = known.documents, known.left_out, known.without_text, known.unread, known.bad
+    return DocumentTally(*counted, found=found)
 
 
 def offset(line: bytes) -> int:
@@ -233,7 +243,8 @@ def _counts(first: bytes, path: str) -> DocumentCounts:
     try:
         document = json.loads(first)
         documents, left_out = document["documents"], document["left_out"]
-        return DocumentCounts(documents, left_out, document["without_text"], unread=document["unread"])
+        unread, bad = document["unread"], document.get("bad", 0)
+        return DocumentCounts(documents, left_out, document["without_text"], unread=unread, bad=bad)
     except (ValueError, KeyError, TypeError) as error:
         raise BadInput(path, f"its first line does not count its lines: {first[:80]!r}", 0) from error
 

@@ -7,6 +7,7 @@ import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import BinaryIO
 
 from msgspec import Struct
@@ -21,6 +22,7 @@ from warcmill.formats.hdfs_checksum import Hasher
 from warcmill.formats.warc import gate
 from warcmill.formats.warc.gate import FileVerdict
 from warcmill.formats.warc.hearers import Hearer, Unheard
+from warcmill.formats.warc.rest import MOST_LISTED, RecordFault, Rest
 from warcmill.launches.roots import JobRoots
 from warcmill.markers.attempts import Attempts, run_items
 from warcmill.markers.claim import Claim
@@ -95,18 +97,21 @@ class _Reading(Struct, frozen=True):
         with ExitStack() as closing:
             for maker in makers:
                 closing.callback(maker.close)
-            verdict = gate.examine(tee, file.name, self.offsets.get(file.label), hearers)
+            again = partial(self.sources.root(file).open, file.path)
+            verdict = gate.examine(tee, file.name, self.offsets.get(file.label), hearers, again=again)
             known = file._replace(sha512=sha512.hexdigest())
             _leave(known, verdict, makers)
         return _judged(known, verdict, {"hdfs": hdfs.result()})
 
 
 def _leave(file: FileRef, verdict: FileVerdict, makers: Sequence[Maker]) -> None:
-    """Leave the extracts of a WARC that the gate accepted. One that fails is logged, and costs nothing but itself."""
+    """Leave the extracts of a WARC, but not of one whose whole records will be salvaged. One that fails is logged, and
+    costs nothing but itself."""
+    is_wanted = verdict.ok or layout.final_name(file.name) == file.name
     failed = list(verdict.unheard)
     unheard = [failure.hearer for failure in failed]
     for maker in makers:
-        if verdict.ok and maker not in unheard:
+        if is_wanted and maker not in unheard:
             try:
                 maker.leave(str(file.sha512))
             except Exception as error:  # noqa: BLE001 - any error is the maker's own; the digest stands without it
@@ -114,6 +119,20 @@ def _leave(file: FileRef, verdict: FileVerdict, makers: Sequence[Maker]) -> None
     for failure in failed:
         hearer = type(failure.hearer).__name__
         log.warning("%s: not heard by %s: %s", place(file), hearer, failure.why, exc_info=failure.error)
+
+
+def _by_record(rest: Rest) -> dict[str, Json]:
+    """The facts of a refused WARC's records from the first fault on: the bad and the odd ones, and how many are sound.
+
+    Of either the first are listed; a number counts them where there are more.
+    """
+    facts: dict[str, Json] = {"bad": _listed(rest.bad), "odd": _listed(rest.odd), "sound": rest.sound}
+    more = {"bad_records": rest.bad_records, "odd_records": rest.odd_records}
+    return facts | {name: number for name, number in more.items() if number > MOST_LISTED}
+
+
+def _listed(faults: Sequence[RecordFault]) -> list[Json]:
+    return [{"offset": fault.offset, "why": fault.why} for fault in faults]
 
 
 def _judged(file: FileRef, verdict: FileVerdict, facts: dict[str, Json]) -> Item:
@@ -126,4 +145,6 @@ def _judged(file: FileRef, verdict: FileVerdict, facts: dict[str, Json]) -> Item
         return Item(file, Outcome.OK, facts=facts)
     log.warning("%s: refused at offset %s: %s", place(file), verdict.offset, verdict.why)
     facts["whole"] = verdict.whole
+    if verdict.rest:
+        facts |= _by_record(verdict.rest)
     return Item(file, Outcome.REFUSED, why=verdict.why, offset=verdict.offset, facts=facts)

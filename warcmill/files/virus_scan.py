@@ -9,6 +9,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
+from functools import partial
 from typing import NamedTuple
 
 from msgspec import Struct, field
@@ -25,7 +26,7 @@ from warcmill.formats.warc.hearers import Hearer, RecordHead
 from warcmill.formats.warc.payload import Payload, has_payload
 from warcmill.markers.attempts import Attempts, run_items
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts.files import DAMAGED, Hit, Scanned, is_salvaged
+from warcmill.markers.facts.files import BAD, Hit, Scanned, is_salvaged
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import FileRef, Item, Json, Launch, Outcome, Stage
 from warcmill.stores import Store
@@ -64,8 +65,13 @@ class PayloadScan(Hearer):
         self._record = _Record(self, head)
         return self._record
 
+    def skipped(self, _offset: int, _why: str, /) -> None:
+        """Count a bad record as not scanned."""
+        self._abandon()
+        self.not_scanned[BAD] += 1
+
     def finish(self) -> None:
-        """Wait for all answers. A record that the gate refused is not counted."""
+        """Wait for all answers. A record that the gate refused is not counted as clean."""
         self._abandon()
         self.scans.finish()
         self.hits.sort()
@@ -284,14 +290,13 @@ class _Scanning(Struct):
         scans = Scans(self.clamd, AT_ONCE)
         with closing(PayloadScan(scans, self.limits)) as found, self.store.open(copy.path) as stream:
             tee = Tee(stream, copy, self.progress, sha512.update)
-            verdict = gate.examine(tee, copy.name, hearers=[found], proven=self._is_whole(copy))
+            again = partial(self.store.open, copy.path)
+            verdict = gate.examine(tee, copy.name, hearers=[found], proven=self._is_whole(copy), again=again)
             for failure in verdict.unheard:
                 raise failure.error
             found.finish()
         if sha512.hexdigest() != copy.sha512:
             raise Mismatch(f"sha512 of {place(copy)}, read to be scanned", copy.sha512, sha512.hexdigest())
-        if not verdict.ok:
-            found.not_scanned[DAMAGED] += 1
         return found
 
 

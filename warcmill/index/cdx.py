@@ -14,7 +14,7 @@ from warcmill.extracts import cdx as cdx_extracts
 from warcmill.extracts.cdx import CDXJ, CaptureTally
 from warcmill.extracts.extracts import Extracts
 from warcmill.extracts.per_warc import Extractor
-from warcmill.extracts.stage_extracts import StageExtracts, extracted
+from warcmill.extracts.stage_extracts import StageExtracts, bad_records, extracted
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts.index import Indexed
 from warcmill.markers.state import MarkerStore
@@ -29,7 +29,8 @@ def cdx(state: MarkerStore, making: Extractor, extracts: Extracts, launch: Launc
 
 
 def _facts(_copy: FileRef, tally: CaptureTally) -> dict[str, Json]:
-    return {"captures": dict(tally.captures), "unfit": dict(tally.left_out), "hits": tally.found}
+    facts: dict[str, Json] = {"captures": dict(tally.captures), "unfit": dict(tally.left_out), "hits": tally.found}
+    return facts | bad_records(tally.bad)
 
 
 def _counts(claim: Claim) -> dict[str, Json]:
@@ -40,4 +41,4 @@ def _counts(claim: Claim) -> dict[str, Json]:
         "captures": sum(sum(file.captures.values()) for file in files),
         "unfit": sum(sum(file.unfit.values()) for file in files),
         "hits": sum(file.hits for file in files),
-    }
+    } | bad_records(sum(file.bad for file in files))

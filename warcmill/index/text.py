@@ -23,7 +23,7 @@ from warcmill.errors import Mismatch
 from warcmill.extracts import text as text_extracts
 from warcmill.extracts.extracts import Extracts
 from warcmill.extracts.per_warc import Extractor
-from warcmill.extracts.stage_extracts import StageExtracts, extracted
+from warcmill.extracts.stage_extracts import StageExtracts, bad_records, extracted
 from warcmill.extracts.text import KINDS, DocumentTally, extract_kind
 from warcmill.formats.index.urlkey import urlkey
 from warcmill.markers.claim import Claim
@@ -47,7 +47,8 @@ def _facts(copy: FileRef, tally: DocumentTally) -> dict[str, Json]:
     if tally.without_text:
         documents = sum(tally.documents.values())
         log.warning("%s: %d of %d documents have no text", copy.name, tally.without_text, documents)
-    return {"documents": dict(tally.documents), "left_out": dict(tally.left_out), "hits": tally.found}
+    facts: dict[str, Json] = {"documents": dict(tally.documents), "left_out": dict(tally.left_out), "hits": tally.found}
+    return facts | bad_records(tally.bad)
 
 
 def _counts(claim: Claim) -> dict[str, Json]:
@@ -58,7 +59,7 @@ def _counts(claim: Claim) -> dict[str, Json]:
         "documents": sum(sum(file.documents.values()) for file in files),
         "left_out": sum(sum(file.left_out.values()) for file in files),
         "hits": sum(file.hits for file in files),
-    }
+    } | bad_records(sum(file.bad for file in files))
 
 
 Line = Mapping[str, Any]

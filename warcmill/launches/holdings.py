@@ -2,7 +2,8 @@
 
 files.Copy stores a WARC that was never closed under two names: `X.open`, bit for bit, and its whole records as `X`.
 If the file was whole, both have the same bytes: they are one holding, `X`. If it was cut, they are two: `X.open`,
-which is cut, and `X`, which is salvaged.
+which is cut, and `X`, which is salvaged. Indexes read a refused WARC record by record, unless its whole records were
+salvaged.
 
 A SIP covers the stages of its launch that no earlier SIP covers, up to its own. So every stage of an ended launch is
 in exactly one SIP, however often `[package] stages` is changed: that changes only what no SIP covers yet.
@@ -20,7 +21,7 @@ from msgspec.structs import replace
 from warcmill import layout
 from warcmill.errors import BadInput
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts.files import Hit, Scanned, is_salvaged
+from warcmill.markers.facts.files import DAMAGED, Hit, Scanned, is_salvaged
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef, Item, Launch, Outcome, Stage
 
@@ -32,7 +33,7 @@ class HoldingKind(StrEnum):
     """The kind of a WARC in the store."""
 
     WHOLE = "whole"
-    CUT = "cut"  # refused by the gate: stored bit for bit, never indexed
+    CUT = "cut"  # refused by the gate: stored bit for bit
     SALVAGED = "salvaged"  # the whole records of a cut one
     VIRAL = "viral"  # written by the engine's viral writer, and not cut
 
@@ -51,6 +52,7 @@ class Holding(NamedTuple):  # cheap to make: a large launch has 100,000
     hits: tuple[Hit, ...] | None = None
     why: str = ""
     offset: int | None = None
+    by_record: bool = False  # a cut one whose sound records are indexed
 
     @property
     def folder(self) -> str:
@@ -59,8 +61,8 @@ class Holding(NamedTuple):  # cheap to make: a large launch has 100,000
 
     @property
     def is_indexed(self) -> bool:
-        """True if indexes take it: whole and salvaged ones. Packages take all."""
-        return self.word in (HoldingKind.WHOLE, HoldingKind.SALVAGED)
+        """True if indexes take it: whole and salvaged ones, and some cut ones. Packages take all."""
+        return self.by_record or self.word in (HoldingKind.WHOLE, HoldingKind.SALVAGED)
 
 
 class Unstored(Struct, frozen=True):
@@ -110,7 +112,8 @@ def of_claims(assembled: Claim, verified: Claim, scanned: Claim | None = None) -
     once = [(item, copy) for item, copy in warcs if not (twice and _is_the_open_one_of_two(item, twice))]
     hits = _hits(scanned, {copy.path for _, copy in warcs})
     refused = {item.file.label for item, _ in warcs if item.outcome is Outcome.REFUSED}
-    holdings = (_holding(item, copy, bool(refused) and item.file.label in refused, hits) for item, copy in once)
+    unread = twice | _unscanned(scanned) if refused else set()
+    holdings = (_holding(item, copy, item.file.label in refused, unread, hits) for item, copy in once)
     return StageHoldings(
         launch=layout.launch_of(verified.key),
         stage=Stage.parse(verified.key["stage"]),
@@ -125,11 +128,22 @@ def _is_the_open_one_of_two(item: Item, twice: Iterable[str]) -> bool:
     return item.outcome is Outcome.OK and not is_salvaged(item) and item.file.label in twice
 
 
-def _holding(item: Item, copy: FileRef, cut: bool, hits: Mapping[str, tuple[Hit, ...]] | None) -> Holding:
+def _unscanned(scanned: Claim | None) -> set[str]:
+    """The refused WARCs, by label, of which a scan that is older than reading on left out all behind the fault."""
+    if scanned is None:
+        return set()
+    files = Scanned.from_claim(scanned).files
+    return {item.file.label for item in scanned.items if DAMAGED in files[item.made or item.file].not_scanned}
+
+
+def _holding(
+    item: Item, copy: FileRef, cut: bool, unread: set[str], hits: Mapping[str, tuple[Hit, ...]] | None
+) -> Holding:
     name = layout.final_name(item.file.name) if is_salvaged(item) else item.file.name
     found = None if hits is None else hits[copy.path]
-    why = item.why if cut else ""
-    return tuple.__new__(Holding, (name, _word(item, copy, cut), copy, item.file, found, why, item.offset))
+    why, word = item.why if cut else "", _word(item, copy, cut)
+    by_record = cut and word is HoldingKind.CUT and item.file.label not in unread and _folder(copy) != "viral"
+    return tuple.__new__(Holding, (name, word, copy, item.file, found, why, item.offset, by_record))
 
 
 def _word(item: Item, copy: FileRef, cut: bool) -> HoldingKind:

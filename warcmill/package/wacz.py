@@ -17,6 +17,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import BinaryIO, TypeVar
@@ -40,6 +41,7 @@ from warcmill.formats.wacz import EXTRA, SEEDS, Wacz, Write
 from warcmill.formats.warc import gate
 from warcmill.formats.warc.gate import FileVerdict
 from warcmill.formats.warc.hearers import Hearer, RecordHead
+from warcmill.formats.warc.rest import Again
 from warcmill.launches import crawl_parts, holdings
 from warcmill.launches.crawl_parts import CrawlParts
 from warcmill.launches.holdings import Holding, HoldingKind, StageHoldings
@@ -131,7 +133,7 @@ def _scan(launch: Launch) -> str:
 
 def _why_not(one: Holding) -> str:
     """Why a WARC is not taken; '' if it is."""
-    if one.word is HoldingKind.CUT:
+    if one.word is HoldingKind.CUT and not one.by_record:
         return f"cut: {one.why}"
     if one.word is HoldingKind.VIRAL:
         return "from the engine's viral writer"
@@ -259,6 +261,8 @@ class _Adding:
                 for line in cdx.lines(extracts, sha512):
                     self._take(one, line, hits)
                 left_out = counts.left_out
+                if counts.bad:
+                    self._leave_out(one, f"{counts.bad} bad records without an index line")
             else:
                 left_out = self._examined(one, warc, write, hits, with_titles=not has_text)
         self._leave_out(one, *(f"{number} captures without an index line: {why}" for why, number in left_out.items()))
@@ -279,9 +283,13 @@ class _Adding:
         heard = CdxLines(add)
         titles = Titles(lambda offset, title: self._pages.add_title(one.name, offset, title))
         hearers: list[Hearer] = [refers, heard, *([titles] if with_titles else [])]
-        verdict = warc.read_with(lambda stream: _examine(stream, one.name, hearers), write)
+        again = None if self._prefixes else partial(self._sources.store.open, one.stored.path)
+        verdict = warc.read_with(lambda stream: _examine(stream, one, hearers, again), write)
         heard.close()
-        if not verdict.ok:  # it was whole when it was verified, by the gate of that time
+        if rest := verdict.rest:
+            first = f", the first at offset {rest.bad[0].offset}: {rest.bad[0].why}" if rest.bad else ""
+            self._leave_out(one, f"{rest.bad_records} bad records without an index line{first}")
+        elif not verdict.ok:  # it was whole when it was verified, by the gate of that time
             self._leave_out(one, f"no index line from offset {verdict.offset} on: {verdict.why}")
         return heard.left_out
 
@@ -298,7 +306,7 @@ class _Adding:
         warc = _Warc(self._sources.store, one, _Cuts(), lambda _: None)
         found = _Hidden(self._prefixes)
         lines = CdxLines(found.add_line)
-        verdict = warc.read_with(lambda stream: _examine(stream, one.name, [found, lines]))
+        verdict = warc.read_with(lambda stream: _examine(stream, one, [found, lines]))
         lines.close()
         end = one.stored.size if verdict.ok or verdict.offset is None else verdict.offset
         if not verdict.ok:
@@ -339,9 +347,12 @@ class _Adding:
                 yield offset, about.get("title", ""), about.get("content", "")
 
 
-def _examine(stream: digests.Readable, name: str, hearers: Sequence[Hearer]) -> FileVerdict:
-    """Have hearers hear a WARC that was proven before; what one of them raises is raised."""
-    verdict = gate.examine(stream, name, None, hearers, proven=True)
+def _examine(
+    stream: digests.Readable, one: Holding, hearers: Sequence[Hearer], again: Again | None = None
+) -> FileVerdict:
+    """Have hearers hear a WARC, of which all records were proven before unless it is refused; what one of them raises
+    is raised."""
+    verdict = gate.examine(stream, one.name, None, hearers, proven=not one.by_record, again=again)
     for failure in verdict.unheard:
         raise failure.error
     return verdict

@@ -30,6 +30,7 @@ from warcmill.extracts.per_warc import Extractor
 from warcmill.formats.logs import joblog
 from warcmill.formats.pypi import dump as form
 from warcmill.launches import holdings, stored_logs
+from warcmill.launches.holdings import Holding
 from warcmill.launches.view import Part, parts
 from warcmill.layout import DumpedData, DumpFile, parse_dump_path
 from warcmill.markers.attempts import Attempts, run_items
@@ -126,16 +127,21 @@ def _named(some: list[Lacked]) -> list[Json]:
 
 def answers_of(state: MarkerStore, extracts: Extracts, part: Part) -> Iterator[Iterator[IndexAnswer]]:
     """The answers in each WARC of a stage, without those in which a virus was found."""
-    for holding in holdings.of_stage(state, *part).holdings:
-        if holding.is_indexed:
-            hits = frozenset(hit.offset for hit in holding.hits or ())
-            yield distributions.answers(extracts, str(holding.stored.sha512), hits)
+    for holding in _read(state, part):
+        hits = frozenset(hit.offset for hit in holding.hits or ())
+        yield distributions.answers(extracts, str(holding.stored.sha512), hits)
 
 
 def _has_facts(state: MarkerStore, extracts: Extracts, part: Part) -> bool:
     """True if there is an extract of each WARC of a stage, by the rules of today."""
-    read = (one for one in holdings.of_stage(state, *part).holdings if one.is_indexed)
-    return all(extracts.has(FACTS, str(one.stored.sha512)) for one in read)
+    return all(extracts.has(FACTS, str(one.stored.sha512)) for one in _read(state, part))
+
+
+def _read(state: MarkerStore, part: Part) -> Iterator[Holding]:
+    """The WARCs of a stage that pypi.processed counts."""
+    processed = state.require(layout.step("distributions", *part))
+    counted = {item.made for item in processed.claim.items}
+    return (one for one in holdings.of_stage(state, *part).holdings if one.is_indexed and one.stored in counted)
 
 
 def _is_empty(state: MarkerStore, store: Store, folder: Path, launch: Launch) -> bool:

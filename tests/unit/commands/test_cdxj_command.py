@@ -39,7 +39,7 @@ def test_a_damaged_one_an_unreadable_one_and_the_rest(tmp_path: Path, capsys: py
     out, err = capsys.readouterr()
     assert keys(out) == ["x,e)/1", "x,e)/1", "x,e)/2"]
     assert "cut.warc.gz at offset" in err
-    assert "no line for what comes there" in err
+    assert "no line for this record" in err
     assert main(["cdxj", f"{tmp_path}/none.warc.gz", f"{tmp_path}/good.warc.gz"]) == 4
     out, err = capsys.readouterr()
     assert (keys(out), err) == (["x,e)/1", "x,e)/2"], f"warcmill: {tmp_path}/none.warc.gz: No such file or directory\n")

@@ -96,6 +96,11 @@ def test_json_has_the_whole_verdict_a_line_a_file(folder: Path, capsys: pytest.C
             "members": 1,
             "payload_digests": {},
             "warnings": [],
+            "bad": [{"offset": CUT_AT, "why": f"the gzip member is cut short: the file ends at {len(GOOD) - 1}"}],
+            "bad_records": 1,
+            "odd": [],
+            "odd_records": 0,
+            "sound": 0,
         },
         {"file": f"{folder}/absent.warc", "result": "unreadable", "why": "No such file or directory"},
     ]

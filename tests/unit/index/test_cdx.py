@@ -23,9 +23,10 @@ from warcmill.formats.warc.hearers import Hearer
 from warcmill.index.cdx import cdx
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts import readers
+from warcmill.markers.facts.files import DAMAGED, Checksums
 from warcmill.markers.facts.index import Indexed, IndexedFile
 from warcmill.markers.state import rests_on
-from warcmill.model import FINAL, FileRef, Item, Outcome
+from warcmill.model import FINAL, FileRef, Item, Json, Outcome
 from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore
 
@@ -279,3 +280,47 @@ def test_an_unfit_marker_is_named() -> None:
     with pytest.raises(BadInput, match=r"index.cdx.daily"):
         Indexed.from_claim(Claim(key, items=(item,)))
     assert cdx_extracts.CDXJ.generation == 1
+
+
+def refusing(tmp_path: Path) -> Engine:
+    """A finished launch with a closed WARC that has a bad record in the middle."""
+    made = Engine(tmp_path)
+    made.logs(line_of("http://e.x/", "bad.warc.gz"))
+    made.warc("bad.warc.gz", SOUND + warc_gz(response("http://e.x/bad"))[:-8] + bytes(8) + BEHIND)
+    made.finish()
+    steps.assembled(made)
+    return made
+
+
+SOUND = warc_gz(warcinfo(), response("http://e.x/before"))
+BEHIND = warc_gz(response("http://e.x/behind"))
+
+
+def test_the_sound_records_of_a_refused_warc_are_indexed_and_the_bad_ones_claimed(
+    tmp_path: Path, extracts: Extracts
+) -> None:
+    line = refusing(tmp_path / "line")
+    claim = steps.upto(line, "Verify")
+    (checked,) = (item for item in claim.items if item.file.name == "bad.warc.gz")
+    assert (checked.outcome, checked.offset) == (Outcome.REFUSED, len(SOUND))
+    facts = Checksums.from_claim(line.state.require(layout.step("checksum", LAUNCH, FINAL)).claim).files
+    (known,) = (one for file, one in facts.items() if file.name == "bad.warc.gz")
+    assert known.bad
+    assert [offset for offset, _ in known.bad.listed] == [len(SOUND)]
+    assert (known.bad.records, known.odd.records, known.sound) == (1, 0, 1)
+    indexed = index(line, extracts)
+    assert found(indexed) == {"bad.warc.gz": IndexedFile({"response": 2}, {}, 0, bad=1)}
+    assert indexed.counts == {"warcs": 1, "captures": 2, "unfit": 0, "hits": 0, "bad": 1}
+    lines = b"".join(cdx_extracts.lines(extracts, str(checked.file.sha512)))
+    assert all(url in lines for url in (b"e.x/before", b"e.x/behind"))
+
+
+def test_what_an_older_scan_left_out_behind_a_fault_is_not_indexed(tmp_path: Path, extracts: Extracts) -> None:
+    line = refusing(tmp_path / "line")
+    known = line.state.require(layout.step("verify", LAUNCH, FINAL)) if steps.upto(line, "Verify") else None
+    assert known
+    key = layout.key("files.VirusScan", LAUNCH, stage=FINAL)
+    facts: dict[str, Json] = {"clean": 1, "hits": [], "not_scanned": {DAMAGED: 1}}
+    items = tuple(item._replace(facts=facts) for item in known.claim.items if item.file.is_engines)
+    line.state.publish(key, Claim(key, rests_on(known), items=items))
+    assert found(index(line, extracts)) == {}

@@ -53,7 +53,13 @@ def test_each_warc_is_held_once(tmp_path: Path) -> None:
         ("c.warc.gz.open", "cut", "c.warc.gz.open"),
         ("d.warc.gz", "cut", "d.warc.gz"),
     ]
-    assert [one.name for one in found.holdings if one.is_indexed] == ["a.warc.gz", "b.warc.gz", "c.warc.gz"]
+    assert [one.name for one in found.holdings if one.is_indexed] == [
+        "a.warc.gz",
+        "b.warc.gz",
+        "c.warc.gz",
+        "d.warc.gz",
+    ]
+    assert [one.name for one in found.holdings if one.by_record] == ["d.warc.gz"]
     assert [one.stored.size for one in found.holdings] == [len(WHOLE), len(WHOLE), len(TWO), len(CUT), len(CUT)]
     assert (found.launch, found.stage, found.unstored) == (LAUNCH, FINAL, ())
 

@@ -51,7 +51,7 @@ MAY_LACK = {
         "continues", "prefixes", "refused_prefix", "absent_prefix", "uncounted_log", "offset",
     },
     "output.ProcessOutputs": {"continues"},
-    "files.Checksum": {"records", "payload", "warnings"},
+    "files.Checksum": {"records", "payload", "warnings", "bad", "odd", "sound"},
     "files.Copy": {"hdfs", "not_salvaged", "salvaged", "bytes"},
     "files.Verify": {"hdfs", "not_salvaged", "salvaged", "bytes"},
     "files.VirusScan": {"salvaged"},

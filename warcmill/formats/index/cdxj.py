@@ -260,7 +260,7 @@ _DATE = re.compile(
 )  # ISO 28500:2017, annex on dates of less precision; ARC has digits alone
 _LONGEST_DATE = 64
 _EARLIEST = (b"01", b"01", b"00", b"00", b"00")
-_STATUS = re.compile(rb"HTTP/\S* +(\d{3})(?!\S)")
+_STATUS = re.compile(rb"(?:HTTP/\S*|ICY) +(\d{3})(?!\S)")
 _MIME = re.compile(rb"\ncontent-type[ \t]*:[ \t]*([^;\s]*)", re.IGNORECASE)
 _REVISIT = b"warc/revisit"
 _WANTED = (hearers.URL, hearers.DATE, hearers.DIGEST, hearers.ORIGINAL, hearers.TRUNCATED, hearers.RECORD_ID)

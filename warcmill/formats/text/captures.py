@@ -25,7 +25,7 @@ REVISIT, NOT_FETCHED, OTHER_TYPE = "revisit", "status other than 2xx", "other ty
 MOST_PAYLOAD = 64 << 20  # bytes of a document
 TOO_LONG = f"over {MOST_PAYLOAD} bytes"
 _HEARD = frozenset({"response", "resource", "arc", "revisit"})
-_STATUS = re.compile(rb"HTTP/\S* +(\d{3})(?!\S)")
+_STATUS = re.compile(rb"(?:HTTP/\S*|ICY) +(\d{3})(?!\S)")
 _TYPE = re.compile(rb"\ncontent-type[ \t]*:[ \t]*([^\r\n]*)", re.IGNORECASE)
 
 

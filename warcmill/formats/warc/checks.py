@@ -14,7 +14,7 @@ from hashlib import sha256
 
 from warcmill.formats.warc import http as digest
 from warcmill.formats.warc.header import BLOCK_DIGEST, CONTENT_TYPE, PAYLOAD_DIGEST, SEGMENT, TYPE, Bad, Fields
-from warcmill.formats.warc.http import BodyReadings, Digest, MessageHead
+from warcmill.formats.warc.http import ICY, BodyReadings, Digest, Hash, MessageHead
 
 AS_TRANSFERRED, NOT_CHECKED, UNFIT = "as-transferred", "not checked", ""
 BLOCK, PAYLOAD = BLOCK_DIGEST.decode(), PAYLOAD_DIGEST.decode()
@@ -71,13 +71,17 @@ class HttpPayload(DigestCheck):
         self._kept: list[memoryview] = []
         self._kept_size = 0
         self._others: BodyReadings | None = None
+        self._block: Hash | None = None  # of one that some writers take for HTTP/0.9
 
     def feed(self, piece: memoryview) -> None:
         if not self._head.ended:
             piece = self._head.feed(piece)
-            if not self._head.ended:  # keep nothing: an empty view keeps its whole piece in memory
-                return
+            self._begin_body()
+        if not piece:  # keep nothing: an empty view keeps its whole piece in memory
+            return
         self._hash.update(piece)
+        if self._block:
+            self._block.update(piece)
         if self._others is None:
             self._kept.append(piece)
             self._kept_size += len(piece)
@@ -86,10 +90,15 @@ class HttpPayload(DigestCheck):
         else:
             self._others.feed(piece)
 
+    def _begin_body(self) -> None:
+        if self._head.ended and self._head.header.startswith(ICY):
+            self._block = self._digest.new()
+            self._block.update(bytes(self._head.header))
+
     def finish(self) -> str:
         if self._head.too_long:
             return NOT_CHECKED
-        if self._hash.digest() == self._digest.value:
+        if self._digest.value in (self._hash.digest(), self._block and self._block.digest()):
             return AS_TRANSFERRED
         others = self._others or self._start_other_readings()
         others.close()

@@ -36,15 +36,16 @@ class Members:
     A cut or damaged member raises BadInput with the raw offset at which it
     begins. `offset` is where the current member begins, `position` the end of
     what was consumed, both raw; `count` is the number of whole members; `whole`:
-    the current one has ended and is sound.
+    the current one has ended and is sound. The stream begins `at` an offset.
     """
 
-    def __init__(self, stream: Readable, path: str) -> None:
+    def __init__(self, stream: Readable, path: str, at: int = 0) -> None:
         self._stream, self._path = stream, path
-        self._chunk, self._at, self._chunk_offset, self._ended = b"", 0, 0, False
+        self._chunk, self._at, self._chunk_offset, self._ended = b"", 0, at, False
         self._inflater = isal_zlib.decompressobj(31)
         self.whole, self._raw = True, b""  # the latter is inflated first
-        self.offset = 0
+        self.is_damaged = False
+        self.offset = at
         self.count = 0
 
     @property
@@ -82,6 +83,7 @@ class Members:
             try:
                 piece = inflater.decompress(raw, PIECE)
             except _InflateError as error:
+                self.is_damaged = True
                 raise self.bad(f"damaged gzip member: {error}") from error
             if inflater.eof:
                 self.whole = True
@@ -90,8 +92,25 @@ class Members:
             if piece:
                 return piece
             if not raw:
+                self.is_damaged = True
                 raise self.bad(f"the gzip member is cut short: the file ends at {self.position}")
         return b""
+
+    def skip_rest(self, most: int) -> int | None:
+        """Read on to the end of the current member, whatever is in it; return the inflated bytes that were skipped.
+
+        None if it is damaged, or if there are more than `most`.
+        """
+        skipped = 0
+        try:
+            while not self.is_damaged and skipped <= most:
+                piece = self.read()
+                if not piece:
+                    return skipped
+                skipped += len(piece)
+        except BadInput:
+            pass
+        return None
 
     def _next_window(self) -> bytes:
         if self._at == len(self._chunk):

@@ -10,7 +10,7 @@ reported by `warn`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from warcmill.errors import BadInput
 
@@ -112,9 +112,9 @@ def _add(fields: Fields, name: bytes, value: bytes, bad: Bad, warn: Warn) -> Non
     fields[name] = fields[name] + b" " + value if name == _REPEATABLE and name in fields else value
 
 
-def content_length(fields: Fields, bad: Bad) -> int:
+def content_length(fields: Fields, bad: Bad, mandatory: Sequence[bytes] = MANDATORY) -> int:
     """Return the Content-Length in bytes; refuse a header without all four mandatory fields (5.2 to 5.5)."""
-    for name in MANDATORY:
+    for name in mandatory:
         if fields.get(name, b"") < _WORD and not fields.get(name, b"").strip():
             raise bad(f"the record's header has no {name.decode()}")
     text = fields[LENGTH]

@@ -69,6 +69,10 @@ class Hearer:
         """The next raw bytes of the file, in order and to its end, also after a refused record."""
         return
 
+    def skipped(self, _offset: int, _why: str, /) -> None:
+        """A record of the file is bad, and was not heard; called only where the gate reads on behind it."""
+        return
+
 
 class RecordHead(NamedTuple):  # cheap to make: one for every record
     """The head of a record that the gate has not judged yet.
@@ -245,6 +249,14 @@ class Hearers:
             try:
                 hearer.raw(piece)
             except Exception as error:  # noqa: BLE001 - any error is the hearer's own, and is in the verdict
+                self._drop(hearer, error)
+
+    def skipped(self, offset: int, why: str) -> None:
+        """Report a record as bad."""
+        for hearer in self._hearers:
+            try:
+                hearer.skipped(offset, why)
+            except Exception as error:  # noqa: BLE001 - as above
                 self._drop(hearer, error)
 
     def begin(self, head: RecordHead, header: int) -> bool:

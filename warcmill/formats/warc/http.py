@@ -108,6 +108,7 @@ DECODED_RATIO = 128  # give up a body that decodes to more than this many times 
 DECODED_FREE = 1 << 20  # but never below this many bytes
 CODINGS_LIMIT = 4  # codings that are undone; more are given up
 HEADER_LIMIT = 1 << 20  # bytes of a message's header
+ICY = b"ICY "
 _PORTION = 1 << 13  # bytes of a block searched at a time for the end of the header
 
 _CODED = re.compile(rb"\n(transfer|content)-encoding[ \t]*:[ \t]*([^\r\n]*)", re.IGNORECASE)
@@ -117,9 +118,9 @@ def payload_start(head: bytes | bytearray, search_from: int, *, response: bool) 
     """Return where the body begins in a block that begins with `head`; -1 if the header is longer than `head`.
 
     Servers end lines with CR LF or with LF. A response without a status line
-    is HTTP/0.9: all of it is body.
+    is HTTP/0.9: all of it is body. Streams of music begin with `ICY 200 OK`.
     """
-    if response and not head.startswith(b"HTTP/"[: len(head)]):
+    if response and not head.startswith((b"HTTP/"[: len(head)], ICY[: len(head)])):
         return 0
     crlf = head.find(b"\n\r\n", search_from)
     lf = head.find(b"\n\n", search_from, crlf if crlf >= 0 else len(head))

@@ -15,12 +15,14 @@ LF ends the line.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from warcmill.base.digests import Readable
 from warcmill.errors import BadInput
 from warcmill.formats.warc.gzip import MAGIC, PIECE, Members
+
+Match = Callable[[bytes, int], re.Match[bytes] | None]
 
 
 class Reader(Protocol):
@@ -40,20 +42,23 @@ class Reader(Protocol):
     def take(self, size: int) -> Iterator[memoryview]: ...
     def skip(self, size: int) -> None: ...
     def expect(self, mark: bytes) -> bool: ...
-    def skip_newlines(self, limit: int) -> None: ...
+    def skip_newlines(self, limit: int) -> int: ...
+    def starts(self, match: Match, limit: int) -> bool: ...
+    def ends(self) -> bool: ...
     def end(self) -> None: ...
     def end_after(self, size: int, mark: bytes) -> bool: ...
     def extent(self, size: int, /) -> int: ...
+    def skip_rest(self, most: int, /) -> int | None: ...
     def bad(self, why: str) -> BadInput: ...
 
 
 class _Pieces:
     """Bytes that arrive in pieces and are taken in portions of any size."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, at: int) -> None:
         self.path = path
-        self.offset = 0
-        self.position = 0
+        self.offset = at
+        self.position = at
         self._piece, self._at = b"", 0
 
     def _more(self) -> bytes:
@@ -121,11 +126,13 @@ class _Pieces:
             for _ in self.take(size):
                 pass
 
-    def skip_newlines(self, limit: int) -> None:
-        """Skip at most `limit` CRs and LFs."""
-        while limit and self._ahead() and self._piece[self._at] in b"\r\n":
+    def skip_newlines(self, limit: int) -> int:
+        """Skip at most `limit` CRs and LFs; return how many there were."""
+        skipped = 0
+        while skipped < limit and self._ahead() and self._piece[self._at] in b"\r\n":
             self._at += 1
-            limit -= 1
+            skipped += 1
+        return skipped
 
     def expect(self, mark: bytes) -> bool:
         """Take as many bytes as `mark` has; return whether they are `mark`."""
@@ -158,6 +165,28 @@ class _Pieces:
         self.end()
         return True
 
+    def skip_rest(self, _most: int, /) -> int | None:
+        """Go to the end of a record that was refused; return the bytes that were skipped, at most so many.
+
+        None if its end is not known.
+        """
+        return 0 if self.position > self.offset else None
+
+    def starts(self, match: Match, limit: int) -> bool:
+        """True if `match` finds something in the next bytes: at least `limit`, if there are as many. Takes none."""
+        if len(self._piece) - self._at < limit:
+            parts = [self._piece[self._at :]]
+            ahead = len(parts[0])
+            while ahead < limit and (piece := self._more()):
+                parts.append(piece)
+                ahead += len(piece)
+            self._piece, self._at = b"".join(parts), 0
+        return match(self._piece, self._at) is not None
+
+    def ends(self) -> bool:
+        """True if there are no more bytes."""
+        return not self._ahead()
+
     def _ahead(self) -> bool:
         """True if there is another byte."""
         if self._at == len(self._piece):
@@ -168,9 +197,9 @@ class _Pieces:
 class MemberReader(_Pieces):
     """Reads records that are each one gzip member; `members` counts the whole ones."""
 
-    def __init__(self, stream: Readable, path: str) -> None:
-        super().__init__(path)
-        self._members = Members(stream, path)
+    def __init__(self, stream: Readable, path: str, at: int = 0) -> None:
+        super().__init__(path, at)
+        self._members = Members(stream, path, at)
         self._more = self._members.read  # type: ignore[method-assign]  # saves a call for every piece
 
     @property
@@ -202,6 +231,13 @@ class MemberReader(_Pieces):
             raise self.bad(why)
         self.position = members.position
 
+    def skip_rest(self, most: int, /) -> int | None:
+        self._piece, self._at = b"", 0
+        skipped = self._members.skip_rest(most)
+        if skipped is not None:
+            self.position = self._members.position
+        return skipped
+
     def extent(self, _size: int, /) -> int:
         """The raw bytes of its member."""
         return self.position - self.offset
@@ -221,10 +257,10 @@ class PlainReader(_Pieces):
 
     members = 0
 
-    def __init__(self, stream: Readable, path: str) -> None:
-        super().__init__(path)
+    def __init__(self, stream: Readable, path: str, at: int = 0) -> None:
+        super().__init__(path, at)
         self._stream = stream
-        self._read = 0
+        self._read = at
 
     def _more(self) -> bytes:
         piece = self._stream.read(PIECE)
@@ -247,17 +283,22 @@ class PlainReader(_Pieces):
 FIRST_OF_ARC = b"filedesc:"
 NEWLINES_OF_ARC = 4  # at most so many bytes between two records
 HEADER_LIMIT = 1 << 16  # bytes of the header line
+ARC_LINE_LIMIT = 1 << 14  # bytes of one that is searched in a damaged file
 _ARC_HEADER = re.compile(rb"[^ \n]+ .+ ([0-9]{1,18})\r?\n")
-# The last address that a date follows: anything like it before belongs to the URL.
-_ARC_ABOUT = re.compile(rb"([^\n]+) ([^ \n]+) ([0-9]{12,17}) ([^ \n]+)(?: [^\n]+)? [0-9]{1,18}\r?\n")
+_is_arc_header, may_begin_arc = _ARC_HEADER.fullmatch, _ARC_HEADER.match
+# The last address that a date follows: anything like it before belongs to the URL. The type may be missing.
+_about_arc = re.compile(rb"([^\n]+) ([^ \n]+) ([0-9]{12,17}) (?:([^ \n]*) )?(?:[^\n]+ )?[0-9]{1,18}\r?\n").fullmatch
 _ARC_FIELDS = (b"URL", b"IP-address", b"Archive-date", b"Content-type")
+_ARC_LINE = rb"[a-z][a-z0-9+.-]{0,30}:[^\n]{1,8192} [^ \n]{1,64} [0-9]{14} (?:[^\n]{0,512} )?[0-9]{1,18}\r?\n"
+at_arc_line = re.compile(_ARC_LINE, re.IGNORECASE).match
+find_arc_line = re.compile(rb"\n" + _ARC_LINE, re.IGNORECASE).search
 
 
 def read_arc_header(reader: Reader) -> tuple[bytes, int]:
     """Read the header of an ARC's current record; return it and the bytes of its block. BadInput if it is invalid."""
     header = reader.through(b"\n", HEADER_LIMIT)
-    match = _ARC_HEADER.fullmatch(header)
-    if not match or header.count(b" ") < 4:
+    match = _is_arc_header(header)
+    if not match or (header.count(b" ") < 4 and not _about_arc(header)):
         raise reader.bad(f"not the header of an ARC record: {header[:60]!r}")
     return header, int(match[1])
 
@@ -265,7 +306,7 @@ def read_arc_header(reader: Reader) -> tuple[bytes, int]:
 def arc_fields(header: bytes) -> dict[bytes, bytes]:
     """The fields of an ARC's header beside the length: URL, IP-address, Archive-date, Content-type (the server's).
 
-    Empty if they are not there in this order.
+    Empty if they are not there in this order; without Content-type where it is missing.
     """
-    match = _ARC_ABOUT.fullmatch(header)
-    return dict(zip(_ARC_FIELDS, match.groups(), strict=True)) if match else {}
+    match = _about_arc(header)
+    return {name: value for name, value in zip(_ARC_FIELDS, match.groups(), strict=True) if value} if match else {}

@@ -14,15 +14,26 @@ from warcmill.model import FileRef, Item, Json, Key, Outcome
 _TALLY = object_of(number)
 
 
+class Faults(NamedTuple):
+    """The records of a refused WARC that are bad, or odd: the first of them, by offset with the reason; and how many
+    there are."""
+
+    listed: tuple[tuple[int, str], ...] = ()
+    records: int = 0
+
+
 class Checked(NamedTuple):
     """The results of one pass over a file. `hdfs` is `algorithm:hex`. Only WARCs have the rest; only refused WARCs
-    have `whole`, the bytes that are whole records."""
+    have `whole`, the bytes that are whole records, and what is known of the records behind: None in older claims."""
 
     hdfs: str
     records: int | None
     payload: Mapping[str, int]
     warnings: tuple[str, ...]
     whole: int | None
+    bad: Faults | None = None
+    odd: Faults = Faults()
+    sound: int = 0
 
 
 class Checksums(Struct, frozen=True):
@@ -50,7 +61,28 @@ def _checked(item: Item, facts: ClaimFields) -> Checked:
         facts.maybe("payload", _TALLY) or {},
         facts.maybe("warnings", texts) or (),
         facts.require("whole", number) if item.outcome is Outcome.REFUSED else facts.maybe("whole", number),
+        _faults(facts, "bad"),
+        _faults(facts, "odd") or Faults(),
+        facts.maybe("sound", number) or 0,
     )
+
+
+def _faults(facts: ClaimFields, name: str) -> Faults | None:
+    listed = facts.maybe(name, _listed)
+    return None if listed is None else Faults(listed, facts.maybe(f"{name}_records", number) or len(listed))
+
+
+def _listed(value: Json) -> tuple[tuple[int, str], ...]:
+    if isinstance(value, list):
+        return tuple(map(_fault, value))
+    raise ValueError("not a list of records")
+
+
+def _fault(value: Json) -> tuple[int, str]:
+    match value:
+        case {"offset": int(offset), "why": str(why)}:
+            return offset, why
+    raise ValueError("not a record: offset and why")
 
 
 class StoredFile(NamedTuple):
@@ -92,7 +124,8 @@ class Hit(NamedTuple):
     signature: str
 
 
-DAMAGED = "from a refused WARC's fault on"  # counted once for such a WARC: its payloads there are not known
+DAMAGED = "from a refused WARC's fault on"  # in older claims, once for such a WARC: its payloads there are not known
+BAD = "in a bad record"  # of a refused WARC; no index has it
 
 
 class ScannedFile(NamedTuple):

@@ -16,11 +16,12 @@ _TALLY = object_of(number)
 
 class IndexedFile(NamedTuple):
     """The captures of a WARC: by record type, those without a line by reason, and those that an index leaves out since
-    a virus was found in them. The latter are among the captures."""
+    a virus was found in them. The latter are among the captures. `bad`: the bad records of a refused WARC."""
 
     captures: Mapping[str, int]
     unfit: Mapping[str, int]
     hits: int
+    bad: int = 0
 
 
 class Indexed(Struct, frozen=True):
@@ -34,7 +35,8 @@ class Indexed(Struct, frozen=True):
 
 
 def _indexed(facts: ClaimFields) -> IndexedFile:
-    return IndexedFile(facts.require("captures", _TALLY), facts.require("unfit", _TALLY), facts.require("hits", number))
+    captures, unfit = facts.require("captures", _TALLY), facts.require("unfit", _TALLY)
+    return IndexedFile(captures, unfit, facts.require("hits", number), facts.maybe("bad", number) or 0)
 
 
 class CdxVerified(Struct, frozen=True):
@@ -56,11 +58,12 @@ class CdxVerified(Struct, frozen=True):
 
 class TextIndexedFile(NamedTuple):
     """The documents of a WARC: by kind; the other captures, by reason; and the documents that an index leaves
-    out since a virus was found in them. The latter are among the documents."""
+    out since a virus was found in them. The latter are among the documents. `bad`: the bad records of a refused one."""
 
     documents: Mapping[str, int]
     left_out: Mapping[str, int]
     hits: int
+    bad: int = 0
 
 
 class TextIndexed(Struct, frozen=True):
@@ -75,7 +78,7 @@ class TextIndexed(Struct, frozen=True):
 
 def _text_indexed(facts: ClaimFields) -> TextIndexedFile:
     documents, left_out = facts.require("documents", _TALLY), facts.require("left_out", _TALLY)
-    return TextIndexedFile(documents, left_out, facts.require("hits", number))
+    return TextIndexedFile(documents, left_out, facts.require("hits", number), facts.maybe("bad", number) or 0)
 
 
 class TextFound(Struct, frozen=True):

@@ -65,7 +65,7 @@ def test_a_missing_filedesc_is_a_warning() -> None:
     ("bad", "why"),
     [
         (RECORD + RECORD, "bytes after the record's end"),
-        (RECORD.replace(b"text/html ", b""), "not the header of an ARC record"),
+        (RECORD.replace(b"192.0.2.7 ", b""), "not the header of an ARC record"),
         (RECORD.replace(b"html %d" % len(PAGE), b"html many"), "not the header of an ARC record"),
         (RECORD.replace(b"html %d" % len(PAGE), b"html 999999999999"), "cut short: 999999999999 bytes announced"),
         (b"WARC/1.0\r\nContent-Length: 0\r\n\r\n\r\n\r\n", "not the header of an ARC record"),
