@@ -72,6 +72,7 @@ RECORDS = (
     redirect("http://short.example/AbC", "http://late.example/"), redirect("http://short.example/aBc", "http://tls.example/A"),
     response("http://seen.example/", HTML, body=ORIGINAL),
     response("http://video.example/SEEN", HTML, body=ORIGINAL, WARC_Payload_Digest=sha1(ORIGINAL)), REVISIT,
+    page("http://xn--strae-oqa.example/a"), page("http://strasse.example/a"),
     response("http://video.example/app.js?_=1", b"Content-Type: application/javascript", body=b"'js'"),
 )  # fmt: skip
 FORMS = ((b"q=AbC&page=100%25", "upper"), (b"q=aBc&page=100%25", "lower"), (b"q=a%23c", "sharp"))
@@ -150,6 +151,11 @@ def test_of_two_in_one_second_the_last_is_shown(world: World) -> None:
 def test_scheme_does_not_count_and_the_url_counts_more_than_the_time(world: World) -> None:
     assert world.shown("http://tls.example/A", LATER) == "https://tls.example/A"
     assert world.shown("https://tls.example:443/a") == "plain"
+
+
+def test_two_hosts_that_idna_2003_takes_for_one_are_two(world: World) -> None:
+    for url in ("http://xn--strae-oqa.example/a", "http://strasse.example/a"):
+        assert world.shown(url) == url
 
 
 def test_another_url_of_the_key_is_shown_where_none_is(world: World) -> None:

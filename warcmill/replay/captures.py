@@ -27,9 +27,8 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from warcmill.errors import BadInput, WarcmillError
-from warcmill.formats import hosts
 from warcmill.formats.index.request_body import Posted
-from warcmill.formats.index.urlkey import same_page, urlkey
+from warcmill.formats.index.urlkey import same_page
 from warcmill.stores import LocalStore
 from warcmill.versions import cdx, hidden_list
 from warcmill.versions.publication import hidden_now, open_version
@@ -66,8 +65,6 @@ def parse(query: str) -> AskedCaptures:
     rest, _, mode = rest.partition("&mode=")
     url, kind = unquote(rest.partition("&url=")[2]), match[1] if match else "exact"
     key = _key(shown)
-    if (named := hosts.in_url(url)) != url:  # pywb makes keys by IDNA 2003
-        key = key.replace(_begin(urlkey(url)), _begin(urlkey(named)), 1)
     if kind != "exact":
         return AskedCaptures(key, _end(key, kind))
     # Without a mode it looks for the original of a revisit: a payload of one digest is the same for each URL.
@@ -83,11 +80,6 @@ def _key(shown: str) -> bytes:
     if not isinstance(key, bytes) or not key:
         raise BadInput("the question", f"it has no key: {shown[:100]!r}")
     return key
-
-
-def _begin(key: str) -> bytes:
-    """The host of a key, without its port."""
-    return re.split("[:)]", key, maxsplit=1)[0].encode()
 
 
 def _end(key: bytes, kind: str) -> bytes:

@@ -56,14 +56,6 @@ def test_a_question_for_many_urls_is_one_for_a_range(match: str, key: str, end: 
     assert parse(asked(URL, match, key=key, filters=filters)) == AskedCaptures(key.encode(), end)
 
 
-@pytest.mark.parametrize("url", ["http://straße.example/A", "https://STRA%C3%9FE.example:8080/A"])
-def test_a_host_is_asked_for_by_the_one_rule(url: str) -> None:
-    """pywb makes keys by IDNA 2003, where it is another owner's site."""
-    found = parse(asked(url))
-    assert (found.begin, found.url) == (urlkey(url).encode().replace(b"strasse", b"xn--strae-oqa"), url)
-    assert parse(asked(url, "prefix", key="example,strasse)/")).begin == b"example,xn--strae-oqa)/"
-
-
 def test_a_post_is_asked_for_with_its_body_and_an_original_by_its_digest() -> None:
     posted = "http://e.example/form?__wb_method=POST&q=100% A&B"
     assert parse(asked("http://e.example/form", posted=posted)).url == posted

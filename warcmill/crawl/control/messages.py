@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from warcmill.crawl.uri import canonical, queue_of
 from warcmill.errors import BadInput, Conflict, NotReady, Unavailable, WarcmillError, describe
+from warcmill.formats import hosts
 from warcmill.model import Json
 
 LINE = 1 << 19
@@ -189,7 +190,7 @@ def read_answer(line: bytes) -> Json:
 
 def _queue(site: str) -> str:
     """The queue of a site: as in a URI, so a name in any script is found."""
-    return queue_of(canonical(site if "://" in site else f"http://{site}/"))
+    return queue_of(canonical(hosts.in_url(site if "://" in site else f"http://{site}/")))
 
 
 def _line(found: Mapping[str, Json]) -> bytes:

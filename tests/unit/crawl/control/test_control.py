@@ -175,7 +175,7 @@ def test_rates_are_set_and_taken_away(tmp_path: Path) -> None:
         await asked(path, "rate", site="a.example", at_once=2)
         assert len(await crawl.frontier.lease("h", 9)) == 2
         assert await asked(path, "rate", site="a.example", none=True) == {"site": "a.example"}
-        assert await asked(path, "rate", site="https://A.example/", at_once=3) == {"site": "a.example"}
+        assert await asked(path, "rate", site="https://A.example./", at_once=3) == {"site": "a.example"}
         assert len(await crawl.frontier.lease("h", 9)) == 1
         for wrong in ({}, {"hits": 0}, {"window": -1}, {"none": True, "hits": 1}):
             with pytest.raises(BadInput):
