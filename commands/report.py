@@ -55,7 +55,9 @@ kept in the index root. Nothing else is changed.
 "target"}], "without_page"}, "before": {"before", "counts", "first", "why": {URL: why it was not
 visited}} or null, "crawl":
 {"stages", "lines", "bytes", "unread", table: {name: number}}}; with requests that have no page "crawl" has
-"requests_lost" too, and "requests_without_page": [{"appid", "crawlid", "url", "why"}].
+"requests_lost" too, and "requests_without_page": [{"appid", "crawlid", "url", "why"}];
+"bounds": [{"bound", "finding", "first", "is_set", "key", "number", "value"}], where bounds
+of the crawl left something out.
 --csv: the same rows, seed,state,code,why,redirect,target; without --seeds
 table,name,number. --missed --json: {"cut": how the crawl was cut short, "job",
 "launch_id", "missed": [{"url", "status", "why", "referrer"}]}; --csv: the same columns.

@@ -532,9 +532,13 @@ def _numbers(what: str, result: Mapping[str, Json], warcs: Path, *, is_brief: bo
     documents = answers(result)
     kept = f", {counted(len(sizes), 'WARC', 'WARCs')}, {sum(sizes):,} bytes: {warcs}" if sizes else ""  # else retired
     out(what, f"  {documents}{kept}")
-    cuts = reports.bounds_of(result)
-    cuts = [one for one in cuts if one.is_finding] or cuts[:1] if is_brief else cuts
-    out(*(f"  {one.text}" for one in cuts))
+    name_left_out(result, FEW if is_brief else None)
+
+
+def name_left_out(result: Mapping[str, Json], most: int | None = None) -> None:
+    """Print what bounds have left out of a launch, findings first."""
+    cuts = sorted(reports.bounds_of(result), key=lambda one: not one.is_finding)
+    out(*(f"  {one.text}" for one in cuts[:most]))
 
 
 def _title(line: OpenRoots, url: str) -> str:

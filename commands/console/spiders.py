@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from commands.console import requests
-from commands.console.crawl import answers, left_at, name_refusals
+from commands.console.crawl import answers, left_at, name_left_out, name_refusals
 from commands.console.luigi_cfg import engine_for, list_job
 from commands.console.show import err, out
 from tasks.config import folders
@@ -93,7 +93,9 @@ def _continued(engine: WarcmillEngine, job: str) -> str:
 def _reported(engine: WarcmillEngine, job: str, end: End, refused: int) -> int:
     launch = engine.look(job).launch_id
     result = reports.read(engine.places.job(job) / launch)
-    out(f"{job}: launch {launch}: {answers(result, each=True)}", f"next: warcmill scan {clock.stamp_text(launch)[:10]}")
+    out(f"{job}: launch {launch}: {answers(result, each=True)}")
+    name_left_out(result)
+    out(f"next: warcmill scan {clock.stamp_text(launch)[:10]}")
     if result.get("failed_first") and result.get("documents"):  # else they are of an earlier launch
         err(f"{job}: {result['failed']} got no answer, first {result['failed_first']}")
     if refused:

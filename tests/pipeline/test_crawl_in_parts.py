@@ -28,6 +28,8 @@ HERE = ("--allow-private", "127.0.0.0/8", "--no-delay", "--resolve", "a.example=
 def site() -> Iterator[str]:
     pages = {("a.example", f"/{n or ''}"): page([f"/{m}" for m in (2 * n + 1, 2 * n + 2) if m < PAGES], "")
              for n in range(PAGES)}  # fmt: skip
+    for n in (1, PAGES - 1):  # of the first part, and of the last
+        pages["a.example", f"/{n}"] = page([f"/{m}" for m in (3, 4) if n == 1] + ["http://out.example/"], "")
     with serve(pages) as port:
         yield f"http://a.example:{port}/"
 
@@ -99,6 +101,13 @@ def test_the_report_is_of_all_parts_and_compares_with_the_crawl_before(crawled: 
     assert [(seed["seed"], seed["state"]) for seed in known["seeds"]["seeds"]] == [(site, "alive")]
     assert known["before"]["before"] == whole
     assert known["before"]["counts"]["gone"] == 0
+    left_out = [(one["bound"], one["number"], one["first"]) for one in known["bounds"]]
+    assert left_out == [("scope", 2, "http://out.example/")], "the last part got what the limits of the others left"
+    cut = json.loads(warcmill(crawled, "report", JOB, second, "--json")[1])["bounds"]
+    assert [(one["bound"], one["value"], one["number"] > 0) for one in cut] == [
+        ("documents", 5, True),
+        ("scope", 0, True),
+    ]
     assert f"one crawl with {first}, {second}, which it continues" in warcmill(crawled, "report")[1]
 
 

@@ -98,6 +98,22 @@ def test_a_quota_of_a_host_is_named_as_one(tmp_path: Path, site: Site) -> None:
     assert "cut by a quota" in of_json(tmp_path, "why")["cut"]
 
 
+def test_what_a_default_bound_cut_is_named_everywhere_and_the_code_is_1(tmp_path: Path, site: Site) -> None:
+    (tmp_path / "few.toml").write_text('defaults = ["quotas"]\n[[quotas]]\nby = "host"\ndocuments = 3\n')
+    code, out = crawl(tmp_path, site, "--config", "few.toml")
+    text = f"[[quotas]] documents = 3, the default, left out {PAGES - 3} URIs, first {site.url}"
+    assert (code, f"\n  {text}" in out, "1 gap" in out) == (1, True, True), out
+    assert f"\n{text}" in warcmill(tmp_path, "report")[1]
+    (cut,) = of_json(tmp_path, "report")["bounds"]
+    assert (cut["finding"], cut["key"], cut["number"], cut["value"]) == (True, "[[quotas]] documents", PAGES - 3, 3)
+    code, why = warcmill(tmp_path, "why")
+    assert (code, f"cut by a default: {text}" in why) == (1, True)
+    assert warcmill(tmp_path, "accept", "bound:quota-documents", "--reason", "enough")[0] == 0
+    assert warcmill(tmp_path, "why")[0] == 0
+    code, out = crawl(tmp_path, site, "--no-line", "--config", "few.toml")
+    assert (code, f"\n  {text}" in out) == (1, True), out
+
+
 def test_a_seed_that_was_down_is_healed_by_the_next_launch(tmp_path: Path, site: Site) -> None:
     (tmp_path / "once.toml").write_text(ONCE)
     crawl(tmp_path, site)

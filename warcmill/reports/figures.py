@@ -107,7 +107,7 @@ def of_facts(
     seeds = next((one for one in facts.values() if isinstance(one, Seeds)), None)
     requests = tuple(chain.from_iterable(one.requests_without_page for one in of_stages.values()))
     lost = sum(one.requests_lost for one in of_stages.values())
-    left_out = tuple(bounds.total(one.bounds for one in of_stages.values()))
+    left_out = next((one.bounds for one in of_stages.values() if one.bounds), ())
     return LaunchFigures(
         launch, seeds, tuple(of_stages), missing, numbers, tables, before, lost, requests, bounds=left_out
     )  # fmt: skip
@@ -129,7 +129,7 @@ def of_crawl(state: MarkerStore, own: LaunchFigures) -> LaunchFigures:
         missing=tuple(missing),
         requests_lost=sum(one.requests_lost for one in found),
         requests=tuple(chain.from_iterable(one.requests for one in found)),
-        bounds=tuple(bounds.total(one.bounds for one in [*found[1:], own])),
+        bounds=tuple(bounds.total([one.bounds for one in [*found[1:], own]])),
         parts=parts.before,
         broken=parts.broken,
         **_less(state, parts),

@@ -356,6 +356,22 @@ def test_requests_without_a_page_are_listed_with_the_reason(own: ArchiveOfStates
     assert 'id="requests"' not in shown(own.site(), path_of(REFUSED))
 
 
+def test_what_bounds_left_out_is_shown_with_its_key_number_and_example(own: ArchiveOfStates) -> None:
+    state, key = own.state, layout.step("crawl-report", WHOLE, FINAL)
+    claim = state.require(key).claim
+    state.store.real(layout.marker_path(key)).unlink()
+    hostile = "http://a.example/<script>\x1b[31m\u202e"
+    cut = {"bound": "queries", "value": 20_000, "is_set": False, "number": 1_300, "first": hostile}
+    later = {**cut, "bound": "of a later version"}
+    state.publish(key, replace(claim, facts={**claim.facts, "bounds": [cut, later]}))
+    whole = shown(own.site(), path_of(WHOLE))
+    page = whole.partition('id="bounds"')[2].partition("<h2")[0]
+    assert ("[traps] queries = 20000" in page, "left out 1,300 links" in page, "by default" in page) == (True,) * 3
+    assert ("&lt;script&gt;" in page, "<script>" in page, "\x1b" in page, "\u202e" in page) == (True, *(False,) * 3)
+    assert "accept bound:queries" in whole, "it is a gap"
+    assert 'id="bounds"' not in shown(own.site(), path_of(REFUSED))
+
+
 def test_files_are_shown_a_page_at_a_time(site: WebSite, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ON_A_PAGE == 100
     monkeypatch.setattr("warcmill.web.views.launches.ON_A_PAGE", 3)

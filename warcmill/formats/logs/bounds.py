@@ -8,7 +8,7 @@ where nobody had set its bound; all others are facts. Launches that have no such
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct, field
@@ -32,13 +32,15 @@ _PAGES, _ANSWERS = ("cut the links of", "page", "pages"), ("cut", "answer", "ans
 class Bound(Struct, frozen=True):
     """A bound: `key` is what raises it, of crawl.toml or a file beside it; '' where nothing does, and `label` names it.
 
-    `is_judged`: what it cuts by its default is a finding.
+    `is_judged`: what it cuts by its default is a finding. `waits`: what it leaves out waits for the launch that
+    continues.
     """
 
     key: str
     cuts: tuple[str, str, str]
     is_judged: bool = False
     label: str = ""
+    waits: bool = False
 
 
 BOUNDS: Mapping[str, Bound] = {
@@ -54,9 +56,9 @@ BOUNDS: Mapping[str, Bound] = {
     "quota-documents": Bound("[[quotas]] documents", _URIS, is_judged=True),
     "quota-bytes": Bound("[[quotas]] bytes", _URIS, is_judged=True),
     "quota-seconds": Bound("[[quotas]] seconds", _URIS, is_judged=True),
-    "documents": Bound("[limits] documents", _URIS),
-    "bytes": Bound("[limits] bytes", _URIS),
-    "seconds": Bound("[limits] seconds", _URIS),
+    "documents": Bound("[limits] documents", _URIS, waits=True),
+    "bytes": Bound("[limits] bytes", _URIS, waits=True),
+    "seconds": Bound("[limits] seconds", _URIS, waits=True),
     "expires": Bound("expires", _URIS),
     "length": Bound("[traps] length", _LINKS),
     "depth": Bound("[traps] depth", _LINKS),
@@ -171,11 +173,11 @@ def in_order(found: Iterable[BoundCut]) -> list[BoundCut]:
     return sorted(found, key=lambda cut: (place[cut.bound], cut.value, cut.is_set))
 
 
-def total(parts: Iterable[Iterable[BoundCut]]) -> list[BoundCut]:
-    """The cuts of the launches of one crawl together; the first examples are those of the earliest."""
+def total(parts: Sequence[Sequence[BoundCut]]) -> list[BoundCut]:
+    """The cuts of the launches of one crawl together, each of which continues the one before it."""
     whole = BoundTally()
-    for part in parts:
-        for cut in part:
+    for number, part in enumerate(parts, 1):
+        for cut in part if number == len(parts) else (cut for cut in part if not BOUNDS[cut.bound].waits):
             whole.add(cut.bound, (cut.value, cut.is_set), cut.first, cut.number)
     return whole.cuts()
 

@@ -76,6 +76,12 @@ def test_a_tally_is_bounded_and_tallies_add_up() -> None:
     assert bounds.total([one.cuts(), other.cuts()]) == both
 
 
+def test_what_waited_at_a_limit_is_of_the_last_launch_alone() -> None:
+    first, last = [cut("documents", 4), cut("scope", 0)], [cut("documents", 9, number=1)]
+    assert bounds.total([first, last]) == [cut("documents", 9, number=1), cut("scope", 0)]
+    assert bounds.total([first, []]) == [cut("scope", 0)]
+
+
 @pytest.mark.parametrize(
     ("note", "found"),
     [
