@@ -19,10 +19,12 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from functools import lru_cache
 from json.encoder import encode_basestring_ascii as quoted
 from typing import NamedTuple
 
+from warcmill.base import clock
 from warcmill.formats.index.request_body import BLOCK_LIMIT, Posted, posted
 from warcmill.formats.index.urlkey import urlkey
 from warcmill.formats.warc import hearers
@@ -258,6 +260,9 @@ _DATE = re.compile(
     rb"(\d{4})(?:-?(0[1-9]|1[0-2])(?:-?(0[1-9]|[12]\d|3[01])"
     rb"(?:T?([01]\d|2[0-3]):?([0-5]\d)(?::?([0-5]\d|60)(?:\.\d+)?)?)?)?)?Z?"
 )  # ISO 28500:2017, annex on dates of less precision; ARC has digits alone
+_with_offset = re.compile(
+    rb"(\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d)?)(?:\.\d+)?([+-]\d\d:?\d\d)"
+).fullmatch  # not by the standard, and what many tools write
 _LONGEST_DATE = 64
 _EARLIEST = (b"01", b"01", b"00", b"00", b"00")
 _STATUS = re.compile(rb"(?:HTTP/\S*|ICY) +(\d{3})(?!\S)")
@@ -363,9 +368,18 @@ def _date(raw: bytes) -> str:
 def _digits(raw: bytes) -> str:
     match = _DATE.fullmatch(raw)
     if not match:
-        return ""
+        return _in_utc(raw)
     year, *rest = match.groups()
     return (year + b"".join(part or least for part, least in zip(rest, _EARLIEST, strict=True))).decode()
+
+
+def _in_utc(raw: bytes) -> str:
+    """A date with an offset from UTC, as 14 digits in UTC."""
+    match = _with_offset(raw)
+    try:
+        return clock.digits(datetime.fromisoformat(b"".join(match.groups()).decode()).astimezone(UTC)) if match else ""
+    except (ValueError, OverflowError):
+        return ""
 
 
 def _quoted(text: bytes) -> str:

@@ -169,6 +169,9 @@ def test_the_dom_and_the_picture_of_a_page_are_no_captures_and_are_counted() -> 
         ("2016-10-19", "20161019000000"),
         ("2016-10", "20161001000000"),
         ("2016", "20160101000000"),
+        ("2016-10-19T23:44:28+01:00", "20161019224428"),
+        ("2016-10-19T23:44:28.5-0230", "20161020021428"),
+        ("2024-05-06T07:08:09+00:00", "20240506070809"),
     ],
 )
 def test_a_date_of_any_precision(written: str, date: str) -> None:
@@ -177,7 +180,13 @@ def test_a_date_of_any_precision(written: str, date: str) -> None:
 
 
 def test_captures_without_date_or_url_are_counted() -> None:
-    bad = ["bad", "2016-13-01T00:00:00Z", "2016-10-19T24:00:00Z", "2016-10-19T23:44:28+01:00", "99999999999999999"]
+    bad = [
+        "bad",
+        "2016-13-01T00:00:00Z",
+        "2016-10-19T24:00:00Z",
+        "2016-10-19T23:44:28+99:00",
+        "0001-01-01T00:00:00+01:00",
+    ]
     undated = (response("http://e.x/", WARC_Date=date) for date in bad)
     lines, hearer = listen(warc_gz(*undated, capture("resource", None, b"x"), response("")))
     assert (lines, dict(hearer.captures)) == ([], {})

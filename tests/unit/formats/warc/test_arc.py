@@ -8,6 +8,8 @@ import itertools
 import pytest
 from records.warcs import judge, warc_gz
 
+from warcmill.formats.warc.reader import arc_fields
+
 VERSION = b"1 0 InternetArchive\nURL IP-address Archive-date Content-type Archive-length\n"
 FILEDESC = b"filedesc://IA-1.arc 0.0.0.0 20041019234428 text/plain %d\n%s\n" % (len(VERSION), VERSION)
 PAGE = b"HTTP/1.1 200 OK\r\n\r\n<html>\n</html>"
@@ -82,3 +84,13 @@ def test_a_bad_record_is_refused(bad: bytes, why: str) -> None:
 
 def test_a_packed_file_under_a_plain_name() -> None:
     assert "does not end in .gz" in judge(gzip.compress(RECORD), "x.arc").why
+
+
+@pytest.mark.parametrize("written", [b"20041019234428 ", b"20041019234428  "])
+def test_a_header_without_a_type_is_read(written: bytes) -> None:
+    bare = RECORD.replace(b"20041019234428 text/html ", written)
+    assert bare != RECORD
+    assert judge(warc_gz(FILEDESC, bare), "x.arc.gz").ok
+    fields = arc_fields(bare.partition(b"\n")[0] + b"\n")
+    assert (fields[b"URL"], fields[b"Archive-date"]) == (b"http://gov.example/", b"20041019234428")
+    assert b"Content-type" not in fields

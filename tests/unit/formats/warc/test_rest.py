@@ -11,7 +11,7 @@ from records.damaged import DamagedFile, corpus, url, warc_record
 from records.warcs import http, member, record, sha1, warc_gz, warcinfo
 
 from warcmill.formats.index.cdxj import CdxLines
-from warcmill.formats.warc.gate import FileVerdict, examine
+from warcmill.formats.warc.gate import FileVerdict, examine, is_warc_name
 from warcmill.formats.warc.rest import MOST_LISTED
 
 CORPUS = list(corpus())
@@ -99,3 +99,10 @@ def test_a_member_whose_end_was_overwritten_by_the_next_costs_only_itself() -> N
         assert urls == [url(2), url(3)], lost
         assert verdict.rest
         assert [one.offset for one in verdict.rest.bad] == [len(member(warcinfo()))]
+
+
+@pytest.mark.parametrize("name", ["x.warc.wat.gz", "x.warc.wet.gz", "x.wat.gz"])
+def test_what_was_derived_from_warcs_is_read_as_they_are(name: str) -> None:
+    data = warc_gz(warcinfo(), record("metadata", b"{}", http=False))
+    assert examine(io.BytesIO(data), name).ok
+    assert not is_warc_name(name)
