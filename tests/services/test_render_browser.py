@@ -20,9 +20,11 @@ import pytest
 from storing import nobody
 
 from servers import packages
+from warcmill.crawl.extract import html
 from warcmill.crawl.render import (
     Answer,
     Answerer,
+    Behavior,
     BrowserSettings,
     Fields,
     PageRequest,
@@ -39,6 +41,7 @@ from warcmill.crawl.render import page as opened_page
 from warcmill.crawl.render.browser import Browser
 from warcmill.crawl.render.proxy import LOOPBACK, SERVICE_WORKER, Proxy, ProxyKeys
 from warcmill.errors import BadConfig, Unavailable
+from warcmill.formats.text.extract import html_document
 
 AS_ROOT = BrowserSettings(user_agent="Mozilla/5.0 (compatible; warcmill)", sandbox=bool(os.geteuid()))
 HTML = (("content-type", "text/html; charset=utf-8"),)
@@ -313,9 +316,90 @@ def test_a_download_is_refused_and_noted() -> None:
     assert opened_page.DOWNLOAD in found.notes
 
 
-def test_popups_are_closed() -> None:
-    site = Site().page("/", "<script>for (let i = 0; i < 20; i++) window.open('/pop' + i)</script><p>here")
-    assert b"<p>here" in rendered(site).dom
+def test_popups_are_closed_and_named() -> None:
+    site = Site().page(
+        "/",
+        """<p>here<a id=link target=_blank href=/blank>x</a><form id=form action=/form target=_blank></form><script>
+        for (let i = 0; i < 2000; i++) window.open('/pop' + i % 20); link.click(); form.submit()</script>""",
+    )
+    found = rendered(site)
+    assert b"<p>here" in found.dom
+    assert found.notes == (opened_page.POPUP,)
+    wanted = [*(f"pop{n}" for n in range(20)), "blank", "form?"]
+    assert found.windows == tuple(f"{URL}{path}" for path in wanted)
+    assert not {f"{URL}{path}" for path in wanted} & set(site.urls)
+
+
+def test_frames_are_in_the_dom_with_their_own_bases() -> None:
+    """Of the same site, of another, in each other, in a shadow root, without an address; what scripts made is there."""
+    site = Site().page(
+        "/",
+        """<p>outside<iframe src=http://b.example/far/></iframe><iframe src=/near></iframe>
+        <iframe srcdoc="<p id=p>old</p><script>p.innerHTML = '<a href=made>new</a>'</script>"></iframe>
+        <div id=host></div>
+        <script>host.attachShadow({mode: 'open'}).innerHTML = '<iframe src=/in-shadow></iframe>'</script>""",
+    )
+    site.page(
+        "/far/", "<script>document.write('<a href=x>far</a>')</script><iframe src=http://c.example/deep></iframe>"
+    )
+    site.page("/near", "<base href=/dir/><a href=x>near</a>").page("/deep", "<a href=y>deep</a>")
+    site.page("/in-shadow", "<a href=z>shadow</a>")
+    found = rendered(site)
+    assert found.notes == ()
+    links = {link.uri for link in html.links(found.dom, found.final_url) if link.hop == "L"}
+    assert links == {
+        "http://b.example/far/x", "http://c.example/y", f"{URL}dir/x", f"{URL}made", f"{URL}z",
+    }  # fmt: skip
+    words = html_document(found.dom, "utf-8").text.split()
+    assert sorted(words) == ["deep", "far", "near", "new", "outside", "shadow"]
+
+
+def test_a_frame_that_hangs_and_too_many_cost_themselves_alone() -> None:
+    many = "<iframe srcdoc='<p>f'></iframe>" * 150
+    site = Site().page("/", f"<p>here<iframe src=http://b.example/loops></iframe>{many}")
+    site.page("/loops", "<script>onload = () => setTimeout(() => { while (true); }, 300)</script>")
+    found = rendered(site, wishes=Wishes(seconds=10))
+    assert b"<p>here" in found.dom
+    assert opened_page.FRAMES_LOST in found.notes
+    assert b"&lt;p&gt;f" in found.dom
+
+
+BEHAVIORS = {
+    "while (true);": "it did not end in the 4 s of its page",
+    "new Promise(() => {})": "it did not end in the 4 s of its page",
+    "throw new Error('no')": "Error: no",
+    "(": "SyntaxError",
+    "location = '/away'": "it led the page to http://a.example/away",
+    "location = 'about:blank'": "it led the page to about:blank",
+}
+
+
+@pytest.mark.parametrize("source", BEHAVIORS)
+def test_a_behaviour_that_fails_costs_itself_alone(source: str) -> None:
+    site = Site().page("/", "<p>here").page("/away", "<p>elsewhere")
+    found = rendered(site, wishes=Wishes(seconds=4, behaviors=(Behavior("bad.js", source),)))
+    assert b"<p>here" in found.dom
+    assert found.final_url == URL
+    assert opened_page.BEHAVIOR_FAILED in found.notes
+    (fault,) = found.faults
+    assert fault.startswith("bad.js: ")
+    assert BEHAVIORS[source] in fault
+
+
+def test_behaviours_act_in_the_page_one_after_another() -> None:
+    """A promise, a function, one that only changes the address that is shown, and one that opens 1,000 windows."""
+    site = Site().page("/", "<button id=more onclick=\"fetch('/more.json')\">more</button>").page("/more.json", "{}")
+    sources = [
+        "(async () => { await 1; document.body.append('first ') })()",
+        "async () => { document.body.append('second '); more.click() }",
+        "history.pushState(1, '', '/route')",
+        "for (let i = 0; i < 1000; i++) open('/' + i)",
+    ]
+    behaviors = tuple(Behavior(f"{n}.js", source) for n, source in enumerate(sources))
+    found = rendered(site, wishes=Wishes(behaviors=behaviors))
+    assert b"first second " in found.dom
+    assert (found.faults, len(found.windows)) == ((), 1000)
+    assert f"{URL}more.json" in site.urls
 
 
 def test_dialogs_are_dismissed() -> None:

@@ -38,7 +38,7 @@ class PlainBrowser:
     dom: bytes = b"<p>done</p>"
     seen: list[tuple[str, int, bytes]] = field(default_factory=list)
     opened: dict[str, Wishes] = field(default_factory=dict)
-    result: RenderFailed | None = None
+    result: RenderedPage | RenderFailed | None = None
     hold: asyncio.Event | None = None
     closed: int = 0
 

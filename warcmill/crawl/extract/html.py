@@ -7,6 +7,7 @@ are read from the tags, one after another, in linear time whatever the page is (
 from __future__ import annotations
 
 import html
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol
@@ -48,6 +49,7 @@ _META_EMBEDS = frozenset(
 )  # fmt: skip
 
 # The tree's work grows with the square of these: at the limits it is some 50 ms.
+DEEPEST = 5  # pages in each other's `srcdoc`
 FEW = 1_000  # tags: so few cannot take long, whatever they are
 TAGS = 5_000  # opening tags: each may be inside all before it
 ATTRIBUTES = 10_000  # of one tag, about: each is compared with all before it
@@ -93,7 +95,7 @@ def links(
         found.rebase(base)
     for tag, attributes, node in elements:
         _add(tag, attributes, node, found)
-        if tag == "iframe" and (inside := attributes.get("srcdoc")):
+        if inside := attributes.get("srcdoc"):
             _add_inside(inside, found)
         if scripts and tag == "script":
             _add_guesses(node, found)
@@ -119,13 +121,21 @@ def texts(data: bytes, uri: str, content_type: str = "") -> dict[str, str]:
     return by_address
 
 
-def _add_inside(page: str, found: LinkCollector) -> None:
-    """Add the links of a page in `srcdoc`. They have the base of the outer page. A page inside it adds none."""
-    data = page.encode("utf-8", "replace")
-    for tag, attributes, node in _from_tags(data, charset.UTF8)[1]:  # many trees would take long
+def _add_inside(page: str, found: LinkCollector, depth: int = 1) -> None:
+    """Add the links of a page in `srcdoc`, and of pages in it. They have the base of the outer page, unless they name
+    another."""
+    outer = found.base
+    base, elements = _from_tags(page.encode("utf-8", "replace"), charset.UTF8)  # many trees would take long
+    if base:
+        found.rebase(base)
+    for tag, attributes, node in elements:
         _add(tag, attributes, node, found)
+        if depth < DEEPEST and (inside := attributes.get("srcdoc")):
+            _add_inside(inside, found, depth + 1)
         if found.cut:
             break
+    if base:
+        found.rebase(outer)
 
 
 def _read(data: bytes, name: str) -> tuple[str | None, Iterable[Telling]]:
@@ -249,8 +259,27 @@ def _style(node: Element, _attributes: Attributes, found: LinkCollector) -> None
 
 
 def _script(node: Element, attributes: Attributes, found: LinkCollector) -> None:
-    if (attributes.get("type") or "").lower().strip() == "application/ld+json":
+    kind = (attributes.get("type") or "").lower().strip()
+    if kind == "application/ld+json":
         embedded.add_json_ld(node.text() or "", found)
+    elif kind == "speculationrules":
+        _add_speculations(node.text() or "", found)
+
+
+def _add_speculations(text: str, found: LinkCollector) -> None:
+    """Add the pages that a browser may fetch ahead of time; those that a rule chooses are linked to anyway."""
+    try:
+        read = json.loads(text)
+    except (ValueError, RecursionError):
+        return
+    rules = (
+        [rule for some in read.values() if isinstance(some, list) for rule in some] if isinstance(read, dict) else []
+    )
+    for rule in rules:
+        urls = rule.get("urls") if isinstance(rule, dict) else None
+        for url in urls if isinstance(urls, list) else ():
+            if isinstance(url, str):
+                found.add(url, LINK, "script/speculationrules")
 
 
 def _base(_node: Element, _attributes: Attributes, _found: LinkCollector) -> None:

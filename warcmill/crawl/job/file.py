@@ -20,6 +20,7 @@ A key that is not there is as for the whole job. Of the prefixes that a URI has 
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Collection, Iterable, Mapping
 from ipaddress import ip_address
@@ -41,7 +42,7 @@ from warcmill.crawl.policies import decision, scope
 from warcmill.crawl.policies.quotas import By, Expiry, Quota
 from warcmill.crawl.policies.recrawl import Adaptive, Age, Calendar, Recrawl
 from warcmill.crawl.policies.scope import CrawlScope, Patterns, prefix
-from warcmill.crawl.render import WHICH, BrowserSettings, RenderSettings, check_browser
+from warcmill.crawl.render import WHICH, BrowserSettings, RenderSettings, check_browser, read_behavior
 from warcmill.crawl.uri import canonical
 from warcmill.errors import BadConfig, BadInput, Unavailable
 from warcmill.formats.seeds import SEED_LIST, coding_of
@@ -163,12 +164,15 @@ def _render(found: Mapping[str, Any], base: RenderSettings, where: str) -> Rende
         raise BadConfig(f"{at} sandbox", f"all pages have one browser; set it in [render] of {CONFIGURATION}")
     which = values.choice(table, "which", {word: word for word in WHICH}, base.which, at)
     cookies = values.text(table, "cookies", at) if "cookies" in table else base.cookies
-    table = {name: value for name, value in table.items() if name not in ("which", "cookies")}
+    bundle = values.text(table, "behaviors", at) if "behaviors" in table else base.behaviors
+    if bundle and not os.path.isabs(bundle):
+        raise BadConfig(f"{at} behaviors", f"is {bundle!r}; it takes the path of a file, from / on")
+    table = {name: value for name, value in table.items() if name not in ("which", "cookies", "behaviors")}
     render = values.table({"render": table}, "render", base, where)
     for name, least, most in (("width", 1, WINDOW), ("height", 1, WINDOW), ("seconds", 1, LONGEST_RENDER)):
         if not least <= getattr(render, name) <= most:
             raise BadConfig(f"{at} {name}", f"is {getattr(render, name)}; it takes a number from {least} to {most:,}")
-    return replace(render, which=which, cookies=cookies)
+    return replace(render, which=which, cookies=cookies, behaviors=bundle)
 
 
 def _sheet_prefixes(one: Mapping[str, Any], where: str) -> tuple[str, ...]:
@@ -264,6 +268,8 @@ def _check(job: Job) -> None:
         login.read(path, f"{CONFIGURATION} [render] cookies")
     if job.renders:
         check_browser(BrowserSettings(sandbox=job.render.sandbox))
+        if job.render.behaviors:
+            read_behavior(Path(job.render.behaviors))
 
 
 def _toml(data: bytes) -> dict[str, Any]:

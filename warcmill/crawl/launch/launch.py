@@ -443,7 +443,7 @@ def _opened(
     books.frontier.warn = partial(logs.alert, "WARNING")
     if books.set_back:
         logs.alert("WARNING", f"the clock was set back by {books.set_back:,.0f} s; what waits for a while was moved")
-    kit = make_kit(job, books, reporter, places.scratch(job.name))
+    kit = make_kit(job, books, reporter, places.scratch(job.name), places.job(job.name))
     books.hear = partial(reporter.kept, kit.offers)
     books.ask_left_out = kit.offers.left_out_of
     figures.limit_of = partial(_limit_of, kit.live)

@@ -14,10 +14,12 @@ import shutil
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from importlib.util import find_spec
+from pathlib import Path
 from typing import NamedTuple
 
 from msgspec import Struct
 
+from warcmill.base import disk
 from warcmill.errors import BadConfig
 
 PROGRAM = "chromium"
@@ -25,6 +27,9 @@ CRASHED, MEMORY, BROWSER_ENDED = "crashed", "memory", "browserEnded"
 
 Fields = tuple[tuple[str, str], ...]
 """The header fields of a request or an answer, in their order; a byte that is not ASCII is a letter of ISO 8859-1."""
+
+
+_MAY_BE_PAGES = frozenset(["", "document", "embed", "empty", "frame", "iframe", "object"])
 
 
 class PageRequest(NamedTuple):
@@ -47,6 +52,11 @@ class PageRequest(NamedTuple):
     def is_document(self) -> bool:
         """True if it asks for a page as who opens it does, be it in a frame or ahead of time."""
         return self.is_frame or self.header("sec-fetch-mode") == "navigate"
+
+    @property
+    def may_be_page(self) -> bool:
+        """True if a page may be what it asks for: no picture, style or script is one, whatever its server sends."""
+        return not self.header("accept").startswith("image/") and self.header("sec-fetch-dest") in _MAY_BE_PAGES
 
     @property
     def is_stream(self) -> bool:
@@ -75,10 +85,17 @@ Answerer = Callable[[PageRequest], Awaitable[Answer | Refused]]
 """Answers the requests of one page. It raises nothing but CancelledError."""
 
 
+class Behavior(Struct, frozen=True):
+    """A script of a job's own that acts in its pages: the `name` of its file, and its `source`."""
+
+    name: str
+    source: str
+
+
 class Wishes(Struct, frozen=True):
     """The way a page is opened: for `seconds` at most, in a window of this size. It is not scrolled further when it has
     asked for nearly all `requests` that it may. `script` is run in it at the `start`, before any of its own, or at the
-    `end`, when nothing moves any more; its value is JSON."""
+    `end`, when nothing moves any more; its value is JSON. The `behaviors` are run before that, one after another."""
 
     seconds: float = 30.0
     width: int = 1280
@@ -87,13 +104,15 @@ class Wishes(Struct, frozen=True):
     script: str = ""
     run_at: str = "end"
     requests: int = 0
+    behaviors: tuple[Behavior, ...] = ()
 
 
 class RenderedPage(NamedTuple):
     """A page as the browser had it in the end: its DOM as HTML in UTF-8, and a screenshot in PNG if it was wished for.
 
     `script_value` is the value that the script returned, in JSON; '' without a script. `notes` has a word for the crawl
-    log for each thing that the browser refused, such as `download`.
+    log for each thing that the browser refused, such as `download`. `windows` are the URLs that it wanted to show in
+    windows of their own. `faults`: a sentence for people on each behaviour that failed.
     """
 
     dom: bytes
@@ -101,6 +120,8 @@ class RenderedPage(NamedTuple):
     screenshot: bytes | None = None
     script_value: str = ""
     notes: tuple[str, ...] = ()
+    windows: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
 
 
 class RenderFailed(NamedTuple):
@@ -138,13 +159,39 @@ class BrowserSettings(Struct, frozen=True):
     memory: int = 1 << 30
 
 
+BEHAVIORS, LONGEST = "behaviors", 4 << 20  # the folder of a job that has them; bytes of one
+# By the public interface of the bundle; pages are scrolled before.
+_RUN_BUNDLE = """
+;self.__bx_behaviors.run({autofetch: true, autoplay: true, autoscroll: false, siteSpecific: true, log: false});"""
+
+
+def read_behaviors(job: Path, bundle: str = "") -> tuple[Behavior, ...]:
+    """Read the behaviours of a job in this folder: those of browsertrix-behaviors' `bundle`, if it is named, then its
+    own, by their names. BadConfig for one that cannot be read."""
+    own = [read_behavior(path) for path in sorted((job / BEHAVIORS).glob("*.js"))]
+    if not bundle:
+        return tuple(own)
+    found = read_behavior(Path(bundle))
+    return (Behavior(found.name, found.source + _RUN_BUNDLE), *own)
+
+
+def read_behavior(path: Path) -> Behavior:
+    """Read a behaviour; BadConfig if that is not possible."""
+    try:
+        if path.stat().st_size > LONGEST:
+            raise BadConfig(str(path), f"it has more than {LONGEST:,} bytes; a behaviour is shorter")
+        return Behavior(path.name, path.read_bytes().decode("utf-8", "replace"))
+    except OSError as error:
+        raise BadConfig(str(path), f"it cannot be read: {disk.reason(error, path)}") from error
+
+
 NEVER, SEEDS, PAGES = WHICH = ("never", "seeds", "pages")
 
 
 class RenderSettings(Struct, frozen=True):
     """The pages that a job renders, `which` of WHICH; and the limits of a page: `seconds`, `requests`, and `bytes` of
-    answers. `width` and `height` are its window's. `cookies`: the file of a login, without a browser too; '' for
-    none."""
+    answers. `width` and `height` are its window's. `cookies`: the file of a login, without a browser too; `behaviors`:
+    that of browsertrix-behaviors; '' for none."""
 
     which: str = NEVER
     cookies: str = ""
@@ -155,6 +202,7 @@ class RenderSettings(Struct, frozen=True):
     sandbox: bool = True
     width: int = 1280
     height: int = 1024
+    behaviors: str = ""
 
 
 def check_browser(settings: BrowserSettings) -> None:

@@ -32,11 +32,13 @@ from warcmill.crawl.job.job import Job, Live
 from warcmill.crawl.logs import lines
 from warcmill.crawl.logs.lines import FaultListener
 from warcmill.crawl.render import (
+    BEHAVIORS,
     NEVER,
     PAGES,
     PROGRAM,
     SEEDS,
     Answer,
+    Behavior,
     BrowserSettings,
     PageRequest,
     Refused,
@@ -46,6 +48,7 @@ from warcmill.crawl.render import (
     Result,
     Wishes,
     anew,
+    read_behaviors,
 )
 from warcmill.crawl.uri import Status, Uri, canonical
 from warcmill.crawl.visit import history
@@ -53,7 +56,7 @@ from warcmill.crawl.visit.extraction import Readers
 from warcmill.crawl.visit.fetching import Admitted, Entries, FetchedPart, Fetching, Later, NotAdmitted, Refusal
 from warcmill.crawl.visit.offers import Offers
 from warcmill.crawl.visit.sharing import SharedAnswer, Turns
-from warcmill.errors import BadInput, Unavailable, WarcmillError, describe
+from warcmill.errors import BadConfig, BadInput, Unavailable, WarcmillError, describe
 from warcmill.formats.index.cdxj import DOM, VIEW
 from warcmill.formats.logs.crawllog import ASKED_AGAIN
 from warcmill.formats.warc.records import Block, Capture, Pairs, Record, resource
@@ -152,10 +155,11 @@ class Rendering:
 
     def __init__(
         self, live: Live, books: Books, fetching: Fetching, entries: Entries, offers: Offers, readers: Readers,
-        heard: FaultListener, scratch: Path,
+        heard: FaultListener, scratch: Path, folder: Path,
     ) -> None:  # fmt: skip
         self.live, self.books, self.fetching, self.entries = live, books, fetching, entries
         self.offers, self.readers, self.heard, self.scratch = offers, readers, heard, scratch
+        self._folder, self._faults = folder, set[str]()
         self.turns = Turns()
         self._hosts: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self._browser: tuple[Browser, Proxy] | None = None
@@ -176,7 +180,7 @@ class Rendering:
         settings, options = page.job.render, options or RenderOptions()
         wishes = Wishes(
             settings.seconds, options.width or settings.width, options.height or settings.height, settings.screenshot,
-            options.script, options.run_at, settings.requests,
+            options.script, options.run_at, settings.requests, self._behaviors(settings),
         )  # fmt: skip
         asking = _PageAsking(self, page)
         result: Result = RenderFailed(STOPPED, "the crawl was stopped, or takes a checkpoint")
@@ -197,7 +201,23 @@ class Rendering:
             raise
         if isinstance(result, RenderedPage):
             result = result._replace(notes=(*result.notes, *asking.notes))
+            for fault in result.faults:
+                self._alert(f"{BEHAVIORS}/{fault}, at {page.uri.uri}", fault.partition(":")[0])
         return Render(result, await asking.rest(), tuple(asking.missed.values()))
+
+    def _behaviors(self, settings: RenderSettings) -> tuple[Behavior, ...]:
+        """The behaviours as they are now; none of them while one cannot be read."""
+        try:
+            return read_behaviors(self._folder, settings.behaviors)
+        except BadConfig as error:
+            self._alert(f"{error}; pages are opened without behaviours", str(error))
+            return ()
+
+    def _alert(self, text: str, kind: str) -> None:
+        """Have a person look at a fault of a behaviour; at the first of its kind alone, as each page may have it."""
+        if kind not in self._faults:
+            self._faults.add(kind)
+            self.heard.alert("WARNING", text)
 
     async def had(self, uri: Uri) -> Exchange | None:
         """The page that the browser had as a part of another, if it was not opened since."""
@@ -413,7 +433,7 @@ class _PageAsking:
         links, notes = await kit.readers.read(uri, answer, job)
         followed = kit.offers.followed(uri, links, answer.fields) if job.nofollow else links
         found = await kit.offers.of_many(uri, followed, kit.books.frontier)
-        waits, offered = await self._waits(uri, answer)
+        waits, offered = await self._waits(uri, answer) if request.may_be_page else (False, [])
         notes = (*notes, PART, ASKED_AGAIN) if waits else notes
         entry = kit.entries.answered(uri, answer, history.compare(answer, None), links, notes)
         cookies = kit.books.jar(uri.crawl).receive(uri.uri, answer.set_cookies, clock.steady())

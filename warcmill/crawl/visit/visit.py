@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from warcmill.base import clock
 from warcmill.crawl import uri as data_uri
 from warcmill.crawl.books.books import BookEntry, Books, CrawlResult
-from warcmill.crawl.extract.links import EMBED, Link
+from warcmill.crawl.extract.links import EMBED, LINK, Link
 from warcmill.crawl.fetch import exchange, login
 from warcmill.crawl.fetch.addresses import Judge, Resolver, read_hosts
 from warcmill.crawl.fetch.answer import HeaderFields, mime_of
@@ -121,6 +121,8 @@ class LinkReader:
         if page := rendered.page:
             source = LinkSource(page.final_url, 200, DOM_FIELDS, job.extractors, limits=link_limits(job))
             read = read.joined(await self._readers.read_page(source, page.dom, job.limits))
+            windows = [Link(url, LINK, "window", is_uri=False) for url in page.windows]
+            read = read.joined(Read(windows))
         return read
 
 
@@ -310,6 +312,8 @@ class Visit:
         assert entry.line is not None
         if rendered.failure:
             heard.failed(entry.line, f"not rendered: {rendered.failure}")
+        for fault in rendered.page.faults if rendered.page else ():
+            heard.failed(entry.line, fault)
         if reading.fault:
             heard.broke(entry.line, reading.fault, reading.where)
         about = exchange.recorded(answer) if was_had else entry.records[0]
@@ -412,8 +416,9 @@ class Kit(Struct, frozen=True):
         self.readers.close()
 
 
-def make_kit(job: Job, books: Books, heard: FaultListener, scratch: Path) -> Kit:
-    """Join the parts of a launch; long answers are kept in `scratch` until they are in a WARC."""
+def make_kit(job: Job, books: Books, heard: FaultListener, scratch: Path, folder: Path) -> Kit:
+    """Join the parts of a launch of the job in a folder; long answers are kept in `scratch` until they are in a
+    WARC."""
     live, judge, own = Live(job), Judge(job.allow_private), Own(job.policies, heard.policy_failed)
     offers, frontier = Offers(live, heard, own), books.frontier
     entries = Entries(books, heard, offers.refused)
@@ -422,6 +427,6 @@ def make_kit(job: Job, books: Books, heard: FaultListener, scratch: Path) -> Kit
     robots = LaunchRobots(live, frontier, fetcher, entries, offers, hosts.addresses)
     fetching = Fetching(fetcher, Admission(live, own, frontier, hosts, RobotsFiles(live), robots, Manners(live)))
     readers = Readers()
-    renders = Rendering(live, books, fetching, entries, offers, readers, heard, scratch)
+    renders = Rendering(live, books, fetching, entries, offers, readers, heard, scratch, folder)
     reader = LinkReader(readers, renders, offers, frontier)
     return Kit(live, books, fetching, entries, offers, heard, readers, renders, reader, asyncio.Event())

@@ -5,6 +5,7 @@ A payload is decoded as browsers do (`charset`). Of a page comes what a reader s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from pypdfium2 import PdfDocument, PdfiumError
@@ -43,6 +44,8 @@ def _plain(data: bytes, charset: str) -> Document:
     return made(text, "", charset, language_of(text))
 
 
+_TEMPLATE = re.compile(r"<(/?)template(?=[\s/>])([^>]*+)>", re.IGNORECASE)
+_DEEPEST = 5  # pages in frames of each other
 _FOR_LANGUAGE = 10_000  # characters by which the language is found
 _TOO_SHORT = 100  # fewer are too few to find it
 _UNKNOWN = "unknown"
@@ -52,11 +55,46 @@ def html_document(data: bytes, charset: str) -> Document:
     """The words of a page; `charset` is from the HTTP header, or ''."""
     source, charset = decoded(data, charset, is_html=True)
     try:
-        tree = HTMLTree.parse(source)
+        tree = HTMLTree.parse(_shown(source))
         text = extract_plain_text(tree, preserve_formatting=True, list_bullets=False)
+        if "srcdoc" in source:
+            text = "\n".join([text, *_words_inside(tree, len(text))])
     except ValueError as error:
         return refused(f"resiliparse cannot read it: {error}")
     return made(text, tree.title or "", charset, language_of(text))
+
+
+def _shown(page: str) -> str:
+    """A page in which what is in open shadow roots stands where a reader sees it: a tree leaves templates out."""
+    if "shadowrootmode" not in page:
+        return page
+    parts, at, is_root = list[str](), 0, list[bool]()
+    for tag in _TEMPLATE.finditer(page):
+        if tag[1]:
+            shown = bool(is_root) and is_root.pop()
+        else:
+            shown = "shadowrootmode" in tag[2].lower()
+            is_root.append(shown)
+        if shown:
+            parts += [page[at : tag.start()], f"<{tag[1]}div>"]
+            at = tag.end()
+    return "".join([*parts, page[at:]])
+
+
+def _words_inside(tree: HTMLTree, length: int) -> Iterator[str]:
+    """The words of the pages in frames' `srcdoc`, and in those of these pages, up to the limit."""
+    waiting = [(tree, 0)]
+    while waiting:
+        page, depth = waiting.pop()
+        for frame in (page.document and page.document.query_selector_all("[srcdoc]")) or ():
+            inside = HTMLTree.parse(_shown(frame.getattr("srcdoc") or ""))
+            text = extract_plain_text(inside, preserve_formatting=True, list_bullets=False)
+            length += len(text)
+            if length > MOST:
+                return
+            yield text
+            if depth < _DEEPEST:
+                waiting.append((inside, depth + 1))
 
 
 def language_of(text: str) -> str:

@@ -77,7 +77,17 @@ ELEMENTS = [
     ("<div><TEMPLATE shadowrootmode=open><a href=/a></TEMPLATE></div>", one("L", "/a", "a/@href")),
     ("<iframe srcdoc='<img src=&quot;/a.png&quot;>'></iframe>", one("E", "/a.png", "img/@src")),
     ("<base href=/b/><iframe srcdoc='<a href=a>'></iframe>", one("L", "/b/a", "a/@href")),
-    ("<iframe srcdoc='<iframe srcdoc=<a/href=/a></iframe>'></iframe>", []),
+    ("<iframe srcdoc='<iframe srcdoc=&quot;&lt;a href=/a>&quot;></iframe>'></iframe>", one("L", "/a", "a/@href")),
+    (
+        "<iframe srcdoc='<base href=/b/><a href=a>'></iframe><a href=c>",
+        [("L", "http://news.example/b/a", "a/@href"), ("L", "http://news.example/en/c", "a/@href")],
+    ),
+    (
+        '<script type=speculationrules>{"prerender": [{"urls": ["/a", 1]}, {"where": {}}, 2]}</script>',
+        one("L", "/a", "script/speculationrules"),
+    ),
+    ('<script type=speculationrules>[{"urls": 1}]</script><script type=speculationrules>{</script>', []),
+    ('<script type=speculationrules>{"prefetch": [{"urls": 1}]}</script>', []),
     ("<head><noscript><link rel=stylesheet href=/a.css></noscript>", one("E", "/a.css", "link/@href")),
     ("<a href='javascript:go(1)'><a href=mailto:a@b><a href='tel:1'><a href='data:,x'><a href='ftp://a/'>", []),
     ("<a href='http://[broken'><a href='http://a b/'>", []),

@@ -308,9 +308,12 @@ def test_pages_may_be_rendered_and_some_in_their_own_way() -> None:
         ("[render]\nwidth = 0", r"width: is 0; it takes a number from 1 to 10,000"),
         ("[render]\nseconds = 601", r"seconds: is 601; it takes a number from 1 to 600"),
         ("[render]\nscreenshots = true", "there is no such key; did you mean screenshot"),
+        ("[render]\nbehaviors = 'a.js'", r"behaviors: is 'a\.js'; it takes the path of a file, from / on"),
+        ("[render]\nbehaviors = '/none.js'\nwhich = 'seeds'\nsandbox = false", r"/none\.js.* it cannot be read"),
         ("[[settings]]\nseeds = ['http://e.x/']\n[settings.render]\nsandbox = false", "all pages have one browser"),
     ],
 )
+@pytest.mark.usefixtures("chromium")
 def test_a_fault_of_rendering_is_named(text: str, fault: str) -> None:
     with pytest.raises(BadConfig, match=fault):
         file.parse({file.CONFIGURATION: text.encode(), file.SEEDS: b"http://e.x/\n"}, "x")

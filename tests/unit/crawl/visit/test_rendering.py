@@ -214,6 +214,15 @@ def test_a_page_that_a_script_fetched_is_asked_for_as_a_page_in_its_turn(tmp_pat
     assert kinds.count("response") == 2
 
 
+@pytest.mark.parametrize("header", [("Accept", "image/avif,*/*"), ("Sec-Fetch-Dest", "script")])
+def test_a_picture_that_is_html_is_no_page(header: tuple[str, str], tmp_path: Path) -> None:
+    """As of servers that answer all that they have not by the same page."""
+    site = web(**{"/": page([]), "/favicon.ico": page([])})
+    crawl(tmp_path, site, browser := PlainBrowser({"/": [Asks("/favicon.ico", headers=(header,))]}))
+    assert opened(browser) == ["/"]
+    asked_once(site, tmp_path)
+
+
 def test_a_frame_of_a_job_that_opens_seeds_alone_is_opened_if_it_is_one(tmp_path: Path) -> None:
     site = web(**{"/": page([]), "/menu": page([]), "/other": page([])})
     browser = PlainBrowser({"/": [Asks("/menu", headers=FRAME), Asks("/other", headers=FRAME)]})
@@ -230,6 +239,45 @@ def test_a_page_that_was_opened_before_is_not_opened_again_as_a_frame(tmp_path: 
     crawl(tmp_path, site, browser)
     asked_once(site, tmp_path)
     assert opened(browser) == ["/", "/1"]
+
+
+def test_behaviours_are_files_of_the_job_and_their_faults_are_named(tmp_path: Path) -> None:
+    """The bundle first, then the job's own by name. A fault is in nonfatal-errors.log each time, and once in
+    alerts.log."""
+    site = web(**{"/": page(["/2"]), "/2": page([])})
+    bundle = tmp_path / "bundle.js"
+    bundle.write_text("self.__bx_behaviors = {run: () => 1}")
+    folder = crawled.places(tmp_path).job("news") / "behaviors"
+    folder.mkdir(parents=True)
+    for name in ("b.js", "a.js", "notes.txt"):
+        (folder / name).write_text(name)
+    result = RenderedPage(b"", "http://a.example/", None, "", ("behaviorFailed",), (), ("a.js: Error: no",))
+    browser = PlainBrowser(result=result)
+    crawl(tmp_path, site, browser, render=replace(PAGES, behaviors=str(bundle)))
+    first, *own = next(iter(browser.opened.values())).behaviors
+    assert first.source.startswith("self.__bx_behaviors = {run: () => 1}\n;self.__bx_behaviors.run({")
+    assert [(one.name, one.source) for one in own] == [("a.js", "a.js"), ("b.js", "b.js")]
+    assert notes(tmp_path) == ("render:behaviorFailed",)
+    assert crawled.told(tmp_path, "nonfatal-errors.log").count("a.js: Error: no") == 2
+    assert crawled.told(tmp_path, "alerts.log").count("behaviors/a.js: Error: no, at http://a.example") == 1
+
+
+def test_a_behaviour_that_cannot_be_read_is_named_and_pages_are_opened(tmp_path: Path) -> None:
+    folder = crawled.places(tmp_path).job("news") / "behaviors"
+    (folder / "a.js").mkdir(parents=True)
+    crawl(tmp_path, web(), browser := PlainBrowser())
+    assert [wishes.behaviors for wishes in browser.opened.values()] == [()]
+    assert "a.js: it cannot be read" in crawled.told(tmp_path, "alerts.log")
+
+
+def test_windows_that_a_page_wants_to_open_are_links_of_it(tmp_path: Path) -> None:
+    site = web(**{"/": page([]), "/window": page([])})
+    with serve(site) as port:
+        wanted = (f"http://{HOST}:{port}/window", f"http://other.example:{port}/")
+        browser = PlainBrowser(result=RenderedPage(b"", f"http://{HOST}:{port}/", None, "", ("popup",), wanted))
+        crawled.crawl(tmp_path, job(port), browser.use)
+    assert opened(browser) == ["/", "/window"]
+    asked_once(site, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,13 @@ def test_a_page_has_a_title_and_what_a_reader_sees() -> None:
     assert found.text == "Heading\n\none two three\nfour\n\na picture\n  item"
 
 
+def test_words_of_open_shadow_roots_and_of_frames_are_those_of_their_page() -> None:
+    """As the DOM of a page declares them; a template that is no root is seen by nobody."""
+    page = b"""<p>outside<x-a><template shadowrootmode=open><b>root</b><template>never</template></template>light</x-a>
+    <template>never</template><iframe srcdoc="<p>frame<iframe srcdoc='<p>deep'></iframe>"></iframe>"""
+    assert html(page).text.split() == ["outside", "root", "light", "frame", "deep"]
+
+
 @pytest.mark.parametrize(
     ("text", "language"), [(ENGLISH, "en"), (GERMAN, "de"), ("too short", ""), (GREEK * 4, "el"), ("", "")]
 )
