@@ -137,7 +137,7 @@ class WarcmillEngine:
     def follows(self, job: str) -> str:
         """The job's newest launch, if it is endless, or its files have URIs visited again: what waits there keeps its
         time. Else ''."""
-        found = file.read(self.places.job(parse_job(job)), job)
+        found = file.described(file.files_in(self.places.job(parse_job(job))), job)
         if not (found.endless or found.visits_again):
             return ""
         last = job_log.last(self.places.job(job))
@@ -145,7 +145,7 @@ class WarcmillEngine:
 
     def is_endless(self, job: str) -> bool:
         """True if its files say `endless`."""
-        return file.read(self.places.job(parse_job(job)), job).endless
+        return file.described(file.files_in(self.places.job(parse_job(job))), job).endless
 
     def start(self, job: str, checkpoint: str = "", follows: str = "") -> str:
         """Launch the job: fresh, from a checkpoint, or with what waits in its newest launch. Wait until it crawls, and

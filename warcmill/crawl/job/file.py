@@ -219,7 +219,7 @@ def parse(files: Mapping[str, bytes], name: str) -> Job:
 
 
 def described(files: Mapping[str, bytes], name: str) -> Job:
-    """The same job, unchecked: its policies or its browser may be missing here."""
+    """The same job, unchecked: its policies, its browser or its login may be missing here."""
     if CONFIGURATION not in files:
         raise BadConfig(CONFIGURATION, f"job {name} has none; 'warcmill crawl URL --job {name}' writes one")
     found = _toml(files[CONFIGURATION])

@@ -47,7 +47,8 @@ async def _opened(places: Places, launch: Launch) -> Running:
     rebuilt."""
     folders = places.folders(launch)
     papers = folders.own if (folders.own / CONFIGURATION).exists() else folders.job
-    job, resume = file.read(papers, launch.job), _resumed(places, launch)
+    job = file.described(file.files_in(papers), launch.job)  # it asks for nothing more: its browser may be missing
+    resume = _resumed(places, launch)
     try:
         refuse_lost(places.database(launch.job), folders.logs)
         return await open_launch(places, job, launch, resume)

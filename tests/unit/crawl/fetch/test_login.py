@@ -11,10 +11,13 @@ from crawls import crawled
 from sites.raw_server import serving
 from warcio.archiveiterator import ArchiveIterator
 
+from warcmill.crawl.engine import WarcmillEngine
 from warcmill.crawl.fetch import login
 from warcmill.crawl.fetch.cookies import Jar
 from warcmill.crawl.job import file
 from warcmill.crawl.job.job import Sheets
+from warcmill.crawl.launch.launch import open_launch
+from warcmill.crawl.launch.repair import put_in_order
 from warcmill.crawl.render import RenderSettings
 from warcmill.errors import BadConfig
 from warcmill.layout import SENTINEL
@@ -178,3 +181,25 @@ def test_a_request_s_record_lacks_what_signs_it_in_alone() -> None:
     sent = b"POST / HTTP/1.1\r\nHost: a\r\nCOOKIE: s=1\r\nAccept: */*\r\nauthorization: Bearer x\r\n\r\nCookie: body"
     kept = b"POST / HTTP/1.1\r\nHost: a\r\nAccept: */*\r\n\r\nCookie: body"
     assert login.unsigned(sent) == (kept, ("COOKIE", "authorization"))
+
+
+def test_a_launch_that_died_is_put_in_order_when_its_login_is_gone(tmp_path: Path) -> None:
+    """Whoever signs out deletes the file; what was fetched before stays."""
+    places = crawled.places(tmp_path / "crawl")
+    folder = places.job("news")
+    folder.mkdir()
+    cookies = written(tmp_path / "cookies.txt")
+    papers = {"crawl.toml": f"endless = true\n[render]\ncookies = '{cookies}'\n", "seeds.txt": "http://a.example/\n"}
+    for name, text in papers.items():
+        (folder / name).write_text(text)
+
+    async def died() -> None:
+        running = await open_launch(places, file.read(folder, "news"), crawled.LAUNCH)
+        await running.abandon()
+
+    asyncio.run(died())
+    (tmp_path / "cookies.txt").unlink()
+    with pytest.raises(BadConfig, match="No such file"):
+        file.read(folder, "news")
+    assert WarcmillEngine(places).is_endless("news")
+    assert asyncio.run(put_in_order(places, "news")) == crawled.LAUNCH
