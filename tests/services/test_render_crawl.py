@@ -128,6 +128,51 @@ def test_a_site_that_exists_by_script_alone_is_crawled_once_and_replays_without_
         assert {url: status for url, status in answers.items() if status >= 400} == {}
 
 
+CHECK = """<script>if (!document.cookie.includes('human=1')) {document.cookie = 'human=1; path=/'; %s}</script>"""
+ASKS = """<title>Welcome</title><div id=o></div><script>(async () => {
+for (const page of ['1', '2']) {
+  const said = await (await fetch('/', {headers: {Accept: 'application/json', 'X-Page': page}})).json();
+  o.innerHTML += `<a href=${said}>x</a>`;
+}})()</script>"""
+
+
+AGAIN = {
+    "reload": "location.reload()",
+    "same address": "location.replace(location)",
+    "fetch": "fetch('/').then(a => a.text()).then(text => {document.open(); document.write(text); document.close()})",
+}
+
+
+@pytest.mark.parametrize("again", AGAIN)
+def test_a_page_behind_a_check_is_archived_as_the_page_and_asks_itself_for_data(
+    again: str, site: ScriptedSite, tmp_path: Path
+) -> None:
+    def answer(handler: Any) -> None:
+        is_human = "human=1" in handler.headers.get("Cookie", "")
+        page = handler.headers.get("X-Page")
+        body = f'"/page-{page}"' if page else ASKS if is_human else CHECK % AGAIN[again]
+        handler._send(200, body.encode(), "application/json" if page else "text/html", {})
+
+    site.acts["/"] = answer
+    crawled.crawl(tmp_path, job(site))
+    assert site.asked == stored(tmp_path)
+    assert site.asked[f"GET {HOST}/"] == 4
+    assert {f"GET {HOST}/page-1", f"GET {HOST}/page-2"} <= site.asked.keys()
+    assert crawled.unbalanced(tmp_path) == []
+    assert notes(tmp_path) == ()
+    texts = [text for path in crawled.warcs(tmp_path) for text in doms(path)]
+    assert any("<title>Welcome</title>" in text and "/page-2" in text for text in texts)
+
+
+def doms(path: Path) -> list[str]:
+    """The pages of a WARC as the browser had them."""
+    with path.open("rb") as stream:
+        return [
+            record.content_stream().read().decode() for record in ArchiveIterator(stream)
+            if record.rec_headers.get_header("WARC-Target-URI", "").startswith("urn:dom:")
+        ]  # fmt: skip
+
+
 def replayed(address: str) -> dict[str, int]:
     """The status of each answer while a page is open in replay."""
     found: dict[str, int] = {}

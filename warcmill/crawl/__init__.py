@@ -60,8 +60,8 @@ The way of a URI
  5. *Compared* with the history that the last visit left: new, the same bytes, or not modified. 429, 503 and 504 are
     kept, and asked again. (`visit.history`)
  -. *Rendered*, if the job or the URI asks for it: the page opens in a browser, which knows no network. Each request is
-    made a `Uri`, judged as in steps 1 and 3 but not put back, answered from the launch's WARC or by a fetch that all
-    share who want it, and kept as an entry without a lease. (`visit.rendering`, `visit.sharing`, `render`)
+    made a `Uri`, judged as in steps 1 and 3 but not put back, answered by what its equal got, now or before in the
+    launch, or by a fetch, and kept as an entry without a lease. (`visit.rendering`, `visit.sharing`, `render`)
  6. *Extracted.* Links of HTML, CSS, feeds, sitemaps, headers; of a large page in a worker process, under limits of time
     and memory, so that no page can stop the crawl. (`visit.extraction`, `extract`)
  7. *Offered* in turn: the links go through step 1, each with the hop that led to it. A redirect back into its own

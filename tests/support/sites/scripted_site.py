@@ -32,7 +32,7 @@ fetch('/moved').then(answer => answer.json()).then(data => {
 });
 new Worker('/worker.js').onmessage = () => navigator.sendBeacon('/beacon', 'seen');
 new EventSource('/events');
-document.cookie = 'script=1';
+document.cookie = 'script=1; path=/needs-cookie';
 fetch('/needs-cookie');
 """
 PAGES: Mapping[str, tuple[str, str]] = {

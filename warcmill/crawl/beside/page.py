@@ -1,9 +1,9 @@
 """One page, opened in the browser for another engine, and all that it asked for, in a WARC of its own.
 
 Robots.txt and the judge of addresses hold for each request, as in a crawl; a crawl-delay holds between two pages of a
-host. Within a page each GET is made once; between pages nothing is shared, as a WARC is to replay by itself. A WARC is
-written under `.rendering` of the root, and moved into the root when it is whole: whoever has the answer about a page
-finds its WARC, and half a WARC is nobody's.
+host. Within a page a GET is answered by what its equal got; between pages nothing is shared, as a WARC is to replay by
+itself. A WARC is written under `.rendering` of the root, and moved into the root when it is whole: whoever has the
+answer about a page finds its WARC, and half a WARC is nobody's.
 """
 
 from __future__ import annotations
@@ -43,8 +43,18 @@ from warcmill.crawl.uri import Uri, canonical, make
 from warcmill.crawl.visit.admission import judged
 from warcmill.crawl.visit.extraction import LinkSource, Readers, link_limits
 from warcmill.crawl.visit.fetching import Admitted, FetchedPart, Fetching, Later, NotAdmitted, Refusal
-from warcmill.crawl.visit.rendering import AT_ONCE, DOM_FIELDS, NOT_RENDERED, Render, browser_request, is_page
+from warcmill.crawl.visit.rendering import (
+    AT_ONCE,
+    DOM_FIELDS,
+    NOT_RENDERED,
+    REPEATS,
+    TIMES,
+    Render,
+    browser_request,
+    is_page,
+)
 from warcmill.crawl.visit.robots_files import RobotsFiles, path_of
+from warcmill.crawl.visit.sharing import PageGet
 from warcmill.errors import BadInput, WarcmillError
 from warcmill.formats.warc.records import Record
 from warcmill.formats.warc.writer import OPEN, WarcFiles, Writer, sync_folder
@@ -201,7 +211,7 @@ class PageRenderer:
             )
 
             async def attempt(alone: bool) -> Result:
-                page.begin()
+                page.begin(first)
                 async with self._proxy.page(page.answer) as proxy:
                     return await self._browser.open(page.uri.uri, proxy, wishes, alone=alone)
 
@@ -247,13 +257,14 @@ class PageRenderer:
 
 
 class _Page:
-    """One page: its requests, each GET once, and their answers until they are in the WARC."""
+    """One page: its requests, and their answers until they are in the WARC."""
 
     def __init__(self, kit: _Kit, uri: Uri) -> None:
         self._kit, self.uri, self.limits = kit, uri, kit.job.render
         self.notes: list[str] = []
         self.failure: BaseException | None = None
-        self._gets: dict[str, asyncio.Task[Exchange | Failure]] = {}
+        self._gets: dict[str, list[tuple[PageGet, asyncio.Task[Exchange | Failure]]]] = {}
+        self._language = ""
         self._tasks: set[asyncio.Task[Any]] = set()
         self._fetching = Fetching(kit.fetcher, _PageAdmission(kit, self))
         self._kept: list[tuple[Uri, FetchedPart]] = []
@@ -261,9 +272,10 @@ class _Page:
         self._bytes = 0
         self.begin()
 
-    def begin(self) -> None:
-        """Begin to count requests, and time: the page is opened, maybe not for the first time."""
-        self._requests = 0
+    def begin(self, first: Exchange | None = None) -> None:
+        """Begin to count requests, and time: the page is opened, maybe not for the first time. The browser's first
+        request is for the page, which is there."""
+        self._requests, self._first = 0, first
         self._ends = asyncio.get_running_loop().time() + self.limits.seconds + self._kit.job.limits.connect
 
     async def answer(self, request: PageRequest) -> Answer | Refused:
@@ -275,6 +287,9 @@ class _Page:
         if request.is_socket:
             self._note("render:webSocket")
             return Refused("a WebSocket cannot be recorded")
+        if (first := self._first) and request.method == "GET" and request.url == first.uri:
+            self._first, self._language = None, request.header("accept-language")
+            return Answer(first.status, tuple(first.fields.pairs), first.payload(), lambda: None)
         try:
             found = await self.get(request)
         except (WarcmillError, OSError):  # `failure` has it: nothing of the page is kept
@@ -284,7 +299,7 @@ class _Page:
         return Answer(found.status, tuple(found.fields.pairs), found.payload(), lambda: None)
 
     async def get(self, request: PageRequest) -> Exchange | NotFetched:
-        """The answer to a request, if robots.txt allows it: of the page before, for a GET that was made already."""
+        """The answer to a request, if robots.txt allows it: that of its equal, if the page has one."""
         try:
             uri = make(request.url)
             Site.of(uri.uri)
@@ -307,9 +322,10 @@ class _Page:
 
     def records(self, render: Render) -> list[list[Record]]:
         """The records of all that came, in its order, with the page as it was in the end."""
-        found = []
+        found, is_there = [], False
         for uri, (answer, _, _) in self._kept:
-            is_page = uri.uri == self.uri.uri and answer.method == "GET"
+            is_page = not is_there and uri.uri == self.uri.uri and answer.method == "GET"
+            is_there = is_there or is_page
             group = exchange.records_of(answer, [] if is_page else [("via", self.uri.uri)])
             found.append([*group, *(render.records(uri, group[0]) if is_page else [])])
         return found
@@ -347,10 +363,19 @@ class _Page:
         return await (self._once if request.method == "GET" else self._asked)(uri, request, admitted)
 
     async def _once(self, uri: Uri, request: PageRequest, admitted: Admitted) -> Exchange | Failure:
-        """The answer to a GET, which is made once. It waits for no robots.txt, so the page may be one."""
-        if uri.uri not in self._gets:
-            self._gets[uri.uri] = self._begin(self._asked(uri, request, admitted))
-        return await asyncio.shield(self._gets[uri.uri])
+        """The answer to a GET, or to its equal. It waits for no robots.txt, so the page may be one."""
+        asked = PageGet(request, browser_request(request, uri.uri, self._ends, 0.0).headers, self._language)
+        others = self._gets.setdefault(uri.uri, [])
+        for other, task in others:  # which may grow meanwhile
+            if not asked.differs(other):
+                found = await asyncio.shield(task)
+                if isinstance(found, Failure) or asked.takes(found):
+                    return found
+        if len(others) >= TIMES:
+            self._note(f"render:{REPEATS}")
+            return Failure(NOT_ALLOWED, f"the page has asked for it {TIMES} times")
+        others.append((asked, task := self._begin(self._asked(uri, request, admitted))))
+        return await asyncio.shield(task)
 
     async def _asked(self, uri: Uri, request: PageRequest, admitted: Admitted) -> Exchange | Failure:
         """Ask a server, and keep its answer."""

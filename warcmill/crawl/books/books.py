@@ -69,7 +69,8 @@ class BookEntry(Struct, frozen=True):
     The URI is as it is now: Parsed, Failed or Removed; or Scheduled, to be tried again when its `not_before` has
     come. Without a lease it was fetched besides the frontier, as robots.txt is. `opens`, `again`: see Finish.
     `cookies` are those that its answers have changed in its crawl's jar; `site` is its answer about its site.
-    `may_recall`: its first record answers a browser that asks for the URI later (`Books.find`). `is_part`: its URI
+    `may_recall`: its first record answers a browser that asks for the URI later (`Books.find`), also by the URI with
+    `asked` behind it, which stands for what a browser has sent. `is_part`: its URI
     is a page, which is still to be opened in its turn; `is_document`: it came as a page does, so that its first record
     is what is opened then (`Books.find_page`), and `is_opened` that this was done. `rendered` is the page as a browser
     had it, for those who hear of entries. `results` are for who asked for the URI. `left_out` is what bounds have left
@@ -87,6 +88,7 @@ class BookEntry(Struct, frozen=True):
     cookies: Sequence[Cookie] = ()
     site: SiteRow | None = None
     may_recall: bool = False
+    asked: str = ""
     is_part: bool = False
     is_document: bool = False
     is_opened: bool = False
@@ -270,8 +272,10 @@ class Books:
         lines += map(journal.taken, new(found, offered))
         log = [_line(entry.line, fate.places) for entry, fate in done if entry.line]
         places = {
-            digest(entry.uri.crawl, entry.uri.uri): place for entry, fate in done if (place := _place(entry, fate))
-        }
+            digest(entry.uri.crawl, name): place
+            for entry, fate in done if (place := _place(entry, fate))
+            for name in (entry.uri.uri, *([f"{entry.uri.uri} {entry.asked}"] if entry.asked else []))
+        }  # fmt: skip
         waiting = {
             _page_digest(entry.uri.crawl, entry.uri.uri): fate.places[0] for entry, fate in done if entry.is_document
         }

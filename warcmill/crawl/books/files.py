@@ -196,25 +196,50 @@ def _rename(logs: Path, stage: str) -> None:
     sync_folder(logs)
 
 
-def recall(uri: str, path: Path, offset: int, scratch: Path) -> Exchange:
+def recall(uri: str, path: Path, offset: int, scratch: Path, *, with_request: bool = False) -> Exchange:
     """Read the answer to a GET of a URI from its WARC, as it was when it came; `close` it. A long one is in a scratch
-    file again. BadInput when no record of it is there."""
+    file again. BadInput when no record of it is there. `with_request`: it has its request as well."""
     try:
         with _opened(path) as stream:
             stream.seek(offset)
-            return recall_from(uri, stream, str(path), offset, scratch)
+            reader = MemberReader(stream, str(path))
+            answer = _recalled(uri, reader, offset, scratch)
+            try:
+                return answer._replace(sent=_request(reader)) if with_request else answer
+            except BaseException:
+                answer.close()
+                raise
     except OSError as error:
         raise unavailable(path, error) from error
 
 
 def recall_from(uri: str, stream: BinaryIO, name: str, offset: int, scratch: Path) -> Exchange:
     """Read the answer like `recall`, from a stream that is at its record; `name` and `offset` are for messages."""
-    reader = MemberReader(stream, name)
-    reader.begin()
-    fields = warc.parse_header(reader.through(warc.END_OF_HEADER, warc.HEADER_LIMIT), reader.bad, _pass_over)
+    return _recalled(uri, MemberReader(stream, name), offset, scratch)
+
+
+def _recalled(uri: str, reader: MemberReader, offset: int, scratch: Path) -> Exchange:
+    fields = _begin(reader)
     if fields.get(warc.TYPE) != b"response" or fields.get(b"WARC-Target-URI") != uri.encode():
-        raise BadInput(name, f"the books know a record of {uri} there, and it is another", offset)
+        raise BadInput(reader.path, f"the books know a record of {uri} there, and it is another", offset)
     return _exchange(uri, fields, reader, scratch)
+
+
+def _request(reader: MemberReader) -> bytes:
+    """The request that comes after the answer at whose end the reader is; b"" if it is not there."""
+    if not reader.end_after(0, warc.END_OF_RECORD):
+        return b""
+    fields = _begin(reader)
+    if fields.get(warc.TYPE) != b"request":
+        return b""
+    return b"".join(map(bytes, reader.take(warc.content_length(fields, reader.bad))))
+
+
+def _begin(reader: MemberReader) -> warc.Fields:
+    """The header of the next record; none at the end of the file."""
+    if not reader.begin():
+        return {}
+    return warc.parse_header(reader.through(warc.END_OF_HEADER, warc.HEADER_LIMIT), reader.bad, _pass_over)
 
 
 def _opened(path: Path) -> BinaryIO:

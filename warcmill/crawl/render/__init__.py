@@ -25,6 +25,8 @@ from warcmill.errors import BadConfig
 PROGRAM = "chromium"
 CRASHED, MEMORY, BROWSER_ENDED = "crashed", "memory", "browserEnded"
 
+_FRESH = frozenset(["no-cache", "no-store", "max-age=0"])
+
 Fields = tuple[tuple[str, str], ...]
 """The header fields of a request or an answer, in their order; a byte that is not ASCII is a letter of ISO 8859-1."""
 
@@ -57,6 +59,26 @@ class PageRequest(NamedTuple):
     def may_be_page(self) -> bool:
         """True if a page may be what it asks for: no picture, style or script is one, whatever its server sends."""
         return not self.header("accept").startswith("image/") and self.header("sec-fetch-dest") in _MAY_BE_PAGES
+
+    @property
+    def destination(self) -> str:
+        """The thing that it is for, as browsers name it; '' if that is not known. Sites without TLS are not told, so it
+        follows from what the browser would take."""
+        if named := self.header("sec-fetch-dest"):
+            return named
+        accept = self.header("accept")
+        if accept.startswith("text/html,") and self.header("upgrade-insecure-requests"):
+            return "document"
+        if accept.startswith("text/css,*/*"):
+            return "style"
+        return "image" if accept.startswith("image/") else ""
+
+    @property
+    def is_reload(self) -> bool:
+        """True if it asks for a new answer, past every cache: a reload, or a script that has no use for an old one. A
+        stream of events does so always."""
+        wanted = f"{self.header('cache-control')},{self.header('pragma')}".lower().replace(" ", "").split(",")
+        return not self.is_stream and not _FRESH.isdisjoint(wanted)
 
     @property
     def is_stream(self) -> bool:

@@ -4,9 +4,9 @@ Each page has a port of its own, so that a request is known by its page, whateve
 (CONNECT) ends here: the certificate is made with a key that lives as long as the launch, and that the browser is
 started with. All is HTTP/1.1, which is what a WARC can hold.
 
-Some fields are the browser's own business, and are not passed on: of a request its conditions and its range, so that an
-answer is whole; of an answer those that would lead the browser past this proxy (Alt-Svc), have it decode by what it
-alone has (Use-As-Dictionary), or send reports after the page is closed.
+Some fields are the browser's own business, and are not passed on: of a request its conditions, and a range without an
+end, by which it reads a film, so that an answer is whole; of an answer those that would lead the browser past this
+proxy (Alt-Svc), have it decode by what it alone has (Use-As-Dictionary), or send reports after the page is closed.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ _is_authority = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s/?#@:\[\]\\]+):(\d{1,5})").
 _is_value = re.compile(r"(?:[^\x00\s](?:[^\x00\n\r\f\v]*[^\x00\s])?)?").fullmatch
 _is_name = re.compile(r"[-!#$%&'*+.^_`|~0-9a-zA-Z]+").fullmatch
 _is_length = re.compile(r"[0-9]{1,18}").fullmatch
+_is_open_range = re.compile(r"bytes=[0-9]+-").fullmatch
 
 # Fields of the hop (RFC 9110, 7.6.1), then those of the browser's own business.
 _HOP = frozenset(
@@ -43,7 +44,7 @@ _HOP = frozenset(
      "transfer-encoding", "upgrade", "http2-settings", "content-length"]
 )  # fmt: skip
 _NOT_ASKED = _HOP | frozenset(
-    ["host", "if-none-match", "if-modified-since", "if-match", "if-unmodified-since", "if-range", "range",
+    ["host", "if-none-match", "if-modified-since", "if-match", "if-unmodified-since", "if-range",
      "available-dictionary", "dictionary-id"]
 )  # fmt: skip
 _NOT_ANSWERED = _HOP | frozenset(["alt-svc", "use-as-dictionary", "nel", "report-to", "reporting-endpoints"])
@@ -179,7 +180,7 @@ class PageProxy:
             self._note(SERVICE_WORKER)
             await _send(http, wire, 403)
             return
-        if not self._images and _destination(request) == "image":
+        if not self._images and request.destination == "image":
             self._note(NO_IMAGES)
             await _send(http, wire, 403)
             return
@@ -233,7 +234,7 @@ async def _request(http: h11.Connection, wire: _Wire, tunnel: str) -> PageReques
     if is_socket:
         url = f"ws{url.removeprefix('http')}"
     request = PageRequest(method, url, _asked(fields), bytes(body), is_socket=is_socket)
-    return request._replace(is_frame=_destination(request) in ("document", "iframe", "frame"))
+    return request._replace(is_frame=request.destination in ("document", "iframe", "frame"))
 
 
 async def _event(http: h11.Connection, wire: _Wire) -> h11.Event | type[h11.NEED_DATA | h11.PAUSED]:
@@ -257,20 +258,9 @@ def _asked(fields: list[tuple[str, str]]) -> Fields:
         if name.lower() == "accept-encoding":
             codings = [coding for one in value.split(",") if (coding := one.strip()) not in _DICTIONARIES]
             kept.append((name, ", ".join(codings)))
-        elif name.lower() not in _NOT_ASKED:
+        elif name.lower() not in _NOT_ASKED and not (name.lower() == "range" and _is_open_range(value)):
             kept.append((name, value))
     return tuple(kept)
-
-
-def _destination(request: PageRequest) -> str:
-    """The thing that a request is for, as browsers name it; sites without TLS are not told, so it follows from what
-    the browser would take."""
-    if named := request.header("sec-fetch-dest"):
-        return named
-    accept = request.header("accept")
-    if accept.startswith("text/html,") and request.header("upgrade-insecure-requests"):
-        return "document"
-    return "image" if accept.startswith("image/") else ""
 
 
 async def _pass_on(http: h11.Connection, wire: _Wire, request: PageRequest, answer: Answer) -> None:

@@ -3,9 +3,10 @@
     Rendering     the browser of a launch, and the turns of the hosts that its pages ask
     _PageAsking   the requests of one page: each is a URI that is judged, then recalled, shared or fetched, and kept
 
-The page itself is answered by what its visit has fetched, and all that the launch has from its WARC. The rest is
-fetched as the crawl fetches all, with the browser's own headers, and is an entry in the books without a lease.
-So no URI is fetched twice, neither by two pages nor by page and crawl, and the browser sees what replay will show.
+The page itself is answered by what its visit has fetched, and all whose equal the launch has from its WARC. The rest
+is fetched as the crawl fetches all, with the browser's own headers, and is an entry in the books without a lease. So
+no request is made twice, neither by two pages nor by page and crawl. One that differs, such as a reload, leads to one
+more capture of its URI.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import traceback
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -51,11 +53,12 @@ from warcmill.crawl.render import (
     read_behaviors,
 )
 from warcmill.crawl.uri import Status, Uri, canonical
+from warcmill.crawl.uri import make as make_uri
 from warcmill.crawl.visit import history
 from warcmill.crawl.visit.extraction import Readers
 from warcmill.crawl.visit.fetching import Admitted, Entries, FetchedPart, Fetching, Later, NotAdmitted, Refusal
 from warcmill.crawl.visit.offers import Offers
-from warcmill.crawl.visit.sharing import SharedAnswer, Turns
+from warcmill.crawl.visit.sharing import PageGet, SharedAnswer, Turns
 from warcmill.errors import BadConfig, BadInput, Unavailable, WarcmillError, describe
 from warcmill.formats.index.cdxj import DOM, VIEW
 from warcmill.formats.logs.crawllog import ASKED_AGAIN
@@ -68,7 +71,9 @@ if TYPE_CHECKING:
 AT_ONCE = 6  # requests to a host, as browsers have it
 STREAM = 2.0  # seconds that a stream of events is read: it has no end, and nobody waits for more
 LEAST = 1.0  # seconds that a request may take, however late it comes
-STOPPED, REQUESTS, BYTES, SOCKET = "stopped", "requests", "bytes", "webSocket"
+TIMES = 100  # that a page has one URI asked for by GET
+STOPPED, REQUESTS, BYTES = "stopped", "requests", "bytes"
+SOCKET, REPEATS = "webSocket", "repeats"
 PART, OPENED = "render:part", "render:opened"  # a page that the browser had as a part of another; the same in its turn
 DOM_TYPE = "text/html; charset=utf-8"
 DOM_FIELDS = HeaderFields([("content-type", DOM_TYPE)])
@@ -222,7 +227,7 @@ class Rendering:
     async def had(self, uri: Uri) -> Exchange | None:
         """The page that the browser had as a part of another, if it was not opened since."""
         place = await self.books.find_page(uri.crawl, uri.uri)
-        return await asyncio.to_thread(recall, uri.uri, *place, self.scratch) if place else None
+        return await asyncio.to_thread(recall, uri.uri, *place, self.scratch, with_request=True) if place else None
 
     def host(self, queue: str) -> asyncio.Semaphore:
         """The turn of a request at its host."""
@@ -271,13 +276,16 @@ class _PageAsking:
         itself = FetchedPart(page.answer, Admitted((page.answer.address,), page.delay), page.job.politeness)
         self._slowest = {page.uri.queue: itself}  # of each host, by which it rests
         self._bytes = 0
+        self._times: Counter[str] = Counter()
+        self._language = ""
         self.notes: list[str] = []
         self.missed: dict[str, Uri] = {}
         self.begin()
 
     def begin(self) -> None:
-        """Begin to count requests, and time: the page is opened, maybe not for the first time."""
-        self._requests = 0
+        """Begin to count requests, and time: the page is opened, maybe not for the first time. The browser's first
+        request is for the page."""
+        self._requests, self._is_open = 0, False
         self._ends = asyncio.get_running_loop().time() + self._limits.seconds
 
     async def until_it_fails(self, opening: Coroutine[None, None, Result]) -> Result:
@@ -322,25 +330,32 @@ class _PageAsking:
         if self._failed.done():
             return Refused("the page is given up")
         if request.is_socket:
-            self.notes = [SOCKET]
+            self._note(SOCKET)
             return Refused("a WebSocket cannot be recorded")
-        if request.method == "GET" and _canonical(request.url) == self._page.uri.uri:  # its visit has it
+        is_itself = request.method == "GET" and _canonical(request.url) == self._page.uri.uri
+        if is_itself and not self._is_open:  # its visit has it
+            self._is_open, self._language = True, request.header("accept-language")
             return _answer(self._page.shared, await self._page.shared.read())
-        uri = self._kit.offers.asked_for(self._page.uri, request.url, LINK if request.is_frame else EMBED)
+        hop = LINK if request.is_frame else EMBED
+        is_page = is_itself and request.is_frame
+        uri = _once_more(self._page.uri) if is_page else self._kit.offers.asked_for(self._page.uri, request.url, hop)
         if uri is None:
             return Refused("it does not belong to the crawl")
-        return await self._get(uri, request) if request.method == "GET" else await self._send(uri, request)
+        if request.method != "GET":
+            return await self._send(uri, request)
+        return await self._get(uri, request, is_itself=is_itself)
 
-    async def _get(self, uri: Uri, request: PageRequest) -> Answer | Refused:
-        """A GET: what another has under way, what the launch has, or what is fetched now."""
+    async def _get(self, uri: Uri, request: PageRequest, *, is_itself: bool) -> Answer | Refused:
+        """A GET: what its equal has under way, or in the launch, or what is fetched now. A page that asks for itself
+        waits for something to change, so it is asked each time."""
         turns = self._kit.turns
-        while other := turns.find(uri):
-            if (exchange := await other.read()) or other.why:
-                return _answer(other, exchange)
-            await other.ended()
-        shared = turns.begin(uri)
-        self._begin(uri, request, shared, lambda: turns.end(uri, shared))
-        return _answer(shared, await shared.read())
+        headers = browser_request(request, uri.uri, self._ends, 0.0, self._jar(uri)).headers
+        asked = PageGet(request, headers, self._language, is_anew=is_itself and request.destination != "image")
+        shared, exchange, is_begun = await turns.enter(uri, asked)
+        if is_begun:
+            self._begin(uri, request, shared, lambda: turns.end(uri, shared))
+            exchange = await shared.read()
+        return _answer(shared, exchange)
 
     async def _send(self, uri: Uri, request: PageRequest) -> Answer | Refused:
         """A request of another method, which is never shared: what it does it does each time."""
@@ -365,9 +380,10 @@ class _PageAsking:
     async def _ask(self, uri: Uri, request: PageRequest, shared: SharedAnswer, end: Callable[[], None]) -> None:
         kit = self._kit
         try:
-            if request.method == "GET" and (known := await self._recalled(uri)):
+            known = await self._recalled(uri, shared) if shared.asked else None
+            if known:
                 shared.put(known)
-            else:
+            elif self._may_ask(uri, shared):
                 await self._fetch(uri, request, shared)
         except asyncio.CancelledError:
             self._miss(uri, request)
@@ -383,10 +399,28 @@ class _PageAsking:
         finally:
             end()
 
-    async def _recalled(self, uri: Uri) -> Exchange | None:
-        """The answer that the launch has of a URI."""
-        place = await self._kit.books.find(uri.crawl, uri.uri)
-        return await asyncio.to_thread(recall, uri.uri, *place, self._kit.scratch) if place else None
+    async def _recalled(self, uri: Uri, shared: SharedAnswer) -> Exchange | None:
+        """The answer that the launch has to an equal. One that differs makes what is fetched now one more capture."""
+        kit, asked = self._kit, shared.asked
+        assert asked is not None
+        found = [await kit.books.find(uri.crawl, name) for name in (f"{uri.uri} {asked.name}", uri.uri)]
+        for place in dict.fromkeys(filter(None, found)) if not asked.is_anew else ():
+            known = await asyncio.to_thread(recall, uri.uri, *place, kit.scratch, with_request=True)
+            if asked.takes(known, is_named=place == found[0]):
+                return known
+            known.close()
+        if any(found) or shared.name != uri.uri:
+            uri.key = f"GET {uri.uri}"  # it is not a visit of the URI itself
+        return None
+
+    def _may_ask(self, uri: Uri, shared: SharedAnswer) -> bool:
+        """False for a URI that the page has had asked for too often."""
+        self._times[uri.uri] += bool(shared.asked)
+        if self._times[uri.uri] <= TIMES:
+            return True
+        self._note(REPEATS)
+        shared.why = f"the page has asked for it {TIMES} times"
+        return False
 
     async def _fetch(self, uri: Uri, request: PageRequest, shared: SharedAnswer) -> None:
         kit, job = self._kit, self._kit.live.job.of(uri)
@@ -394,10 +428,9 @@ class _PageAsking:
         def asked() -> FetchRequest | None:
             if self._failed.done():
                 return None
-            now, signing = clock.steady(), login.jar(job.render.cookies)
-            jar = kit.books.jar(uri.crawl).header(uri.uri, now, signing)
-            sent = browser_request(request, uri.uri, self._ends, job.limits.total, jar)
-            return sent._replace(signed_in=bool(signing and signing.fitting(uri.uri, now)))
+            sent = browser_request(request, uri.uri, self._ends, job.limits.total, self._jar(uri))
+            signing = login.jar(job.render.cookies)
+            return sent._replace(signed_in=bool(signing and signing.fitting(uri.uri, clock.steady())))
 
         admitted = await kit.fetching.admit(uri, job, in_turn=False)
         if not isinstance(admitted, Admitted):
@@ -412,10 +445,14 @@ class _PageAsking:
         elif answer is not None:
             shared.put(answer)
             self._count(uri, FetchedPart(answer, admitted, job.politeness))
-            await self._keep(uri, job, answer, request)
+            await self._keep(uri, job, answer, request, shared.asked)
+
+    def _jar(self, uri: Uri) -> str:
+        signing = login.jar(self._kit.live.job.of(uri).render.cookies)
+        return self._kit.books.jar(uri.crawl).header(uri.uri, clock.steady(), signing)
 
     def _miss(self, uri: Uri, request: PageRequest) -> None:
-        if request.method == "GET":
+        if request.method == "GET" and not _is_again(uri):
             self.missed[uri.key] = uri
 
     def _count(self, uri: Uri, part: FetchedPart) -> None:
@@ -427,22 +464,25 @@ class _PageAsking:
         if self._bytes > self._limits.bytes:
             self._fail(BYTES, f"more than {self._limits.bytes:,} bytes of answers")
 
-    async def _keep(self, uri: Uri, job: Job, answer: Exchange, request: PageRequest) -> None:
+    async def _keep(
+        self, uri: Uri, job: Job, answer: Exchange, request: PageRequest, asked: PageGet | None
+    ) -> None:  # fmt: skip
         """Take the links of an answer, and keep it, as a visit does; but a page is still to be opened."""
         kit = self._kit
         links, notes = await kit.readers.read(uri, answer, job)
         followed = kit.offers.followed(uri, links, answer.fields) if job.nofollow else links
         found = await kit.offers.of_many(uri, followed, kit.books.frontier)
-        waits, offered = await self._waits(uri, answer) if request.may_be_page else (False, [])
+        may_wait = request.may_be_page and not _is_again(uri)
+        waits, offered = await self._waits(uri, answer) if may_wait else (False, [])
         notes = (*notes, PART, ASKED_AGAIN) if waits else notes
         entry = kit.entries.answered(uri, answer, history.compare(answer, None), links, notes)
         cookies = kit.books.jar(uri.crawl).receive(uri.uri, answer.set_cookies, clock.steady())
-        is_get = answer.method == "GET"
-        left = entry.history if is_get else b""
-        entry = replace(entry, is_part=waits, is_document=waits and request.is_document)
+        is_visit = asked is not None and not _is_again(uri)
+        name, left = asked.name if asked else "", entry.history if is_visit else b""
+        entry = replace(entry, is_part=waits, is_document=waits and request.is_document, history=left, asked=name)
         found = [*found, *offered]
-        await kit.entries.keep(replace(entry, history=left, found=found, cookies=cookies, may_recall=is_get))
-        if is_get and not waits:
+        await kit.entries.keep(replace(entry, found=found, cookies=cookies, may_recall=bool(asked)))
+        if is_visit and not waits:
             kit.offers.visited(uri)
 
     async def _waits(self, uri: Uri, answer: Exchange) -> tuple[bool, list[Uri]]:
@@ -472,9 +512,27 @@ class _PageAsking:
                 if not any(one.http_status == status for one in seen):
                     await kit.entries.keep(kit.entries.refused(uri, answer))
 
+    def _note(self, note: str) -> None:
+        if note not in self.notes:
+            self.notes.append(note)
+
     def _fail(self, why: str, details: str) -> None:
         if not self._failed.done():
             self._failed.set_result(RenderFailed(why, details))
+
+
+def _once_more(page: Uri) -> Uri:
+    """The URI of a page that its browser asks for again: it is where the page is, and was accepted."""
+    uri = make_uri(
+        page.uri, key=page.key, crawl=page.crawl, hops=page.hops, via=page.via, source=page.source,
+        priority=page.priority, is_canonical=True,
+    )  # fmt: skip
+    uri.queue = page.queue
+    return uri
+
+
+def _is_again(uri: Uri) -> bool:
+    return uri.key == f"GET {uri.uri}"
 
 
 def _canonical(url: str) -> str:
