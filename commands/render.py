@@ -102,7 +102,7 @@ async def _serve(args: argparse.Namespace, settings: BrowserSettings, file: Text
     keys = ProxyKeys()
     browser = Browser(replace(settings, user_agent=job.user_agent), keys)
     resolver = Resolver(parse_fixed(args.resolve), read_hosts())
-    async with rendering(PageRenderer(args.root, job, resolver, browser, Proxy(keys))) as renderer:
+    async with rendering(PageRenderer(args.root, job, resolver, browser, Proxy(keys, job.user_agent))) as renderer:
         token = access.new_secret()
         address = f"http://{LOOPBACK}:{args.port}{PATH}?token={token}"
         await server.serve_in_loop(

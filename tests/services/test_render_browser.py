@@ -96,7 +96,7 @@ async def opened(settings: BrowserSettings = AS_ROOT) -> AsyncIterator[tuple[Bro
     keys = ProxyKeys()
     browser = Browser(settings, keys)
     try:
-        yield browser, Proxy(keys)
+        yield browser, Proxy(keys, settings.user_agent)
     finally:
         await browser.close()
         assert mine() == [], "a process is left"
@@ -838,6 +838,40 @@ def test_nothing_is_asked_past_the_proxy() -> None:
             stun.recv(1)
         with pytest.raises(BlockingIOError):
             server.accept()
+
+
+FORM = """<!DOCTYPE html><form id=f method=post action=/go target=n><input name=name><input name=email type=email>
+<input name=p type=password><input name=again type=password><input name=address><input name=city></form>
+<iframe name=n></iframe><script>
+setTimeout(() => f.submit(), 1200); for (let n = 1; n < 12; n++) setTimeout(() => fetch(`/wait?${n}`), 400 * n);
+</script>"""
+
+
+@pytest.mark.parametrize("is_off", [True, False], ids=["off", "on"])
+def test_a_form_that_is_filled_in_asks_nothing_of_chromiums_maker(
+    is_off: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is off by a switch; and what no page asks for is refused all the same, and named."""
+    if not is_off:
+        others = tuple(one for one in browsers._ARGUMENTS if not one.startswith("--disable-features"))
+        monkeypatch.setattr(browsers, "_ARGUMENTS", others)
+    site = Site().page("/", FORM)
+    found = rendered(site)
+    assert f"{URL}go" in site.urls
+    assert [url for url in site.urls if not url.startswith(URL)] == []
+    assert found.notes == (() if is_off else ("noPage",))
+
+
+def test_workers_of_workers_and_what_is_prefetched_have_a_page() -> None:
+    site = Site().page(
+        "/",
+        """<link rel=prefetch href=/later><script>new Worker('/w.js'); new SharedWorker('/s.js')
+        setTimeout(() => fetch('/last'), 1000); setTimeout(() => fetch('/first'), 400);</script>""",
+    )
+    site.page("/w.js", "new Worker('/inner.js')").page("/inner.js", "fetch('/from-inner')")
+    site.page("/s.js", "fetch('/from-shared')")
+    assert rendered(site).notes == ()
+    assert {f"{URL}{path}" for path in ("later", "inner.js", "from-inner", "from-shared")} <= set(site.urls)
 
 
 def test_with_its_sandbox_it_renders_as_another_user() -> None:

@@ -49,8 +49,24 @@ STARTS = 2  # tries: one may be killed meanwhile
 SHORT = 28  # bytes of the path of a folder: Chromium has a socket in ours there, of whose path bind(2) takes 107 bytes
 MEMORY_FACTOR, LOOK = 4, 1.0  # a browser with so many times its memory is ended at once; seconds between two looks
 HUNG = "hung"
-# Its maker is not called; sockets of real-time calls, which no proxy sees, are not opened; no name is looked up.
+# Its maker is not called: by forms that are filled in, for hints, time, translations, predictions, or to prefetch.
+_OFF = (
+    "AimEnabled", "AutofillAiServerModel", "AutofillModelPredictions", "AutofillServerCommunication",
+    "AutofillServerUploadMoreData", "BrowsingTopics", "HistoryEmbeddings", "LensOverlay", "MediaRouter",
+    "NetworkTimeServiceQuerying", "OptimizationHints", "OptimizationTargetPrediction", "PermissionPredictionsV2",
+    "PreconnectToSearch", "PrefetchProxy", "Translate",
+)  # fmt: skip
+# The features that the driver has off, as Chromium takes the last list alone.
+_OFF_BY_DRIVER = (
+    "AvoidCorsURLLoaderRestartOnRedirect", "AvoidUnnecessaryBeforeUnloadCheckSync", "DestroyProfileOnBrowserClose",
+    "HttpsFirstBalancedModeAutoEnable", "HttpsUpgrades", "PaintHolding", "ThirdPartyStoragePartitioning",
+)  # fmt: skip
+# Sockets of real-time calls, which no proxy sees, are not opened; no name is looked up.
 _ARGUMENTS = (
+    f"--disable-features={','.join((*_OFF, *_OFF_BY_DRIVER))}",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-fetching-hints-at-navigation-start",
     "--disable-quic",
     "--disable-domain-reliability",
     "--disable-client-side-phishing-detection",

@@ -28,7 +28,7 @@ from warcmill.crawl.render import Answer, Answerer, Fields, PageRequest, Refused
 LOOPBACK = "127.0.0.1"
 HEADER_LIMIT = 1 << 18  # bytes of a request's head; a host's cookies may take most of it
 BODY_LIMIT = 1 << 22  # bytes that a page may send in one request
-TOO_LONG, NO_IMAGES, SERVICE_WORKER = "bodyTooLong", "noImages", "serviceWorker"
+TOO_LONG, NO_IMAGES, SERVICE_WORKER, NO_PAGE = "bodyTooLong", "noImages", "serviceWorker", "noPage"
 CONNECTIONS = 200  # of one page at once; Chromium opens 32 to a proxy
 PIECE = 1 << 16
 _TLS_HANDSHAKE = 0x16  # the first byte of a connection by TLS (RFC 8446, 5.1)
@@ -84,15 +84,16 @@ class ProxyKeys:
 
 
 class Proxy:
-    """The proxies of a launch's pages: `page` opens one."""
+    """The proxies of a launch's pages: `page` opens one. `agent` is the name that the browser gives itself in pages; ''
+    if it has no name of ours."""
 
-    def __init__(self, keys: ProxyKeys) -> None:
-        self.keys = keys
+    def __init__(self, keys: ProxyKeys, agent: str = "") -> None:
+        self.keys, self._agent = keys, agent
 
     @asynccontextmanager
     async def page(self, answerer: Answerer, *, images: bool = True) -> AsyncIterator[PageProxy]:
         """Listen for the requests of one page while the block runs; `images`: False if none is to be asked for."""
-        page = PageProxy(self.keys.context, answerer, images=images)
+        page = PageProxy(self.keys.context, answerer, self._agent, images=images)
         server = await asyncio.start_server(page.serve, LOOPBACK, 0, limit=PIECE)
         page.port = server.sockets[0].getsockname()[1]
         try:
@@ -105,9 +106,9 @@ class Proxy:
 class PageProxy:
     """The proxy of one page, at `port`. `notes`: what it refused by itself, each a word for the crawl log."""
 
-    def __init__(self, context: ssl.SSLContext, answerer: Answerer, *, images: bool) -> None:
+    def __init__(self, context: ssl.SSLContext, answerer: Answerer, agent: str, *, images: bool) -> None:
         self.port = 0
-        self._context, self._answerer, self._images = context, answerer, images
+        self._context, self._answerer, self._agent, self._images = context, answerer, agent, images
         self._tasks: set[asyncio.Task[None]] = set()
         self._open, self._ended = 0, False
         self._last = asyncio.get_running_loop().time()
@@ -176,12 +177,8 @@ class PageProxy:
 
     async def _answer(self, http: h11.Connection, wire: _Wire, request: PageRequest) -> None:
         self.asked += 1
-        if request.header("service-worker"):
-            self._note(SERVICE_WORKER)
-            await _send(http, wire, 403)
-            return
-        if not self._images and request.destination == "image":
-            self._note(NO_IMAGES)
+        if refused := self._refused(request):
+            self._note(refused)
             await _send(http, wire, 403)
             return
         self._open += not request.is_stream
@@ -195,6 +192,19 @@ class PageProxy:
         finally:
             self._open -= not request.is_stream
             self._last = asyncio.get_running_loop().time()
+
+    def _refused(self, request: PageRequest) -> str:
+        """The word for a request that is refused by itself; '' for one that is to be answered."""
+        if request.header("service-worker"):
+            return SERVICE_WORKER
+        if not self._images and request.destination == "image":
+            return NO_IMAGES
+        if not self._agent or request.header("user-agent") == self._agent:
+            return ""
+        # Frames and workers have the page's name, but for workers of workers, which have a referrer or an origin. What
+        # has none of these is asked for by no page: the browser asks for its own sake.
+        is_of_page = request.header("referer") or request.header("origin")
+        return "" if is_of_page or request.header("sec-fetch-site") not in ("", "none") else NO_PAGE
 
     def _note(self, note: str) -> None:
         if note and note not in self.notes:

@@ -262,7 +262,8 @@ class Rendering:
             from warcmill.crawl.render.proxy import Proxy, ProxyKeys  # noqa: PLC0415
 
             job, keys = self.live.job, ProxyKeys()
-            self._browser = (Browser(BrowserSettings(job.user_agent, job.render.sandbox), keys), Proxy(keys))
+            browser = Browser(BrowserSettings(job.user_agent, job.render.sandbox), keys)
+            self._browser = browser, Proxy(keys, job.user_agent)
         return self._browser
 
 

@@ -56,15 +56,15 @@ class Answers:
 
 
 @asynccontextmanager
-async def serving(*, images: bool = True) -> AsyncIterator[Served]:
+async def serving(*, images: bool = True, agent: str = "") -> AsyncIterator[Served]:
     answers = Answers()
-    async with Proxy(KEYS).page(answers, images=images) as page:
+    async with Proxy(KEYS, agent).page(answers, images=images) as page:
         yield Served(page, answers)
 
 
-def run(client: Client, *, images: bool = True) -> None:
+def run(client: Client, *, images: bool = True, agent: str = "") -> None:
     async def whole() -> None:
-        async with serving(images=images) as served:
+        async with serving(images=images, agent=agent) as served:
             await asyncio.wait_for(client(served), 60)
         await close_all()
 
@@ -463,6 +463,37 @@ def test_frames_are_known_by_their_fields(fields: tuple[str, ...], is_frame: boo
         await one.say(get("http://a.example/", *fields))
         assert (await one.answer())[0].startswith(f"http/1.1 {204 if is_frame else 403}")
         assert served.answers.asked[0].is_frame is is_frame
+
+    run(client)
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_answered"),
+    [
+        (("User-Agent: us",), True), (("User-Agent: Chromium",), False), ((), False),
+        (("User-Agent: Chromium", "Sec-Fetch-Site: none", "Sec-Fetch-Dest: empty"), False),
+        (("User-Agent: Chromium", "Sec-Fetch-Site: same-origin"), True),
+        (("User-Agent: Chromium", "Referer: http://a.example/w.js"), True),
+        (("User-Agent: Chromium", "Origin: http://a.example"), True),
+    ],
+)  # fmt: skip
+def test_what_no_page_asks_for_is_refused_and_named(fields: tuple[str, ...], is_answered: bool) -> None:
+    async def client(served: Served) -> None:
+        one = await Connected.to(served.page)
+        await one.say(get("http://a.example/", *fields))
+        assert (await one.answer())[0].startswith(f"http/1.1 {200 if is_answered else 403}")
+        assert len(served.answers.asked) == is_answered
+        assert served.page.notes == ([] if is_answered else ["noPage"])
+
+    run(client, agent="us")
+
+
+def test_a_range_with_an_end_is_for_the_server() -> None:
+    async def client(served: Served) -> None:
+        one = await Connected.to(served.page)
+        await one.say(get("http://a.example/", "Range: bytes=0-3"))
+        await one.answer()
+        assert served.answers.asked[0].headers == (("Range", "bytes=0-3"),)
 
     run(client)
 
