@@ -46,7 +46,7 @@ def test_all_that_it_left_is_packed_and_nothing_is_missing(line: Line) -> None:
     assert claim["facts"]["absent"] == []
     assert {f"logs/{name}" for name in (*ENGINE_LOGS, RESULTS_LOG, "scope.log")} <= members
     assert {"jobs/crawl.toml", "jobs/seeds.txt", "jobs/job.log", "jobs/surts.txt"} <= members
-    assert len([name for name in members if name.startswith("reports/")]) == 9
+    assert len([name for name in members if name.startswith("reports/")]) == 10
 
 
 def test_each_line_of_its_logs_is_counted_and_each_warc_is_named(line: Line) -> None:

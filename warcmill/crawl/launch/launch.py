@@ -233,7 +233,9 @@ class Running(Struct):
         self.logs.close()
         summary = self.summary()
         cuts = reports.bounds_of(summary)
-        ending = reports.Ending(self.job.name, now, self.spider.seconds, end, "FINISHED", statistics, left, cuts)
+        ending = reports.Ending(
+            self.job.name, now, self.spider.seconds, end, "FINISHED", statistics, left, left_out=cuts
+        )  # fmt: skip
         reports.write(self.folders.reports, ending)
         reports.write_summary(self.folders.own, end, summary)
         self.job_log.finished()

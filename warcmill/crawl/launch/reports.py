@@ -57,9 +57,9 @@ class Ending(Struct, frozen=True):
     state: str
     statistics: Statistics
     waiting: Waiting = field(default_factory=Waiting)
-    left_out: Sequence[BoundCut] = ()
     chains: Mapping[str, Sequence[Processor]] = field(default_factory=dict)
     threads: Sequence[str] = ()
+    left_out: Sequence[BoundCut] = ()
 
 
 Row = TypeVar("Row")
