@@ -226,11 +226,12 @@ def _changed(args: argparse.Namespace, answer: Any) -> Iterator[str]:
     if what is None:
         yield f"{args.job} continues"
     elif number == 0:
-        yield f"{what}: nothing of it waits"
+        yield from answer.get("refused", [f"{what}: nothing of it waits"])
     elif args.action == "remove":
         yield f"{what}: {number} removed"
     else:
         yield f"{what} is suspended" if args.action == "suspend" else f"{what} is resumed"
+        yield from (f"it stays suspended: {one}" for one in answer.get("refused", ()))
 
 
 def _got(args: argparse.Namespace, answer: Any) -> Iterator[str]:

@@ -70,20 +70,22 @@ def _load(args: argparse.Namespace) -> int:
         listed, answers = intake.load(job, args.file, args.dry_run)
     lines = [f"{args.file}, line {number}: {why}" for number, why in listed.bad[:MOST_SHOWN]]
     lines += [f"... and {len(listed.bad) - MOST_SHOWN:,} more"] if len(listed.bad) > MOST_SHOWN else []
+    lines += [f"refused {one}" for one in answers.refused[:MOST_SHOWN]]
+    lines += [f"... and {more:,} more" for more in [len(answers.refused) - MOST_SHOWN] if more > 0]
     lines += [f"{number:,} lines are left out: {why}" for why, number in sorted(listed.left_out.items())]
     if args.dry_run:
         counts = f"{listed.waiting:,} URIs to load, {listed.visited:,} visited, {len(listed.bad):,} bad lines"
         lines.append(f"{counts}; nothing done")
     else:
         words = ("new", "seen", "refused", "visited")
-        lines += [", ".join(f"{answers[word]:,} {word}" for word in words) + f", {len(listed.bad):,} bad lines"]
+        lines += [", ".join(f"{answers.counts[word]:,} {word}" for word in words) + f", {len(listed.bad):,} bad lines"]
     found: dict[str, Json] = {
         "lines": listed.number, "waiting": listed.waiting, "visited": listed.visited,
         "bad": [{"line": number, "why": why} for number, why in listed.bad], "left_out": dict(listed.left_out),
-        "answers": dict(answers),
+        "answers": dict(answers.counts), "refused": [*answers.refused],
     }  # fmt: skip
     _show(args, found, *lines)
-    return int(bool(listed.bad or answers["refused"]))
+    return int(bool(listed.bad or answers.refused))
 
 
 def _retry(args: argparse.Namespace) -> int:

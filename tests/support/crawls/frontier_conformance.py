@@ -386,10 +386,13 @@ def test_a_site_is_suspended_and_resumed(there: Place) -> None:
     frontier = there.open()
     offer(frontier, "a/1")
     run(frontier.block(Gate("a.example"), FOREVER))
+    run(frontier.block(Gate("b.example"), there.now + 1e10))
     there.now += 1e9
     frontier = there.open()
     assert lease(frontier) == []
+    assert run(frontier.suspended(["a.example", "b.example", "c.example"])) == {"a.example"}
     run(frontier.block(Gate("a.example"), 0))
+    assert run(frontier.suspended(["a.example"])) == set()
     assert names(lease(frontier)) == ["a/1"]
 
 

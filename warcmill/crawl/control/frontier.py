@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Protocol
 
 from warcmill.crawl.control.messages import MOST, Subject, target
 from warcmill.crawl.fetch import exchange
@@ -15,21 +17,47 @@ from warcmill.errors import BadInput
 from warcmill.formats.logs import crawllog
 from warcmill.model import Json
 
-Offer = Callable[[Sequence[Uri]], Awaitable[list[Offered]]]
-_MAY = {"uri": str, "key": str, "source": str, "via": str, "priority": int, "not_before": str}
+_MAY = {"uri": str, "key": str, "hops": str, "source": str, "via": str, "priority": int, "not_before": str}
+MOST_NAMED = 100  # URIs of a site that are refused
+_are_hops = re.compile(r"[LERXMSI]{0,255}").fullmatch  # without P: what a fetch needs passes all policies
+
+
+class Policies(Protocol):
+    """The policies about what a person offers to a crawl."""
+
+    async def by_hand(self, uris: Sequence[Uri], frontier: Frontier) -> list[Offered]:
+        """Offer URIs, as links are; answer for each, in order."""
+        ...
+
+    async def against(self, uris: Sequence[Uri]) -> list[str]:
+        """Return the reasons of the policies against URIs that wait; '' where they have none."""
+        ...
+
+
+class Anything:
+    """No policies: all is taken."""
+
+    async def by_hand(self, uris: Sequence[Uri], frontier: Frontier) -> list[Offered]:
+        """Offer URIs."""
+        return await frontier.offer(uris)
+
+    async def against(self, uris: Sequence[Uri]) -> list[str]:
+        """Nothing."""
+        return [""] * len(uris)
 
 
 class FrontierControl:
-    """A part of a crawl's `Controlled`. `offer` takes the URIs that a person adds; by default the frontier does.
-    A rate by hits without an `at_once` gets this one."""
+    """A part of a crawl's `Controlled`. The policies judge what a person adds, loads or resumes. A rate by hits without
+    an `at_once` gets this one."""
 
-    def __init__(self, frontier: Frontier, offer: Offer | None = None, at_once: int = 1) -> None:
-        self._frontier, self._offer, self._at_once = frontier, offer or frontier.offer, at_once
+    def __init__(self, frontier: Frontier, policies: Policies | None = None, at_once: int = 1) -> None:
+        self._frontier, self._policies, self._at_once = frontier, policies or Anything(), at_once
 
     async def add(self, uris: list[Json], crawl: str) -> Json:
         """Offer URIs, each a text or an object; answer for each. One that is refused hinders no other."""
         made = [_made(one, crawl) for one in uris]
-        answers = iter(await self._offer([one for one in made if isinstance(one, Uri)]))
+        named = [one for one in made if isinstance(one, Uri)]
+        answers = iter(await self._policies.by_hand(named, self._frontier))
         found: list[Json] = []
         for asked, one in zip(uris, made, strict=True):
             offered = next(answers) if isinstance(one, Uri) else Offered(Intake.REFUSED, one.why)
@@ -43,8 +71,33 @@ class FrontierControl:
         return await self._wait(target, FOREVER)
 
     async def release(self, target: Subject) -> Json:
-        """End the wait of a URI or a site."""
-        return await self._wait(target, 0.0)
+        """End the wait of a URI or a site. URIs that the policies refuse stay suspended, and are named."""
+        if target.site:
+            refused = await self._suspend_refused(target)
+            await self._frontier.block(Gate(target.site), 0.0)
+            return {"changed": 1, **({"refused": [*refused]} if refused else {})}
+        page = await self._frontier.list(target.crawl, keys=[target.key])
+        uris = [uri for uri in page.uris if uri.status in (Status.SCHEDULED, Status.SUSPENDED)]
+        names = _names(uris, await self._policies.against(uris))
+        return {"changed": 0, "refused": names} if names else await self._wait(target, 0.0)
+
+    async def _suspend_refused(self, target: Subject) -> Sequence[Json]:
+        """Suspend the URIs of a suspended site that the policies refuse; name the first of them."""
+        names: Sequence[Json] = ()
+        number = after = 0
+        if not await self._frontier.suspended([target.site]):
+            return names
+        while True:
+            page = await self._frontier.list(target.crawl, after=after, limit=MOST)
+            uris = [uri for uri in page.uris if uri.queue == target.site]
+            whys = await self._policies.against(uris)
+            refused = [uri for uri, why in zip(uris, whys, strict=True) if why]
+            await self._frontier.defer([Defer(uri.crawl, uri.key, FOREVER) for uri in refused])
+            number += len(refused)
+            names = [*names, *_names(uris, whys)][:MOST_NAMED]
+            after = page.next
+            if not after:
+                return [*names, f"... and {number - len(names):,} more"] if number > len(names) else names
 
     async def remove(self, target: Subject) -> Json:
         """Remove a URI, or what waits of a site; return how many waited."""
@@ -62,14 +115,19 @@ class FrontierControl:
     async def get(self, target: Subject) -> Json:
         """Return what is known of a URI: an empty object when it was never taken."""
         page = await self._frontier.list(target.crawl, keys=[target.key])
-        return as_json(page.uris[0]) if page.uris else {}
+        return (await self._shown(page.uris))[0] if page.uris else {}
 
     async def list(self, crawl: str, after: int, limit: int) -> Json:
         """Return some of the URIs that wait, and where the next call begins; 0: there are no more."""
         if not 1 <= limit <= MOST or after < 0:
             raise BadInput("list", f"'limit' is 1 to {MOST}, 'after' what the last answer has as 'next'")
         page = await self._frontier.list(crawl, after=after, limit=limit)
-        return {"uris": [as_json(uri) for uri in page.uris], "next": page.next}
+        return {"uris": [*await self._shown(page.uris)], "next": page.next}
+
+    async def _shown(self, uris: Sequence[Uri]) -> Sequence[Json]:
+        """Some URIs as JSON. Of a suspended site none is leased."""
+        suspended = await self._frontier.suspended(uri.queue for uri in uris if uri.queue)
+        return [as_json(uri, is_site_suspended=uri.queue in suspended) for uri in uris]
 
     async def rate(self, fields: Mapping[str, Json]) -> Json:
         """Set the rate of a site, or of all sites without a rate of their own; `none` removes the site's own rate."""
@@ -91,8 +149,8 @@ class FrontierControl:
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise BadInput("load", f"a line of it is none of a dump: {error!r}") from error
         await self._frontier.change(lambda changes: self._note_visits(changes, done))
-        answers = await self._frontier.offer(offered)
-        return _loaded(answers, done)
+        answers = await self._policies.by_hand(offered, self._frontier)
+        return _loaded(offered, answers, done)
 
     def _note_visits(self, changes: Change, done: Sequence[Uri]) -> None:
         for uri in done:
@@ -113,9 +171,15 @@ class FrontierControl:
         return {"changed": sum(changed)}
 
 
-def _loaded(answers: Sequence[Offered], done: Sequence[Uri]) -> Json:
+def _names(uris: Sequence[Uri], whys: Sequence[str]) -> list[Json]:
+    """The URIs that are refused, each with the reason."""
+    return [f"{shown(uri.uri)}: {why}" for uri, why in zip(uris, whys, strict=True) if why]
+
+
+def _loaded(offered: Sequence[Uri], answers: Sequence[Offered], done: Sequence[Uri]) -> Json:
     """The answer about a part of a list."""
-    refused: list[Json] = [one.why for one in answers if one.answer is Intake.REFUSED]
+    whys = [one.why if one.answer is Intake.REFUSED else "" for one in answers]
+    refused = _names(offered, whys)
     return {"new": sum(one.answer is Intake.NEW for one in answers), "visited": len(done), "refused": refused}
 
 
@@ -129,14 +193,16 @@ def _visited(one: Json) -> Uri:
     return Uri(key or uri, uri, "", crawl, status=Status(str(one["status"])))
 
 
-def as_json(uri: Uri) -> dict[str, Json]:
-    """A URI as JSON; what it has not is left out."""
+def as_json(uri: Uri, *, is_site_suspended: bool = False) -> dict[str, Json]:
+    """A URI as JSON; what it has not is left out. `suspended` is there where a person has suspended the site."""
     texts = {name: getattr(uri, name) for name in ("crawl", "hops", "via", "source", "payload", "hash", "spider")}
     numbers = {name: getattr(uri, name) for name in ("priority", "http_status", "tries")}
     times = {"not_before": _moment(uri.not_before), "finished": _moment(uri.download_finished)}
     key = uri.key if uri.key != uri.uri else ""
     more = {"key": key, "queue": uri.queue, **texts, **numbers, **times}
-    return {"uri": uri.uri, "status": str(uri.status), **{name: value for name, value in more.items() if value}}
+    waits = is_site_suspended and uri.status is Status.SCHEDULED
+    status = {"status": str(Status.SUSPENDED if waits else uri.status), **({"suspended": "site"} if waits else {})}
+    return {"uri": uri.uri, **status, **{name: value for name, value in more.items() if value}}
 
 
 def _moment(seconds: float) -> str:
@@ -149,6 +215,8 @@ def _made(asked: Json, crawl: str) -> Uri | BadInput:
     try:
         fields = _fields(asked)
         payload, until = _payload(fields.pop("payload", "")), _seconds(str(fields.pop("not_before", "")))
+        if not _are_hops(str(fields.get("hops", ""))):
+            raise BadInput(_name(asked), "'hops' has a letter that leads from no page to another, or too many")
         uri = make(str(fields.pop("uri")), crawl=crawl, payload=payload, not_before=until, **fields)  # type: ignore[arg-type] # by _MAY
         if uri.uri.startswith("dns:"):
             raise BadInput(shown(uri.uri), "the crawler asks for names itself, before it visits their hosts")

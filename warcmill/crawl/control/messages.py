@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from warcmill.crawl.uri import canonical, queue_of
+from warcmill.crawl.uri import canonical, queue_of, without_session
 from warcmill.errors import BadInput, Conflict, NotReady, Unavailable, WarcmillError, describe
 from warcmill.formats import hosts
 from warcmill.model import Json
@@ -129,7 +129,7 @@ def target(verb: str, fields: Mapping[str, Json]) -> Subject | None:
     if site:
         return Subject(text(fields, "crawl"), site=_queue(site))
     if uri or key:
-        return Subject(text(fields, "crawl"), key or canonical(uri))
+        return Subject(text(fields, "crawl"), key or without_session(canonical(uri)))
     return None
 
 

@@ -398,6 +398,10 @@ class Frontier(Protocol):
         """Close a gate until then; FOREVER, or a time gone by, which opens it."""
         ...
 
+    async def suspended(self, queues: Iterable[str]) -> set[str]:
+        """Return those of some queues that are closed until somebody opens them: a person has suspended their sites."""
+        ...
+
     async def set_rate(self, gate: Gate, rate: Rate | None) -> None:
         """Set the rate of a gate, or with the queue '' of every gate without its own; None removes its own rate."""
         ...

@@ -10,7 +10,7 @@ import heapq
 import json
 import sqlite3
 import struct
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
@@ -18,7 +18,7 @@ from typing import NamedTuple
 from msgspec.structs import asdict
 
 from warcmill.crawl.frontier import POLITE, Gate, Rate
-from warcmill.crawl.frontier.database import Names, milliseconds
+from warcmill.crawl.frontier.database import Names, milliseconds, select_in
 from warcmill.crawl.uri import FOREVER
 from warcmill.errors import BadInput
 
@@ -197,6 +197,11 @@ class Queues:
         else:
             self._db.execute(f"UPDATE queues SET wake = NULL, (priority, head) = {_FIRST} WHERE id = ?", (queue,))
             self._has_open = True
+
+    def suspended(self, names: Iterable[str]) -> set[str]:
+        """Return those of some queues that are closed for ever."""
+        query = "SELECT name FROM queues WHERE wake >= ? AND name IN"
+        return {name for (name,) in select_in(self._db, query, set(names), (milliseconds(FOREVER),))}
 
     def set_rate(self, gate: Gate, rate: Rate | None) -> None:
         """Set the rate of a gate; the gate '' stands for all gates without their own rate."""

@@ -345,6 +345,11 @@ class RedisFrontier:
         span = -1 if until >= FOREVER else max(0, round((until - now) * 1000))
         await self._sender.patient("manage", "block", queue, span)
 
+    async def suspended(self, queues: Iterable[str]) -> set[str]:
+        names = sorted(set(queues))
+        found = [one for some in parts(names, MOST) for one in await self._sender.patient("look", "suspended", *some)]
+        return {name for name, is_suspended in zip(names, found, strict=True) if is_suspended}
+
     async def set_rate(self, gate: Gate, rate: Rate | None) -> None:
         text = ""
         if rate is not None:

@@ -196,6 +196,9 @@ class SqliteFrontier:
         by_queue(gate)
         await self._within(lambda: self.ledger.queues.block(gate, until, self.now()))
 
+    async def suspended(self, queues: Iterable[str]) -> set[str]:
+        return await self._within(lambda: self.ledger.queues.suspended(queues))
+
     async def set_rate(self, gate: Gate, rate: Rate | None) -> None:
         by_queue(gate)
         await self._within(lambda: self.ledger.queues.set_rate(gate, rate))

@@ -61,27 +61,37 @@ def current(places: Places, name: str, folder: Path) -> Iterator[Iterator[dict[s
             part.unlink(missing_ok=True)
 
 
-def load(job: RunningJob, path: Path, is_dry: bool = False) -> tuple[ListRead, Counter[str]]:
-    """Load a list into the launch that runs; return what was read, and how many URIs were `new`, `seen`, `refused` and
-    `visited`. Bad lines are left out; `is_dry`: nothing is loaded. BadInput when the file cannot be read whole: then
-    nothing was loaded. NotReady when no launch runs."""
+class Loaded(NamedTuple):
+    """The answers to a list: how many URIs were `new`, `seen`, `refused` and `visited`; those that were refused, each
+    with the reason."""
+
+    counts: Counter[str]
+    refused: list[str]
+
+
+def load(job: RunningJob, path: Path, is_dry: bool = False) -> tuple[ListRead, Loaded]:
+    """Load a list into the launch that runs; return what was read, and the answers. Bad lines are left out; `is_dry`:
+    nothing is loaded. BadInput when the file cannot be read whole: then nothing was loaded. NotReady when no launch
+    runs."""
     first = ListRead()
     visited = {(line["crawl"], line["key"]): line for line in uri_list.read(path, first) if "visited" in line}
-    answers = Counter[str]()
+    answers, refused = Counter[str](), list[str]()
     if is_dry:
-        return first, answers
+        return first, Loaded(answers, refused)
     job.ask("state")
     for some in messages.parts(iter(visited.values())):
-        answers += _loaded(job.ask("load", LONG, visited=some))
+        answers += _counted(job.ask("load", LONG, visited=some))
     waits = (line for line in uri_list.read(path, ListRead()) if "uri" in line)
     fresh = (line for line in waits if (line.get("crawl", ""), line.get("key", line["uri"])) not in visited)
     for some in messages.parts(fresh):
-        found = _loaded(job.ask("load", LONG, uris=some))
+        answer: Any = job.ask("load", LONG, uris=some)
+        found = _counted(answer)
         answers += found + Counter(seen=len(some) - found["new"] - found["refused"])
-    return first, answers
+        refused += answer["refused"]
+    return first, Loaded(answers, refused)
 
 
-def _loaded(answer: Any) -> Counter[str]:
+def _counted(answer: Any) -> Counter[str]:
     return Counter(new=answer["new"], visited=answer["visited"], refused=len(answer["refused"]))
 
 

@@ -41,7 +41,7 @@ class Session(FrontierControl):
     """A launch as its control socket reaches it; see `control.Controlled`."""
 
     def __init__(self, running: Running) -> None:
-        super().__init__(running.books.frontier, at_once=at_once(running.job))
+        super().__init__(running.books.frontier, running.kit.offers, at_once(running.job))
         self._running = running
         self._stopping = self._paused = False
         self._busy = asyncio.Lock()

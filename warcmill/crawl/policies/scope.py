@@ -255,6 +255,17 @@ class Traps:
         """True if a path has all its queries, with so many more."""
         return self._counts.get(_key(path), 0) + more >= self.queries
 
+    def judge_taken(self, uri: Uri) -> Decision | None:
+        """The same for a URI that the frontier has: it is one of the queries that its path has."""
+        key = _key(uri.uri.partition("?")[0])
+        if not (number := self._counts.get(key, 0)):
+            return self.judge(uri)
+        self._counts[key] = number - 1
+        try:
+            return self.judge(uri)
+        finally:
+            self._counts[key] = number
+
     def taken(self, uri: Uri) -> None:
         """Count the query of a URI that the frontier took."""
         path, query, _ = uri.uri.partition("?")

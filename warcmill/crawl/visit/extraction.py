@@ -23,7 +23,7 @@ from warcmill.base.worker import WorkerLimits
 from warcmill.base.workers import Outside, Workers
 from warcmill.crawl import extract
 from warcmill.crawl.extract.links import LIMITS as LINK_LIMITS
-from warcmill.crawl.extract.links import Link, LinkLimits, cut_note
+from warcmill.crawl.extract.links import TOO_MANY, Link, LinkLimits, cut_note
 from warcmill.crawl.fetch import exchange
 from warcmill.crawl.fetch.answer import HeaderFields
 from warcmill.crawl.fetch.exchange import Exchange
@@ -37,6 +37,8 @@ NUMBER = 4  # so many hosts at once can hold up large pages of others
 LIMITS = WorkerLimits(cpu=10, wall=15, memory=256 << 20)  # less than the patience of a crawl that is stopped
 COMMAND = (sys.executable, "-P", "-m", "warcmill.crawl.visit.extraction")
 _MOST_ANSWER = 1 << 26
+PARTLY = (LOST, TOO_MANY, exchange.TOO_LONG, exchange.NOT_KNOWN)
+"""Notes of an answer begin so where some of its links were not found."""
 
 
 class WorkerReply(Struct, frozen=True):

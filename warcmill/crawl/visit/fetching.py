@@ -172,7 +172,7 @@ class Entries:
         """The entry of an answer: its records, its line with these notes, and the history that it leaves."""
         if lease is None:
             lines.visited(self._moves, uri, answer.status, failed=False, digest=answer.payload_sha1)
-        records, left = history.records(answer, compared, (*lines.metadata(uri, links), *metadata))
+        records, left = history.records(answer, compared, (*lines.metadata(uri, links), *metadata), notes)
         line = lines.of_answer(uri, answer, (*compared.annotations(answer), *notes), thread)
         return BookEntry(uri, lease, records, line, left)
 
@@ -200,7 +200,7 @@ class Entries:
         self._fail(uri, lines.FAULT, lease)
         line = lines.of_failure(uri, lines.FAULT, thread)
         self._heard.broke(line, trace, where)
-        return BookEntry(uri, lease, (), line, lease.history)
+        return BookEntry(uri, lease, (), line, history.without_validators(lease.history))
 
     def in_vain(self, uri: Uri, status: int, why: str, thread: int = BESIDES) -> None:
         """Log a try after which others come: it has no entry."""

@@ -22,6 +22,7 @@ from warcmill.crawl.frontier import LONGEST_HISTORY
 from warcmill.crawl.job.job import Job
 from warcmill.crawl.policies import recrawl
 from warcmill.crawl.uri import Uri
+from warcmill.crawl.visit.extraction import PARTLY
 from warcmill.errors import BadInput
 from warcmill.formats.warc.records import Original, Pairs, Record, sha1_bytes, sha1_text
 
@@ -104,6 +105,13 @@ def read(raw: bytes) -> PastVisit | None:
     return PastVisit(sha1, length, second, date, f"<{UUID(bytes=record).urn}>", text[:etag], text[etag:])
 
 
+def without_validators(raw: bytes) -> bytes:
+    """The history of a visit that did not do all its work, such as to find the links: the next asks for the whole
+    payload, which a revisit record still refers to if it is the same."""
+    before = read(raw)
+    return pack(before._replace(etag="", last_modified="")) if before else b""
+
+
 def since(raw: bytes, now: float) -> float:
     """Since when the payload of a visit is what it is; `now` when the visit left nothing."""
     return float(_FIXED.unpack_from(raw)[4]) if read(raw) else now
@@ -155,16 +163,27 @@ def compare(answer: Exchange, before: PastVisit | None) -> AnswerComparison:
     return AnswerComparison(before)
 
 
-def records(answer: Exchange, compared: AnswerComparison, metadata: Pairs) -> tuple[Sequence[Record], bytes]:
-    """The records of an answer, and the history that it leaves; `metadata` are fields of the metadata record."""
+def records(
+    answer: Exchange, compared: AnswerComparison, metadata: Pairs, notes: Sequence[str] = ()
+) -> tuple[Sequence[Record], bytes]:  # fmt: skip
+    """The records of an answer, and the history that it leaves; `metadata` are fields of the metadata record, `notes`
+    the words of its line in the log."""
     made = exchange.records_of(answer, metadata, compared.original)
+    left = _left(answer, compared, made[0])
+    return made, without_validators(left) if any(note.startswith(PARTLY) for note in notes) else left
+
+
+def _left(answer: Exchange, compared: AnswerComparison, record: Record) -> bytes:
+    """The history that an answer leaves, with the first of its records."""
+    if (before := compared.before) and compared.word == NOT_MODIFIED and not before.conditions:
+        return pack(before)  # nobody has asked for what is new
     if compared.word or compared.is_whole:  # since when the payload is the same is known by the first record
-        return made, pack(compared.before.renewed(*answer.validators)) if compared.before else b""
+        return pack(before.renewed(*answer.validators)) if before else b""
     if answer.truncated:
-        return made, b""
+        return b""
     sha1, length, second = answer.payload_sha1, answer.payload_length, answer.payload_sha256
-    record = answer.record_id or made[0].id
-    return made, pack(of_visit(sha1, length, second, made[0].date, record, *answer.validators))
+    name = answer.record_id or record.id
+    return pack(of_visit(sha1, length, second, record.date, name, *answer.validators))
 
 
 def next_visit(job: Job, uri: Uri, left: bytes) -> float:

@@ -8,7 +8,7 @@ and redirects belong to their page and are always fetched.
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from warcmill.crawl.extract.html import FRAMES
 from warcmill.crawl.extract.links import EMBED, LINK, REDIRECT, SUBMIT, Link, asks_not_to_follow
@@ -94,6 +94,45 @@ class Offers:
             self._heard.alert("WARNING", f"{shown(text)}: {NEEDS_RENDER}")
             return uri
         return self._made(text, source=source, payload=at_route(route))
+
+    async def by_hand(self, uris: Sequence[Uri], frontier: Frontier) -> list[Offered]:
+        """Offer URIs that a person names, as links are: with the keys and queues of these, and judged; answer for each,
+        in order."""
+        for uri in uris:
+            if uri.key == uri.uri:
+                self._name(uri)
+        unknown, answers, some = await self._unknown(uris), list[Offered](), list[tuple[Uri, str]]()
+        offered = Counter[str]()
+        for uri in uris:
+            path, query, _ = uri.uri.partition("?")
+            if query and offered[path] and self._traps.is_full(path, offered[path]):
+                answers += await self._offer_some(some, frontier)
+                some, offered = [], Counter()
+            some.append((uri, "" if uri.source in unknown else _why(self._decided(uri))))
+            offered[path] += bool(query)
+        return [*answers, *await self._offer_some(some, frontier)]
+
+    async def _offer_some(self, some: Sequence[tuple[Uri, str]], frontier: Frontier) -> list[Offered]:
+        """Offer those of some URIs that nothing is against; answer for each."""
+        accepted = [uri for uri, why in some if not why]
+        answers = await frontier.offer(accepted)
+        self.taken(accepted, answers)
+        left = iter(answers)
+        return [Offered(Intake.REFUSED, why) if why else next(left) for _, why in some]
+
+    async def against(self, uris: Sequence[Uri]) -> list[str]:
+        """Return the reasons of the policies, as they are now, against URIs that wait; '' where they have none."""
+        unknown = await self._unknown(uris)
+        whys = list[str]()
+        for uri in uris:
+            policies = {**self._for(uri), "traps": self._traps.judge_taken}
+            whys.append("" if uri.source in unknown else _why(decision.judge(policies.values(), uri)))
+        return whys
+
+    async def _unknown(self, uris: Sequence[Uri]) -> Collection[str]:
+        """The sources of which it is not known yet who asks for them: these are judged at their visit."""
+        audiences = self._live.job.audiences
+        return await audiences.unknown(uris) if audiences else ()
 
     def of(self, page: Uri, links: Sequence[Link]) -> list[Uri]:
         """The few links of a page that may be crawled."""
@@ -225,15 +264,19 @@ class Offers:
         try:
             uri = make(text, hops=hops, via=page, source=source, priority=priority, crawl=crawl,
                        payload=payload, is_canonical=is_canonical)  # fmt: skip
-            uri.key = without_session(uri.uri)
-            if self._live.job.queue_by != HOST:
-                uri.queue = self._live.job.queue(uri.uri)
-            if payload:
-                uri.key = redirects.key_of(key_of(uri.key, payload), payload)
+            self._name(uri)
         except BadInput as error:
             self._heard.no_uri(page, error.why, without_credentials(text))
             return None
         return uri
+
+    def _name(self, uri: Uri) -> None:
+        """Give a URI the key by which it is one with others, and its queue. BadInput for an invalid payload."""
+        uri.key = without_session(uri.uri)
+        if self._live.job.queue_by != HOST:
+            uri.queue = self._live.job.queue(uri.uri)
+        if uri.payload:
+            uri.key = redirects.key_of(key_of(uri.key, uri.payload), uri.payload)
 
     def _now(self) -> dict[str, Ask]:
         """The policies of the job as it is now. Only traps count, so they stay."""
@@ -260,14 +303,18 @@ class Offers:
         return self._own.among(built_in, AT_OFFER)
 
     def _accepted(self, uri: Uri, *, is_far: bool = False) -> bool:
+        return self._decided(uri, is_far=is_far).verdict is not Verdict.REJECT
+
+    def _decided(self, uri: Uri, *, is_far: bool = False) -> Decision:
+        """Judge an offer; one that is deferred waits."""
         policies = self._for(uri)
         if is_far:
             policies = {**policies, "scope": self._live.job.of(uri).scope.judge_frame}
         found = decision.judge(policies.values(), uri)
         if found.verdict is not Verdict.ACCEPT:
             self._note(found, uri)
-        uri.not_before = found.until
-        return found.verdict is not Verdict.REJECT
+        uri.not_before = max(uri.not_before, found.until)
+        return found
 
     def _note(self, found: Decision, uri: Uri) -> None:
         if found.verdict is Verdict.REJECT:
@@ -290,6 +337,11 @@ class Offers:
 def _is_far(link: Link, far: int) -> bool:
     """True for a link of a page that is `far` inside another, if it is a page in its turn, or the page is too far."""
     return link.context in FRAMES or (far > 0 and link.context not in _OF_PARTS)
+
+
+def _why(found: Decision) -> str:
+    """The policy that rejects, and its reason; '' for another decision."""
+    return f"{found.policy}: {found.why}" if found.verdict is Verdict.REJECT else ""
 
 
 def _name(uri: str, payload: str) -> str:

@@ -316,13 +316,18 @@ class Visit:
             heard.failed(entry.line, fault)
         if reading.fault:
             heard.broke(entry.line, reading.fault, reading.where)
+        left = history.without_validators(entry.history) if self._leaves_work(reading) else entry.history
         about = exchange.recorded(answer) if was_had else entry.records[0]
         records = [*entry.records, *rendered.records(uri, about)]
         return replace(
             entry, records=records, opens=max(self._opens, rendered.opens), cookies=self._cookies,
-            again=history.next_visit(self.job, uri, entry.history), is_opened=was_had,
+            again=history.next_visit(self.job, uri, left), history=left, is_opened=was_had,
             may_recall=self._is_shared and not compared.word and not was_had, rendered=rendered.page,
         )  # fmt: skip
+
+    def _leaves_work(self, reading: Reading) -> bool:
+        """True if the next visit has to ask for the whole page: not all was read of it, or followed."""
+        return bool(self.late or reading.fault or reading.rendered.failure)
 
     def _unanswered(self, reading: Reading) -> BookEntry:
         """The reader has fetched nothing: it needed no answer, or a fault ended it."""

@@ -114,7 +114,7 @@ def test_uris_are_added_each_with_its_answer(tmp_path: Path) -> None:
     async def act(path: Path, crawl: Crawl) -> None:
         found = await asked(path, "add", crawl="c", uris=[
             "https://a.example/#x", "https://a.example/", "ftp://a.example/", 5,
-            {"uri": "https://b.example/", "hops": "L"},
+            {"uri": "https://b.example/", "hops": "LP"},
             {"uri": "https://b.example/", "key": "k", "priority": -2, "payload": {"age": "1d"}},
             {"uri": "https://b.example/2", "payload": "x" * 70_000},
             {"uri": "https://b.example/3", "not_before": "2099-01-01T00:00:00Z"},

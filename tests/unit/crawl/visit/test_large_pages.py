@@ -21,6 +21,7 @@ from warcmill.base.worker import WorkerLimits
 from warcmill.crawl.extract import html
 from warcmill.crawl.launch.launch import Running
 from warcmill.crawl.visit import extraction
+from warcmill.model import Launch
 
 WORDS = b"<p>some words and more</p>" * 12_000
 SITE = {
@@ -201,3 +202,26 @@ def test_a_crawler_that_is_killed_leaves_no_worker() -> None:
 
     asyncio.run(ended())
     os.close(gone)
+
+
+@pytest.mark.parametrize("case", ["its reader died", "it was cut"])
+def test_a_page_whose_links_were_lost_is_asked_for_whole_by_the_next_launch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    large = replace(SITE["a.example", "/large"], etag='"one"')
+    with serve({**SITE, ("a.example", "/large"): large}) as port:
+        job = crawled.job(port, "a.example", conditional="all")
+        with monkeypatch.context() as broken:
+            if case == "its reader died":
+                broken.setattr(extraction, "COMMAND", (sys.executable, "-c", "raise SystemExit(1)"))
+            cut = job if case == "its reader died" else replace(job, limits=replace(job.limits, decoded=1_000))
+            crawled.crawl(tmp_path, cut)
+        assert "http://a.example/end" not in crawled.statuses(tmp_path)
+        for launch, status in (("20261121081845", 200), ("20261121081846", 304)):
+            crawled.crawl(tmp_path, job, launch=Launch("news", launch))
+            lines = crawled.lines(tmp_path, Launch("news", launch))
+            found = {crawled.plain(line.uri): line for line in lines}
+            assert found["http://a.example/large"].status == status
+            if status == 200:
+                assert "duplicate:digest" in found["http://a.example/large"].annotations
+                assert "http://a.example/end" in found

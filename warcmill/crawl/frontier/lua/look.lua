@@ -123,6 +123,14 @@ function ask.queues()
   end
   return found
 end
+-- queue ...: 1 for each that is closed for ever.
+function ask.suspended()
+  local found = {}
+  for item = 3, #ARGV do
+    found[#found + 1] = tonumber(call('HGET', E .. 'q:' .. ARGV[item], 'wake') or 0) >= FOREVER and 1 or 0
+  end
+  return found
+end
 -- For a dump. Where, key, cursor: the next one, then some of a set, or the fields and values of some of a hash.
 function ask.scan()
   local key = ({job = P, era = E, round = E .. round .. ':'})[ARGV[3]] .. ARGV[4]
