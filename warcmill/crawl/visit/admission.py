@@ -38,6 +38,7 @@ from warcmill.crawl.visit.fetching import Admitted, Entries, Later, NotAdmitted,
 from warcmill.crawl.visit.robots_files import RobotsFiles, RobotsKeeper, RobotsSite
 
 AT_ONCE = 6  # requests to a host that is not waited for, as browsers have it
+SILENT = 1.0  # seconds: other hosts of an address wait so long for a host that does not answer
 HOSTS_REMEMBERED = 20_000  # hosts that are strained, that were logged, and addresses that are left alone
 _STATUSES = {"scope": lines.OUT_OF_SCOPE, "expiry": lines.QUOTA, "quotas": lines.QUOTA}
 
@@ -104,7 +105,8 @@ class Admission:
         at all. The queue of a URI without a lease rests by `Manners`."""
         address = answer.address if isinstance(answer, Exchange) else admitted.addresses[0]
         until = self._manners.after(settings, queue, address, answer, took, admitted.delay)
-        await self._rest(settings, address, until)
+        if isinstance(answer, Exchange):
+            await self._rest(settings, address, until)
         if until and not has_lease:
             self._manners.rest(queue, until)
         return until
@@ -117,7 +119,7 @@ class Admission:
         """When it is this process's turn to ask an address that others ask too; 0: now."""
         if not self._manners.shares(job.politeness, address):
             return 0.0
-        return await self._frontier.turn(f"address {address}", job.politeness.least)
+        return await self._frontier.turn(f"address {address}", min(job.politeness.least, SILENT))
 
     def close(self) -> None:
         """Ask no more: of no host, and of no site."""
@@ -254,7 +256,7 @@ class Manners:
         if until <= clock.steady():
             return 0.0
         turn = max(until, self._turns.get(address, 0.0))
-        _put(self._turns, address, turn + settings.least)
+        _put(self._turns, address, turn + min(settings.least, SILENT))
         return turn
 
     def shares(self, settings: Politeness, address: str) -> bool:
@@ -266,15 +268,16 @@ class Manners:
         return self._live.job.no_delay and all(map(self._is_hurried, addresses))
 
     def begin(self, settings: Politeness, address: str) -> None:
-        """Note that an address is being asked: another host there waits."""
+        """Note that an address is being asked: another host there waits for the answer, but not for long."""
         if self.shares(settings, address):
-            self._close(address, clock.steady() + settings.least)
+            self._close(address, clock.steady() + min(settings.least, SILENT))
 
     def after(
         self, settings: Politeness, queue: str, address: str, answer: Exchange | Failure | None, took: float,
         crawl_delay: float,
     ) -> float:  # fmt: skip
-        """When the queue may be asked again; 0: at once. `answer` is None after its robots.txt."""
+        """When the queue may be asked again; 0: at once. `answer` is None after its robots.txt. Without an answer the
+        queue alone rests: other hosts of the address may be well."""
         if self._is_hurried(address):
             return 0.0
         asked = answer.retry_after if isinstance(answer, Exchange) else 0.0
@@ -285,7 +288,7 @@ class Manners:
         else:
             self._strains.pop(queue, None)
         until = clock.steady() + found.seconds
-        if settings.by_address and address:
+        if settings.by_address and address and not isinstance(answer, Failure):
             self._close(address, until)
         return until
 
