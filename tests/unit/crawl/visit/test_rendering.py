@@ -306,6 +306,27 @@ def test_a_frame_is_a_link_and_all_else_an_embed(tmp_path: Path) -> None:
     assert [status for url, status, _ in browser.seen if url == far] == [204, 200]  # no link of the site's leads there
 
 
+def test_what_signs_a_browser_in_is_left_out_of_its_records(tmp_path: Path) -> None:
+    cookies = tmp_path / "cookies.txt"
+    cookies.write_text(f"{HOST}\tFALSE\t/\tFALSE\t0\tsession\tS3CRET\n")
+    cookies.chmod(0o600)
+    signed = (("Authorization", "Bearer T0KEN"),)
+    browser = PlainBrowser({"/": [Asks("/api", headers=signed), "/part"]})
+    crawl(tmp_path / "crawl", web("/api", "/part"), browser, render=replace(PAGES, cookies=str(cookies)))
+    left_out = dict[str, str]()
+    for warc in crawled.warcs(tmp_path / "crawl"):
+        with warc.open("rb") as stream:
+            for record in ArchiveIterator(stream, no_record_parse=True):
+                block = record.content_stream().read().decode()
+                assert "S3CRET" not in block
+                assert "T0KEN" not in block
+                if record.rec_type == "metadata" and "leftOutOfRequest: " in block:
+                    uri = crawled.plain(record.rec_headers.get_header("WARC-Target-URI"))
+                    left_out[uri] = block.partition("leftOutOfRequest: ")[2].splitlines()[0]
+    assert left_out[f"http://{HOST}/part"] == left_out[f"http://{HOST}/"] == "Cookie"
+    assert set(left_out[f"http://{HOST}/api"].split(", ")) == {"Authorization", "Cookie"}
+
+
 def test_what_may_not_be_fetched_is_refused_and_logged_once(tmp_path: Path) -> None:
     site = web(**{"/": page(["/2"]), "/2": page([])})
     site[HOST, "/robots.txt"] = Page(b"User-agent: *\nDisallow: /private", "text/plain")
