@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -138,6 +138,20 @@ def rendered(site: Answerer, url: str = URL, wishes: Wishes = PLAIN) -> Rendered
     return found
 
 
+def rendered_at_once(pages: Mapping[str, tuple[Answerer, Wishes]]) -> dict[str, RenderedPage | RenderFailed]:
+    """Some pages, by name, in one browser: each has its answerer and its wishes."""
+
+    async def one(browser: Browser, proxy: Proxy, site: Answerer, wishes: Wishes) -> RenderedPage | RenderFailed:
+        async with proxy.page(site) as page:
+            return await browser.open(URL, page, wishes)
+
+    async def whole() -> list[RenderedPage | RenderFailed]:
+        async with opened() as (browser, proxy):
+            return await asyncio.gather(*(one(browser, proxy, *page) for page in pages.values()))
+
+    return dict(zip(pages, asyncio.run(asyncio.wait_for(whole(), SECONDS)), strict=True))
+
+
 def failed(site: Answerer, wishes: Wishes) -> RenderFailed:
     found = render(site, URL, wishes)
     assert isinstance(found, RenderFailed), found
@@ -198,20 +212,24 @@ ENDS = {
 }
 
 
-@pytest.mark.parametrize("name", ENDS)
-def test_a_list_is_scrolled_until_nothing_comes(name: str) -> None:
+def test_a_list_is_scrolled_until_nothing_comes() -> None:
     """Each batch takes its time, and is waited for."""
-    site = Site().page("/", ENDLESS % ENDS[name])
-    for n in range(6):
-        site.page(f"/batch{n}", str(n))
 
-    async def slow(request: PageRequest) -> Answer | Refused:
-        await asyncio.sleep(0.6 if "/batch" in request.url else 0)
-        return await site(request)
+    def slow(end: str) -> Answerer:
+        site = Site().page("/", ENDLESS % end)
+        for n in range(6):
+            site.page(f"/batch{n}", str(n))
 
-    found = rendered(slow)
-    assert [b'"/post/%d"' % n in found.dom for n in range(6)] == [True] * 6
-    assert found.notes == ()
+        async def answer(request: PageRequest) -> Answer | Refused:
+            await asyncio.sleep(0.6 if "/batch" in request.url else 0)
+            return await site(request)
+
+        return answer
+
+    for name, found in rendered_at_once({name: (slow(end), PLAIN) for name, end in ENDS.items()}).items():
+        assert isinstance(found, RenderedPage), found
+        assert [b'"/post/%d"' % n in found.dom for n in range(6)] == [True] * 6, name
+        assert found.notes == ()
 
 
 def test_a_list_without_end_ends_with_the_requests_of_the_page() -> None:
@@ -374,16 +392,18 @@ BEHAVIORS = {
 }
 
 
-@pytest.mark.parametrize("source", BEHAVIORS)
-def test_a_behaviour_that_fails_costs_itself_alone(source: str) -> None:
+def test_a_behaviour_that_fails_costs_itself_alone() -> None:
     site = Site().page("/", "<p>here").page("/away", "<p>elsewhere")
-    found = rendered(site, wishes=Wishes(seconds=4, behaviors=(Behavior("bad.js", source),)))
-    assert b"<p>here" in found.dom
-    assert found.final_url == URL
-    assert opened_page.BEHAVIOR_FAILED in found.notes
-    (fault,) = found.faults
-    assert fault.startswith("bad.js: ")
-    assert BEHAVIORS[source] in fault
+    found = rendered_at_once(
+        {source: (site, Wishes(seconds=4, behaviors=(Behavior("bad.js", source),))) for source in BEHAVIORS}
+    )
+    for source, page in found.items():
+        assert isinstance(page, RenderedPage), page
+        assert (b"<p>here" in page.dom, page.final_url) == (True, URL)
+        assert opened_page.BEHAVIOR_FAILED in page.notes
+        (fault,) = page.faults
+        assert fault.startswith("bad.js: ")
+        assert BEHAVIORS[source] in fault
 
 
 def test_behaviours_act_in_the_page_one_after_another() -> None:
