@@ -53,8 +53,8 @@ what it replays, where there is a [serve]; the Redis of frontiers; the bus of [r
 who takes them (a warning), and the Redis of monitors (a warning); the source of a feed,
 the package index of [pypi]; where notices go; crawls that were due and have no launch;
 archived launches and decisions that are in no backup; and the configuration of every job
-that an engine of luigi.cfg crawls. Never writes to the engines' roots. In state, store
-and index it creates a small file and removes it.
+that an engine of luigi.cfg crawls; if one renders, Chromium opens a page. Never writes to
+the engines' roots. In state, store and index it creates a small file and removes it.
 
 What is not ok is printed, then one line with the numbers; --json lists all.
 

@@ -57,7 +57,8 @@ visited}} or null, "crawl":
 {"stages", "lines", "bytes", "unread", table: {name: number}}}; with requests that have no page "crawl" has
 "requests_lost" too, and "requests_without_page": [{"appid", "crawlid", "url", "why"}];
 "bounds": [{"bound", "finding", "first", "is_set", "key", "number", "value"}], where bounds
-of the crawl left something out.
+of the crawl left something out; "unrendered": [{"why", "number", "first"}], where pages
+were to be rendered and were not.
 --csv: the same rows, seed,state,code,why,redirect,target; without --seeds
 table,name,number. --missed --json: {"cut": how the crawl was cut short, "job",
 "launch_id", "missed": [{"url", "status", "why", "referrer"}]}; --csv: the same columns.
@@ -188,8 +189,7 @@ def _texts(figures: LaunchFigures, first_missed: list[str]) -> Iterator[str | Te
     )
     if figures.broken:
         yield f"a part of the crawl is missing: {figures.broken}"
-    for cut in figures.bounds:
-        yield styled(printable(cut.text), STYLES[Mark.CUT]) if cut.is_finding else printable(cut.text)
+    yield from _left_out(figures)
     yield from _seeds(figures)
     yield from _compared(figures.before)
     if figures.stages:
@@ -205,6 +205,14 @@ def _texts(figures: LaunchFigures, first_missed: list[str]) -> Iterator[str | Te
         yield f"  and {figures.requests_lost - ROWS:,} more; --json lists them"
     for name in _SHORTEST_FIRST:
         yield from _table(_HEADS[name], figures.tables[name])
+
+
+def _left_out(figures: LaunchFigures) -> Iterator[str | Text]:
+    """The cuts of bounds, and the pages that were not rendered; findings in colour."""
+    for cut in figures.bounds:
+        yield styled(printable(cut.text), STYLES[Mark.CUT]) if cut.is_finding else printable(cut.text)
+    for lost in figures.unrendered:
+        yield styled(printable(lost.text), STYLES[Mark.CUT]) if lost.is_finding else printable(lost.text)
 
 
 def _scan(launch: Launch) -> str:

@@ -54,8 +54,9 @@ launch, the time at which a crawl was due: which launch it got, or why it got no
 "away": [{"what", "why", "todo"}: roots that did not answer],
 "gaps" and "accepted": [{"stage", "kind", "name", "why", "todo"}], "attempts": [{"task",
 "stage", "path", "error", "failed": {file: why}}], "cut": how the crawl was cut short and
-"got_later": [{"kind", "name", "launch_id"}: what it missed, and a later launch got], each
-only where there is one}; of a due time {"job", "due",
+"got_later": [{"kind", "name", "launch_id"}: what it missed, and a later launch got] and
+"unrendered": [{"why", "number", "first"}: pages that were to be rendered, and were not],
+each only where there is one}; of a due time {"job", "due",
 "launch_id": "" if it got none, "accepted": the reason or "", "of_no_launch": [{"job",
 "kind", "name", "why", "todo"}], "attempts"}
 
@@ -117,6 +118,7 @@ def _texts(answered: Explanation, stage: Stage | None) -> Iterator[Text]:
         yield styled(f"      -> {remedies.go_on(seen)}", "cyan")
     if seen.rest:
         yield styled(f"  it was cut short; launch {seen.rest} took on the rest, or had all", "dim")
+    yield from (styled(f"  {one.text}", "yellow") for one in answered.unrendered)
     every = f"{remedies.why(seen.launch)} --json"
     yield from gaps.texts(answered.gaps, every)
     for finding, later in answered.got_later[: gaps.MOST]:

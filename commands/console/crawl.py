@@ -536,9 +536,10 @@ def _numbers(what: str, result: Mapping[str, Json], warcs: Path, *, is_brief: bo
 
 
 def name_left_out(result: Mapping[str, Json], most: int | None = None) -> None:
-    """Print what bounds have left out of a launch, findings first."""
+    """Print what bounds have left out of a launch, and pages that were not rendered, findings first."""
     cuts = sorted(reports.bounds_of(result), key=lambda one: not one.is_finding)
     out(*(f"  {one.text}" for one in cuts[:most]))
+    out(*(f"  {one.text}" for one in reports.unrendered_of(result)[:most]))
 
 
 def _title(line: OpenRoots, url: str) -> str:

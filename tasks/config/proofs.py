@@ -7,8 +7,8 @@ a minter gives four ARKs, which nothing uses. `services` is the table.
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Iterable, Iterator
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -167,8 +167,34 @@ def check_engines(_: Settings) -> Iterator[Check]:
                 where = value(section, "url")
                 yield Check(name, Level.OK, f"{where} answers: {engine.about()}" if where else engine.about())
                 yield from (_check_job(engine, section, job) for job in jobs_of(section))
+                yield from _check_browser(engine, jobs_of(section))
         except WarcmillError as error:
             yield Check(name, Level.FAIL, str(error), _todo(error, section))
+
+
+def _check_browser(engine: Engine, jobs: Iterable[str]) -> Iterator[Check]:
+    """Open a page by the browser of the jobs that render; a job whose files have a fault is reported with it."""
+    from warcmill.crawl.engine import WarcmillEngine
+    from warcmill.crawl.job import file
+    from warcmill.crawl.render import BrowserSettings
+
+    settings = set[BrowserSettings]()
+    if not isinstance(engine, WarcmillEngine):
+        return
+    for job in jobs:
+        with suppress(WarcmillError):
+            if (found := file.read(engine.places.job(job), job)).renders:
+                settings.add(BrowserSettings(sandbox=found.render.sandbox))
+    for one in sorted(settings, key=lambda one: one.sandbox):
+        from warcmill.crawl.render.browser import try_out  # of the extra `render`, which their files need
+
+        how = "" if one.sandbox else ", without its sandbox"
+        try:
+            try_out(one)
+        except WarcmillError as error:
+            yield Check("browser", Level.FAIL, str(error), "until then a crawl that renders ends at its first page")
+        else:
+            yield Check("browser", Level.OK, f"Chromium has rendered a page{how}")
 
 
 def _todo(error: WarcmillError, section: str) -> str:

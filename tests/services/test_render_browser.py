@@ -680,6 +680,14 @@ async def _opened_alone() -> None:
         await Browser(AS_ROOT, keys).open(URL, page, PLAIN)
 
 
+def test_a_page_of_ours_tries_it_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    browsers.try_out(AS_ROOT)
+    assert mine() == []
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(Unavailable, match="it is not installed"):
+        browsers.try_out(AS_ROOT)
+
+
 @pytest.mark.parametrize("dies", ["$PPID", "$$"], ids=["driver", "browser"])
 def test_one_that_is_killed_while_it_starts_is_started_again(
     dies: str, tmp_path: Path, chromium: Path, monkeypatch: pytest.MonkeyPatch

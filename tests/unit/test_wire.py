@@ -60,6 +60,7 @@ CLAIMS = (
     Place("warcmill/pypi/verify_dump.py", only=("verify", "read_back", "_rows")),
     Place("warcmill/markers/decisions.py", only=("RecordedDecision.encode",)),
     Place("warcmill/formats/logs/crawlreport.py"),
+    Place("warcmill/formats/logs/unrendered.py", but=("Unrendered.text",)),
     Place("warcmill/launches/stored_logs.py", only=("in_order",)),
     Place("warcmill/reports/crawl.py"),
     Place("warcmill/reports/seeds.py"),

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from warcmill import chain, layout
 from warcmill.audit.survey import GOT_NOTHING, TARGET, CrawlFinding, OpenRevisits, Survey, newest_dump
 from warcmill.errors import BadInput, NotReady
+from warcmill.formats.logs.unrendered import Unrendered, joined
 from warcmill.layout import RESULTS_LOG
 from warcmill.markers.facts.files import BAD, DAMAGED, Checked, Checksums, Faults, Hit, Scanned, ScannedFile
 from warcmill.markers.facts.index import CdxVerified
@@ -50,6 +51,7 @@ HEALS = (*OF_SEEDS, NO_PAGE, NOTHING)  # once a later launch of the job got it
 LOST_VISITS = "lost visits"
 DAMAGED_RESULTS = "damaged results"
 DEFAULT_BOUND = "cut by a default"
+NOT_RENDERED = "not rendered"
 LIST = "final/seeds.txt"  # as the finding of the absent log names it: one acceptance is for both
 WORD = "seeds"
 SHOWN = 3  # hits that a finding lists; the marker has all of them
@@ -84,6 +86,7 @@ def _every(seen: Survey) -> Iterator[CrawlFinding]:
         yield from _lost_visits(seen, stage)
         yield from _damaged_results(seen, stage)
         yield from _default_bounds(seen, stage)
+        yield from _not_rendered(seen, stage)
         yield from _named(seen, stage)
         yield from _unexpected(seen, stage)
         yield from _scanned(seen, stage)
@@ -167,6 +170,19 @@ def _default_bounds(seen: Survey, stage: Stage) -> Iterator[CrawlFinding]:
     for cut in reported.bounds if isinstance(reported, CrawlReported) else ():
         if cut.is_finding:
             yield CrawlFinding(stage, DEFAULT_BOUND, f"bound:{cut.bound}", cut.text, raises=cut.key)
+
+
+def unrendered(seen: Survey, stages: Iterable[Stage]) -> tuple[Unrendered, ...]:
+    """The pages of some stages that were to be rendered and were not, by reason."""
+    reported = (seen.facts.get(seen.key("crawl-report", stage)) for stage in stages)
+    return joined(one.unrendered for one in reported if isinstance(one, CrawlReported))
+
+
+def _not_rendered(seen: Survey, stage: Stage) -> Iterator[CrawlFinding]:
+    """The pages that were not rendered, where they are not at fault."""
+    for one in unrendered(seen, [stage]):
+        if one.is_finding:
+            yield CrawlFinding(stage, NOT_RENDERED, one.name, one.text)
 
 
 def _named(seen: Survey, stage: Stage) -> Iterator[CrawlFinding]:

@@ -25,7 +25,7 @@ ACCEPTABLE = (
     "absent log", "uncounted log", "odd", "got nothing", "virus", "not scanned", "orphaned",
     *findings.KINDS, findings.NOT_IMPORTED, findings.NOT_AS_IMPORTED, findings.SECOND_OPINION,
     findings.ORPHAN, findings.UNRESOLVED, findings.NOT_DUMPED, findings.LOST_VISITS,
-    findings.DAMAGED_RESULTS, findings.DEFAULT_BOUND,
+    findings.DAMAGED_RESULTS, findings.DEFAULT_BOUND, findings.NOT_RENDERED,
 )  # fmt: skip
 # Kinds that a file put back, or another run, closes. All others that are not findings need `warcmill redo`.
 CLOSED_BY_RUNS = (
@@ -349,4 +349,6 @@ def _findings(seen: Survey) -> Iterator[Gap]:
             todo = remedies.fetch_again(seen.launch, finding.name)
         if finding.raises:
             todo = remedies.raise_bound(seen.launch, finding.raises, finding.name)
+        if finding.kind == findings.NOT_RENDERED and layout.key("pulse.Started", seen.launch) in seen.markers:
+            todo = f"to render them in a crawl of their own: {remedies.crawl_again(seen.launch)}; else: {todo}"
         yield _gap(seen, finding.stage, finding.kind, finding.name, finding.why, todo)

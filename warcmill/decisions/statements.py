@@ -82,7 +82,7 @@ def _sources(seen: Survey, gap: Gap) -> Iterator[Key]:
     if gap.kind in ("absent log", findings.LOST_VISITS):
         yield seen.key("pack", stage)
         return
-    if gap.kind in (findings.DAMAGED_RESULTS, findings.DEFAULT_BOUND):
+    if gap.kind in (findings.DAMAGED_RESULTS, findings.DEFAULT_BOUND, findings.NOT_RENDERED):
         yield seen.key("crawl-report", stage)
         return
     if gap.kind == findings.ORPHANED:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import BinaryIO, Final
 
 from warcmill import layout
-from warcmill.formats.logs import bounds
+from warcmill.formats.logs import bounds, unrendered
 from warcmill.formats.logs.bounds import BoundCut
 from warcmill.formats.logs.crawlreport import CrawlReport
 from warcmill.launches import stored_logs
@@ -38,6 +38,8 @@ def report(state: MarkerStore, store: Store, launch: Launch, stage: Stage) -> Cl
     found = counted.counts()
     tables = {"by_status": found.by_status, "by_mime": found.by_mime, "by_host_top": found.by_host_top}
     facts: dict[str, Json] = {name: dict(table) for name, table in {**tables, **counted.tables()}.items()}
+    if left := unrendered.listed(counted.unrendered.counts, counted.unrendered.first):
+        facts["unrendered"] = [{**one.json()} for one in left]
     return Claim(
         layout.step(WORD, launch, stage),
         rests_on(verified),

@@ -17,9 +17,10 @@ from msgspec.structs import replace
 
 from warcmill import layout
 from warcmill.errors import BadConfig, BadInput, Foreign, NotReady
-from warcmill.formats.logs import bounds, logzip
+from warcmill.formats.logs import bounds, logzip, unrendered
 from warcmill.formats.logs.bounds import BoundCut
 from warcmill.formats.logs.crawlreport import total
+from warcmill.formats.logs.unrendered import Unrendered
 from warcmill.formats.seeds import comparable
 from warcmill.launches import crawl_parts
 from warcmill.launches.crawl_parts import CrawlParts
@@ -44,8 +45,8 @@ class LaunchFigures(Struct, frozen=True):
     `requests_lost` requests of applications have no page; the first of each stage are in `requests`. `cut`: how the
     crawl was cut short, '' where it was not, and `go_on` continues it. `got_later`: the launch that got a lost seed
     since, by seed. `parts`: the launches that it continues, whose figures are among these; `broken`: why there may be
-    more. `bounds`: what bounds have left out. `less`: what the launch `less_than`, which is the one before, was asked
-    for and this crawl is not.
+    more. `bounds`: what bounds have left out. `unrendered`: pages that were to be rendered and were not. `less`: what
+    the launch `less_than`, which is the one before, was asked for and this crawl is not.
     """
 
     launch: Launch
@@ -65,6 +66,7 @@ class LaunchFigures(Struct, frozen=True):
     less: tuple[str, ...] = ()
     less_than: Launch | None = None
     bounds: tuple[BoundCut, ...] = ()
+    unrendered: tuple[Unrendered, ...] = ()
 
     def json(self) -> dict[str, Json]:
         """The document."""
@@ -81,6 +83,7 @@ class LaunchFigures(Struct, frozen=True):
         found |= {"less": {"than": self.less_than.id, "what": [*self.less]}} if self.less_than else {}
         found |= {"cut": self.cut} if self.cut else {}
         found |= {"bounds": [{**one.json()} for one in self.bounds]} if self.bounds else {}
+        found |= {"unrendered": [{**one.json()} for one in self.unrendered]} if self.unrendered else {}
         return found | ({"got_later": dict(self.got_later)} if self.got_later else {})
 
 
@@ -108,8 +111,10 @@ def of_facts(
     requests = tuple(chain.from_iterable(one.requests_without_page for one in of_stages.values()))
     lost = sum(one.requests_lost for one in of_stages.values())
     left_out = next((one.bounds for one in of_stages.values() if one.bounds), ())
+    pages = unrendered.joined(one.unrendered for one in of_stages.values())
     return LaunchFigures(
-        launch, seeds, tuple(of_stages), missing, numbers, tables, before, lost, requests, bounds=left_out
+        launch, seeds, tuple(of_stages), missing, numbers, tables, before, lost, requests, bounds=left_out,
+        unrendered=pages,
     )  # fmt: skip
 
 
@@ -132,6 +137,7 @@ def of_crawl(state: MarkerStore, own: LaunchFigures) -> LaunchFigures:
         bounds=tuple(bounds.total([one.bounds for one in [*found[1:], own]])),
         parts=parts.before,
         broken=parts.broken,
+        unrendered=unrendered.joined(one.unrendered for one in found),
         **_less(state, parts),
     )
 

@@ -183,6 +183,26 @@ def test_damaged_results_are_a_gap_until_that_is_accepted(engine: Engine) -> Non
     assert told(engine) == []
 
 
+def test_pages_whose_browser_ended_are_a_gap_until_that_is_accepted(engine: Engine) -> None:
+    """Those that are themselves at fault are none."""
+    crawled(engine)
+    log = engine.folders["output"] / engine.layout.folder("logs", LAUNCH) / "crawl.log"
+    page = next(line for line in log.read_bytes().splitlines() if b" text/html " in line).rsplit(b" ", 2)
+    for why in (b"browserEnded", b"hung", b"browserEnded"):
+        log.write_bytes(log.read_bytes() + b" ".join((page[0], b"1t,render:failed:" + why, page[2])) + b"\n")
+    assembled(engine)
+    chain.upto(engine, "Verify")
+    claim = crawl.report(engine.state, engine.store, LAUNCH, FINAL)
+    engine.state.publish(claim.key, claim)
+    assert [(one["why"], one["number"]) for one in claim.facts["unrendered"]] == [("browserEnded", 2), ("hung", 1)]
+    name = "render:failed:browserEnded"
+    assert told(engine) == [("final", "not rendered", name)]
+    (gap,) = reconciled(engine).gaps
+    assert gap.why.startswith(f"2 pages were not rendered: its browser ended each time ({name}), first http")
+    assert accept(engine, name).facts["kind"] == "not rendered"
+    assert told(engine) == []
+
+
 def test_visits_of_a_dead_worker_are_a_gap_until_it_is_accepted(engine: Engine) -> None:
     row = ("node7.example", "2016-10-20T08:20:11Z", "its disk is broken")
     retired_workers(crawled(engine), (12, "w1", *row), (0, "w2", *row), (1, "w3", "", *row[1:]))

@@ -372,6 +372,16 @@ def test_what_bounds_left_out_is_shown_with_its_key_number_and_example(own: Arch
     assert 'id="bounds"' not in shown(own.site(), path_of(REFUSED))
 
 
+def test_pages_that_were_not_rendered_are_named(own: ArchiveOfStates) -> None:
+    state, key = own.state, layout.step("crawl-report", WHOLE, FINAL)
+    claim = state.require(key).claim
+    state.store.real(layout.marker_path(key)).unlink()
+    hostile = {"why": "hung", "number": 1200, "first": "http://a.example/<b>"}
+    state.publish(key, replace(claim, facts={**claim.facts, "unrendered": [hostile]}))
+    page = shown(own.site(), path_of(WHOLE))
+    assert "1,200 pages were not rendered: it hangs (render:failed:hung), first http://a.example/&lt;b&gt;" in page
+
+
 def test_files_are_shown_a_page_at_a_time(site: WebSite, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ON_A_PAGE == 100
     monkeypatch.setattr("warcmill.web.views.launches.ON_A_PAGE", 3)

@@ -17,6 +17,7 @@ from warcmill.audit.gaps import Gap
 from warcmill.audit.survey import CrawlFinding, Survey, known
 from warcmill.base.escapes import did_you_mean
 from warcmill.errors import BadInput, Unavailable
+from warcmill.formats.logs.unrendered import Unrendered
 from warcmill.launches.view import LaunchView, vitals
 from warcmill.markers.attempts import Attempt, Attempts
 from warcmill.model import Json, Key, Launch, Stage
@@ -31,7 +32,7 @@ class Explanation(Struct, frozen=True):
 
     `away`: the roots that do not answer; then the gaps are those that the markers, and the other roots, show.
     `broke_off`: the exit code of the error that ended its crawler; 0 if none did. `got_later`: what it missed, and the
-    id of the later launch of its job that got it.
+    id of the later launch of its job that got it. `unrendered`: pages that were to be rendered and were not.
     """
 
     seen: Survey
@@ -42,6 +43,7 @@ class Explanation(Struct, frozen=True):
     away: tuple[Unavailable, ...]
     broke_off: int
     got_later: tuple[tuple[CrawlFinding, str], ...] = ()
+    unrendered: tuple[Unrendered, ...] = ()
 
     def json(self) -> dict[str, Json]:
         """The answer."""
@@ -56,6 +58,7 @@ class Explanation(Struct, frozen=True):
             "attempts": [_of_attempt(key, attempt) for key, attempt in self.attempts],
             **({"cut": self.seen.cut.text} if self.seen.cut else {}),
             **({"got_later": got_later} if (got_later := self._got_later()) else {}),
+            **({"unrendered": [{**one.json()} for one in self.unrendered]} if self.unrendered else {}),
         }
 
     def _got_later(self) -> list[Json]:
@@ -94,7 +97,10 @@ def read(line: AuditedLine, launch: Launch, stage: Stage | None = None, ask: Ask
     of_engine, broke_off = ("", 0) if seen.ended or line.is_state_alone else ask(seen.launch)
     waiting = tuple((name, why) for name, why in _waiting(line, seen, of_engine) if asked(name))
     got_later = tuple(findings.healed(seen)) if asked("") else ()
-    return Explanation(seen, waiting, open_gaps, accepted, tried, away, broke_off, got_later)
+    stages = [one for one in seen.stages if asked(str(one))]
+    return Explanation(
+        seen, waiting, open_gaps, accepted, tried, away, broke_off, got_later, findings.unrendered(seen, stages)
+    )
 
 
 def _found(line: AuditedLine, seen: Survey) -> tuple[tuple[Unavailable, ...], tuple[Gap, ...], tuple[Gap, ...]]:

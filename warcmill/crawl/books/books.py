@@ -334,7 +334,7 @@ async def open_books(
         back, is_same = changes.move_back(), register.launch == launch
         changes.begin(launch, begins)
         if not is_same:
-            register.begin(launch)
+            register.begin(launch, has_places=bool(folders.earlier))
         register.open()
         return Begins.CONTINUES if is_same else begins, back
 

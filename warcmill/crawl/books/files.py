@@ -32,10 +32,12 @@ _ALL = (*LOGS, RESULTS_LOG)
 
 
 class Folders(NamedTuple):
-    """The folders that a launch has its WARCs and its logs in."""
+    """The folders that a launch has its WARCs and its logs in; `earlier`: of the WARCs of the launches that it
+    continues."""
 
     warcs: Path
     logs: Path
+    earlier: tuple[Path, ...] = ()
 
 
 class BookFiles:
@@ -84,8 +86,11 @@ class BookFiles:
         """Return the WARC that has the record of a URI, and where it begins there; None without one, or when its WARC
         was taken away."""
         place = self._register.place(uri)
-        path = present(self._folders.warcs / place.name) if place else None
-        return (path, place.offset) if place and path else None
+        if place is None:
+            return None
+        found = (present(folder / place.name) for folder in (self._folders.warcs, *self._folders.earlier))
+        path = next(filter(None, found), None)
+        return (path, place.offset) if path else None
 
     def note(self, lines: Sequence[str], places: Sequence[RecordPlace] = ()) -> None:
         """Make lines of the journal durable, and note the lengths of the files with these records."""

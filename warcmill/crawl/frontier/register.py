@@ -102,11 +102,12 @@ class Register:
         """Read all of the database; BadInput when it is damaged."""
         examine(self._db, self._path)
 
-    def begin(self, launch: str) -> None:
-        """Begin with a launch that has no files yet."""
+    def begin(self, launch: str, *, has_places: bool = False) -> None:
+        """Begin with a launch that has no files yet. `has_places`: the records of the one before answer its browser."""
         with self.whole():
             self._db.execute("DELETE FROM files")
-            self._db.execute("DROP TABLE IF EXISTS places")
+            if not has_places:
+                self._db.execute("DROP TABLE IF EXISTS places")
             self._db.execute("DELETE FROM about WHERE name IN ('rotating', 'bounds')")
             self._put("launch", launch)
 

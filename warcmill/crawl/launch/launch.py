@@ -16,7 +16,7 @@ import asyncio
 import os
 import socket
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial, reduce
 from pathlib import Path
@@ -324,7 +324,8 @@ async def open_launch(
     frontier, register = open_frontier(places.database(job.name), job.name, places.frontier)
     try:
         books = await open_books(
-            frontier, register, launch.id, Folders(folders.warcs, folders.logs), partial(_warcs, places, job, launch),
+            frontier, register, launch.id, Folders(folders.warcs, folders.logs, tuple(_earlier(places, resume))),
+            partial(_warcs, places, job, launch),
             _begins(job, resume, follows, retries=(folders.own / RETRY).exists()), results=job.results_log,
         )  # fmt: skip
     except BaseException:
@@ -392,6 +393,18 @@ async def join_launch(
         running.service = service
         service.opened(running, None)
     return running
+
+
+def _earlier(places: Places, resume: Checkpoint | None) -> Iterator[Path]:
+    """The WARCs of the launches that one continues, as far as their checkpoints are there."""
+    while resume:
+        folders = places.folders(resume.launch)
+        yield folders.warcs
+        before = checkpoint.continued_from(folders.own)
+        try:
+            resume = checkpoint.named(folders.checkpoints, resume.launch.job, before) if before else None
+        except (NotReady, BadInput):
+            return
 
 
 def _begins(job: Job, resume: Checkpoint | None, follows: str, *, retries: bool) -> Begins:

@@ -30,9 +30,10 @@ from warcmill.crawl.policies.decision import Decision
 from warcmill.crawl.uri import Uri, shown
 from warcmill.crawl.visit.offers import Offers, Refusals
 from warcmill.errors import Unavailable
-from warcmill.formats.logs import bounds
+from warcmill.formats.logs import bounds, unrendered
 from warcmill.formats.logs.bounds import BoundCut, BoundTally
 from warcmill.formats.logs.crawllog import CrawlRecord, moment
+from warcmill.formats.logs.unrendered import Unrendered
 from warcmill.model import Json
 
 MOST_QUEUES = 100_000
@@ -286,7 +287,8 @@ def figures(
     found: Figures, refused: Refusals, failed_first: str, policies_failed: Mapping[str, int], left_out: BoundTally
 ) -> dict[str, Json]:
     """The numbers of what was fetched, failed, was cut by limits or refused by policies, each with a first URI and why;
-    what bounds have left out of pages, with that of the log; and how often policies of others failed."""
+    what bounds have left out of pages, with that of the log; pages that were not rendered; and how often policies of
+    others failed."""
     of_bounds = left_out.joined(found.left_out)
     return {
         "documents": found.documents,
@@ -300,6 +302,8 @@ def figures(
         "policies_failed": dict(policies_failed),
         "bounds": dict(of_bounds.counts),
         "bounds_first": dict(of_bounds.first),
+        "unrendered": dict(found.unrendered.counts),
+        "unrendered_first": dict(found.unrendered.first),
     }
 
 
@@ -326,6 +330,12 @@ def bounds_of(summary: Mapping[str, Json]) -> list[BoundCut]:
     """The cuts of bounds, by a summary; none where it is of an earlier version."""
     counts, first = summary.get("bounds", {}), summary.get("bounds_first", {})
     return bounds.cuts(cast("Mapping[str, int]", counts), cast("Mapping[str, str]", first))
+
+
+def unrendered_of(summary: Mapping[str, Json]) -> tuple[Unrendered, ...]:
+    """The pages that were to be rendered and were not, by a summary; none where it is of an earlier version."""
+    counts, first = summary.get("unrendered", {}), summary.get("unrendered_first", {})
+    return unrendered.listed(cast("Mapping[str, int]", counts), cast("Mapping[str, str]", first))
 
 
 def read(own: Path) -> Mapping[str, Json]:

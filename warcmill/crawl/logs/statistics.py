@@ -21,6 +21,7 @@ from warcmill.formats.logs.bounds import BoundTally
 from warcmill.formats.logs.crawlcounts import KEY_BYTES, MIMES, OTHERS, STATUSES
 from warcmill.formats.logs.crawllog import CrawlRecord
 from warcmill.formats.logs.crawlreport import is_cut
+from warcmill.formats.logs.unrendered import UnrenderedTally
 from warcmill.layout import split_log_name
 
 HOSTS, SOURCES = 100_000, 100_000
@@ -273,6 +274,7 @@ class Figures(Statistics):
         self.cut_first: dict[str, str] = {}
         self.left_out = BoundTally()
         self.limit_of: Callable[[str, CrawlRecord], tuple[int, bool]] = _unknown
+        self.unrendered = UnrenderedTally()
 
     def add(self, line: CrawlRecord) -> None:
         """Count a line of crawl.log."""
@@ -284,6 +286,7 @@ class Figures(Statistics):
         for bound, value in () if line.is_asked_again else bounds.of_line(line):
             limit, is_set = self.limit_of(bound, line)
             self.left_out.add(bound, (limit if value is None else value, is_set), shown(line.uri))
+        self.unrendered.add(line)
         if line.is_document:
             self.documents += 1
             self.answers[str(line.status)] += 1

@@ -34,14 +34,16 @@ from warcmill.crawl.render import (
     CRASHED,
     MEMORY,
     PROGRAM,
+    Answer,
     BrowserSettings,
+    PageRequest,
     RenderedPage,
     RenderFailed,
     Result,
     Wishes,
 )
 from warcmill.crawl.render.page import GRACE, NOT_LOADED, OpenedPage
-from warcmill.crawl.render.proxy import LOOPBACK, PageProxy, ProxyKeys
+from warcmill.crawl.render.proxy import LOOPBACK, PageProxy, Proxy, ProxyKeys
 from warcmill.errors import Unavailable
 
 START, END = 60.0, 10.0  # seconds
@@ -142,6 +144,30 @@ class Browser:
         if not chromium.users and self._current is not chromium and chromium in self._all:
             self._all.discard(chromium)
             await chromium.close()
+
+
+def try_out(settings: BrowserSettings) -> None:
+    """Open a page of ours as a crawl opens those of others. Unavailable, with the reason, if it is not shown."""
+
+    async def answer(_: PageRequest) -> Answer:
+        return Answer(200, (("content-type", "text/html"),), [_OURS], lambda: None)
+
+    async def opened() -> Result:
+        keys = ProxyKeys()
+        browser = Browser(settings, keys)
+        try:
+            async with Proxy(keys).page(answer) as page:
+                return await browser.open("http://page.invalid/", page, Wishes())
+        finally:
+            await browser.close()
+
+    found = asyncio.run(opened())
+    if isinstance(found, RenderFailed) or _SHOWN not in found.dom:
+        why = (found.details or found.why) if isinstance(found, RenderFailed) else "its script did not run"
+        raise Unavailable(shutil.which(PROGRAM) or PROGRAM, f"a page was opened, and not rendered: {why}")
+
+
+_OURS, _SHOWN = b"<body><script>document.title = 'rendered'</script>", b"<title>rendered</title>"
 
 
 class _Chromium:

@@ -203,6 +203,7 @@ class Rendering:
             await asking.settled()
         except Unavailable:
             asking.stop()
+            await asking.settled()
             raise
         if isinstance(result, RenderedPage):
             result = result._replace(notes=(*result.notes, *asking.notes))

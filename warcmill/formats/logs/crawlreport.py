@@ -13,6 +13,7 @@ from typing import BinaryIO
 
 from warcmill.formats.logs.crawlcounts import OTHERS, CrawlCounts, Tally
 from warcmill.formats.logs.crawllog import ASKED_AGAIN, END, CrawlRecord, blocks, parse
+from warcmill.formats.logs.unrendered import FAILED, UnrenderedTally
 
 HOSTS = 1_000
 NAMES = 1_000  # rules, kinds of cuts and numbers of tries
@@ -32,6 +33,7 @@ _USUAL = re.compile(
 ).match
 _SCOPE = re.compile(rb"[^ ]++ ++-?\d++ ++([!-~]++) ++REJECT ")
 _TRIES = re.compile(r"[1-9]\d{0,5}t")
+_FAILED = FAILED.encode()
 
 
 class CrawlReport:
@@ -44,6 +46,7 @@ class CrawlReport:
         self._cut: Counter[str] = Counter()
         self._refused: Counter[str] = Counter()
         self._rejected: Counter[str] = Counter()
+        self.unrendered = UnrenderedTally()
 
     def add(self, stream: BinaryIO) -> None:
         """Count all lines of a crawl log. BadInput as `Tally.add`."""
@@ -54,6 +57,8 @@ class CrawlReport:
                     self._add(int(usual[1]), usual[2].decode("utf-8", "replace"), _annotations(usual[3]))
                 elif isinstance(record := parse(raw), CrawlRecord):
                     self._add(record.status or 0, record.hops or SEED, record.annotations)
+                if _FAILED in raw and isinstance(record := parse(raw), CrawlRecord):
+                    self.unrendered.add(record)
 
     def add_scope(self, stream: BinaryIO) -> None:
         """Count what a scope.log rejects, by rule."""

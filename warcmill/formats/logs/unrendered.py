@@ -30,7 +30,6 @@ _REASONS = {
     "memory": "it takes too much memory",
     "": "the renderer gave no page of it",
 }
-_OTHER = "another reason"
 
 
 class Unrendered(NamedTuple):
@@ -54,7 +53,7 @@ class Unrendered(NamedTuple):
     def text(self) -> str:
         """The pages in words: `3 pages were not rendered: it hangs (render:failed:hung), first http://...`."""
         pages = "1 page was" if self.number == 1 else f"{self.number:,} pages were"
-        return f"{pages} not rendered: {_REASONS.get(self.why, _OTHER)} ({self.name}), first {self.first}"
+        return f"{pages} not rendered: {_REASONS[self.why]} ({self.name}), first {self.first}"
 
     def json(self) -> dict[str, str | int]:
         """The pages in a JSON document, and in a claim."""
@@ -84,7 +83,7 @@ def _why(annotation: str) -> str | None:
 
 
 def listed(counts: Mapping[str, int], first: Mapping[str, str]) -> tuple[Unrendered, ...]:
-    """The pages by reason, in the order of the table: findings first."""
+    """The pages by reason, in the order of the table: findings first. A reason that it has not is passed over."""
     return tuple(Unrendered(why, counts[why], first.get(why, "-")) for why in _REASONS if counts.get(why))
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple, Self
 from msgspec import Struct
 
 from warcmill.formats.logs.bounds import BOUNDS, BoundCut
+from warcmill.formats.logs.unrendered import Unrendered
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts.reading import ClaimFields, number, object_of, or_null, text, texts, truth
 from warcmill.model import Json
@@ -112,7 +113,8 @@ class CrawlReported(Struct, frozen=True):
     """reports.crawl: the figures of a stage's logs, and the logs that could not be read to their end.
 
     `requests_lost` requests of applications have no page; `requests_without_page` has the first. `bounds`: what bounds
-    of the crawl have left out of the whole launch, in its last stage.
+    of the crawl have left out of the whole launch, in its last stage. `unrendered`: pages that were to be rendered and
+    were not.
     """
 
     numbers: Mapping[str, int]  # REPORT_NUMBERS
@@ -121,6 +123,7 @@ class CrawlReported(Struct, frozen=True):
     requests_lost: int = 0
     requests_without_page: tuple[LostRequest, ...] = ()
     bounds: tuple[BoundCut, ...] = ()
+    unrendered: tuple[Unrendered, ...] = ()
 
     @classmethod
     def from_claim(cls, claim: Claim) -> Self:
@@ -132,6 +135,7 @@ class CrawlReported(Struct, frozen=True):
             facts.maybe("requests_lost", number) or 0,
             facts.maybe("requests_without_page", _requests) or (),
             facts.maybe("bounds", _bounds) or (),
+            facts.maybe("unrendered", _unrendered) or (),
         )
 
 
@@ -165,6 +169,20 @@ def _bound(value: Json) -> BoundCut:
         return BoundCut(text(row["bound"]), number(row["value"]), is_set, number(row["number"]), text(row["first"]))
     except KeyError as error:
         raise ValueError(f"not the cut of a bound: {error}") from error
+
+
+def _unrendered(value: Json) -> tuple[Unrendered, ...]:
+    if isinstance(value, list):
+        return tuple(map(_of_reason, value))
+    raise ValueError("not a list of pages that were not rendered")
+
+
+def _of_reason(value: Json) -> Unrendered:
+    row = value if isinstance(value, dict) else {}
+    try:
+        return Unrendered(text(row["why"]), number(row["number"]), text(row["first"]))
+    except KeyError as error:
+        raise ValueError(f"not pages that were not rendered: {error}") from error
 
 
 def _fates(value: Json) -> tuple[SeedFate, ...]:

@@ -22,7 +22,9 @@ from warcio.archiveiterator import ArchiveIterator
 from warcmill.crawl.books.books import BookEntry, Kept
 from warcmill.crawl.fetch.exchange import FetchOptions, RenderOptions
 from warcmill.crawl.fetch.exchange import read as read_fetch
-from warcmill.crawl.job.job import Job
+from warcmill.crawl.job.job import End, Job
+from warcmill.crawl.launch import checkpoint
+from warcmill.crawl.launch.checkpoint import Checkpoint
 from warcmill.crawl.launch.launch import open_launch
 from warcmill.crawl.policies.politeness import Politeness
 from warcmill.crawl.render import BROWSER_ENDED, RenderedPage, RenderFailed, RenderSettings, Result, Wishes
@@ -637,6 +639,43 @@ def test_a_browser_that_does_not_start_ends_the_crawl_and_the_next_one_has_the_p
         crawled.crawl(tmp_path, job(port), PlainBrowser().use)
     assert (notes(tmp_path), notes(tmp_path, "/2")) == ((), ())
     assert crawled.unbalanced(tmp_path) == []
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["once", "twice"])
+def test_the_launch_that_continues_recalls_what_a_page_had_asked_for(again: bool, tmp_path: Path) -> None:
+    """The page of a launch that broke off was open: what it had is neither asked for twice nor lost."""
+
+    class Absent(PlainBrowser):
+        async def open(self, url: str, proxy: PageProxy, wishes: Wishes, *, alone: bool = False) -> Result:
+            await super().open(url, proxy, wishes, alone=alone)
+            raise Unavailable("/usr/bin/chromium", "it ends as soon as it is started")
+
+    async def broke_off(port: int, launch: Launch, resume: Checkpoint | None) -> Checkpoint | None:
+        running = await open_launch(crawled.places(tmp_path), job(port), launch, resume)
+        Absent({"/": ["/a", "/b"]}).use(running)
+        with pytest.raises(Unavailable):
+            await running.crawl()
+        await running.abandon()
+        running = await open_launch(crawled.places(tmp_path), job(port), launch, resume)  # as `put_in_order` does
+        await running.checkpoint()
+        await running.close(End.STOPPED)
+        return checkpoint.newest(running.folders.checkpoints, launch).checkpoint
+
+    async def whole(port: int, launch: Launch, resume: Checkpoint | None) -> None:
+        running = await open_launch(crawled.places(tmp_path), job(port), launch, resume)
+        browser.use(running)
+        await running.close(await running.crawl())
+
+    launches = [Launch("news", f"202611220818{number}") for number in (44, 45, 46)]
+    site, browser = web("/a", "/b", "/c"), PlainBrowser({"/": ["/a", "/b", "/c"]})
+    with serve(site) as port:
+        resume = asyncio.run(broke_off(port, launches[0], None))
+        if again:
+            resume = asyncio.run(broke_off(port, launches[1], resume))
+        asyncio.run(whole(port, launches[2], resume))
+    assert {name: times for name, times in site.asked.items() if times > 1} == {f"{HOST}/": 2 + again}
+    answers = {url.rpartition("/")[2]: status for url, status, _ in browser.seen}
+    assert answers == dict.fromkeys(("", "a", "b", "c"), 200)
 
 
 def test_the_host_of_a_page_rests_once_it_has_all_its_parts(tmp_path: Path) -> None:
