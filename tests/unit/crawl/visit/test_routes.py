@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from crawls import crawled
 from msgspec.structs import replace
-from sites.several_hosts import page, serve
+from sites.several_hosts import Page, serve
 
 from warcmill.crawl.extract.links import Link
 from warcmill.crawl.fetch import exchange
@@ -39,7 +39,8 @@ def test_a_route_is_what_a_script_reads(url: str, route: str) -> None:
 
 @pytest.mark.parametrize("renders", [False, True])
 def test_a_seed_with_a_route_is_named_or_opened(tmp_path: Path, renders: bool) -> None:
-    with serve({("a.example", "/"): page([])}) as port:
+    answer = Page(b"text", "text/plain")  # it is not a page: no browser is started for it
+    with serve({("a.example", "/"): answer}) as port:
         seeds = tuple(seed.replace("a.example", f"a.example:{port}") for seed in SEEDS)
         job = crawled.job(port, "a.example", render=RenderSettings("seeds" if renders else "never"), seeds=seeds)
         offers: list[tuple[str, str]] = []
