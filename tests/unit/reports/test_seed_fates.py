@@ -66,7 +66,7 @@ def test_a_usual_url_is_compared_as_the_careful_way_has_it() -> None:
         "A.example",
         "xn--bcher-kva.example",
         "www.b.example.",
-        "a.1",
+        "a1.example",
         "10.0.0.1",
         "a-b.example",
         "ä.de",
