@@ -18,7 +18,7 @@ from warcmill.crawl.launch.folders import Places
 from warcmill.crawl.launch.launch import Running, open_launch
 from warcmill.crawl.policies.politeness import Politeness
 from warcmill.crawl.policies.scope import CrawlScope, SurtPrefixes
-from warcmill.crawl.visit.rendering import OPENED
+from warcmill.crawl.visit.page_requests import OPENED
 from warcmill.formats import surt
 from warcmill.formats.logs import crawllog
 from warcmill.formats.logs.crawllog import CrawlRecord

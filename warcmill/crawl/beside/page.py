@@ -43,16 +43,8 @@ from warcmill.crawl.uri import Uri, canonical, make
 from warcmill.crawl.visit.admission import judged
 from warcmill.crawl.visit.extraction import LinkSource, Readers, link_limits
 from warcmill.crawl.visit.fetching import Admitted, FetchedPart, Fetching, Later, NotAdmitted, Refusal
-from warcmill.crawl.visit.rendering import (
-    AT_ONCE,
-    DOM_FIELDS,
-    NOT_RENDERED,
-    REPEATS,
-    TIMES,
-    Render,
-    browser_request,
-    is_page,
-)
+from warcmill.crawl.visit.page_requests import AT_ONCE, REPEATS, TIMES, browser_request, is_page
+from warcmill.crawl.visit.rendering import DOM_FIELDS, NOT_RENDERED, Render
 from warcmill.crawl.visit.robots_files import RobotsFiles, path_of
 from warcmill.crawl.visit.sharing import PageGet
 from warcmill.errors import BadInput, WarcmillError

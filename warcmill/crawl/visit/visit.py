@@ -42,7 +42,8 @@ from warcmill.crawl.visit.extraction import LinkSource, Read, Readers, link_limi
 from warcmill.crawl.visit.fetching import Admitted, Entries, Fetching, Later, Refusal
 from warcmill.crawl.visit.history import PastVisit
 from warcmill.crawl.visit.offers import Offers
-from warcmill.crawl.visit.rendering import DOM_FIELDS, NOT_RENDERED, FetchedPage, Render, Rendering
+from warcmill.crawl.visit.page_requests import OPENED, FetchedPage, is_page
+from warcmill.crawl.visit.rendering import DOM_FIELDS, NOT_RENDERED, Render, Rendering
 from warcmill.crawl.visit.robots_files import LaunchRobots, RobotsFiles
 from warcmill.crawl.visit.sharing import SharedAnswer
 from warcmill.errors import BadInput, Unavailable, WarcmillError, describe
@@ -209,7 +210,7 @@ class Visit:
             return None
         self._shared.put(answer)  # it can be read until the books have kept it
         self._compared = history.compare(answer, before)
-        if self._is_shared and (rendering.is_page(answer) or rendering.may_embed(self.uri)):
+        if self._is_shared and (is_page(answer) or rendering.may_embed(self.uri)):
             self._compared = self._compared.whole()
         if request is None and self.audience.has_jar:
             jar = self._kit.books.jar(self.uri.crawl)
@@ -304,7 +305,7 @@ class Visit:
         """An answer that was read: its records, those of the page as a browser had it, and what it led to."""
         uri, heard, rendered, compared = self.uri, self._kit.heard, reading.rendered, self._compared
         was_had = bool(answer.record_id)
-        notes = (*reading.notes, *((rendering.OPENED,) if was_had else ()), *rendered.notes)
+        notes = (*reading.notes, *((OPENED,) if was_had else ()), *rendered.notes)
         self._moves.update(uri, Status.PARSED)
         entry = self._kit.entries.answered(
             uri, answer, compared, reading.links, notes, rendered.metadata, self._lease, self._thread

@@ -20,7 +20,7 @@ from warcmill.crawl.fetch.answer import AnswerSpool, HeaderFields
 from warcmill.crawl.fetch.exchange import Exchange
 from warcmill.crawl.fetch.http import ACCEPT
 from warcmill.crawl.render import PageRequest, RenderSettings
-from warcmill.crawl.visit import rendering
+from warcmill.crawl.visit import page_requests
 from warcmill.crawl.visit.sharing import PageGet
 
 URL = f"http://{HOST}/list"
@@ -196,7 +196,7 @@ def test_one_url_is_asked_for_so_many_times_by_a_page(
     site: ScriptedSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The rest is refused and named; the page is there, and what else it asks for."""
-    monkeypatch.setattr(rendering, "TIMES", 3)
+    monkeypatch.setattr(page_requests, "TIMES", 3)
     site.acts["/list"] = answers(lambda handler: handler.headers["X-Page"])
     steps = [[Asks("/list", headers=(("X-Page", str(number)),)) for number in range(20)], "/data.json"]
     browser = crawl(tmp_path, site, {"/": steps})
