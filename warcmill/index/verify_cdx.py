@@ -162,7 +162,7 @@ def verify(
     sources = {item.made or item.file: item.file for item in indexed.claim.items}
     known = Indexed.from_claim(indexed.claim).files
     items: tuple[Item, ...] = ()
-    if known:  # an archive none of whose WARCs is whole never publishes a version: there is nothing to ask
+    if known:  # an archive without a WARC never publishes a version: there is nothing to ask
         with closing(CdxQuery(state.store, index, NAME)) as asking:
             answers = {sink: Acknowledged(index, sink.name) for sink in sinks}
             work = _Verifying(indexed.claim.key, asking, Extracts(index), known, hits, sources, answers)

@@ -220,7 +220,7 @@ def verify(state: MarkerStore, index: LocalStore, place: SolrTarget | None, laun
     hits = {file: tuple(hit.offset for hit in one.hits or ()) for file, one in held.items()}
     sources = {item.made or item.file: item.file for item in indexed.claim.items}
     items: tuple[Item, ...] = ()
-    if known:  # an archive none of whose WARCs is whole never publishes a version: there is nothing to ask
+    if known:  # an archive without a WARC never publishes a version: there is nothing to ask
         with ExitStack() as opened:
             asking, solr = _open(opened, state, index, place)
             work = _Verifying(indexed.claim.key, asking, solr, Extracts(index), known, hits, sources)

@@ -79,7 +79,7 @@ def test_a_gzip_bomb_is_kept_as_it_came_and_not_unpacked(tmp_path: Path) -> None
     head = OK + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(bomb)
     found = raw(tmp_path, NO_ROBOTS, head + bomb, limits=FetchLimits())
     assert found["http://a.example/"] == 200
-    assert annotations(tmp_path, "http://a.example/") == ("decodedTrunc",)
+    assert annotations(tmp_path, "http://a.example/") == ("decodedTrunc:ratio",)
 
 
 def test_a_header_without_end_is_cut(tmp_path: Path) -> None:

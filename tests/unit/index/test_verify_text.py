@@ -128,10 +128,10 @@ def test_a_damaged_extract_refuses_nothing_for_good_and_names_the_redo(archive: 
         verify(archive)
 
 
-def test_a_stage_without_a_whole_warc_asks_for_no_version(tmp_path: Path, workers: TextWorkers) -> None:
+def test_a_stage_without_a_warc_asks_for_no_version(tmp_path: Path, workers: TextWorkers) -> None:
     """No scan would ever publish one, so its remedy would be itself."""
     made = TextArchive(tmp_path)
     made.workers = workers
-    made.add(ONE, {"cut.warc.gz": warc(PAGES)[:-4]})
+    made.add(ONE, {})
     assert verify_text.is_ready(made.state, made.index, None, LAUNCH, FINAL)
     assert verify(made).counts == {"warcs": 0, "documents": 0}
