@@ -252,7 +252,12 @@ def _due(gaps: list[JobGap]) -> Iterator[Check]:
         yield Check(f"due {job}", Level.WARN, text, missed[-1].todo)
     for gap in gaps:
         if gap.kind != NOT_LAUNCHED:
-            yield Check("backup" if gap.kind == NO_BACKUP else "due", Level.WARN, f"{gap.name}: {gap.why}", gap.todo)
+            yield Check(
+                {NO_BACKUP: "backup", dues.SET_BACK: "index"}.get(gap.kind, "due"),
+                Level.WARN,
+                f"{gap.name}: {gap.why}",
+                gap.todo,
+            )
 
 
 def _unanswered(line: OpenRoots) -> Iterator[Check]:

@@ -24,7 +24,7 @@ from warcmill.pypi.data_sets import newest_serial, open_history
 from warcmill.stores import LocalStore
 from warcmill.versions.inputs import Lists
 from warcmill.versions.leveldb import reading
-from warcmill.versions.publication import Payloads, Published
+from warcmill.versions.publication import Payloads, Published, set_back
 
 
 class PublishedData(Struct, frozen=True):
@@ -43,7 +43,9 @@ class PublishedData(Struct, frozen=True):
         return self.serial(name, found) if found else 0
 
     def current(self, name: str) -> Published:
-        """The current version of a data set; NotReady without one."""
+        """The current version of a data set; NotReady without one, or if it is not the newest."""
+        if why := set_back(self.state, self.index, name):
+            raise NotReady(f"the current version of {name}", why)
         if found := Payloads(self.index, name).current():
             return found
         raise NotReady(f"the current version of {name}", "none is published yet; pypi.UpdateLevelDb does so")

@@ -170,6 +170,10 @@ class Lists:
         found = (_NAME.fullmatch(name) for name in self._state.names(f"{FOLDER}/{self.data_set}"))
         return sorted(int(match[1]) for match in found if match)
 
+    def has(self, number: int) -> bool:
+        """True if there is a list of this number."""
+        return self._state.stat(self.path(number)) is not None
+
     def read(self, number: int) -> VersionList:
         """Read a list. NotReady if there is none of this number; BadInput if it is damaged."""
         path = self.path(number)

@@ -18,6 +18,7 @@ from __future__ import annotations
 import heapq
 import json
 import mmap
+import time
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
@@ -90,12 +91,32 @@ class _Part:
         return self._held[1]
 
 
+def set_back(state: LocalStore, index: LocalStore, data_set: str) -> str:
+    """Why the current version is not the newest one that the state lists, and what to do; '' if it is, or there is
+    none. An older one lacks captures, and shows what was found to be a virus since.
+
+    A fold leads to a version right after it has listed it: that is waited for.
+    """
+    lists, payloads = Lists(state, data_set), Payloads(index, data_set)
+    for wait in (*_MOMENTS, 0.0):
+        current = payloads.current()
+        if current is None or not lists.has(current.number + 1):
+            return ""
+        time.sleep(wait)
+    newest = max(lists.numbers(), default=current.number + 1)
+    return (
+        f"version {current.number} is the current one, and {newest} the newest; run 'warcmill scan', which leads to it"
+    )
+
+
 def hidden_now(state: LocalStore, index: LocalStore, data_set: str) -> Hidden:
-    """The list now. NotReady or Conflict if the state lacks a decision that the current version names, as a lost
-    state does: hidden captures would be shown."""
+    """The list now. NotReady if the current version is not the newest. NotReady or Conflict if the state lacks a
+    decision that the current version names, as a lost state does: hidden captures would be shown."""
     current = Payloads(index, data_set).current()
     if current is None:
         return hidden_list.read(state)
+    if why := set_back(state, index, data_set):
+        raise NotReady(f"index:{FOLDER}/{data_set}/{CURRENT}", why)
     return hidden_list.now(state, Lists(state, data_set).hiding(current.number))
 
 
@@ -110,6 +131,7 @@ def open_version(index: LocalStore, data_set: str, number: int | None = None) ->
     return found, CdxLookup(index, found.segments)
 
 
+_MOMENTS = (0.02, 0.05, 0.1)  # seconds
 CURRENT, DOCUMENT, URIS, SEEN = "current", "version", "inputs.txt", "seen"
 log = getLogger(__name__)
 

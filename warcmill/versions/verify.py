@@ -22,7 +22,7 @@ from warcmill.versions import cdx, hidden_list, inputs, leveldb, segments, text
 from warcmill.versions import text as text_segments
 from warcmill.versions.hidden_list import Hidden
 from warcmill.versions.inputs import ListedWarc, Lists, VersionList
-from warcmill.versions.publication import CdxLookup, Payloads, Published
+from warcmill.versions.publication import CURRENT, CdxLookup, Payloads, Published, set_back
 from warcmill.versions.segments import Segment
 from warcmill.versions.text import SQLITE
 
@@ -49,6 +49,8 @@ def verify(state: LocalStore, index: LocalStore, data_set: str, number: int | No
     said = hidden_list.read(state, listed.hiding.decisions)
     of_segments = _of_segments(index, listed, found, said) if data_set in READINGS else _of_database(index, found)
     findings = [*_of_list(listed, found, said), *of_segments]
+    if not number and (why := set_back(state, index, data_set)):
+        findings.insert(0, f"index:{payloads.top}/{CURRENT}: {why}")
     return Verified(found.number, len(listed.inputs), found.lines, tuple(findings))
 
 

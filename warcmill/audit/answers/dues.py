@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime, time, timedelta
+from typing import Final
 
 from msgspec import Struct, field
 
@@ -24,6 +25,7 @@ from warcmill.markers.facts.pulse import Launched
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Json, Launch, stamp_time
 
+SET_BACK: Final = "set back"
 _SECOND = timedelta(seconds=1)
 
 
@@ -66,7 +68,8 @@ class Dues(Struct):
 
 
 def of_days(line: AuditedLine, first: date, end: date) -> Dues:
-    """The crawls that were due from `first` up to, not including, `end`, by the schedules of all jobs."""
+    """The crawls that were due from `first` up to, not including, `end`, by the schedules of all jobs; and what else is
+    due now, whatever the days: decisions in the store, the newest versions of the indexes."""
     unreadable = [JobGap("", "unreadable", error.key, error.why, "correct it in luigi.cfg") for error in line.wrong]
     dues = Dues(unreadable, misconfigured=bool(unreadable))
     begin, stop = (datetime.combine(day, time(), UTC) for day in (first, end))
@@ -80,7 +83,23 @@ def of_days(line: AuditedLine, first: date, end: date) -> Dues:
             for due, why in sorted(of_job.items())
             if days.first <= stamp_time(due) < days.end
         )
+    dues.gaps += _set_back(line)
     return dues
+
+
+def _set_back(line: AuditedLine) -> Iterator[JobGap]:
+    """A gap for each index whose current version is not its newest. An index that is away is named elsewhere."""
+    from warcmill.versions.inputs import FOLDER  # noqa: PLC0415 of the index alone
+    from warcmill.versions.publication import CURRENT, set_back  # noqa: PLC0415
+
+    try:
+        index = line.open_index() if line.open_index and not line.is_state_alone else None
+        known = line.state.store.names(FOLDER) if index else ()
+        for name in sorted(known):
+            if index and (why := set_back(line.state.store, index, name)):
+                yield JobGap("", SET_BACK, f"index:{FOLDER}/{name}/{CURRENT}", why, "warcmill scan")
+    except Unavailable:
+        return
 
 
 def _decisions(line: AuditedLine, dues: Dues, now: datetime) -> list[RecordedDecision]:
