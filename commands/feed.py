@@ -48,11 +48,11 @@ def run(args: argparse.Namespace) -> int:
     """Check the feed and print what it contains. Exit 1 for any fault, and for a feed without targets."""
     feed = read(feed_source.read_file(args.file), args.file)
     if args.json:
-        print(as_json({**counted(feed.targets), "faults": _json(feed.faults), "notes": _json(feed.notes)}))
+        print(as_json({**counted(feed.targets), "faults": _json(feed.left_out), "notes": _json(feed.notes)}))
     else:
         for line in _lines(feed):
             out(line)
-    return int(bool(feed.faults) or not feed.targets)
+    return int(bool(feed.left_out) or not feed.targets)
 
 
 def _json(faults: list[BadInput]) -> list[Json]:
@@ -83,7 +83,7 @@ def _tally(words: Iterable[str], values: Iterable[object]) -> dict[str, Json]:
 
 
 def _lines(feed: Feed) -> Iterator[str]:
-    yield from (str(fault) for fault in feed.faults)
+    yield from (str(fault) for fault in feed.left_out)
     yield from (f"note: {note}" for note in feed.notes)
     for name, value in counted(feed.targets).items():
         if isinstance(value, dict):
@@ -92,5 +92,5 @@ def _lines(feed: Feed) -> Iterator[str]:
             yield f"{name:<14}{len(value)}" + (f": {', '.join(map(str, value))}" if value else "")
         else:
             yield f"{name:<14}{value}"
-    faults = len(feed.faults)
+    faults = len(feed.left_out)
     yield f"{faults} {'fault' if faults == 1 else 'faults'}" if faults else "sound" if feed.targets else "no target"

@@ -7,7 +7,8 @@
 
 Dates are milliseconds since 1970, or ISO 8601 (without an offset: UTC). Words may be in upper or lower case. Other
 fields are ignored. Two mistakes are accepted and noted, as their meaning is clear: a seed without a scheme (crawled by
-https and http), and a schedule of an unknown frequency (skipped).
+https and http), and a schedule of an unknown frequency (skipped). A seed or a schedule that is invalid is left out of
+its target, which keeps the others.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct, field
 
@@ -27,6 +28,7 @@ from warcmill.base.schedule import Frequency, Schedule
 from warcmill.errors import BadInput
 from warcmill.formats import surt
 
+T = TypeVar("T")
 LARGEST = 256 << 20  # bytes of a feed; reading one takes six times its size in memory; 50,000 targets are a twentieth
 LONGEST_URL = 2_083
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -88,11 +90,20 @@ class Target(Struct, frozen=True):
 
 
 class Feed(Struct, frozen=True):
-    """The sound targets, a fault for each other one, and notes of mistakes that were accepted."""
+    """The sound targets, a fault for each other one, and notes of mistakes that were accepted.
+
+    `parts` are the faults of seeds and schedules that were left out of targets whose others are sound.
+    """
 
     targets: list[Target] = field(default_factory=list)
     faults: list[BadInput] = field(default_factory=list)
     notes: list[BadInput] = field(default_factory=list)
+    parts: list[BadInput] = field(default_factory=list)
+
+    @property
+    def left_out(self) -> list[BadInput]:
+        """All that is not crawled though the feed has it."""
+        return [*self.faults, *self.parts]
 
     def refuse_faulty(self, path: str, most: int) -> None:
         """Raise BadInput if more than `most` percent of the targets are faulty."""
@@ -109,8 +120,10 @@ def read(data: bytes, path: str) -> Feed:
     try:
         for where, raw in _entries(data, path):
             try:
-                target = _target(_object(raw, f"{path}, {where}"), f"{path}, {where}", feed.notes)
+                parts = list[BadInput]()
+                target = _target(_object(raw, f"{path}, {where}"), f"{path}, {where}", feed.notes, parts)
                 feed.targets.append(_refuse_twice(target, seen, path, where))
+                feed.parts.extend(parts)
             except BadInput as fault:
                 feed.faults.append(fault)
     except BadInput as fault:
@@ -154,17 +167,32 @@ def _object(raw: Any, where: str) -> dict[str, Any]:
     return raw
 
 
-def _target(raw: dict[str, Any], where: str, notes: list[BadInput]) -> Target:
+def _target(raw: dict[str, Any], where: str, notes: list[BadInput], parts: list[BadInput]) -> Target:
     read = _Fields(raw, where, notes)
-    seeds = tuple(url for seed in read.list("seeds") for url in read.seed(seed))
+    seeds = _each(read.list("seeds"), read.seed, parts)
     if not seeds:
         raise BadInput(where, "seeds: a target needs at least one")
-    target = _read_target(read, seeds)
+    schedules = _each(read.list("schedules"), lambda one: _schedules(read, one), parts)
+    target = _read_target(read, seeds, schedules)
     _refuse_hidden_seeds(target, where)
     return target
 
 
-def _read_target(read: _Fields, seeds: tuple[str, ...]) -> Target:
+def _each(values: Sequence[Any], read: Callable[[Any], Iterable[T]], parts: list[BadInput]) -> tuple[T, ...]:
+    """What is read from each value; the faults of some are added to `parts`. BadInput, the first one, if all have."""
+    found, faults = list[T](), list[BadInput]()
+    for value in values:
+        try:
+            found += read(value)
+        except BadInput as fault:
+            faults.append(fault)
+    if faults and len(faults) == len(values):
+        raise faults[0]
+    parts += faults
+    return tuple(found)
+
+
+def _read_target(read: _Fields, seeds: tuple[str, ...], schedules: tuple[Schedule, ...]) -> Target:
     return Target(
         id=read.id(),
         title=read.text("title") or "",
@@ -173,7 +201,7 @@ def _read_target(read: _Fields, seeds: tuple[str, ...]) -> Target:
         scope=TargetScope(read.choice("scope", TargetScope, TargetScope.ROOT)),
         ignore_robots=read.truth("ignoreRobotsTxt"),
         watched=read.truth("watched"),
-        schedules=tuple(_schedules(read)),
+        schedules=schedules,
         document_url_scheme=read.text("documentUrlScheme"),
         login_page_url=read.optional_url("loginPageUrl"),
         logout_url=read.optional_url("logoutUrl"),
@@ -189,11 +217,11 @@ def _refuse_hidden_seeds(target: Target, where: str) -> None:
             raise BadInput(where, f"logoutUrl: nothing that begins with it is crawled, and so does the seed {seed}")
 
 
-def _schedules(target: _Fields) -> Iterator[Schedule]:
-    for raw in target.list("schedules"):
-        read = target.nested(raw, f"{target.where}, schedules")
-        if frequency := read.frequency():
-            yield _schedule(read, frequency)
+def _schedules(target: _Fields, raw: Any) -> list[Schedule]:
+    """The schedule; none for one that never crawls."""
+    read = target.nested(raw, f"{target.where}, schedules")
+    frequency = read.frequency()
+    return [_schedule(read, frequency)] if frequency else []
 
 
 def _schedule(read: _Fields, frequency: Frequency) -> Schedule:

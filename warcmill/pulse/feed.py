@@ -88,8 +88,9 @@ def crawl(state: MarkerStore, due: Due, source: Source) -> Claim:
         log.warning("%s; crawling by the feed of %s once more, as [feed] fallback allows", error, last.claim.key["due"])
         return _again(due, last)
     _warn_about(due, "faulty, and left out", fetched.faults)
+    _warn_about(due, "kept without a faulty seed or schedule", fetched.parts)
     _warn_about(due, "kept, with corrections", fetched.notes)
-    facts = _facts(source.shown, [str(fault) for fault in fetched.faults])
+    facts = _facts(source.shown, [str(fault) for fault in fetched.left_out])
     return Claim(due.key, outputs=(_keep(state, data),), counts=counts, facts=facts)
 
 

@@ -42,7 +42,7 @@ def lines(*targets: dict[str, Any]) -> bytes:
 def parse(data: bytes, path: str) -> list[Target]:
     """The targets of a feed that has no fault and needs no note."""
     found = read(data, path)
-    for fault in (*found.faults, *found.notes):
+    for fault in (*found.left_out, *found.notes):
         raise fault
     return found.targets
 
@@ -118,6 +118,35 @@ def test_a_wrong_field_is_named_with_its_line(field: str, value: Any) -> None:
     with pytest.raises(BadInput, match=r"feed, line 2") as caught:
         parse(lines(good, {**TARGET, field: value}), "feed")
     assert field in str(caught.value) or "startDate" in str(caught.value) or "frequency" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("field", "good", "bad"),
+    [
+        ("seeds", "https://b.example/", "ftp://a.example/"),
+        ("seeds", "https://b.example/", None),
+        ("seeds", "https://b.example/", "http://a..example/"),
+        ("schedules", {"startDate": "2016-01-02", "frequency": "DAILY"}, {"frequency": "DAILY"}),
+        ("schedules", {"startDate": "2016-01-02", "frequency": "DAILY"}, {"startDate": "soon", "frequency": "DAILY"}),
+        ("schedules", {"startDate": "2016-01-02", "frequency": "DAILY"}, 7),
+        ("schedules", {"startDate": 0, "frequency": "NEVERCRAWL"}, {"frequency": "DAILY"}),
+    ],
+)
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_target_keeps_its_good_seeds_and_schedules(field: str, good: Any, bad: Any, order: int) -> None:
+    whole = parse(lines({**TARGET, field: [good]}), "feed")
+    found = read(lines({**TARGET, field: [good, bad][::order]}), "feed")
+    assert found.targets == whole
+    (part,) = found.left_out
+    assert found.parts == [part]
+    assert field in str(part)
+    assert "line 1" in str(part)
+    found.refuse_faulty("feed", 0)
+
+
+def test_the_seeds_of_a_target_that_is_left_out_are_named_with_it() -> None:
+    found = read(lines({**TARGET, "seeds": ["https://b.example/", "ftp://x/"], "depth": "ABYSS"}), "feed")
+    assert ([len(found.faults), found.parts], found.targets) == ([1, []], [])
 
 
 @pytest.mark.parametrize(
