@@ -58,7 +58,7 @@ def _print(file: Path) -> int:
         err(f"warcmill: {file}: {number} captures without a line: {why}")
     for fault in verdict.rest.bad if verdict.rest else ():
         err(f"warcmill: {file} at offset {fault.offset}: {fault.why}; no line for this record")
-    for fault in verdict.rest.odd if verdict.rest else ():
+    for fault in (*lines.odd, *(verdict.rest.odd if verdict.rest else ())):
         err(f"warcmill: {file} at offset {fault.offset}: {fault.why}")
     if not verdict.ok and not verdict.rest:
         where = "" if verdict.offset is None else f" at offset {verdict.offset}"

@@ -123,6 +123,7 @@ CLAIMS = (
     Place("warcmill/index/columns.py", only=("claim",)),
     # The keys of index.text: kinds of documents, and why other captures are not documents.
     Place("warcmill/formats/text/document.py", only=("Kind",)),
+    Place("warcmill/formats/index/cdxj.py", only=("IMPOSSIBLE",)),
     Place("warcmill/formats/text/captures.py", only=("REVISIT", "NOT_FETCHED", "OTHER_TYPE")),
     Place("warcmill/package/verify.py", only=("VERIFY", "verify")),
     Place("warcmill/package/build.py"),

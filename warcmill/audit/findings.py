@@ -23,7 +23,7 @@ from warcmill.errors import BadInput, NotReady
 from warcmill.formats.logs.unrendered import Unrendered, joined
 from warcmill.layout import RESULTS_LOG
 from warcmill.markers.facts.files import BAD, DAMAGED, Checked, Checksums, Faults, Hit, Scanned, ScannedFile
-from warcmill.markers.facts.index import CdxVerified
+from warcmill.markers.facts.index import CdxVerified, Indexed
 from warcmill.markers.facts.output import Assembled
 from warcmill.markers.facts.package import Packaged, SipVerified
 from warcmill.markers.facts.pulse import Started
@@ -42,6 +42,7 @@ SECOND_OPINION = "second opinion"
 ORPHAN, UNRESOLVED = "orphan revisit", "unresolved revisits"
 ORPHANED, UNCLAIMED = "orphaned", "unclaimed"
 VIRUS, UNSCANNED = "virus", "not scanned"
+UNINDEXED, ODD_DATES = "not indexed", "odd dates"
 DEAD, UNTRIED, NO_PAGE, NO_LIST = "dead seed", "untried seed", "target without a page", "no seed list"
 NOTHING = "got nothing"
 OF_SEEDS = (DEAD, UNTRIED)
@@ -90,6 +91,7 @@ def _every(seen: Survey) -> Iterator[CrawlFinding]:
         yield from _named(seen, stage)
         yield from _unexpected(seen, stage)
         yield from _scanned(seen, stage)
+        yield from _indexed_oddly(seen, stage)
         yield from _orphaned_sips(seen, stage)
         yield from _orphan_revisits(seen, stage)
         yield from _second_opinions(seen, stage)
@@ -227,6 +229,25 @@ def _scanned(seen: Survey, stage: Stage) -> Iterator[CrawlFinding]:
             yield CrawlFinding(stage, VIRUS, f"{VIRUS}:{label}", why, late)
         if why := _not_scanned(file, refused=item.outcome is Outcome.REFUSED):
             yield CrawlFinding(stage, UNSCANNED, f"unscanned:{label}", why)
+
+
+def _indexed_oddly(seen: Survey, stage: Stage) -> Iterator[CrawlFinding]:
+    """WARCs with captures that have no line in the index, and so no text and no row; and with captures that have one,
+    by a date that cannot be right. A name has the kind before the file's label, as those of a scan."""
+    indexed = seen.facts.get(seen.key("cdx", stage))
+    files = indexed.files if isinstance(indexed, Indexed) else {}
+    for label, item in seen.items("cdx", stage).items() if files else ():
+        file = files[item.made or item.file]
+        if unfit := file.unplaced:
+            yield CrawlFinding(stage, UNINDEXED, f"unindexed:{label}", f"{_tally(unfit)}; no index takes them")
+        if file.odd.records:
+            reasons = Counter(why for _, why in file.odd.listed)
+            why = f"{_faulty('odd', file.odd)}; {_tally(reasons)}"
+            yield CrawlFinding(stage, ODD_DATES, f"odd-dates:{label}", why)
+
+
+def _tally(reasons: Mapping[str, int]) -> str:
+    return ", ".join(f"{number} capture{'s' * (number > 1)}: {why}" for why, number in sorted(reasons.items()))
 
 
 def _hits(hits: tuple[Hit, ...]) -> str:

@@ -23,6 +23,7 @@ from warcmill.model import Item, Json, Key, Launch, Outcome, Stage
 ACCEPTABLE = (
     "refused", "absent", "unnamed", "named again", "absent prefix", "refused prefix", "serial hole", "checkpoint hole",
     "absent log", "uncounted log", "odd", "got nothing", "virus", "not scanned", "orphaned",
+    findings.UNINDEXED, findings.ODD_DATES,
     *findings.KINDS, findings.NOT_IMPORTED, findings.NOT_AS_IMPORTED, findings.SECOND_OPINION,
     findings.ORPHAN, findings.UNRESOLVED, findings.NOT_DUMPED, findings.LOST_VISITS,
     findings.DAMAGED_RESULTS, findings.DEFAULT_BOUND, findings.NOT_RENDERED,

@@ -16,7 +16,7 @@ import re
 import stat as modes
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
@@ -57,6 +57,7 @@ class Dates(Hearer):
 
     def __init__(self) -> None:
         self.first = self.last = ""
+        self._tomorrow = clock.digits(datetime.now(UTC) + timedelta(days=1))
         self._begun = b""
         self._raw: bytes | None = None
 
@@ -82,7 +83,8 @@ class Dates(Hearer):
         self._raw = raw
         if date := stamp_of(raw.strip()):
             self.first = min(self.first or date, date)
-            self.last = max(self.last, date)
+            if date <= self._tomorrow:  # no launch ends in the future: such a record is odd
+                self.last = max(self.last, date)
 
 
 def stamp_of(date: bytes) -> str:

@@ -71,6 +71,17 @@ def _claim(seen: Survey, name: str, alike: list[Gap], reason: str) -> Claim:
     return Claim(key, inputs, facts={"name": name, "kind": kinds, "reason": reason})
 
 
+_REPORTED_BY = {
+    **dict.fromkeys(("absent log", findings.LOST_VISITS), "pack"),
+    **dict.fromkeys((findings.DAMAGED_RESULTS, findings.DEFAULT_BOUND, findings.NOT_RENDERED), "crawl-report"),
+    findings.ORPHANED: "package",
+    findings.SECOND_OPINION: "verify-sip",
+    **dict.fromkeys((findings.ORPHAN, findings.UNRESOLVED), "verify-cdx"),
+    **dict.fromkeys((findings.VIRUS, findings.UNSCANNED), "viruses"),
+    **dict.fromkeys((findings.UNINDEXED, findings.ODD_DATES), "cdx"),
+}  # the steps that report findings of a stage; 03 reports the others
+
+
 def _sources(seen: Survey, gap: Gap) -> Iterator[Key]:
     """The markers that report a finding."""
     if not gap.stage:
@@ -79,23 +90,8 @@ def _sources(seen: Survey, gap: Gap) -> Iterator[Key]:
         yield seen.key("import" if of_import else findings.WORD if of_seeds else "process")
         return
     stage = Stage.parse(gap.stage)
-    if gap.kind in ("absent log", findings.LOST_VISITS):
-        yield seen.key("pack", stage)
-        return
-    if gap.kind in (findings.DAMAGED_RESULTS, findings.DEFAULT_BOUND, findings.NOT_RENDERED):
-        yield seen.key("crawl-report", stage)
-        return
-    if gap.kind == findings.ORPHANED:
-        yield seen.key("package", stage)
-        return
-    if gap.kind == findings.SECOND_OPINION:
-        yield seen.key("verify-sip", stage)
-        return
-    if gap.kind in (findings.ORPHAN, findings.UNRESOLVED):
-        yield seen.key("verify-cdx", stage)
-        return
-    if gap.kind in (findings.VIRUS, findings.UNSCANNED):
-        yield seen.key("viruses", stage)
+    if word := _REPORTED_BY.get(gap.kind):
+        yield seen.key(word, stage)
         return
     yield seen.key("assemble", stage)
     if gap.name in seen.items("assemble", stage):  # a file on disk

@@ -3,8 +3,8 @@
      {"captures": {"response": 249, "revisit": 19}, "left_out": {}}
     dns:docs.example 20261121081736 {"url": "dns:docs.example", …, "offset": "692", "filename": ""}
 
-The first line of a damaged WARC also counts its `bad` records. Lines are sorted by their bytes, as `LC_ALL=C sort`
-does it. `formats.index.cdxj.named` fills in the filename.
+The first line of a damaged WARC also counts its `bad` records; that of one with impossible dates lists its `odd` ones.
+Lines are sorted by their bytes, as `LC_ALL=C sort` does it. `formats.index.cdxj.named` fills in the filename.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from warcmill.extracts import extracts as making
 from warcmill.extracts.extracts import ExtractKind, Extracts, Maker
 from warcmill.formats.index import cdxj
 from warcmill.formats.index.cdxj import CdxLines
+from warcmill.formats.warc.rest import RecordFault
 from warcmill.model import Json
 from warcmill.stores import Store
 
@@ -31,17 +32,20 @@ CDXJ = ExtractKind("cdxj", cdxj.GENERATION, "cdxj.gz")
 
 class CaptureCounts(Struct, frozen=True):
     """The counts of an extract: captures by record type, and those without a line, by reason; and the bad records of
-    the WARC, which are not captures."""
+    the WARC, which are not captures. `odd`: the first captures with a line that have an impossible date, of so many."""
 
     captures: Mapping[str, int]
     left_out: Mapping[str, int]
     bad: int = 0
+    odd: tuple[RecordFault, ...] = ()
+    odd_records: int = 0
 
 
 class CaptureTally(CaptureCounts, frozen=True, kw_only=True):
-    """The counts of an extract, and how many of its lines are for certain records."""
+    """The counts of an extract, how many of its lines are for certain records, and its latest date."""
 
     found: int
+    last: str = ""
 
 
 class CdxHearer(Maker):
@@ -65,6 +69,9 @@ class CdxHearer(Maker):
         counts: dict[str, Json] = {"captures": dict(self._lines.captures), "left_out": dict(self._lines.left_out)}
         if self._bad:
             counts["bad"] = self._bad
+        if self._lines.odd:
+            counts["odd"] = [[fault.offset, fault.why] for fault in self._lines.odd]
+            counts["odd_records"] = self._lines.odd_records
         first = f" {json.dumps(counts, sort_keys=True)}\n".encode()
         self._extracts.leave(CDXJ, sha512, chain([first], self._sorted))
 
@@ -86,11 +93,25 @@ def tally(extracts: Extracts, sha512: str, offsets: Set[int] = frozenset()) -> C
     read = extracts.lines(CDXJ, sha512)
     known = _counts(next(read, b""), sha512)
     number = found = 0
+    last = b""
     for line in read:
         number += 1
         found += bool(offsets) and cdxj.offset(line) in offsets
+        last = max(last, _date(line))
     _check(known, number, sha512)
-    return CaptureTally(known.captures, known.left_out, known.bad, found=found)
+    counted = known.captures, known.left_out, known.bad, known.odd, known.odd_records
+    return CaptureTally(*counted, found=found, last=last.decode("ascii", "replace"))
+
+
+def later(extracts: Extracts, sha512: str, end: str) -> list[int]:
+    """The offsets of the captures of a WARC that are dated after a time, 14 digits. Fails as `lines`."""
+    after = end.encode()
+    return sorted(cdxj.offset(line) for line in lines(extracts, sha512) if _date(line) > after)
+
+
+def _date(line: bytes) -> bytes:
+    """The date of a line, 14 digits."""
+    return line.partition(b" ")[2][:14]
 
 
 def _check(known: CaptureCounts, number: int, sha512: str) -> None:
@@ -101,7 +122,9 @@ def _check(known: CaptureCounts, number: int, sha512: str) -> None:
 def _counts(first: bytes, sha512: str) -> CaptureCounts:
     try:
         document = json.loads(first)
-        return CaptureCounts(document["captures"], document["left_out"], document.get("bad", 0))
+        odd = tuple(RecordFault(offset, why) for offset, why in document.get("odd", ()))
+        counted = document["captures"], document["left_out"], document.get("bad", 0)
+        return CaptureCounts(*counted, odd, document.get("odd_records", len(odd)))
     except (ValueError, KeyError, TypeError) as error:
         raise BadInput(CDXJ.path(sha512), f"its first line does not count its lines: {first[:80]!r}", 0) from error
 

@@ -19,13 +19,16 @@ from warcmill.errors import Mismatch
 from warcmill.extracts.extracts import Maker
 from warcmill.files.transfer import Sources, Tee, counts, place, progress
 from warcmill.formats.hdfs_checksum import Hasher
+from warcmill.formats.logs import crawllog
 from warcmill.formats.warc import gate
 from warcmill.formats.warc.gate import FileVerdict
 from warcmill.formats.warc.hearers import Hearer, Unheard
-from warcmill.formats.warc.rest import MOST_LISTED, RecordFault, Rest
+from warcmill.formats.warc.rest import FOUND_AGAIN, MOST_LISTED, RecordFault, Rest
+from warcmill.launches import stored_logs
 from warcmill.launches.roots import JobRoots
 from warcmill.markers.attempts import Attempts, run_items
-from warcmill.markers.claim import Claim
+from warcmill.markers.claim import Claim, Evidence
+from warcmill.markers.facts.files import Checked, Checksums
 from warcmill.markers.facts.output import Assembled
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import FileRef, Item, Json, Key, Launch, Outcome, Stage
@@ -60,7 +63,40 @@ def checksum(
     offsets = Assembled.from_claim(assembled.claim).offsets
     reading = _Reading(sources, offsets, block_size, progress(attempts, files), listen)
     items = run_items(attempts, files, sources.version, reading.item)
+    items = _by_log(state, packed, key, items)
     return Claim(key, rests_on(assembled, packed), items=items, counts=counts(items))
+
+
+def _by_log(state: MarkerStore, packed: Evidence, key: Key, items: tuple[Item, ...]) -> tuple[Item, ...]:
+    """The items, with those records counted as sound that a search found and the crawl log names by their offset."""
+    refused = tuple(item for item in items if item.outcome is Outcome.REFUSED)
+    known = Checksums.from_claim(Claim(key, items=refused)).files
+    found = {
+        (layout.final_name(file.name), offset)
+        for file, checked in known.items()
+        for offset, why in checked.odd.listed
+        if why == FOUND_AGAIN
+    }
+    if not found:
+        return items
+    offsets, named = {offset for _, offset in found}, set[tuple[str, int]]()
+    with stored_logs.packed(state, packed) as logs:
+        logs.read_crawl_logs(lambda log: named.update(crawllog.named_offsets(log, offsets)))
+    named &= found
+    return tuple(_with_named(item, known[item.file], named) if item.file in known else item for item in items)
+
+
+def _with_named(item: Item, checked: Checked, named: set[tuple[str, int]]) -> Item:
+    """The item of a refused WARC, with these of its odd records counted as sound."""
+    name = layout.final_name(item.file.name)
+    left: list[Json] = [{"offset": at, "why": why} for at, why in checked.odd.listed if (name, at) not in named]
+    number = len(checked.odd.listed) - len(left)
+    if not number:
+        return item
+    changed: dict[str, Json] = {"odd": left, "sound": checked.sound + number}
+    if checked.odd.records > MOST_LISTED:
+        changed["odd_records"] = checked.odd.records - number
+    return item._replace(facts={**item.facts, **changed})
 
 
 def _zip(state: MarkerStore, packed: Key) -> FileRef:

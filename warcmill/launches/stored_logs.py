@@ -22,6 +22,7 @@ from warcmill.formats.logs import crawllog, logzip
 from warcmill.markers import claim
 from warcmill.markers.claim import Evidence
 from warcmill.markers.facts.output import PackedLogs
+from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef, Item
 from warcmill.stores import Store
 
@@ -75,6 +76,14 @@ def opened(store: Store, verified: Evidence, scratch: Path) -> Iterator[StoredLo
         packed = claim.decode(logzip.evidence(stream), f"store:{stored.path}").claim
         names = PackedLogs.from_claim(packed).members
         yield StoredLogs(stream, {names[item.file]: item for item in packed.items})
+
+
+@contextmanager
+def packed(state: MarkerStore, logs: Evidence) -> Iterator[StoredLogs]:
+    """Open the zip of a 02 in the state: the same logs, before they are stored."""
+    names = PackedLogs.from_claim(logs.claim).members
+    with state.store.open(layout.marker_path(logs.claim.key)) as stream:
+        yield StoredLogs(stream, {names[item.file]: item for item in logs.claim.items})
 
 
 def in_order(crawl_logs: Iterable[Item]) -> list[Item]:

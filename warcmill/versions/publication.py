@@ -98,15 +98,14 @@ def set_back(state: LocalStore, index: LocalStore, data_set: str) -> str:
     A fold leads to a version right after it has listed it: that is waited for.
     """
     lists, payloads = Lists(state, data_set), Payloads(index, data_set)
-    for wait in (*_MOMENTS, 0.0):
-        current = payloads.current()
-        if current is None or not lists.has(current.number + 1):
-            return ""
-        time.sleep(wait)
-    newest = max(lists.numbers(), default=current.number + 1)
-    return (
-        f"version {current.number} is the current one, and {newest} the newest; run 'warcmill scan', which leads to it"
-    )
+    tries = 0
+    while (current := payloads.current()) and lists.has(current.number + 1):
+        if tries == len(_MOMENTS):
+            what = f"version {current.number} is the current one, and {max(lists.numbers())} the newest"
+            return f"{what}; run 'warcmill scan', which leads to it"
+        time.sleep(_MOMENTS[tries])
+        tries += 1
+    return ""
 
 
 def hidden_now(state: LocalStore, index: LocalStore, data_set: str) -> Hidden:

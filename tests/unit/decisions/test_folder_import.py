@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -319,6 +320,13 @@ def test_without_a_warc_or_a_date_nothing_is_imported(bench: Bench) -> None:
 )
 def test_dates_of_records(date: bytes, stamp: str) -> None:
     assert stamp_of(date) == stamp
+
+
+def test_a_date_in_the_future_ends_no_launch(bench: Bench) -> None:
+    future = f"{datetime.now(UTC).year + 2}-01-01T00:00:00Z".encode()
+    bench.put("a.warc.gz", warc(b"a") + warc(b"b", b"2016-10-20T00:00:00Z") + warc(b"c", future))
+    assert bench.import_().claim
+    assert (bench.facts().first, bench.facts().last) == ("2016-10-19T23:44:28Z", "2016-10-20T00:00:00Z")
 
 
 def test_a_date_that_is_none_names_no_launch(bench: Bench) -> None:

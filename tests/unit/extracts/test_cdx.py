@@ -15,8 +15,9 @@ from warcmill.errors import BadInput, NotReady
 from warcmill.extracts import cdx
 from warcmill.extracts.cdx import CDXJ, CaptureCounts, CdxHearer
 from warcmill.extracts.extracts import Extracts
-from warcmill.formats.index.cdxj import NO_DATE
+from warcmill.formats.index.cdxj import IMPOSSIBLE, NO_DATE
 from warcmill.formats.warc.gate import examine
+from warcmill.formats.warc.rest import RecordFault
 from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore
 
@@ -74,6 +75,17 @@ def test_a_warc_without_captures_has_an_extract_too(extracts: Extracts) -> None:
     leave(extracts, warc_gz(warcinfo()))
     assert cdx.counts(extracts, SHA512) == CaptureCounts({}, {})
     assert list(cdx.lines(extracts, SHA512)) == []
+
+
+def test_odd_dates_are_listed_and_later_ones_found(extracts: Extracts) -> None:
+    first = warc_gz(warcinfo(), response("http://e.x/1", WARC_Date="2016-02-30"))
+    leave(extracts, first + warc_gz(response("http://e.x/2", WARC_Date="2031-01-01T00:00:00Z")))
+    found = cdx.tally(extracts, SHA512)
+    at = len(warc_gz(warcinfo()))
+    assert (found.odd, found.odd_records) == ((RecordFault(at, IMPOSSIBLE),), 1)
+    assert found.last == "20310101000000"
+    assert cdx.later(extracts, SHA512, "20310101000000") == []
+    assert cdx.later(extracts, SHA512, "20301231235959") == [len(first)]
 
 
 def test_one_that_is_missing_or_does_not_count(extracts: Extracts) -> None:

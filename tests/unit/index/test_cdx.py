@@ -19,14 +19,16 @@ from warcmill.extracts.cdx import CDXJ, CdxHearer
 from warcmill.extracts.extracts import Extracts
 from warcmill.extracts.per_warc import LocalExtractor
 from warcmill.files import checksum
+from warcmill.formats.index.cdxj import IMPOSSIBLE
 from warcmill.formats.warc.hearers import Hearer
+from warcmill.formats.warc.rest import FOUND_AGAIN
 from warcmill.index.cdx import cdx
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts import readers
-from warcmill.markers.facts.files import DAMAGED, Checksums
+from warcmill.markers.facts.files import DAMAGED, Checksums, Faults
 from warcmill.markers.facts.index import Indexed, IndexedFile
 from warcmill.markers.state import rests_on
-from warcmill.model import FINAL, FileRef, Item, Json, Outcome
+from warcmill.model import FINAL, FileRef, Item, Json, Launch, Outcome
 from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore
 
@@ -259,7 +261,7 @@ def test_a_listener_that_fails_while_it_listens_costs_its_extract_alone(
     def broken(*_: object) -> str:
         raise RuntimeError("a fault")
 
-    monkeypatch.setattr("warcmill.formats.index.cdxj.date_of", broken)
+    monkeypatch.setattr("warcmill.formats.index.cdxj.url_of", broken)
     listening(engine, extracts)
     assert "not heard by CdxHearer: unexpected RuntimeError: a fault" in caplog.text
     assert left(extracts) == set()
@@ -313,6 +315,63 @@ def test_the_sound_records_of_a_refused_warc_are_indexed_and_the_bad_ones_claime
     assert indexed.counts == {"warcs": 1, "captures": 2, "unfit": 0, "hits": 0, "bad": 1}
     lines = b"".join(cdx_extracts.lines(extracts, str(checked.file.sha512)))
     assert all(url in lines for url in (b"e.x/before", b"e.x/behind"))
+
+
+def one_warc(tmp_path: Path, data: bytes, *lines: str) -> Engine:
+    """A finished launch with one WARC, verified."""
+    made = Engine(tmp_path)
+    made.logs(*lines)
+    made.warc("one.warc.gz", data)
+    made.finish()
+    steps.assembled(made)
+    steps.upto(made, "Verify")
+    return made
+
+
+def test_impossible_dates_and_those_after_the_end_are_odd_and_have_lines(tmp_path: Path, extracts: Extracts) -> None:
+    dates = ["2016-02-30T00:00:00Z", "2016-10-21T00:09:59Z", "2016-10-21T00:10:01Z", "2031-01-01T00:00:00Z"]
+    parts = [warc_gz(warcinfo()), *(warc_gz(response(f"http://e.x/{date}", WARC_Date=date)) for date in dates)]
+    line = one_warc(tmp_path / "line", b"".join(parts), line_of("http://e.x/", "one.warc.gz"))
+    (known,) = found(index(line, extracts)).values()
+    late = "dated after 2016-10-21T00:10:00Z, a day after the end of the stage"
+    at = [sum(map(len, parts[:number])) for number in range(len(parts))]
+    assert known.captures == {"response": 4}
+    assert known.odd == Faults(((at[1], IMPOSSIBLE), (at[3], late), (at[4], late)), 3)
+
+
+def test_a_date_that_is_impossible_and_late_is_one_odd_record(tmp_path: Path, extracts: Extracts) -> None:
+    data = warc_gz(warcinfo(), response("http://e.x/", WARC_Date="2031-02-30T00:00:00Z"))
+    (known,) = found(index(one_warc(tmp_path / "line", data, line_of("http://e.x/", "one.warc.gz")), extracts)).values()
+    assert known.odd == Faults(((BAD_AT, IMPOSSIBLE),), 1)
+
+
+def test_what_no_log_dates_has_no_late_record(tmp_path: Path, extracts: Extracts) -> None:
+    made = Engine(tmp_path / "line")
+    made.logs()
+    made.warc("one.warc.gz", warc_gz(warcinfo(), response("http://e.x/", WARC_Date="2031-01-01T00:00:00Z")))
+    made.job_log(f"PREPARING {LAUNCH.id}")
+    made.job_log(f"PREPARING {'20320101000000'}", launch=Launch(LAUNCH.job, "20320101000000"))
+    made.papers()
+    steps.assembled(made)
+    steps.upto(made, "Verify")
+    (known,) = found(index(made, extracts)).values()
+    assert known.odd == Faults()
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+def test_a_record_that_a_search_found_is_sound_where_the_log_names_it(tmp_path: Path, is_named: bool) -> None:
+    lost, behind = warc_gz(response("http://e.x/lost")), len(SOUND) + len(warc_gz(response("http://e.x/lost")))
+    data = SOUND + lost[:30] + b"\xff" * 30 + lost[60:] + BEHIND
+    logged = behind if is_named else 0
+    line = one_warc(
+        tmp_path, data, line_of("http://e.x/", "one.warc.gz", logged), line_of("http://e.x/", "o.warc.gz", behind)
+    )
+    facts = Checksums.from_claim(line.state.require(layout.step("checksum", LAUNCH, FINAL)).claim).files
+    (known,) = (one for file, one in facts.items() if file.name == "one.warc.gz")
+    assert known.bad
+    assert [offset for offset, _ in known.bad.listed] == [len(SOUND)]
+    assert known.odd == (Faults() if is_named else Faults(((behind, FOUND_AGAIN),), 1))
+    assert known.sound == is_named
 
 
 def test_what_an_older_scan_left_out_behind_a_fault_is_not_indexed(tmp_path: Path, extracts: Extracts) -> None:

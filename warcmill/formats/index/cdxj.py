@@ -17,6 +17,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from calendar import monthrange
 from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -31,9 +32,11 @@ from warcmill.formats.warc import hearers
 from warcmill.formats.warc.header import CONTENT_TYPE, END_OF_RECORD, PAYLOAD_DIGEST, RECORD_ID
 from warcmill.formats.warc.hearers import Hearer, Listener, RecordHead, WholeRecord
 from warcmill.formats.warc.http import Hash, payload_start
+from warcmill.formats.warc.rest import MOST_LISTED, RecordFault
 
 GENERATION = 1  # raise it when keys or fields change after a release: a new one has every WARC read again
 NO_URL, NO_DATE, OF_RENDERING = "no URL", "no date", "of a rendered page"
+IMPOSSIBLE = "dated on a day that is not in the calendar: taken as the last of that month"
 RENDERED = DOM, VIEW = "urn:dom:", "urn:view:"
 _CAPTURES = frozenset({"response", "revisit", "resource", "metadata", "arc"})
 _OF_HTTP = frozenset({"response", "revisit", "arc"})
@@ -73,12 +76,15 @@ def offset(line: bytes) -> int:
 class CdxLines(Hearer):
     """Makes the lines of one WARC, and passes each to `sink`. Call `close` when the gate has read the whole file.
 
-    `captures` counts them by record type, `left_out` counts those without a line, by reason.
+    `captures` counts them by record type, `left_out` counts those without a line, by reason. `odd` lists the first
+    captures that have a line and an impossible date, and `odd_records` counts all of them.
     """
 
     def __init__(self, sink: Callable[[bytes], object]) -> None:
         self.captures: Counter[str] = Counter()
         self.left_out: Counter[str] = Counter()
+        self.odd: list[RecordFault] = []
+        self.odd_records = 0
         self._sink = sink
         self._waiting: dict[bytes, IndexedCapture] = {}
         self._requests: dict[bytes, _Requested] = {}
@@ -110,6 +116,12 @@ class CdxLines(Hearer):
         for made in self._waiting.values():
             self._pass_on(made)
         self._waiting.clear()
+
+    def add_odd(self, offset: int, why: str) -> None:
+        """Count a capture that is odd: it has a line all the same."""
+        self.odd_records += 1
+        if self.odd_records <= MOST_LISTED:
+            self.odd.append(RecordFault(offset, why))
 
     def made(self, made: IndexedCapture) -> None:
         """Pass a capture on, after its request if it may have one."""
@@ -196,11 +208,13 @@ class _Capture:
         return piece[:0]
 
     def end(self, offset: int, length: int) -> None:
-        date = date_of(self._head.fields)
+        fields = self._head.fields
+        date, is_real = _date(_written(fields))
         if not (date and self._url):
             self._lines.left_out[NO_DATE if self._url else NO_URL] += 1
             return
-        fields = self._head.fields
+        if not is_real:
+            self._lines.add_odd(offset, IMPOSSIBLE)
         truncated = fields.get(_TRUNCATED) if self._head.type != "revisit" else None  # Heritrix calls each revisit so
         shown = (
             f'"url": {quoted(self._url)}, {self._about()}{digest_shown(self._digest())}'
@@ -291,8 +305,8 @@ def of_whole(record: WholeRecord) -> IndexedCapture | None:
     begin, is_revisit = header.end(), header[hearers.TYPE] == b"revisit"
     if not (raw and raw.startswith(_PLAIN_HTTP) and (digest or is_revisit)):
         return None
-    body, date = _body(data, begin), _date(when)
-    if body < 0 or not date:
+    body, (date, is_real) = _body(data, begin), _date(when)
+    if body < 0 or not is_real:
         return None
     status, mime = _STATUS.match(data, begin, body), None if is_revisit else _MIME.search(data, begin, body)
     url = _decoded(raw.strip()).replace(" ", "%20")
@@ -355,22 +369,31 @@ def url_of(fields: Mapping[bytes, bytes]) -> str:
 
 
 def date_of(fields: Mapping[bytes, bytes]) -> str:
-    """The date as 14 digits, the earliest if it is not exact; '' if it is invalid."""
-    return _date(fields.get(b"WARC-Date") or fields.get(b"Archive-date", b""))
+    """The date as 14 digits, the earliest if it is not exact; '' if it is invalid. One that is not in the calendar has
+    the last day of its month."""
+    return _date(_written(fields))[0]
 
 
-def _date(raw: bytes) -> str:
+def _written(fields: Mapping[bytes, bytes]) -> bytes:
+    return fields.get(b"WARC-Date") or fields.get(b"Archive-date", b"")
+
+
+def _date(raw: bytes) -> tuple[str, bool]:
+    """The date as `date_of` has it, and True if it is in the calendar."""
     raw = raw.strip()
-    return _digits(raw) if len(raw) <= _LONGEST_DATE else ""
+    return _digits(raw) if len(raw) <= _LONGEST_DATE else ("", False)
 
 
 @lru_cache(_REMEMBERED)
-def _digits(raw: bytes) -> str:
+def _digits(raw: bytes) -> tuple[str, bool]:
     match = _DATE.fullmatch(raw)
     if not match:
-        return _in_utc(raw)
+        date = _in_utc(raw)
+        return date, bool(date)
     year, *rest = match.groups()
-    return (year + b"".join(part or least for part, least in zip(rest, _EARLIEST, strict=True))).decode()
+    month, day, *time = (part or least for part, least in zip(rest, _EARLIEST, strict=True))
+    last = b"%d" % monthrange(int(year), int(month))[1]
+    return b"".join((year, month, min(day, last), *time)).decode(), day <= last
 
 
 def _in_utc(raw: bytes) -> str:

@@ -264,7 +264,7 @@ def _without_sha1(digests: pa.ChunkedArray) -> pa.ChunkedArray:
 def _times(dates: pa.ChunkedArray) -> pa.ChunkedArray:
     """The times of 14 digits each, of which many captures share one: each is read once.
 
-    The 30th of February, which a WARC may have, is the 1st or 2nd of March.
+    The 30th of February, which an extract of an older Warcmill may have, is the 1st or 2nd of March.
     """
     coded = dates.combine_chunks().dictionary_encode()
     try:

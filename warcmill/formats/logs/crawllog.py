@@ -26,7 +26,7 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import BinaryIO, NamedTuple, cast
@@ -49,6 +49,7 @@ _LINE = re.compile(
 )
 _TRIES = re.compile(r"([1-9]\d{0,5})t")
 _THREAD = re.compile(rb" #\d")
+_offset_in = re.compile(rb'"warcFileOffset"\s*+:\s*+(\d{1,18})').search
 _WARC_NAME = re.compile(rb'"(warcFilename|warcPrefix)"\s*+:\s*+("(?:[^"\\{\x00-\x1f]|\\.)++")')
 
 
@@ -111,6 +112,17 @@ def lines(stream: BinaryIO) -> Iterator[CrawlRecord | Unread]:
     for block in blocks(stream, END):
         for raw in block:
             yield parse(raw)
+
+
+def named_offsets(stream: BinaryIO, wanted: Container[int]) -> Iterator[tuple[str, int]]:
+    """Yield WARC and offset of each line that names one of some offsets. Faster than all lines."""
+    for block in blocks(stream, END):
+        for raw in block:
+            match = _offset_in(raw)
+            if match and int(match[1]) in wanted:
+                record = parse(raw)
+                if isinstance(record, CrawlRecord) and record.warc_filename and record.warc_offset is not None:
+                    yield record.warc_filename, record.warc_offset
 
 
 def parse(raw: bytes) -> CrawlRecord | Unread:

@@ -15,8 +15,8 @@ _TALLY = object_of(number)
 
 
 class Faults(NamedTuple):
-    """The records of a refused WARC that are bad, or odd: the first of them, by offset with the reason; and how many
-    there are."""
+    """The records of a WARC that are bad, or odd: the first of them, by offset with the reason; and how many there
+    are."""
 
     listed: tuple[tuple[int, str], ...] = ()
     records: int = 0
@@ -61,13 +61,14 @@ def _checked(item: Item, facts: ClaimFields) -> Checked:
         facts.maybe("payload", _TALLY) or {},
         facts.maybe("warnings", texts) or (),
         facts.require("whole", number) if item.outcome is Outcome.REFUSED else facts.maybe("whole", number),
-        _faults(facts, "bad"),
-        _faults(facts, "odd") or Faults(),
+        faults(facts, "bad"),
+        faults(facts, "odd") or Faults(),
         facts.maybe("sound", number) or 0,
     )
 
 
-def _faults(facts: ClaimFields, name: str) -> Faults | None:
+def faults(facts: ClaimFields, name: str) -> Faults | None:
+    """The records that an item lists by this name; None where it does not."""
     listed = facts.maybe(name, _listed)
     return None if listed is None else Faults(listed, facts.maybe(f"{name}_records", number) or len(listed))
 

@@ -8,20 +8,29 @@ from typing import NamedTuple, Self
 from msgspec import Struct
 
 from warcmill.markers.claim import Claim
+from warcmill.markers.facts.files import Faults, faults
 from warcmill.markers.facts.reading import ClaimFields, number, object_of
 from warcmill.model import FileRef
 
 _TALLY = object_of(number)
+OF_RENDERING = "of a rendered page"  # why the DOM and the picture of a page have no line
 
 
 class IndexedFile(NamedTuple):
     """The captures of a WARC: by record type, those without a line by reason, and those that an index leaves out since
-    a virus was found in them. The latter are among the captures. `bad`: the bad records of a refused WARC."""
+    a virus was found in them. The latter are among the captures. `bad`: the bad records of a refused WARC. `odd`: the
+    captures with a line whose date cannot be right."""
 
     captures: Mapping[str, int]
     unfit: Mapping[str, int]
     hits: int
     bad: int = 0
+    odd: Faults = Faults()
+
+    @property
+    def unplaced(self) -> Mapping[str, int]:
+        """The captures without a line, by reason, but those that rightly have none by their type."""
+        return {why: number for why, number in self.unfit.items() if why != OF_RENDERING}
 
 
 class Indexed(Struct, frozen=True):
@@ -36,7 +45,8 @@ class Indexed(Struct, frozen=True):
 
 def _indexed(facts: ClaimFields) -> IndexedFile:
     captures, unfit = facts.require("captures", _TALLY), facts.require("unfit", _TALLY)
-    return IndexedFile(captures, unfit, facts.require("hits", number), facts.maybe("bad", number) or 0)
+    odd = faults(facts, "odd") or Faults()
+    return IndexedFile(captures, unfit, facts.require("hits", number), facts.maybe("bad", number) or 0, odd)
 
 
 class CdxVerified(Struct, frozen=True):

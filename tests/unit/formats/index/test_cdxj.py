@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 from records.captures import REQUEST, RESPONSE, capture, posted, request, response, typed
 from records.changed_records import RECORDS, changed
-from records.warcs import NAME, WEEKLY, member, sha1, warc_gz, warcinfo
+from records.warcs import NAME, WEEKLY, http, member, record, sha1, warc_gz, warcinfo
 
-from warcmill.formats.index.cdxj import NO_DATE, NO_URL, OF_RENDERING, CdxLines, named
+from warcmill.formats.index.cdxj import IMPOSSIBLE, NO_DATE, NO_URL, OF_RENDERING, CdxLines, named
+from warcmill.formats.text.captures import Captured, DocumentHearer
 from warcmill.formats.warc.gate import examine
 from warcmill.formats.warc.hearers import Hearer, WholeRecord
+from warcmill.formats.warc.rest import RecordFault
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: a/b\r\n\r\nx"
 
@@ -177,6 +179,39 @@ def test_the_dom_and_the_picture_of_a_page_are_no_captures_and_are_counted() -> 
 def test_a_date_of_any_precision(written: str, date: str) -> None:
     ((line,), _) = listen(member(response("http://e.x/", WARC_Date=written)))
     assert parts(line)[1] == date
+
+
+@pytest.mark.parametrize(
+    ("written", "date"),
+    [
+        ("2024-02-30T01:02:03Z", "20240229010203"),
+        ("2023-02-29", "20230228000000"),
+        ("2024-04-31T23:59:59.5Z", "20240430235959"),
+        ("20240231000000", "20240229000000"),
+    ],
+)
+def test_a_date_that_is_not_in_the_calendar_is_the_last_of_its_month_and_odd(written: str, date: str) -> None:
+    before = warc_gz(warcinfo(), response("http://e.x/1"))
+    lines, hearer = listen(before + member(response("http://e.x/2", WARC_Date=written)))
+    assert [parts(line)[1] for line in lines] == ["20161019234428", date]
+    assert hearer.odd == [RecordFault(len(before), IMPOSSIBLE)]
+    assert (hearer.odd_records, dict(hearer.left_out)) == (1, {})
+    documents = list[Captured]()
+    data = member(response("http://e.x/2", b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\nx", WARC_Date=written))
+    assert examine(io.BytesIO(data), NAME, hearers=[DocumentHearer(documents.append)]).ok
+    assert [one.date for one in documents] == [date]
+
+
+def test_an_impossible_date_of_a_plain_record_and_of_an_arc_is_odd() -> None:
+    plain = record(payload=sha1(b"x"), block=http(b"x")).replace(b"2016-10-19T23:44:28Z", b"2024-02-30T01:02:03Z")
+    arc = b"http://e.x/ 192.0.2.7 20240230010203 text/html 20\nHTTP/1.1 200 OK\r\n\r\nx\n"
+    for data, name in ((plain, "x.warc"), (arc, "x.arc")):
+        lines = list[bytes]()
+        hearer = CdxLines(lines.append)
+        assert examine(io.BytesIO(data), name, hearers=[hearer]).ok
+        hearer.close()
+        assert [line.split(b" ", 2)[1] for line in lines] == [b"20240229010203"]
+        assert hearer.odd == [RecordFault(0, IMPOSSIBLE)]
 
 
 def test_captures_without_date_or_url_are_counted() -> None:
