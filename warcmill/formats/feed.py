@@ -179,7 +179,7 @@ def _target(raw: dict[str, Any], where: str, notes: list[BadInput], parts: list[
 
 
 def _each(values: Sequence[Any], read: Callable[[Any], Iterable[T]], parts: list[BadInput]) -> tuple[T, ...]:
-    """What is read from each value; the faults of some are added to `parts`. BadInput, the first one, if all have."""
+    """The parts that are read from the values; the faults of some are added to `parts`. BadInput if all are faulty."""
     found, faults = list[T](), list[BadInput]()
     for value in values:
         try:
