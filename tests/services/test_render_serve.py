@@ -44,6 +44,7 @@ def test_a_page_is_rendered_into_a_warc_of_its_own(site: Site, tmp_path: Path) -
 
 
 def test_what_is_no_page_is_recorded_and_not_opened(site: Site, tmp_path: Path) -> None:
+    """A page that is gone is one: some applications are a site's page for 404. So it is opened, with its icon."""
     with serving(tmp_path / "root") as service:
         assert service.render(f"{site.url}/moved", PREFIX)[1] == {
             "status": 302, "links": [f"{site.url}/"], "notes": [], "warc_prefix": PREFIX
@@ -51,7 +52,7 @@ def test_what_is_no_page_is_recorded_and_not_opened(site: Site, tmp_path: Path) 
         assert service.render(f"{site.url}/file.pdf", PREFIX)[1]["status"] == 200
         assert service.render(f"{site.url}/gone", PREFIX)[1]["status"] == 404
         assert len(service.warcs) == 3
-        assert site.asked == {"/robots.txt": 1, "/moved": 1, "/file.pdf": 1, "/gone": 1}
+        assert site.asked == {"/robots.txt": 1, "/moved": 1, "/file.pdf": 1, "/gone": 1, "/favicon.ico": 1}
 
 
 def test_what_may_not_be_fetched_is_refused_and_leaves_nothing(site: Site, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ LEADS, JOINS = True, False
 async def opened(server: RedisServer, folder: Path, launch: str, leads: bool) -> Books:
     """The books of a launch in a folder, by whom leads or by a worker."""
     folders = Folders(folder / launch / "warcs", folder / launch / "logs")
-    for one in folders:
+    for one in (folders.warcs, folders.logs):
         one.mkdir(parents=True, exist_ok=True)
     register = Register(database.open_database(folder / "db"), folder / "db", is_shared=True)
     place = RedisPlace(server.url, prefix=folder.parent.name.replace("_", "-"))

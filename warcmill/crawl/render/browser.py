@@ -27,6 +27,7 @@ from typing import Any
 
 from playwright.async_api import Browser as Driven
 from playwright.async_api import BrowserContext, CDPSession, Error, Playwright, async_playwright
+from playwright.async_api import TimeoutError as NotInTime
 
 from warcmill.base import disk
 from warcmill.crawl.render import (
@@ -367,7 +368,7 @@ _REMEDIES = {
 
 def _why(error: BaseException) -> str:
     """The reason for which a browser did not start, in a sentence, with what to do."""
-    if isinstance(error, TimeoutError):
+    if isinstance(error, TimeoutError | NotInTime):
         said = f"it was started, and did not answer in {START:.0f} s"
     elif isinstance(error, OSError) and error.errno == errno.ENOENT and error.filename == PROGRAM:
         said = str(error.strerror)
