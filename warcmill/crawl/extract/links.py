@@ -81,7 +81,7 @@ class LinkLimits(NamedTuple):
 LIMITS = LinkLimits()
 LINKS, SEGMENTS, DECODED = "links", "segments", "decoded"
 LENGTH, ENDLESS, DAMAGED = "length", "endless", "damaged"
-"""What has cut links: their number, that of segments, what is unpacked; the length of one, no known end, a fault."""
+"""The causes of cut links: their number, that of segments, bytes unpacked; the length of one, no known end, a fault."""
 _MINOR = ("", LENGTH, ENDLESS)
 
 

@@ -195,7 +195,7 @@ class SharedAnswer:
 
 class Entered(NamedTuple):
     """The answer that a request of a browser waits for. `is_begun`: it is for the request alone, and is to be fetched,
-    recalled and ended; else `exchange` is there, to be left, or the reason for which there is none."""
+    recalled and ended. Else `exchange` is the answer, to be left once read; None: `shared.why` has the reason."""
 
     shared: SharedAnswer
     exchange: Exchange | None = None

@@ -189,9 +189,9 @@ class _Walk:
         self._arc_record(reader, length)
         return ""
 
-    def _arc_record(self, reader: Reader, there: int | None = None) -> None:
-        header, length = read_arc_header(reader)
-        length = length if there is None else there
+    def _arc_record(self, reader: Reader, actual: int | None = None) -> None:
+        header, announced = read_arc_header(reader)
+        length = announced if actual is None else actual
         if self._heard_by and self._heard_by.begin(arc_head(header, length, reader.offset), len(header)):
             for piece in reader.take(length):
                 self._heard_by.feed(piece)

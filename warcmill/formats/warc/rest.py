@@ -231,7 +231,7 @@ class RestOfFile:
         return end + len(warc.END_OF_RECORD) if closed else None
 
     def _search(self, place: int) -> int | None:
-        """Where the next record may begin, at this place or behind it. None if there is none, within limits."""
+        """Where the next record may begin, at this place or behind it. None if nothing is found within limits."""
         find = self._next_member if self._gzip else self._next_line
         at: int | None = place
         while at is not None and at < self._size:

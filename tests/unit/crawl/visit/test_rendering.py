@@ -207,7 +207,7 @@ def test_a_page_that_a_browser_had_is_opened_in_its_turn_from_the_same_record(
 
 
 def test_a_page_that_a_script_fetched_is_asked_for_as_a_page_in_its_turn(tmp_path: Path) -> None:
-    """By `fetch` it may have been another text; a part of a page that is none is asked for once."""
+    """By `fetch` it may have been another text; a part that is not a page is asked for once."""
     site = web(**{"/": page([]), "/p2": page(["/p3"]), "/p3": page([])})
     crawl(tmp_path, site, browser := PlainBrowser({"/": ["/p2"]}))
     assert sorted(opened(browser)) == ["/", "/p2", "/p3"]

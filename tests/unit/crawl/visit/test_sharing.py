@@ -154,7 +154,7 @@ def test_one_url_with_other_fields_is_asked_for_once_a_launch_by_each(site: Scri
 
 
 def test_a_page_that_is_reloaded_or_asks_for_itself_is_asked_for_again(site: ScriptedSite, tmp_path: Path) -> None:
-    """As one behind a script that checks its visitor: the visit goes on, and its page is crawled once."""
+    """As one behind a script that checks its visitor: the visit continues, and its page is crawled once."""
     times = Counter[str]()
 
     def number(handler: BaseHTTPRequestHandler) -> str:
