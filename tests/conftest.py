@@ -48,6 +48,11 @@ def closed_port() -> Iterator[int]:
         yield taken.getsockname()[1]
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name gzip members by their argument: a member holds its second, and the workers of one run collect in two."""
+    return argname if isinstance(val, bytes) and val.startswith(b"\x1f\x8b") else None
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--every-point", action="store_true", help="the crash sweeps at all their points; minutes of work")
     parser.addoption("--outbackcdx", metavar="URL", help="a live OutbackCDX, http://HOST:PORT, in place of its double")
