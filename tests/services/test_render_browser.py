@@ -711,15 +711,26 @@ def test_a_page_that_crashes_is_named() -> None:
 
 def test_a_browser_that_takes_too_much_memory_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(browsers, "LOOK", 0.1)
-    monkeypatch.setattr(browsers, "MEMORY_FACTOR", 0.001)
     site = Site().page("/", "<img src=/never>")
 
     async def answerer(request: PageRequest) -> Answer | Refused:
         if request.url.endswith("/never"):
+            monkeypatch.setattr(browsers, "MEMORY_FACTOR", 0.001)  # not before: it would be ended while it starts
             await asyncio.sleep(SECONDS)
         return await site(request)
 
     assert failed(answerer, Wishes(seconds=60)).why == browsers.MEMORY
+
+
+def test_a_page_that_comes_after_the_end_of_its_browser_has_the_reason_of_that_end() -> None:
+    async def whole() -> Result:
+        async with opened() as (browser, proxy), proxy.page(Site()) as one:
+            chromium = await browser._running()
+            chromium._end(browsers.MEMORY)
+            chromium.kill()
+            return await chromium.open(URL, one, Wishes())
+
+    assert asyncio.run(asyncio.wait_for(whole(), SECONDS)) == RenderFailed(browsers.MEMORY)
 
 
 def test_a_new_browser_after_so_many_pages() -> None:

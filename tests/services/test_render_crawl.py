@@ -206,7 +206,7 @@ SCRIPTS: dict[str, tuple[str, set[str]]] = {
 def test_a_bad_page_costs_itself_alone(name: str, site: ScriptedSite, tmp_path: Path) -> None:
     script, expected = SCRIPTS[name]
     site.pages["/"] = (f"<a href=/third>x</a><script>{script}</script>", "text/html")
-    settings = replace(RENDER, seconds=5.0, requests=200)
+    settings = replace(RENDER, seconds=120.0 if "render:failed:requests" in expected else 5.0, requests=200)
     crawled.crawl(tmp_path, job(site, render=settings, extractors=frozenset(["html"])))
     assert f"GET {HOST}/third" in site.asked
     assert expected <= set(notes(tmp_path))

@@ -223,8 +223,9 @@ class _Chromium:
     async def open(self, url: str, proxy: PageProxy, wishes: Wishes) -> Result:
         """Open a page in a context of its own, and close that."""
         self.pages += 1
-        if self._browser is None or self.ended.done():
-            return RenderFailed(BROWSER_ENDED)
+        if self.ended.done():  # between its start and this page
+            return RenderFailed(self.ended.result())
+        assert self._browser is not None
         context: BrowserContext | None = None
         opened: OpenedPage | None = None
         found: Result
