@@ -1,5 +1,5 @@
-"""Names that differ by normalisation alone, and names as long as a file system takes: built, submitted, verified, and
-judged by `warcmill check` and by bagit.py, in both forms."""
+"""Names that differ by case or normalisation alone, names with `%`, and names as long as a file system takes: built,
+submitted, verified, and judged by `warcmill check` and by bagit.py, in both forms."""
 
 from __future__ import annotations
 
@@ -36,7 +36,14 @@ CUT = f"{'c' * (LONGEST - len(END) - len('.open'))}{END}"
 # 255 bytes once it is percent-encoded, as the store has it; and one more, which the store cannot have
 FITS = "\u00fc" * 40 + "f" * (LONGEST - 40 * len("%C3%BC") - len(END)) + END
 TOO_LONG = "\u00fc" * 40 + "t" * (LONGEST + 1 - 40 * len("%C3%BC") - len(END)) + END
-CLOSED = (NFC, NFD, LONG, FITS)
+UPPER, PERCENT, ENDED = f"Caf\u00e9{END}", f"100%25 of%0D{END}", f"two\nlines{END}"
+CLOSED = (NFC, NFD, UPPER, PERCENT, ENDED, LONG, FITS)
+IN_BAG = {
+    NFC: f"caf\u00e9~2{END}",
+    NFD: f"cafe\u0301~3{END}",
+    PERCENT: f"100_25 of_0D{END}",
+    ENDED: f"two_lines{END}",
+}
 
 
 def body(name: str) -> bytes:
@@ -86,7 +93,7 @@ def unpacked(handed: Handed, folder: Path) -> Path:
     return filled(folder / handed.sip.bag, f"{URL}/", handed.made.store)
 
 
-def test_each_is_verified_under_its_own_name_and_the_one_that_the_store_cannot_have_is_named(handed: Handed) -> None:
+def test_each_is_verified_and_the_one_that_the_store_cannot_have_is_named(handed: Handed) -> None:
     kind = "warcs" if handed.sip.form == "value" else "referred"
     assert handed.verified.counts[kind] == len(CLOSED) + len((OPEN, CUT, f"{CUT}.open"))
     with_tar = subprocess.run(
@@ -110,7 +117,7 @@ def test_unpacked_and_filled_each_name_has_its_own_bytes_and_both_judges_accept_
     home = unpacked(handed, tmp_path)
     (warcs,) = home.glob("data/*/representations/warcs/data")
     found = {path.name: path.read_bytes() for path in warcs.iterdir()}
-    whole = {**{name: body(name) for name in (*CLOSED, OPEN)}, CUT: warc_gz(warcinfo())}
+    whole = {**{IN_BAG.get(name, name): body(name) for name in (*CLOSED, OPEN)}, CUT: warc_gz(warcinfo())}
     assert found == {**whole, f"{CUT}.open": body(CUT)[:-20]}
     assert is_valid(home)
     done = run("commands.main", "check", str(home), env=dict(os.environ))

@@ -90,7 +90,8 @@ def build(
         bag, built = next(filter(None, tried))
     zone = identifiers.zone_beside(state, launch, stage, contents.covers, terms)
     left = sips.of_stages(state, store, launch, contents.covers, built.path)
-    facts = Packaged(contents.covers, contents.before, terms.form, bag, built, contents.package.ark, zone, left)
+    ark, renamed = contents.package.ark, contents.renamed
+    facts = Packaged(contents.covers, contents.before, terms.form, bag, built, ark, zone, left, renamed)
     return Claim(key, tuple(sorted(contents.inputs)), (built,), counts=_counts(contents), facts=facts.facts())
 
 

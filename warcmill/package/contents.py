@@ -76,6 +76,11 @@ class SipContents(Struct, frozen=True):
         """The name of the bag's folder, and the identifier of the package in it."""
         return self.package.header.identifier
 
+    @property
+    def renamed(self) -> dict[str, str]:
+        """The own names of files that have another name in the bag, by kind and that one: `warcs/NAME`."""
+        return {f"{one.kind}/{one.renamed}": one.name for one in self.package.files if one.renamed}
+
 
 class Collector:
     """Collects a SIP's contents stage by stage: the markers of one stage at a time are in memory."""
@@ -102,14 +107,16 @@ class Collector:
         self._follow(before)
         time = max(self.times)
         self._end(history, bag, covers, before, time)
-        entries = tuple(named[name] for _, named in sorted(self.entries.items()) for name in sorted(named))
+        every = [named[name] for _, named in sorted(self.entries.items()) for name in sorted(named)]
+        payloads = eark.placed(entry.payload for entry in every)
+        entries = tuple(_made(PackedFile, (one, entry.stored)) for one, entry in zip(payloads, every, strict=True))
         ark = identifiers.of_sip(self.state, self.launch, stage, bag, self._named(), self.terms)
         header = Header(bag, time, SOFTWARE, __version__, self.terms.organisation, agreement=self.terms.agreement)
         crawled = targets(self.state, self.launch)
         about = bag, self.launch, covers, self.dates, self.terms, crawled, self.relations, ark
         described = describe(*about)
         agents = [organisation, *history.agents.values()]
-        package = Package(header, described, [entry.payload for entry in entries], history.events, agents, ark)
+        package = Package(header, described, payloads, history.events, agents, ark)
         return SipContents(self.launch, stage, covers, before, entries, package, tuple(self.inputs), time)
 
     def _add(self, proven: Proven, bag: str, history: SipHistory) -> None:
@@ -197,7 +204,7 @@ def _entry(one: ArkFile, created: str, ark: str) -> PackedFile:
     kind: Kind = _kind(one.stored)
     assert one.stored.sha512 is not None
     format_ = _format(one.name[-_SUFFIXES:])
-    payload = _made(PackageFile, (kind, one.name, one.stored.size, one.stored.sha512, created, format_, ark))
+    payload = _made(PackageFile, (kind, one.name, one.stored.size, one.stored.sha512, created, format_, ark, ""))
     return _made(PackedFile, (payload, one.stored))
 
 

@@ -8,8 +8,9 @@ warcio reads each WARC, and may find digests wrong that the gate finds right, or
 whole. The WARC has the digest that files.verified has, so one of the two readers errs. Which one does is computed from
 the stored copy; it is a fact of the claim and a finding, since no run of this step ever changes it.
 
-Each holding (whole, cut, salvaged or viral) and each log package has one path in the bag, under its own name. A file
-that two stages of the SIP hold alike is in it once. Beside these it has the documents of its package, and no more.
+Each holding (whole, cut, salvaged or viral) and each log package has one path in the bag, under its own name or the one
+that 05 gives it there. A file that two stages of the SIP hold alike is in it once. Beside these it has the documents of
+its package, and no more.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, BinaryIO, cast
@@ -36,6 +38,7 @@ from warcmill.formats.bagit import bag as reading
 from warcmill.formats.bagit.containers import Tar
 from warcmill.formats.bagit.findings import BagVerdict, FetchLine
 from warcmill.formats.bagit.tag_files import Summed
+from warcmill.formats.sip import eark
 from warcmill.formats.warc import declared_digests, gate, second_opinion
 from warcmill.formats.warc.checks import AS_TRANSFERRED
 from warcmill.formats.warc.second_opinion import Opinion, Problem
@@ -160,7 +163,7 @@ class _Reading:
             if theirs.records != ours.records or others:
                 first = next((f"; {one.why}, at offset {one.offset}" for one in theirs.problems[-1:]), "")
                 why = f"warcio reads {theirs.records} records, the gate {ours.records}{first}"
-                found.append((path.rpartition("/")[2], why))
+                found.append((wanted.own_name(path), why))
         return tuple(sorted(found))
 
     def _compared(self, wanted: ExpectedFiles) -> Iterator[tuple[str, Opinion, Checked]]:
@@ -224,13 +227,14 @@ def _is_at(fetch: FetchLine, file: FileRef) -> bool:
 _LOG = "log package"
 
 
-class ExpectedFiles(Struct):
+class ExpectedFiles(Struct, dict=True):
     """`files`: what has to be in the bag, by path and sha512: the stage that has it, and the word for it.
 
     By sha512: `warcs`, the stored WARCs; `checked`, what the gate counted in those that it took.
     """
 
     package: str  # the folder of the package in the bag
+    renamed: Mapping[str, str]  # as 05 has it
     files: dict[tuple[str, str], str] = field(default_factory=dict)
     warcs: dict[str, list[FileRef]] = field(default_factory=dict)
     checked: dict[str, Checked] = field(default_factory=dict)
@@ -249,9 +253,20 @@ class ExpectedFiles(Struct):
     def _add(self, held: StageHoldings, stored: FileRef, name: str, what: str) -> str:
         sha512 = str(stored.sha512)
         kind = stored.path.partition("/")[0]
-        path = f"{self.package}/representations/{kind}/data/{name}"
+        path = f"{self.package}/{eark.path_of(kind, self._in_bag.get((kind, name), name))}"
         self.files.setdefault((path, sha512), f"the {what} of stage {held.stage}")
         return sha512
+
+    @cached_property
+    def _in_bag(self) -> dict[tuple[str, str], str]:
+        """The names in the bag of files that have another one of their own, by kind and that one."""
+        parts = ((*place.partition("/"), name) for place, name in self.renamed.items())
+        return {(kind, name): other for kind, _, other, name in parts}
+
+    def own_name(self, path: str) -> str:
+        """The own name of the file at a path in the bag."""
+        folder, _, name = path.rpartition("/")
+        return self.renamed.get(f"{folder.split('/')[-2]}/{name}", name)
 
     def faults(self, listed: Mapping[str, bytes]) -> Iterator[str]:
         """The files that are missing, doubled or additional in a bag whose manifest lists these digests."""
@@ -285,7 +300,7 @@ class ExpectedFiles(Struct):
 
 def of_sip(state: MarkerStore, launch: Launch, sip: Packaged) -> ExpectedFiles:
     """The files that have to be in a SIP. NotReady, with the step to run first, when a stage of it is not verified."""
-    expected = ExpectedFiles(f"data/{sip.bag}")
+    expected = ExpectedFiles(f"data/{sip.bag}", sip.renamed)
     for stage in sip.covers:
         checks = state.require(layout.step("checksum", launch, stage))
         expected.add(holdings.of_stage(state, launch, stage), Checksums.from_claim(checks.claim))

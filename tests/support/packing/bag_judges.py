@@ -14,14 +14,9 @@ PROFILE = Path(__file__).parents[3] / "config" / "bagit-profile.json"
 IDENTIFIED = json.loads(PROFILE.read_text("utf-8"))["BagIt-Profile-Info"]["BagIt-Profile-Identifier"]
 
 
-# bagit.py reads the file whose name it saw last in place of one whose name differs in its normal form alone (NFC, NFD).
-# Which that is depends on the order in which the file system lists them: here each name is itself.
-_EXACT = "import bagit; bagit.normalize_unicode = str; bagit.main()"
-
-
 def is_valid(home: Path) -> bool:
-    """Whether bagit.py accepts a bag, each name taken as it is written."""
-    command = [packages.bin_folder("bagit") / "python", "-c", _EXACT, "--validate", "--quiet", home]
+    """Whether bagit.py accepts a bag."""
+    command = [packages.bin_folder("bagit") / "bagit.py", "--validate", "--quiet", home]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert done.returncode in (0, 1), done.stderr
     return done.returncode == 0
@@ -32,7 +27,7 @@ def filled(home: Path, url: str, store: FileStore) -> Path:
     listed = home / "fetch.txt"
     for line in listed.read_text("utf-8").split("\n")[:-1] if listed.exists() else []:
         address, size, written = line.split(" ", 2)
-        path = home / written.replace("%0A", "\n").replace("%0D", "\r").replace("%25", "%")
+        path = home / written
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(store.real(unquote(address.removeprefix(url))).read_bytes())
         assert path.stat().st_size == int(size)

@@ -14,12 +14,14 @@ from warcmill.formats.sip.tar import PackageDocument
 IDENTIFIER = "weekly.20261121081735.final"
 SOFTWARE = premis.Identifier("local", "Warcmill 0.9")
 GZIP = premis.Format("GZIP Format", pronom="x-fmt/266")
-# A name of 255 bytes, and NFC beside NFD: two files.
+# A name of 255 bytes; NFC beside NFD, and upper beside lower case: two files each.
 HOSTILE = (
     "100%25 & <done> + 'it' \"all\".warc.gz",
     "a line\nbreak\r\tand a tab.warc.gz",
     "caf\u00e9.warc.gz",
     "cafe\u0301.warc.gz",
+    "CAF\u00c9.warc.gz",
+    "100_25 & <done> + 'it' \"all\".warc.gz",
     "\u00fc" * 123 + "x.warc.gz",
     "control \x01\x7f.warc",
     "-rf ~user #1?a=b;c:d@e[f]{g}|h\\i^j`k.warc.gz",
@@ -35,7 +37,7 @@ def payload(kind: eark.Kind, name: str, data: bytes) -> eark.PackageFile:
 
 def package(files: Mapping[tuple[eark.Kind, str], bytes], *, replaces: str = "") -> eark.Package:
     """A package of these files, with one event of each kind of outcome."""
-    held = [payload(kind, name, data) for (kind, name), data in files.items()]
+    held = eark.placed(payload(kind, name, data) for (kind, name), data in files.items())
     header = mets.Header(
         identifier=IDENTIFIER,
         created="2026-11-21T09:00:00Z",

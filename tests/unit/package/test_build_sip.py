@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tarfile
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -19,12 +20,12 @@ from warcmill.extracts import formats
 from warcmill.extracts.extracts import Extracts
 from warcmill.extracts.formats import FormatsHearer
 from warcmill.files import checksum
-from warcmill.formats.sip import pronom
+from warcmill.formats.sip import eark, pronom
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts.package import Packaged
 from warcmill.model import FINAL, Launch, Stage
 from warcmill.package import build, sips
-from warcmill.package.sips import Terms
+from warcmill.package.sips import Form, Terms
 from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore
 
@@ -249,28 +250,51 @@ def test_by_reference_its_warcs_are_left_out_and_filled_it_is_the_one_by_value(e
     }
 
 
-@pytest.mark.parametrize("form", ["value", "reference"])
-def test_names_are_the_warcs_own(tmp_path: Path, form: str) -> None:
-    names = [
-        "a b-100%25.warc.gz",
-        "caf\xe9.warc.gz",
-        "cafe\u0301.warc.gz",
-        "line\nbreak\r.warc.gz",
-        f"{'n' * 247}.warc.gz",
-    ]
-    made = Engine(tmp_path)
+# Its own name, and the one in the bag.
+NAMES_IN_BAG = {
+    "a b-100%25.warc.gz": "a b-100_25.warc.gz",
+    "caf\xe9.warc.gz": "caf\xe9.warc.gz",
+    "cafe\u0301.warc.gz": "cafe\u0301~2.warc.gz",
+    "line\nbreak\r.warc.gz": "line_break_.warc.gz",
+    f"{'n' * 247}.warc.gz": f"{'n' * 247}.warc.gz",
+}
+
+
+def with_odd_names(folder: Path, names: Iterable[str]) -> Engine:
+    """A launch with a WARC of each name, verified."""
+    made = Engine(folder)
     made.logs(*(line_of("http://a.example/", name) for name in names))
     for name in names:
         made.warc(name, PAGE)
     made.finish()
     verified(made, FINAL)
-    found = members(made, built(made, terms=Terms("NL", form, "https://a.example/")))  # type: ignore[arg-type]
+    return made
+
+
+@pytest.mark.parametrize("form", ["value", "reference"])
+def test_a_name_that_not_every_reader_takes_is_another_one_in_the_bag(tmp_path: Path, form: Form) -> None:
+    made = with_odd_names(tmp_path, NAMES_IN_BAG)
+    claim = built(made, terms=Terms("NL", form, "https://a.example/"))
+    found = members(made, claim)
     listed = {name.rpartition("/data/")[2] for name in manifest(found) if "/warcs/data/" in name}
-    assert listed == set(names)
+    assert listed == set(NAMES_IN_BAG.values())
     if form == "value":
-        assert set(payload(found)) == set(names)
+        assert set(payload(found)) == set(NAMES_IN_BAG.values())
     else:
         assert "https://a.example/warcs/daily/20161019234428/a%2520b-100%252525.warc.gz" in found["fetch.txt"].decode()
+    described = ElementTree.fromstring(found[f"data/{facts(claim).bag}/{eark.PRESERVATION}"])
+    originals = [element.text for element in described.iter(f"{PREMIS}originalName")]
+    assert sorted(name for name in originals if name.endswith(".warc.gz")) == sorted(NAMES_IN_BAG)
+    told = {f"warcs/{other}": name for name, other in NAMES_IN_BAG.items() if other != name}
+    assert facts(claim).renamed == told == claim.facts["renamed"]
+
+
+def test_names_in_the_bag_do_not_depend_on_the_order_in_which_files_are_found(tmp_path: Path) -> None:
+    first, other = (
+        with_odd_names(tmp_path / way, names)
+        for way, names in (("one", [*NAMES_IN_BAG]), ("other", [*reversed(NAMES_IN_BAG)]))
+    )
+    assert set(payload(members(first, built(first)))) == set(payload(members(other, built(other))))
 
 
 def test_an_empty_stage_has_a_sip_of_its_logs(tmp_path: Path) -> None:

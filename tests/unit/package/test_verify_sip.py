@@ -6,7 +6,7 @@ import hashlib
 import io
 from collections.abc import Callable
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import pytest
 from launches import chain as steps
@@ -109,7 +109,7 @@ def held(engine: Engine) -> Files:
     folders = (base / kind / str(LAUNCH) for kind in ("warcs", "viral", "logs"))
     paths = (path for folder in folders if folder.exists() for path in sorted(folder.iterdir()) if path.name != OPEN)
     return {
-        f"{PACKAGE}/representations/{path.relative_to(base).parts[0]}/data/{path.name}": path.read_bytes()
+        f"{PACKAGE}/representations/{path.relative_to(base).parts[0]}/data/{unquote(path.name)}": path.read_bytes()
         for path in paths
     }
 
@@ -252,6 +252,46 @@ def test_no_mets_at_the_root(engine: Engine) -> None:
 def test_many_faults_are_cut_in_the_message(engine: Engine) -> None:
     stray = {f"{PACKAGE}/metadata/{number}": b"" for number in range(9)}
     assert faults(engine, bags.make(payload(engine) | stray)).endswith("; and 4 more")
+
+
+ODD_NAMES = ("100%25.warc.gz", "caf\u00e9.warc.gz", "cafe\u0301.warc.gz", "CAF\u00c9.warc.gz")
+
+
+@pytest.fixture
+def oddly_named(tmp_path: Path) -> Engine:
+    """A launch whose WARCs have names that differ by case or normal form alone, or have a '%'."""
+    made = Engine(tmp_path)
+    made.logs(*(line_of("http://a.example/", name) for name in ODD_NAMES))
+    for number, name in enumerate(ODD_NAMES, 1):
+        made.warc(name, PAGE * number)
+    made.finish()
+    steps.assembled(made)
+    steps.upto(made, "Verify")
+    sentinel.adopt({"destination": tmp_path / "destination"})
+    (tmp_path / "ingested").mkdir()
+    return made
+
+
+def test_a_sip_of_an_earlier_version_has_each_file_under_its_own_name(oddly_named: Engine) -> None:
+    files = payload(oddly_named)
+    assert {path.rpartition("/")[2] for path in files if path.endswith(".warc.gz")} == set(ODD_NAMES)
+    submitted(oddly_named, tar(bags.make(files)))
+    assert checked(oddly_named).counts["warcs"] == len(ODD_NAMES)
+
+
+def test_a_sip_has_its_files_under_the_names_that_05_gives_them(
+    oddly_named: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim = build.build(oddly_named.state, oddly_named.store, None, LAUNCH, FINAL, Terms("National Library"))
+    oddly_named.state.publish(claim.key, claim)
+    sent = submit(oddly_named.state, oddly_named.store, destination(oddly_named), LAUNCH, FINAL)
+    oddly_named.state.publish(sent.key, sent)
+    put(oddly_named, oddly_named.store.real(Packaged.from_claim(claim).sip.path).read_bytes())
+    assert checked(oddly_named).counts["warcs"] == len(ODD_NAMES)
+    monkeypatch.setattr(second_opinion, "opinion", lambda stream: Opinion(0, ()))
+    told = checked(oddly_named).facts["unread"]
+    assert isinstance(told, list)
+    assert sorted(str(one).partition(": ")[0] for one in told) == sorted(ODD_NAMES), "by their own names"
 
 
 def gap_of(engine: Engine, claim: Claim, name: str) -> str:

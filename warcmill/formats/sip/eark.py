@@ -8,15 +8,18 @@
     {identifier}/schemas/*.xsd
 
 A package's folder is named as its METS/@OBJID (CSIP1). A representation without a file is left out. A file keeps the
-name that its engine gave it. Documents are generated as they are read, and can be read again: one of 100,000 files
-is never in memory.
+name that its engine gave it, unless it cannot have it in every bag and on every disk: `placed`. Documents are generated
+as they are read, and can be read again: one of 100,000 files is never in memory.
 """
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, partial
 from importlib import resources
+from itertools import count
 from typing import Final, Literal, NamedTuple
 
 from msgspec import Struct
@@ -40,7 +43,10 @@ _made = tuple.__new__  # a named tuple of all its members, in half the time: a p
 
 
 class PackageFile(NamedTuple):  # cheap to make: a package may have 100,000
-    """A file of the archive: `name` is its own, not the store's percent-encoded one; `ark` may be empty."""
+    """A file of the archive: `name` is its own, not the store's percent-encoded one; `ark` may be empty.
+
+    `renamed` is its name in the package, where that is another one.
+    """
 
     kind: Kind
     name: str
@@ -49,11 +55,17 @@ class PackageFile(NamedTuple):  # cheap to make: a package may have 100,000
     created: str
     format: premis.Format
     ark: str = ""
+    renamed: str = ""
 
     @property
     def path(self) -> str:
         """Where it is in the package's folder."""
-        return f"representations/{self.kind}/data/{self.name}"
+        return path_of(self.kind, self.renamed or self.name)
+
+
+def path_of(kind: str, name: str) -> str:
+    """Return where a file of this kind is in the package's folder, by its name in the package."""
+    return f"representations/{kind}/data/{name}"
 
 
 class Package(Struct, frozen=True):
@@ -99,14 +111,69 @@ def members(files: Iterable[PackageFile], made: Sequence[PackageDocument]) -> li
     return sorted(everything, key=_path_bytes)
 
 
+_LONGEST: Final = 255  # bytes of a name, on most disks
+_UNSAFE: Final = re.compile("[%\x00-\x1f\x7f-\x9f\u2028\u2029]").sub
+_END: Final = re.compile(r"(?:\.(?:w?arc|gz|open|zip))*\Z", re.IGNORECASE).search
+
+
+def placed(files: Iterable[PackageFile]) -> list[PackageFile]:
+    """Return the files, in their order, each with the name that it has in the package.
+
+    A `%` and what ends a line become `_`, since readers of manifests differ on them. Of names that differ by case or
+    by Unicode's normal form alone, which many disks take for one, one keeps its own: the first in NFC, if any is. A
+    number is added to the others. The names alone decide, not their order.
+    """
+    held = list(files)
+    renamed: dict[tuple[str, str], str] = {}
+    for kind in KINDS:
+        found = _renamed({file.name for file in held if file.kind == kind})
+        renamed |= {(kind, name): other for name, other in found.items()}
+    if not renamed:
+        return held
+    return [file._replace(renamed=renamed.get((file.kind, file.name), "")) for file in held]
+
+
+def _renamed(names: Iterable[str]) -> dict[str, str]:
+    """The names of one folder that have another name in the package, and that one."""
+    safe = {name: _UNSAFE("_", name) for name in names}
+    taken: set[str] = set()
+    again = []
+    for name in sorted(safe, key=lambda name: (safe[name] != name, not unicodedata.is_normalized("NFC", name), name)):
+        known = len(taken)
+        taken.add(_folded(safe[name]))
+        if len(taken) == known:
+            again.append(name)
+    for name in again:
+        safe[name] = next(one for one in _numbered(safe[name]) if _folded(one) not in taken)
+        taken.add(_folded(safe[name]))
+    return {name: other for name, other in safe.items() if other != name}
+
+
+def _folded(name: str) -> str:
+    """The name as disks compare it: equal for two names that some disk takes for one."""
+    if name.isascii():
+        return name.lower()
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKD", name).casefold())
+
+
+def _numbered(name: str) -> Iterator[str]:
+    """The names `NAME~2.warc.gz`, `NAME~3.warc.gz`..., as long as a disk takes."""
+    end = found[0] if (found := _END(name)) else ""
+    stem = name.removesuffix(end) if end else name
+    for number in count(2):
+        more = f"~{number}{end}"
+        kept = stem.encode()[: _LONGEST - len(more.encode())].decode(errors="ignore")
+        yield f"{kept}{more}"
+
+
 def package_identifier(identifier: str) -> premis.Identifier:
     """Return the name by which events speak of the whole package."""
     return premis.Identifier("local", identifier)
 
 
 def file_identifier(identifier: str, file: PackageFile) -> premis.Identifier:
-    """Return the name by which events speak of a file of the package `identifier`."""
-    return premis.Identifier("local", f"{identifier}/{href(file.path)}")
+    """Return the name by which events speak of a file of the package `identifier`. It has each byte of its own name."""
+    return premis.Identifier("local", f"{identifier}/{href(path_of(file.kind, file.name))}")
 
 
 @cache
@@ -145,7 +212,7 @@ def _data(file: PackageFile) -> mets.MetsFile:
     mime = _MIME.get(file.name.rpartition(".")[2], _OTHER_MIME)
     known = file.format
     facts = file.size, file.sha512, file.created, mime, known.name, known.version, known.pronom
-    return _made(mets.MetsFile, (f"data/{file.name}", *facts))
+    return _made(mets.MetsFile, (f"data/{file.renamed or file.name}", *facts))
 
 
 def _premis(package: Package) -> Iterator[bytes]:
@@ -157,8 +224,10 @@ def _premis(package: Package) -> Iterator[bytes]:
 
 
 def _object(identifier: str, whole: premis.Identifier, file: PackageFile) -> premis.PremisFile:
-    location = f"representations/{file.kind}/data/{href(file.name)}"  # its path: only a name has what is encoded
-    local = _made(premis.Identifier, ("local", f"{identifier}/{location}"))
+    location = named = path_of(file.kind, href(file.name))  # of a path, only the name has what is encoded
+    if file.renamed:
+        location = path_of(file.kind, href(file.renamed))
+    local = _made(premis.Identifier, ("local", f"{identifier}/{named}"))
     names = (local, _made(premis.Identifier, ("ARK", file.ark))) if file.ark else (local,)
     return _made(premis.PremisFile, (names, file.size, file.sha512, file.format, file.name, location, whole))
 

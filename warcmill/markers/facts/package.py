@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from warcmill import layout
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts.reading import ClaimFields, stage, stages, text, texts
+from warcmill.markers.facts.reading import ClaimFields, object_of, stage, stages, text, texts
 from warcmill.model import FileRef, Json, Stage
 
 
@@ -24,6 +24,7 @@ class Packaged(Struct, frozen=True):
     ark: str = ""  # of the SIP; '' where it has none
     zone: str = ""  # NAAN/shoulder of the derived ARKs of files, where that of the SIP is not derived
     orphaned: tuple[str, ...] = ()  # stored SIPs of these stages that no 05 ever named
+    renamed: Mapping[str, str] = {}  # the own names of files that have another one in the bag, by kind and that one
 
     @classmethod
     def from_claim(cls, claim: Claim) -> Self:
@@ -39,6 +40,7 @@ class Packaged(Struct, frozen=True):
             facts.maybe("ark", text) or "",
             facts.maybe("zone", text) or "",
             facts.maybe("orphaned", texts) or (),
+            facts.maybe("renamed", object_of(text)) or {},
         )
 
     def facts(self) -> dict[str, Json]:
@@ -51,6 +53,7 @@ class Packaged(Struct, frozen=True):
             **({"ark": self.ark} if self.ark else {}),
             **({"zone": self.zone} if self.zone else {}),
             **({"orphaned": list(self.orphaned)} if self.orphaned else {}),
+            **({"renamed": dict(self.renamed)} if self.renamed else {}),
         }
 
     def is_named(self, path: str) -> bool:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import tracemalloc
+import unicodedata
 from pathlib import Path
+from random import Random
 from urllib.parse import unquote
 
 import pytest
@@ -123,16 +125,76 @@ def test_the_preservation_metadata_is_as_the_dictionary_has_it(home: Path) -> No
     assert faults((home / eark.PRESERVATION).read_bytes()) == []
 
 
-def test_hostile_names_keep_their_bytes(tmp_path: Path) -> None:
+def test_hostile_names_have_a_path_that_every_reader_takes_and_keep_their_own(tmp_path: Path) -> None:
     files: dict[tuple[eark.Kind, str], bytes] = {("warcs", name): name.encode() for name in HOSTILE}
-    home = write(package(files), tmp_path, files)
-    assert {path.name for path in (home / "representations/warcs/data").iterdir()} == set(HOSTILE)
+    made = package(files)
+    home = write(made, tmp_path, files)
+    written = {path.name: path.read_bytes().decode() for path in (home / "representations/warcs/data").iterdir()}
+    assert written == {one.renamed or one.name: one.name for one in made.files}
     schema, document = schema_of(home), etree.parse(home / "representations/warcs/METS.xml")
     assert schema.validate(document), schema.error_log
     hrefs = [where.get(HREF) for where in document.iter(f"{METS}FLocat")]
-    assert [unquote(one) for one in hrefs] == [f"data/{name}" for name in HOSTILE]
+    assert [unquote(one) for one in hrefs] == [f"data/{one.renamed or one.name}" for one in made.files]
     assert all(one.isascii() and not set(one) & set(' "+<>\\^`{|}') for one in hrefs)
-    assert faults((home / eark.PRESERVATION).read_bytes()) == []
+    preserved = (home / eark.PRESERVATION).read_bytes()
+    assert faults(preserved) == []
+    objects = list(etree.fromstring(preserved).iter("{*}object"))[1:]
+    located = [unquote(one.findtext(".//{*}contentLocationValue")) for one in objects]
+    assert located == [one.path for one in made.files]
+    assert [one.findtext("{*}originalName") for one in objects] == [
+        "".join(char if char.isprintable() or char in "\r\n\t\x7f" else "\ufffd" for char in name) for name in HOSTILE
+    ]
+    own = [unquote(one.findtext(".//{*}objectIdentifierValue")).rpartition("/")[2] for one in objects]
+    assert own == list(HOSTILE), "each byte is in the identifier, also where XML cannot carry it"
+
+
+def renamed(*names: str) -> dict[str, str]:
+    """The names in a package of files with these names."""
+    files = eark.placed(package({("warcs", name): b"" for name in names}).files)
+    assert [one.name for one in files] == list(names)
+    return {one.name: one.path.rpartition("/")[2] for one in files}
+
+
+@pytest.mark.parametrize(
+    ("names", "wanted"),
+    [
+        (["b.warc.gz", "a.warc.gz"], ["b.warc.gz", "a.warc.gz"]),
+        (["a.warc.gz", "A.WARC.GZ", "A.warc.gz"], ["a~3.warc.gz", "A.WARC.GZ", "A~2.warc.gz"]),
+        (["cafe\u0301.warc", "caf\u00e9.warc"], ["cafe\u0301~2.warc", "caf\u00e9.warc"]),
+        (["STRASSE.warc", "stra\u00dfe.warc"], ["STRASSE.warc", "stra\u00dfe~2.warc"]),
+        (["\ufb01.warc", "fi.warc"], ["\ufb01~2.warc", "fi.warc"]),
+        (["a%20b.warc.gz", "a_20b.warc.gz"], ["a_20b~2.warc.gz", "a_20b.warc.gz"]),
+        (["a%.warc", "a%.WARC"], ["a_~2.warc", "a_.WARC"]),
+        (["a.warc", "A.warc", "a~2.warc"], ["a~3.warc", "A.warc", "a~2.warc"]),
+        (["x.warc.gz.open", "X.warc.gz.open", "X.warc.gz"], ["x~2.warc.gz.open", "X.warc.gz.open", "X.warc.gz"]),
+        (["a\r\nb\x85\u2028.warc"], ["a__b__.warc"]),
+        ([f"{'n' * 247}.warc.gz", f"{'N' * 247}.warc.gz"], [f"{'n' * 245}~2.warc.gz", f"{'N' * 247}.warc.gz"]),
+        (
+            ["\u00fc" * 123 + ".warc.gz", "\u00dc" * 123 + ".warc.gz"],
+            ["\u00fc" * 122 + "~2.warc.gz", "\u00dc" * 123 + ".warc.gz"],
+        ),
+    ],
+)
+def test_names_that_a_disk_takes_for_one_are_parted(names: list[str], wanted: list[str]) -> None:
+    assert renamed(*names) == dict(zip(names, wanted, strict=True))
+
+
+_CHARS = st.sampled_from("aA%_~2\u00e9\u00c9e\u0301\u00df\u0130\r\x85.")
+_NAMES = st.lists(st.text(_CHARS, min_size=1, max_size=4).map(lambda stem: f"{stem}.warc.gz"), unique=True, max_size=8)
+
+
+@given(_NAMES, st.randoms(use_true_random=False))
+def test_any_names_are_unlike_on_every_disk_whatever_their_order(names: list[str], mixed: Random) -> None:
+    found = renamed(*names)
+    places = [unicodedata.normalize("NFC", place.casefold()) for place in found.values()]
+    assert len(set(places)) == len(names)
+    assert not any(set(place) & set("%\r\n\x85") for place in found.values())
+    assert renamed(*mixed.sample(names, len(names))) == found
+
+
+def test_names_of_two_kinds_are_in_two_folders() -> None:
+    files = eark.placed(package({("warcs", "a.warc"): b"1", ("viral", "A.warc"): b"2"}).files)
+    assert [one.renamed for one in files] == ["", ""]
 
 
 def test_a_representation_without_a_file_is_left_out(tmp_path: Path) -> None:
