@@ -20,8 +20,10 @@ from warcmill.crawl.engine import WarcmillEngine
 from warcmill.crawl.frontier.link import FRONTIER, read_place
 from warcmill.crawl.job.job import End
 from warcmill.crawl.job.values import CONFIGURATION
+from warcmill.crawl.launch import checkpoint as checkpoints
 from warcmill.crawl.launch import job_log, reports
-from warcmill.errors import BadConfig, Busy
+from warcmill.crawl.launch.folders import CHECKPOINTS, Places
+from warcmill.errors import BadConfig, BadInput, Busy, NotReady
 
 if TYPE_CHECKING:
     from warcmill.spiders.project import ScrapyProject
@@ -49,8 +51,8 @@ def run(args: argparse.Namespace) -> int:
             engine.configure(args.job, process.files(), Path(os.devnull))
         checkpoint = _continued(engine, args.job)
         follows = "" if checkpoint else engine.follows(args.job)
-        done = process.run(engine.places, args.job, found, checkpoint, engine.allow_private, follows)
-        return _reported(engine, args.job, done.end, done.refused)
+        end = process.run(engine.places, args.job, found, checkpoint, engine.allow_private, follows)
+        return _reported(engine, args.job, end)
 
 
 def _work(args: argparse.Namespace) -> int:
@@ -66,9 +68,7 @@ def _work(args: argparse.Namespace) -> int:
         args.output.absolute(), args.name, args.job, place, found, unserved="" if bus else requests.unserved(args.job),
         beside=partial(requests.sending, place=bus),
     )  # fmt: skip
-    if refused:
-        err(f"{args.job}: {refused} requests could not wait, so they were not made; uri-errors.log names each")
-    return int(bool(refused))
+    return _told_refused(args.job, refused)
 
 
 def _found(args: argparse.Namespace) -> ScrapyProject:
@@ -90,7 +90,28 @@ def _continued(engine: WarcmillEngine, job: str) -> str:
     return found
 
 
-def _reported(engine: WarcmillEngine, job: str, end: End, refused: int) -> int:
+def _told_refused(job: str, refused: int) -> int:
+    """Name the requests that were refused, and return the exit code."""
+    if refused:
+        err(f"{job}: {refused} requests could not wait, so they were not made; uri-errors.log names each")
+    return int(bool(refused))
+
+
+def _refused(places: Places, job: str, launch: str) -> int:
+    """The requests that a launch, and those that it continues, have refused: they are one crawl."""
+    number = 0
+    while launch:
+        own = places.job(job) / launch
+        number += sum(cut.number for cut in reports.bounds_of(reports.read(own)) if cut.bound == "waits")
+        before = checkpoints.continued_from(own)
+        try:
+            launch = checkpoints.named(places.job(job) / CHECKPOINTS, job, before).launch.id if before else ""
+        except (BadInput, NotReady):
+            launch = ""
+    return number
+
+
+def _reported(engine: WarcmillEngine, job: str, end: End) -> int:
     launch = engine.look(job).launch_id
     result = reports.read(engine.places.job(job) / launch)
     out(f"{job}: launch {launch}: {answers(result, each=True)}")
@@ -98,12 +119,11 @@ def _reported(engine: WarcmillEngine, job: str, end: End, refused: int) -> int:
     out(f"next: warcmill scan {clock.stamp_text(launch)[:10]}")
     if result.get("failed_first") and result.get("documents"):  # else they are of an earlier launch
         err(f"{job}: {result['failed']} got no answer, first {result['failed_first']}")
-    if refused:
-        err(f"{job}: {refused} requests could not wait, so they were not made; uri-errors.log names each")
+    lost = _told_refused(job, _refused(engine.places, job, launch))
     if end is End.STOPPED:
         out(f"{job}: stopped, with a checkpoint; the same command continues from there")
         return INTERRUPTED
     if not result.get("documents"):
         name_refusals(job, result)
         return 1
-    return int(bool(refused))
+    return lost

@@ -23,6 +23,7 @@ from requesting.scrapy_runs import (
     items,
     line_for,
     pages,
+    plain_items,
     responses,
     run_spider,
     run_warcmill,
@@ -163,6 +164,7 @@ def parse(self, response):
     yield response.follow("/shelf/3", meta={"proxy": "http://127.0.0.1:9"})
     yield scrapy.Request("file:///etc/hostname")
     yield response.follow("/shelf/4", cb_kwargs={"by": {1: 2}})
+    yield response.follow("/shelf/4", meta={"blob": "a" * (5 << 20)})
     yield response.follow("/shelf/5", self.last, meta={"kept": [1, "a", {"b": None}]})
 
 def last(self, response):
@@ -175,17 +177,51 @@ def test_what_cannot_wait_is_refused_by_name_and_the_rest_is_fetched(port: int, 
     words = (str(written(tmp_path, REFUSED)), "-a", f"url={url(port, '/shelf/0')}", "--job", JOB)
     done = run_spider(line, *words, folder=tmp_path / "ours")
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "5 requests could not wait" in done.stderr
+    assert "6 requests could not wait" in done.stderr
     for words_ in (
         "its callback Small.parse.<locals>.<lambda> is no method of spider 'small'",
         "its meta['when'] is object, which is no JSON",
         "its meta has 'proxy'",
         "file: is not fetched",
         "its cb_kwargs['by'] has the key 1, which is no text",
+        "its payload is larger than 4194304 bytes",
     ):
         assert words_ in done.stderr, done.stderr
+    refused = f"the frontier refused 6 requests of a spider, first {url(port, '/shelf/1')}"
+    assert refused in done.stdout
+    (log,) = (line.folders["output"] / "logs" / JOB).glob("*/uri-errors.log")
+    assert len(log.read_text().splitlines()) == 6
+    (report,) = (line.folders["output"] / "reports" / JOB).glob("*/bounds-report.txt")
+    assert f"6 waits 0 default {url(port, '/shelf/1')}" in report.read_text()
     assert items(tmp_path / "ours")[0] == '{"kept": [1, "a", {"b": null}]}'
     assert sum(pages(line, JOB).values()) == 2
+
+
+LARGE = """
+def parse(self, response, depth=0):
+    yield {"depth": depth, "enqueued": self.crawler.stats.get_value("scheduler/enqueued")}
+    if depth == 0:
+        yield response.follow("/book/11", self.second, meta={"blob": "a" * 100_000})
+        yield response.follow("/book/12", self.second, priority=10**12)
+        yield response.follow("/book/14", self.second, body=bytes(range(256)) * 400)
+    if depth < 22:
+        yield response.follow("/shelf/0", cb_kwargs={"depth": depth + 1}, dont_filter=True)
+
+def second(self, response):
+    yield {"large": len(response.meta.get("blob", "")), "far": response.request.priority}
+"""
+
+
+def test_large_and_far_requests_and_a_long_chain_bring_what_plain_scrapy_brings(port: int, tmp_path: Path) -> None:
+    """Whatever `hops` says."""
+    line, file = line_for(tmp_path / "line", JOB, HURRIED.replace("hops = 255\n", "")), written(tmp_path, LARGE)
+    words = (str(file), "-a", f"url={url(port, '/shelf/0')}")
+    done = run_spider(line, *words, "--job", JOB, folder=tmp_path / "ours")
+    assert done.returncode == 0, done.stdout + done.stderr
+    wanted = plain_items(words, tmp_path / "plain")
+    assert len(wanted) == 26
+    assert items(tmp_path / "ours") == wanted
+    assert sum(pages(line, JOB).values()) == 26
 
 
 @pytest.mark.parametrize(

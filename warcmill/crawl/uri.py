@@ -128,7 +128,7 @@ DONE = frozenset({S.PARSED, S.FAILED, S.REMOVED})
 
 
 LONGEST_URI = 1 << 16
-LONGEST_PAYLOAD = 1 << 16  # bytes, of its JSON
+LONGEST_PAYLOAD = 1 << 16  # bytes, of its JSON, where a person or a page gives it
 FOREVER = float(1 << 40)
 """A `not_before` that never comes: the URI is suspended."""
 

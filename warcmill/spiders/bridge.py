@@ -21,8 +21,7 @@ from twisted.python.failure import Failure
 
 from warcmill.crawl.durable import failed
 from warcmill.crawl.extract.links import LINK, REDIRECT
-from warcmill.crawl.frontier import Intake, Offered
-from warcmill.crawl.policies.decision import Decision, Verdict
+from warcmill.crawl.frontier import Intake, Offered, check_offer
 from warcmill.crawl.uri import Uri, shown, without_credentials
 from warcmill.crawl.visit.visit import Kit
 from warcmill.errors import BadInput, WarcmillError
@@ -31,7 +30,7 @@ from warcmill.spiders.requests import APPID, CRAWLID, MARK, restored, waiting
 from warcmill.spiders.visit import Besides, SpiderVisit
 
 log = logging.getLogger(__name__)
-AT_ONCE = 1_000  # requests that are offered in one commit
+AT_ONCE, BYTES_AT_ONCE = 1_000, 1 << 20  # requests that are offered in one commit, and their payloads together
 PATIENCE, CALLBACK_SECONDS = "WARCMILL_CALLBACK_SECONDS", 600.0
 _OWN_META = frozenset([MARK, "depth", "download_slot", "download_latency", "download_timeout", "redirect_times",
                        "redirect_ttl", "redirect_urls", "redirect_reasons", "proxy", "cookiejar"])  # fmt: skip
@@ -182,12 +181,13 @@ class ScrapyBridge:
         visit.offered += 1
         if uri := self._made(request, visit.uri, LINK, visit.offered):
             (visit.found if visit.number in self._visits else self._offers).append(uri)
+            visit.size += len(uri.payload)
         if visit.number not in self._visits:  # it was given up: what comes late is offered by itself
             return True
-        if len(visit.found) < AT_ONCE:
+        if len(visit.found) < AT_ONCE and visit.size <= BYTES_AT_ONCE:
             return False
         self._offers += visit.found
-        visit.found = []
+        visit.found, visit.size = [], 0
         return True
 
     @property
@@ -199,13 +199,13 @@ class ScrapyBridge:
         """Offer what was taken, and wait for the offer that is under way. A request stays until the frontier has it, so
         no page is kept before all that it has led to."""
         async with self._offering:
-            while some := self._offers[:AT_ONCE]:
+            while some := self._offers[: _together(self._offers)]:
                 answers = await self.kit.books.frontier.offer(some)
                 del self._offers[: len(some)]
-                self.counted(answers)
+                self.answered(some, answers)
                 for uri, answer in zip(some, answers, strict=True):
                     if answer.answer is Intake.REFUSED:
-                        self._refuse(uri.uri, uri.via, answer.why)
+                        self.kit.offers.lost(uri, answer.why)
 
     def flush_feeds(self) -> None:
         """Hand the items in Scrapy's feeds to the system, so that a kill loses no item of a kept page: Scrapy does
@@ -218,8 +218,12 @@ class ScrapyBridge:
                 except OSError as error:
                     raise failed(Path(slot.uri), error) from error
 
-    def counted(self, answers: Sequence[Offered]) -> None:
-        """Count what the frontier has taken as Scrapy's scheduler does: spiders and extensions read its figures."""
+    def answered(self, offered: Sequence[Uri], answers: Sequence[Offered]) -> None:
+        """Hear what the frontier has taken, and count it as Scrapy's scheduler does: spiders and extensions read its
+        figures."""
+        for uri, answer in zip(offered, answers, strict=True):
+            if answer.answer is Intake.REFUSED:
+                self._refuse(uri.uri, answer.why)
         stats = self.crawler.stats
         assert stats is not None
         for kind, name in ((Intake.NEW, "scheduler/enqueued"), (Intake.SEEN, "dupefilter/filtered")):
@@ -256,19 +260,31 @@ class ScrapyBridge:
         name = self.crawler.request_fingerprinter.fingerprint(request)
         try:
             uri = waiting(request, self.crawler.spider, name, parent=parent, hop=hop, number=number)
+            uri.queue = self.kit.job.queue(uri.uri)
+            check_offer(uri)
         except BadInput as error:
-            self._refuse(request.url, parent.uri if parent else "", error.why)
+            url = without_credentials(request.url)
+            crawl, via = (parent.crawl, parent.uri) if parent else ("", "")
+            lost = Uri(url, url, "", crawl, via=via, spider=str(self.crawler.spider.name))
+            self.kit.offers.lost(lost, error.why, with_page=parent is not None)
+            self._refuse(url, error.why)
             return None
-        uri.queue = self.kit.job.queue(uri.uri)
         return uri
 
-    def _refuse(self, url: str, via: str, why: str) -> None:
-        """A request that cannot wait is lost: so it is named in the logs, and the command does not end with 0."""
+    def _refuse(self, url: str, why: str) -> None:
+        """A request that cannot wait is lost: so Scrapy's log names it too, and the command does not end with 0."""
         self.refused += 1
-        url = without_credentials(url)
-        self.kit.offers.refused.add(url, Decision(Verdict.REJECT, "spider", why))
-        self.kit.heard.no_uri(via, why, url)
         log.error("%s is not fetched: %s", shown(url), why)
+
+
+def _together(offers: Sequence[Uri]) -> int:
+    """The number of the first that are offered in one commit."""
+    size = 0
+    for number, uri in enumerate(offers[:AT_ONCE]):
+        size += len(uri.payload)
+        if number and size > BYTES_AT_ONCE:
+            return number
+    return AT_ONCE
 
 
 def _is_asked_for(meta: dict[str, Any]) -> bool:

@@ -119,10 +119,10 @@ class ScrapyLoop(Spider):
         return found
 
     def _heard(self, entry: BookEntry, kept: Kept) -> None:
-        """Count what the page of an entry has led to."""
+        """Hear what became of the requests that the page of an entry has led to."""
         self._before(entry, kept)
         if entry.uri.spider:
-            self.bridge.counted(kept.offered)
+            self.bridge.answered(entry.found, kept.offered)
 
     def _closed(self, crawling: asyncio.Task[None]) -> None:
         """Hear that Scrapy has closed the spider."""

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from scrapy.utils.log import configure_logging
 from scrapy.utils.reactor import install_reactor
@@ -40,31 +40,22 @@ HEAD = """\
 """
 
 
-class SpiderEnd(NamedTuple):
-    """The end of a launch, and the number of requests that were refused, as they could not wait."""
-
-    end: End
-    refused: int
-
-
 def files() -> dict[str, bytes]:
     """The files of a job whose URIs come from a spider: all that it asks for belongs to it. Its list of seeds is
     empty."""
-    return {CONFIGURATION: render({"hops": 255}, HEAD).encode(), SURTS: b"+http://(\n"}
+    return {CONFIGURATION: render({}, HEAD).encode(), SURTS: b"+http://(\n"}
 
 
 def run(
     places: Places, job: str, project: ScrapyProject, checkpoint: str = "", allow_private: Sequence[str] = (),
     follows: str = "",
-) -> SpiderEnd:  # fmt: skip
+) -> End:  # fmt: skip
     """Crawl a job by a spider: afresh, from a checkpoint, or after a launch of an endless job. Raises what the crawl
     raised."""
-    loops: list[ScrapyLoop] = []
-    end = _beside_reactor(
-        project, loops, places.state(job),
+    return _beside_reactor(
+        project, [], places.state(job),
         lambda made: crawl(places, job, checkpoint, allow_private, follows, spider=made, service=RequestService),
     )  # fmt: skip
-    return SpiderEnd(end, sum(loop.bridge.refused for loop in loops))
 
 
 def work(

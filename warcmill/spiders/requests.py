@@ -6,6 +6,7 @@ its `meta` and `cb_kwargs` are JSON. A tuple comes back as a list. Anything else
 
 from __future__ import annotations
 
+import base64
 import copy
 import json
 import math
@@ -15,6 +16,7 @@ from typing import Any
 from scrapy import Request, Spider
 from scrapy.http import Headers
 
+from warcmill.crawl.frontier import PRIORITIES
 from warcmill.crawl.job.job import NOBODY, Audience
 from warcmill.crawl.uri import Uri, make
 from warcmill.errors import BadInput
@@ -46,7 +48,7 @@ def waiting(request: Request, spider: Spider, name: bytes, *, parent: Uri | None
     path = f"{parent.hops}{hop}" if parent and not parent.source.startswith(SOURCE) else ""
     uri = make(
         request.url, key=key, crawl=crawl_of(to, meta), hops=path[-LONGEST_PATH:], via=parent.uri if parent else "",
-        source=parent.source if parent else request.url, priority=-_priority(request, meta),
+        source=parent.source if parent else request.url, priority=-_within(_priority(request, meta)),
         spider="" if to == LINK_SPIDER else to,
     )  # fmt: skip
     if not uri.uri.startswith("http"):
@@ -67,6 +69,11 @@ def _priority(request: Request, meta: Mapping[str, Any]) -> int:
     """The priority of a request; as Scrapy Cluster, that in `meta` of one that an application has asked for."""
     asked = meta.get("priority", 0) if meta.get(APPID) and meta.get(CRAWLID) else 0
     return request.priority or (asked if type(asked) is int else 0)
+
+
+def _within(priority: int) -> int:
+    """The nearest priority that a frontier has."""
+    return max(PRIORITIES[0], min(priority, PRIORITIES[-1]))
 
 
 def _asked(target: RequestTarget) -> dict[str, Any]:
@@ -100,7 +107,9 @@ def _form(request: Request, spider: Spider, meta: Mapping[str, Any], uri: str) -
     plain: tuple[tuple[str, Any, Any], ...] = (
         ("method", request.method, "GET"),
         ("headers", request.headers and _texts(request.headers), {}),
-        ("body", request.body.decode("latin-1"), ""),
+        ("body", request.body.decode("ascii") if request.body.isascii() else "", ""),
+        ("base64", "" if request.body.isascii() else base64.b64encode(request.body).decode(), ""),
+        ("priority", request.priority, _within(request.priority)),
         ("encoding", request.encoding, "utf-8"),
         ("dont_filter", request.dont_filter, False),
         ("flags", request.flags, []),
@@ -128,11 +137,11 @@ def restored(uri: Uri, spider: Spider, audience: Audience = NOBODY) -> Request:
         form.get("url", uri.uri),
         method=form.get("method", "GET"),
         headers=form.get("headers"),
-        body=form.get("body", "").encode("latin-1"),
+        body=base64.b64decode(form["base64"]) if "base64" in form else form.get("body", "").encode("latin-1"),
         cookies=form.get("cookies"),
         meta=form.get("meta"),
         encoding=form.get("encoding", "utf-8"),
-        priority=-uri.priority,
+        priority=form.get("priority", -uri.priority),
         dont_filter=form.get("dont_filter", False),
         flags=form.get("flags"),
         cb_kwargs=form.get("cb_kwargs"),

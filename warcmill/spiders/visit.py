@@ -66,6 +66,7 @@ class SpiderVisit:
     def __init__(self, visit: Visit, bridge: ScrapyBridge) -> None:
         self.uri, self.number, self.found, self.results = visit.uri, visit.number, list[Uri](), list[CrawlResult]()
         self.offered = 0  # requests that are not to be filtered: each has a number
+        self.size = 0  # bytes of the payloads of what was found
         self.trace = ""
         self.request: Request | None = None
         self.errback: Callable[[ScrapyFailure], Any] | None = None  # of the spider

@@ -15,6 +15,8 @@ import pytest
 
 from warcmill.crawl.frontier import (
     LONGEST_HISTORY,
+    LONGEST_PAYLOAD,
+    PRIORITIES,
     Begins,
     Change,
     Defer,
@@ -28,7 +30,7 @@ from warcmill.crawl.frontier import (
     Waited,
 )
 from warcmill.crawl.policies.quotas import By, Spent
-from warcmill.crawl.uri import FOREVER, LONGEST_PAYLOAD, Status, Transitions, Uri, digest, make
+from warcmill.crawl.uri import FOREVER, Status, Transitions, Uri, digest, make
 from warcmill.errors import BadInput, Conflict
 from warcmill.formats.logs.crawllog import CrawlRecord
 
@@ -121,7 +123,7 @@ def test_what_no_frontier_takes_is_refused_by_name_and_the_others_are_taken(ther
     good, moved, large, urgent, keyless, broken = uris("a/1", "a/2", "a/3", "a/4", "a/5", "a/6")
     Transitions().update(moved, Status.REMOVED)
     large.payload = '"' + "ü" * (LONGEST_PAYLOAD // 2) + '"'
-    urgent.priority = 1 << 31
+    urgent.priority = PRIORITIES.stop
     keyless.key = ""
     broken.key = "\udc80"
     answers = run(frontier.offer([moved, large, urgent, keyless, broken, good]))
@@ -174,6 +176,22 @@ def test_priority_first_then_order_of_arrival_in_one_queue(there: Place) -> None
     assert names(lease(frontier, 2)) == ["a/3", "a/5"]
     offer(frontier, "a/6", priority=-9)
     assert names(lease(frontier)) == ["a/6", "a/2", "a/4", "a/1"]
+
+
+def test_a_large_payload_and_the_greatest_priorities_come_back_after_a_restart_too(there: Place) -> None:
+    numbers = [PRIORITIES[0], -(10**15) - 1, -(10**15), -(10**14), 10**12, 10**15 + 1, PRIORITIES[-1]]
+    first = there.open()
+    for number in numbers[::2]:
+        made = make(f"http://a.example/{number}", priority=number)
+        made.payload = f'"{"x" * (LONGEST_PAYLOAD - 2)}"'
+        assert [one.answer for one in run(first.offer([made]))] == [Intake.NEW]
+    for number in numbers[1::2]:
+        offer(first, f"a/{number}", priority=number)
+    frontier = there.open()
+    run(frontier.set_rate(ALL, FREE))
+    found = [one.uri for one in lease(frontier)]
+    assert [uri.priority for uri in found] == numbers
+    assert [len(uri.payload) for uri in found] == [LONGEST_PAYLOAD, 0] * 3 + [LONGEST_PAYLOAD]
 
 
 def test_priority_first_then_order_of_arrival_over_all_queues(there: Place) -> None:

@@ -86,6 +86,15 @@ def by_plain_scrapy(spider: str, url: str, folder: Path, libraries: Path | None 
     return items(folder)
 
 
+def plain_items(words: tuple[str, ...], folder: Path) -> list[str]:
+    """The items of a spider in a file, run by Scrapy itself."""
+    folder.mkdir(parents=True)
+    command = [sys.executable, "-m", "scrapy", "runspider", *words]
+    done = subprocess.run(command, cwd=folder, env=_env(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return items(folder)
+
+
 def items(folder: Path) -> list[str]:
     """The items that the feed of a project has, in an order that does not depend on which page came first."""
     file = folder / "items.jsonl"

@@ -10,10 +10,11 @@ import pytest
 from scrapy import Request, Spider
 from scrapy.utils.test import get_crawler
 
-from warcmill.crawl.frontier import Intake
-from warcmill.crawl.uri import Uri
+from warcmill.crawl.frontier import PRIORITIES, Intake, Offered
+from warcmill.crawl.uri import Uri, make
 from warcmill.errors import Unavailable
 from warcmill.spiders.bridge import ScrapyBridge
+from warcmill.spiders.requests import restored, waiting
 
 PAGE = "http://windmills.example/"
 
@@ -44,6 +45,50 @@ def bridge(frontier: AwayFrontier) -> ScrapyBridge:
     )
     guard: Any = SimpleNamespace()
     return ScrapyBridge(kit, crawler, guard)
+
+
+async def _taken(made: ScrapyBridge, requests: list[Request]) -> list[int]:
+    for request in requests:
+        made.start(request)
+    frontier: Any = made.kit.books.frontier
+    sizes, offer = list[int](), frontier.offer
+
+    async def noted(uris: list[Uri]) -> list[Any]:
+        sizes.append(len(uris))
+        answers: list[Any] = await offer(uris)
+        return answers
+
+    frontier.offer = noted
+    await made.flush()
+    return sizes
+
+
+def test_large_requests_are_offered_some_at_a_time_and_each_comes_back_whole() -> None:
+    async def crawl() -> None:
+        frontier = AwayFrontier()
+        made = bridge(frontier)
+        frontier.back = True
+        frontier.open.set()
+        blob, body, far = "a" * 700_000, bytes(range(256)) * 1_000, 10**30
+        large = [Request(f"{PAGE}{number}", meta={"blob": blob}, body=body, priority=far) for number in range(5)]
+        assert await _taken(made, [*large, Request(PAGE)]) == [1, 1, 1, 1, 2]
+        one = waiting(large[0], Mills(), b"key", parent=None, hop="", number=1)
+        assert -one.priority == PRIORITIES[-1]
+        back = restored(one, Mills())
+        assert (back.meta["blob"], back.body, back.priority) == (blob, body, far)
+
+    asyncio.run(crawl())
+
+
+def test_a_refusal_that_comes_with_the_page_is_named_and_counted_once(caplog: pytest.LogCaptureFixture) -> None:
+    made = bridge(AwayFrontier())
+    answers = [Offered(Intake.NEW), Offered(Intake.SEEN), Offered(Intake.REFUSED, "its spider has a letter")]
+    made.answered([make(f"{PAGE}{number}", spider="mills") for number in range(3)], answers)
+    assert made.refused == 1
+    assert f"{PAGE}2 is not fetched: its spider has a letter" in caplog.text
+    stats = made.crawler.stats
+    assert stats
+    assert (stats.get_value("scheduler/enqueued"), stats.get_value("dupefilter/filtered")) == (1, 1)
 
 
 async def _until_asked(made: ScrapyBridge) -> None:
@@ -104,10 +149,9 @@ def test_an_offer_that_is_given_back_loses_nothing() -> None:
 def test_a_password_in_a_url_that_is_refused_is_in_no_log(caplog: pytest.LogCaptureFixture) -> None:
     logs: list[object] = []
     made = bridge(AwayFrontier())
-    made.kit.offers = SimpleNamespace(refused=SimpleNamespace(add=lambda *words: logs.append(words)))
-    made.kit.heard = SimpleNamespace(no_uri=lambda *words: logs.append(words))
+    made.kit.offers = SimpleNamespace(lost=lambda uri, why, **_: logs.append((uri.uri, uri.via, why)))
     made.start(Request("http://keeper:secret@windmills.example/"))
     assert made.refused == 1
-    assert len(logs) == 2
+    assert len(logs) == 1
     assert "windmills.example" in caplog.text
     assert "secret" not in f"{logs}{caplog.text}"

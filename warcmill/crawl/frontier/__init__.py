@@ -28,7 +28,6 @@ from warcmill.crawl.policies.quotas import By, Spent
 from warcmill.crawl.uri import (
     DONE,
     FOREVER,
-    LONGEST_PAYLOAD,
     LONGEST_URI,
     Status,
     Transitions,
@@ -43,7 +42,8 @@ from warcmill.formats.logs.crawllog import CrawlRecord
 T = TypeVar("T")
 E = TypeVar("E", "Finish", "Defer")
 LONGEST_HISTORY = 200
-PRIORITIES = range(-(1 << 31), 1 << 31)
+LONGEST_PAYLOAD = 1 << 22  # bytes: a spider's request has its body and what it passes on in it
+PRIORITIES = range(-(1 << 53), (1 << 53) + 1)  # a score in Redis has no more digits
 LEASE_SECONDS = 3600.0
 
 

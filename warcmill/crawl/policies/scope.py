@@ -7,7 +7,8 @@ them all. Sitemaps that robots.txt names belong to it, and those that an index n
 a site. Else, and after 20 redirects, a URI has a prefix of a site, or was linked from a seed of reach `plus1`. Nothing
 that is excluded is crawled.
 
-Heritrix takes parts over two hops, and sitemaps that are on a site.
+Of URIs that another spider than this crawler visits no hops are counted: it bounds its own depth. Heritrix takes parts
+over two hops, and sitemaps that are on a site.
 
 Besides, a job may refuse URIs by regular expressions, RE2's, which take time linear in the URI and match all of it, as
 Heritrix's do; by extensions; and as traps, in which a site has no end: paths that repeat, ever new queries. Their
@@ -170,7 +171,7 @@ class CrawlScope(Struct, frozen=True):
             return None
         if SITEMAP in uri.payload and not is_page and self._is_sitemap(uri):
             return None
-        if len(uri.hops) > self.hops:
+        if len(uri.hops) > self.hops and not uri.spider:
             return self._refused(f"{len(uri.hops)} hops from its seed, {self.hops} are allowed", "hops", self.hops)
         if self.sites.covering(surt) or (reach is PageReach.PLUS1 and _is_linked(uri.hops)):
             return None

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from collections.abc import Collection, Iterable, Sequence
 
+from msgspec.structs import replace
+
 from warcmill.crawl.extract.html import FRAMES
 from warcmill.crawl.extract.links import EMBED, LINK, REDIRECT, SUBMIT, Link, asks_not_to_follow
 from warcmill.crawl.fetch.answer import HeaderFields
@@ -213,10 +215,20 @@ class Offers:
     def taken(self, offered: Sequence[Uri], answers: Sequence[Offered]) -> None:
         """Hear what the frontier took. URIs that it has are not offered again: most links of a site repeat."""
         for uri, answer in zip(offered, answers, strict=True):
-            if answer.answer is not Intake.REFUSED:
+            if answer.answer is Intake.REFUSED:
+                self.lost(uri, answer.why)
+            else:
                 self._remember(uri)
             if answer.answer is Intake.NEW:
                 self._traps.taken(uri)
+
+    def lost(self, uri: Uri, why: str, *, with_page: bool = False) -> None:
+        """Name a URI that cannot wait in the frontier: nobody will ask for it. `with_page`: its page is still to be
+        kept, and counts it."""
+        self._heard.no_uri(uri.via, why, uri.uri)
+        self.refused.add(uri.uri, Decision(Verdict.REJECT, "spider" if uri.spider else "frontier", why))
+        if uri.spider:
+            self._count(Decision(Verdict.REJECT, bound="waits"), uri if with_page else replace(uri, via=""))
 
     def _within(self, page: Uri, links: Sequence[Link]) -> Sequence[Link]:
         """Leave out the links of a page on its audience's last level before they are made into URIs: they are many."""

@@ -26,6 +26,7 @@ _QUOTA = re.compile(r"quotas:(\d{1,19})_(documents|bytes|seconds)_of_(?:host|tar
 _BLANK = re.compile(r"\s")
 
 _LINKS, _URIS = ("left out", "link", "links"), ("left out", "URI", "URIs")
+_REQUESTS = ("refused", "request of a spider", "requests of a spider")
 _PAGES, _ANSWERS = ("cut the links of", "page", "pages"), ("cut", "answer", "answers")
 
 
@@ -53,6 +54,7 @@ BOUNDS: Mapping[str, Bound] = {
     "total": Bound("[fetch] total", _ANSWERS, is_judged=True),
     "decoded": Bound("[fetch] decoded", _PAGES, is_judged=True),
     "ratio": Bound("[fetch] ratio", _PAGES, is_judged=True),
+    "waits": Bound("", _REQUESTS, is_judged=True, label="the frontier"),
     "quota-documents": Bound("[[quotas]] documents", _URIS, is_judged=True),
     "quota-bytes": Bound("[[quotas]] bytes", _URIS, is_judged=True),
     "quota-seconds": Bound("[[quotas]] seconds", _URIS, is_judged=True),

@@ -116,7 +116,8 @@ end
 local function place(id) return E .. 'r:' .. math.floor(id / EACH), id % EACH end
 local function member(id, queue) return string.format('%013d', id) .. (queue or '') end
 local function header(row)
-  return row.digest .. row.priority .. ' ' .. row.cid .. ' ' .. row.tries .. ' ' .. row.queue .. '\n' .. row.spider .. '\n'
+  local priority = string.format('%.0f', row.priority) -- 15 digits would have an exponent
+  return row.digest .. priority .. ' ' .. row.cid .. ' ' .. row.tries .. ' ' .. row.queue .. '\n' .. row.spider .. '\n'
 end
 local function parse(id, raw)
   local priority, cid, tries, queue, spider, at = string.match(raw, '^(%-?%d+) (%w+) (%d+) ([^\n]*)\n([^\n]*)\n()', 17)
