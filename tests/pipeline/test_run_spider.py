@@ -157,13 +157,16 @@ def test_callbacks_that_raise_or_exit_cost_nothing_but_what_they_had_not_yielded
 
 
 REFUSED = """
+from urllib.request import OpenerDirector as Opener
+opener = Opener()
+
 def parse(self, response):
     yield {"page": response.url}
     yield response.follow("/shelf/1", lambda response: None)
     yield response.follow("/shelf/2", meta={"when": object()})
     yield response.follow("/shelf/3", meta={"proxy": "http://127.0.0.1:9"})
     yield scrapy.Request("file:///etc/hostname")
-    yield response.follow("/shelf/4", cb_kwargs={"by": {1: 2}})
+    yield response.follow("/shelf/4", cb_kwargs={"by": self.opener})
     yield response.follow("/shelf/4", meta={"blob": "a" * (5 << 20)})
     yield response.follow("/shelf/5", self.last, meta={"kept": [1, "a", {"b": None}]})
 
@@ -179,11 +182,11 @@ def test_what_cannot_wait_is_refused_by_name_and_the_rest_is_fetched(port: int, 
     assert done.returncode == 1, done.stdout + done.stderr
     assert "6 requests could not wait" in done.stderr
     for words_ in (
-        "its callback Small.parse.<locals>.<lambda> is no method of spider 'small'",
-        "its meta['when'] is object, which is no JSON",
+        "its callback Small.parse.<locals>.<lambda> is not a method of spider 'small'",
+        "its meta['when'] is object, which cannot wait",
         "its meta has 'proxy'",
         "file: is not fetched",
-        "its cb_kwargs['by'] has the key 1, which is no text",
+        "its cb_kwargs['by'] is OpenerDirector, which cannot wait",
         "its payload is larger than 4194304 bytes",
     ):
         assert words_ in done.stderr, done.stderr

@@ -57,7 +57,7 @@ TIC_ON_THE_WIRE = {
     "warcmill/requests/migration.py": 2,
     "warcmill/requests/sender.py": 1,
     "warcmill/requests/serving/scope.py": 1,
-    "warcmill/spiders/requests.py": 4,
+    "warcmill/spiders/requests.py": 1,
     "warcmill/spiders/visit.py": 1,
     "warcmill/stores/engine_folder.py": 1,
 }  # fmt: skip

@@ -8,6 +8,7 @@
     addon       what Scrapy is given: settings, scheduler, download handler, the outermost spider middleware
     items       an item as a line of results.jsonl, for the application that has asked for it
     requests    a request as it waits in the frontier, and back
+    values      what is in its meta, likewise
     names       modules that spiders of Scrapy Cluster import by its names
 
 The way of a request

@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from warcmill.crawl.uri import Uri, shown, without_credentials
 from warcmill.crawl.visit.visit import Kit
 from warcmill.errors import BadInput, WarcmillError
 from warcmill.spiders.guard import CodeGuard
-from warcmill.spiders.requests import APPID, CRAWLID, MARK, restored, waiting
+from warcmill.spiders.requests import APPID, CRAWLID, MARK, RequestForms
 from warcmill.spiders.visit import Besides, SpiderVisit
 
 log = logging.getLogger(__name__)
@@ -50,6 +51,11 @@ class ScrapyBridge:
         self._offering = asyncio.Lock()
         self._flushing: asyncio.Task[None] | None = None
         self._starts = self._others = 0
+
+    @cached_property
+    def _forms(self) -> RequestForms:
+        assert self.crawler.spider
+        return RequestForms(self.crawler.spider)
 
     @property
     def loss_is_error(self) -> bool:
@@ -75,8 +81,12 @@ class ScrapyBridge:
 
     async def scraped(self, visit: SpiderVisit) -> None:
         """Hand a visit to Scrapy, and wait until it has nothing left to do for it."""
-        assert self.crawler.spider
-        request = restored(visit.uri, self.crawler.spider, visit.audience)
+        try:
+            request = self._forms.restored(visit.uri, visit.audience)
+        except BadInput as error:
+            self.kit.offers.lost(visit.uri, error.why)
+            self._refuse(visit.uri.uri, error.why)
+            raise
         request.meta[MARK] = visit.number
         visit.errback, request.errback = request.errback, visit.failed
         visit.request, visit.ended = request, asyncio.get_running_loop().create_future()
@@ -255,11 +265,9 @@ class ScrapyBridge:
 
     def _made(self, request: Request, parent: Uri | None, hop: str, number: int) -> Uri | None:
         assert self.crawler.spider
-        if isinstance(visit := getattr(request.errback, "__self__", None), SpiderVisit):
-            request.errback = visit.errback  # it was made of a request in hand
         name = self.crawler.request_fingerprinter.fingerprint(request)
         try:
-            uri = waiting(request, self.crawler.spider, name, parent=parent, hop=hop, number=number)
+            uri = self._forms.waiting(request, name, parent=parent, hop=hop, number=number)
             uri.queue = self.kit.job.queue(uri.uri)
             check_offer(uri)
         except BadInput as error:

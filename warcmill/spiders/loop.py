@@ -44,10 +44,10 @@ class ScrapyLoop(Spider):
         arguments: Mapping[str, str],
     ) -> None:  # fmt: skip
         super().__init__(kit, figures, began)
-        settings = settings.copy()
-        settings.set("ADDONS", {**settings.getdict("ADDONS"), LaunchAddon: OURS}, OURS)
-        self._runner = AsyncCrawlerRunner(settings)
+        self._runner = AsyncCrawlerRunner(settings.copy())
         self._crawler = self._runner.create_crawler(spider)
+        own = self._crawler.settings  # with the spider's, which may have add-ons, too
+        own.set("ADDONS", {**own.getdict("ADDONS"), LaunchAddon: OURS}, OURS)
         self._arguments = dict(arguments)
         self._guard = CodeGuard(str(spider.name), state, kit.heard.alert)
         self.bridge = BRIDGES[self._crawler] = ScrapyBridge(kit, self._crawler, self._guard)

@@ -1,7 +1,7 @@
 """A request of Scrapy as it waits in the frontier: a `Uri`, whose payload has what is not plain about it. Pure.
 
-It is restored in another process, perhaps on another machine: so its callback is a method of the spider, by name, and
-its `meta` and `cb_kwargs` are JSON. A tuple comes back as a list. Anything else is refused, by its place.
+It is restored in another process, perhaps on another machine: so its callback is a function of the spider, by name, and
+its `meta` and `cb_kwargs` are of the types that `values` has. Anything else is refused, by its place.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import base64
 import copy
 import json
-import math
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from typing import Any
 
 from scrapy import Request, Spider
@@ -22,6 +22,7 @@ from warcmill.crawl.uri import Uri, make
 from warcmill.errors import BadInput
 from warcmill.requests.serving.scope import LINK_SPIDER, SOURCE, RequestTarget, crawl_name
 from warcmill.requests.serving.targets import RequestAudience
+from warcmill.spiders.values import Project, Values, fill, imported, is_plain, state
 
 MARK = "_warcmill"
 """The key in `meta` of a request in hand: the number of its visit."""
@@ -29,35 +30,194 @@ LONGEST_PATH = 250  # hops that are noted
 SPIDERID, CRAWLID, APPID = "spiderid", "crawlid", "appid"
 _REQUEST = "request"
 _AGENT, _COOKIE = "User-Agent", "Cookie"
-_NESTED = 60
-_PLAIN = (int, bool, type(None))
+_TAGGED = "tagged"  # set if its values are those that `Values` has written: else they are plain JSON
+_VALUES = ("meta", "cb_kwargs", "cookies", "own")
+_OF_ALL = frozenset(state(Request("data:,")))
 
 
-def waiting(request: Request, spider: Spider, name: bytes, *, parent: Uri | None, hop: str, number: int) -> Uri:
-    """Return the URI of a request that `parent` has led to, by this hop. BadInput for one that cannot wait.
+class InHand:
+    """A request that Scrapy has in hand, for its errback is ours; `errback` is that of the spider."""
 
-    `name` is its fingerprint, by which it is known; of one that is not to be filtered, `number` among those of its
-    parent distinguishes it, so that it is the same when its parent is visited again.
-    """
-    meta = {key: value for key, value in request.meta.items() if key != MARK} if request.meta else {}
-    to = meta.get(SPIDERID) or spider.name
-    key = name.hex()
-    if request.dont_filter:
-        key = f"{key} {parent.key if parent else ''} {number}"
-    # The scope of a request is for links that our own crawler follows: a spider decides for itself.
-    path = f"{parent.hops}{hop}" if parent and not parent.source.startswith(SOURCE) else ""
-    uri = make(
-        request.url, key=key, crawl=crawl_of(to, meta), hops=path[-LONGEST_PATH:], via=parent.uri if parent else "",
-        source=parent.source if parent else request.url, priority=-_within(_priority(request, meta)),
-        spider="" if to == LINK_SPIDER else to,
-    )  # fmt: skip
-    if not uri.uri.startswith("http"):
-        raise BadInput(uri.uri, "only http: and https: are fetched for spiders")
-    if meta.get("proxy"):
-        raise BadInput(uri.uri, "its meta has 'proxy': requests are made by this crawler itself, without a proxy")
-    if found := _form(request, spider, meta, uri.uri):
-        uri.payload = json.dumps({_REQUEST: found}, separators=(",", ":"), allow_nan=False)
-    return uri
+    errback: Callable[..., Any] | None = None
+
+
+class RequestForms:
+    """The requests of a spider: each as it waits, and as Scrapy has it."""
+
+    def __init__(self, spider: Spider) -> None:
+        self._spider = spider
+        self._values = Values(Project(spider), self._written, self._read)
+        self._names: dict[int, str] = {}
+
+    def waiting(self, request: Request, name: bytes, *, parent: Uri | None, hop: str, number: int) -> Uri:
+        """Return the URI of a request that `parent` has led to, by this hop. BadInput for one that cannot wait.
+
+        `name` is its fingerprint, by which it is known; of one that is not to be filtered, `number` among those of its
+        parent distinguishes it, so that it is the same when its parent is visited again.
+        """
+        meta = _meta(request)
+        to = meta.get(SPIDERID) or self._spider.name
+        key = name.hex()
+        if request.dont_filter:
+            key = f"{key} {parent.key if parent else ''} {number}"
+        # The scope of a request is for links that our own crawler follows: a spider decides for itself.
+        path = f"{parent.hops}{hop}" if parent and not parent.source.startswith(SOURCE) else ""
+        uri = make(
+            request.url, key=key, crawl=crawl_of(to, meta), hops=path[-LONGEST_PATH:], via=parent.uri if parent else "",
+            source=parent.source if parent else request.url, priority=-_within(_priority(request, meta)),
+            spider="" if to == LINK_SPIDER else to,
+        )  # fmt: skip
+        if not uri.uri.startswith("http"):
+            raise BadInput(uri.uri, "only http: and https: are fetched for spiders")
+        if meta.get("proxy"):
+            raise BadInput(uri.uri, "its meta has 'proxy': requests are made by this crawler itself, without a proxy")
+        if found := self._form(request, uri.uri):
+            uri.payload = json.dumps({_REQUEST: found}, separators=(",", ":"), allow_nan=False)
+        return uri
+
+    def restored(self, uri: Uri, audience: Audience = NOBODY) -> Request:
+        """The request of a URI; `audience`: the application that has posted it. BadInput if its spider has its
+        functions or classes no more."""
+        form = _asked(audience.target) if isinstance(audience, RequestAudience) else {}
+        if uri.payload:
+            try:
+                whole = json.loads(uri.payload)
+            except (ValueError, RecursionError) as error:
+                raise BadInput(uri.uri, f"its payload is no JSON: {error}") from error
+            form = whole.get(_REQUEST, {}) if isinstance(whole, dict) else {}
+        if form.get(_TAGGED):
+            form = {**form, **{name: self._values.read(form[name]) for name in _VALUES if name in form}}
+        return self._made(form, uri.uri, -uri.priority)
+
+    def _form(self, request: Request, uri: str) -> dict[str, Any]:
+        """The attributes of a request that are not plain."""
+        found: dict[str, Any] = {}
+        if request.url != uri:
+            found["url"] = request.url
+        hand = getattr(request.errback, "__self__", None)
+        errback = hand.errback if isinstance(hand, InHand) else request.errback
+        for role, method in (("callback", request.callback), ("errback", errback)):
+            if method is not None:
+                found[role] = self._name(method, role)
+        own = {}
+        if type(request) is not Request:
+            found["class"] = _class_name(type(request))
+            own = {name: value for name, value in state(request).items() if name not in _OF_ALL}
+        values = {"meta": _meta(request), "cb_kwargs": request.cb_kwargs, "cookies": request.cookies, "own": own}
+        values = {name: value for name, value in values.items() if value}
+        if not is_plain(values):
+            values = {name: self._values.written(value, name) for name, value in values.items()}
+            found[_TAGGED] = True
+        plain: tuple[tuple[str, Any, Any], ...] = (
+            ("method", request.method, "GET"),
+            ("headers", request.headers and _texts(request.headers), {}),
+            ("body", request.body.decode("ascii") if request.body.isascii() else "", ""),
+            ("base64", "" if request.body.isascii() else base64.b64encode(request.body).decode(), ""),
+            ("priority", request.priority, _within(request.priority)),
+            ("encoding", request.encoding, "utf-8"),
+            ("dont_filter", request.dont_filter, False),
+            ("flags", request.flags, []),
+        )
+        found |= values
+        found |= {name: value for name, value, usual in plain if value != usual}
+        return found
+
+    def _made(self, form: Mapping[str, Any], uri: str, priority: int) -> Request:
+        """The request of a form whose values are read."""
+        methods = {role: self._method(form[role], role) for role in ("callback", "errback") if role in form}
+        kind: Any = _class(form["class"]) if "class" in form else Request
+        made: Request = Request.__new__(kind)
+        body = base64.b64decode(form["base64"]) if "base64" in form else form.get("body", "").encode("latin-1")
+        Request.__init__(  # that of its own class makes another of what it is given, such as a form
+            made, form.get("url", uri), method=form.get("method", "GET"), headers=form.get("headers"), body=body,
+            cookies=form.get("cookies"), meta=form.get("meta"), encoding=form.get("encoding", "utf-8"),
+            priority=form.get("priority", priority), dont_filter=form.get("dont_filter", False),
+            flags=form.get("flags"), cb_kwargs=form.get("cb_kwargs"), **methods,
+        )  # fmt: skip
+        fill(made, form.get("own", {}))
+        return made
+
+    # A request among the values of another
+
+    def _written(self, request: Request, place: str) -> dict[str, Any]:
+        try:
+            form = self._form(request, "")
+        except BadInput as error:
+            raise BadInput(place, f"its {place} is a request: {error.why}") from error
+        return {**form, "priority": request.priority}
+
+    def _read(self, form: Mapping[str, Any]) -> Request:
+        if form.get(_TAGGED):
+            form = {**form, **{name: self._values.read(form[name]) for name in _VALUES if name in form}}
+        return self._made(form, "", 0)
+
+    # Its functions
+
+    def _name(self, method: Callable[..., Any], role: str) -> str:
+        """The name by which the spider has a function, which may have been decorated, or made by another."""
+        for name in (getattr(method, "__name__", ""), self._names.get(id(_function(method)), "")):
+            if name and self._is(method, name):
+                return name
+        self._names = _functions(self._spider)
+        if (name := self._names.get(id(_function(method)), "")) and self._is(method, name):
+            return name
+        shown = getattr(method, "__qualname__", repr(method))
+        why = f"its {role} {shown} is not a method of spider {self._spider.name!r}; make it one, so that it can wait"
+        raise BadInput(role, why)
+
+    def _is(self, method: Callable[..., Any], name: str) -> bool:
+        try:
+            return self._method(name, "") == method
+        except BadInput:
+            return False
+
+    def _method(self, name: object, role: str) -> Callable[..., Any]:
+        found: Any = None
+        if isinstance(name, str) and not name.startswith("__"):
+            base, _, last = name.rpartition(".")  # a method of a base that its class has, too
+            found = getattr(_base(self._spider, base), last, None) if base else getattr(self._spider, last, None)
+        if not callable(found) or isinstance(found, type):
+            why = f"spider {self._spider.name!r} has no method {name!r}, which is its {role}"
+            raise BadInput(role, why)
+        return found  # type: ignore[no-any-return]
+
+
+def _base(spider: Spider, name: str) -> Any:
+    return next((super(before, spider) for before, one in pairwise(type(spider).__mro__) if one.__name__ == name), None)
+
+
+def _functions(spider: Spider) -> dict[int, str]:
+    """The names of a spider's functions by the identity of each: its own, then those of its classes."""
+    found: dict[int, str] = {}
+    names: set[str] = set()
+    for kind in type(spider).__mro__:
+        for name, one in vars(kind).items():
+            found.setdefault(id(_function(one)), f"{kind.__name__}.{name}" if name in names else name)
+        names.update(vars(kind))
+    return found | {id(_function(one)): name for name, one in vars(spider).items() if callable(one)}
+
+
+def _function(one: Any) -> Any:
+    """The function of a method, or of what becomes one."""
+    return getattr(one, "__func__", one)
+
+
+def _class_name(kind: type) -> str:
+    name = f"{kind.__module__}:{kind.__qualname__}"
+    if imported(name) is not kind:
+        raise BadInput(name, f"it is a {kind.__qualname__}, which {kind.__module__} does not have by this name")
+    return name
+
+
+def _class(name: str) -> type:
+    found = imported(name)
+    if found is None or not issubclass(found, Request):
+        raise BadInput(name, f"it is a {name}, which is not a class of requests that is imported now")
+    return found
+
+
+def _meta(request: Request) -> dict[str, Any]:
+    return {key: value for key, value in request.meta.items() if key != MARK} if request.meta else {}
 
 
 def crawl_of(spider: str, meta: Mapping[str, Any]) -> str:
@@ -92,94 +252,5 @@ def _asked(target: RequestTarget) -> dict[str, Any]:
     return {"meta": meta, "cookies": {name: value for name, equals, value in crumbs if equals}, "headers": agent}
 
 
-def _form(request: Request, spider: Spider, meta: Mapping[str, Any], uri: str) -> dict[str, Any]:
-    """The attributes of a request that are not plain."""
-    found: dict[str, Any] = {}
-    if request.url != uri:
-        found["url"] = request.url
-    for role, method in (("callback", request.callback), ("errback", request.errback)):
-        if method is not None:
-            found[role] = _method_name(method, spider, role, uri)
-    for name, value in (("meta", meta), ("cb_kwargs", request.cb_kwargs), ("cookies", request.cookies)):
-        if value:
-            _check(value, name, uri)
-            found[name] = value
-    plain: tuple[tuple[str, Any, Any], ...] = (
-        ("method", request.method, "GET"),
-        ("headers", request.headers and _texts(request.headers), {}),
-        ("body", request.body.decode("ascii") if request.body.isascii() else "", ""),
-        ("base64", "" if request.body.isascii() else base64.b64encode(request.body).decode(), ""),
-        ("priority", request.priority, _within(request.priority)),
-        ("encoding", request.encoding, "utf-8"),
-        ("dont_filter", request.dont_filter, False),
-        ("flags", request.flags, []),
-    )
-    found |= {name: value for name, value, usual in plain if value != usual}
-    return found
-
-
 def _texts(headers: Headers) -> dict[str, list[str]]:
     return {name.decode("latin-1"): [one.decode("latin-1") for one in values] for name, values in headers.items()}
-
-
-def restored(uri: Uri, spider: Spider, audience: Audience = NOBODY) -> Request:
-    """The request of a URI; `audience`: the application that has posted it. BadInput if its spider has its methods no
-    more."""
-    form = _asked(audience.target) if isinstance(audience, RequestAudience) else {}
-    if uri.payload:
-        try:
-            whole = json.loads(uri.payload)
-        except (ValueError, RecursionError) as error:
-            raise BadInput(uri.uri, f"its payload is no JSON: {error}") from error
-        form = whole.get(_REQUEST, {}) if isinstance(whole, dict) else {}
-    methods = {role: _method(form[role], spider, role, uri.uri) for role in ("callback", "errback") if role in form}
-    return Request(
-        form.get("url", uri.uri),
-        method=form.get("method", "GET"),
-        headers=form.get("headers"),
-        body=base64.b64decode(form["base64"]) if "base64" in form else form.get("body", "").encode("latin-1"),
-        cookies=form.get("cookies"),
-        meta=form.get("meta"),
-        encoding=form.get("encoding", "utf-8"),
-        priority=form.get("priority", -uri.priority),
-        dont_filter=form.get("dont_filter", False),
-        flags=form.get("flags"),
-        cb_kwargs=form.get("cb_kwargs"),
-        **methods,
-    )
-
-
-def _method_name(method: Callable[..., Any], spider: Spider, role: str, uri: str) -> str:
-    if getattr(method, "__self__", None) is spider:
-        name = str(method.__name__)
-        for known in (name, f"_{type(spider).__name__}{name}"):  # one whose name begins with two underscores
-            if getattr(spider, known, None) == method:
-                return known
-    shown = getattr(method, "__qualname__", repr(method))
-    raise BadInput(uri, f"its {role} {shown} is no method of spider {spider.name!r}; make it one, so that it can wait")
-
-
-def _method(name: object, spider: Spider, role: str, uri: str) -> Callable[..., Any]:
-    found = getattr(spider, name, None) if isinstance(name, str) else None
-    if not callable(found) or getattr(found, "__self__", None) is not spider:
-        raise BadInput(uri, f"spider {spider.name!r} has no method {name!r}, which is its {role}")
-    return found  # type: ignore[no-any-return]
-
-
-def _check(value: object, place: str, uri: str, depth: int = 0) -> None:
-    """BadInput, with the place, for what JSON would not give back."""
-    if type(value) in _PLAIN or isinstance(value, str):  # lxml has texts of a class of its own
-        return
-    if isinstance(value, float) and math.isfinite(value):
-        return
-    if depth < _NESTED and type(value) in (list, tuple):
-        for number, one in enumerate(value):  # type: ignore[arg-type, var-annotated]
-            _check(one, f"{place}[{number}]", uri, depth + 1)
-        return
-    if depth < _NESTED and type(value) is dict:
-        for key, one in value.items():
-            if type(key) is not str:
-                raise BadInput(uri, f"its {place} has the key {key!r}, which is no text, so it cannot wait as JSON")
-            _check(one, f"{place}[{key!r}]", uri, depth + 1)
-        return
-    raise BadInput(uri, f"its {place} is {type(value).__name__}, which is no JSON, so it cannot wait")

@@ -39,6 +39,7 @@ from warcmill.crawl.visit.fetching import Refusal
 from warcmill.crawl.visit.visit import Kit, Reading, Visit
 from warcmill.spiders.guard import DEATHS
 from warcmill.spiders.items import result_of
+from warcmill.spiders.requests import InHand
 
 if TYPE_CHECKING:
     from warcmill.spiders.bridge import ScrapyBridge
@@ -59,7 +60,7 @@ class Postponed(Exception):
     """The request is retried later."""
 
 
-class SpiderVisit:
+class SpiderVisit(InHand):
     """A visit in the hands of Scrapy. `found`: what the page has led to, which is offered with its entry. `results`:
     items of it that an application has asked for."""
 

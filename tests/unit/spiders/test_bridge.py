@@ -14,7 +14,7 @@ from warcmill.crawl.frontier import PRIORITIES, Intake, Offered
 from warcmill.crawl.uri import Uri, make
 from warcmill.errors import Unavailable
 from warcmill.spiders.bridge import ScrapyBridge
-from warcmill.spiders.requests import restored, waiting
+from warcmill.spiders.requests import RequestForms
 
 PAGE = "http://windmills.example/"
 
@@ -72,9 +72,9 @@ def test_large_requests_are_offered_some_at_a_time_and_each_comes_back_whole() -
         blob, body, far = "a" * 700_000, bytes(range(256)) * 1_000, 10**30
         large = [Request(f"{PAGE}{number}", meta={"blob": blob}, body=body, priority=far) for number in range(5)]
         assert await _taken(made, [*large, Request(PAGE)]) == [1, 1, 1, 1, 2]
-        one = waiting(large[0], Mills(), b"key", parent=None, hop="", number=1)
+        one = RequestForms(Mills()).waiting(large[0], b"key", parent=None, hop="", number=1)
         assert -one.priority == PRIORITIES[-1]
-        back = restored(one, Mills())
+        back = RequestForms(Mills()).restored(one)
         assert (back.meta["blob"], back.body, back.priority) == (blob, body, far)
 
     asyncio.run(crawl())
