@@ -266,10 +266,12 @@ def stored_path(kind: str, launch: Launch, name: str) -> str:
 
 
 class DumpedData(StrEnum):
-    """The data of a package index that a launch dumps: what distributions have, and which files projects list."""
+    """The data of a package index that a launch dumps: what distributions have, which files projects list, and the
+    lives of files: events, and what was carried over from the generation before."""
 
     DISTRIBUTIONS = "python_distribution_data"
     STATE = "python_distribution_state"
+    LIVES = "python_distribution_lives"
 
 
 class DumpFile(NamedTuple):

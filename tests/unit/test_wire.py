@@ -265,6 +265,7 @@ NONE_OF_ITS_OWN = {
     # Rows of dumps, and pages made of them: their own tests hold their bytes.
     "warcmill/formats/pypi/data_sets.py",
     "warcmill/formats/pypi/dump.py",
+    "warcmill/formats/pypi/lives.py",
     "warcmill/extracts/distributions.py",
     "warcmill/formats/pypi/simple_pages.py",
     # Lists of seeds, payloads of URIs, calls of an index: their own tests hold their bytes.

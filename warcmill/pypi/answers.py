@@ -14,7 +14,8 @@ from msgspec import Struct
 from warcmill import layout
 from warcmill.errors import NotReady
 from warcmill.formats.pypi import data_sets, filenames
-from warcmill.formats.pypi.data_sets import DEPGRAPH, DISTRIBUTIONS, MODULES, Dependencies, DistributionLife
+from warcmill.formats.pypi.data_sets import DEPGRAPH, DISTRIBUTIONS, MODULES, Dependencies
+from warcmill.formats.pypi.lives import DistributionLife
 from warcmill.launches.discovery import with_markers
 from warcmill.markers.facts.pulse import Fed, Started
 from warcmill.markers.state import MarkerStore
@@ -97,7 +98,8 @@ def show(data: PublishedData, project: str, serial: int | None = None) -> JsonOb
 
 
 def _file(life: DistributionLife, serial: int) -> JsonObject:
-    listed, row = life.at(serial), life.row
+    found = life.at(serial) or life.newest
+    listed, row, (first, last) = found.file, found.row, life.presence(serial)
     modules: Json = None if row is None or row.modules is None else [*row.modules]
     return {
         "filename": listed.filename,
@@ -105,8 +107,8 @@ def _file(life: DistributionLife, serial: int) -> JsonObject:
         "url": listed.url,
         "sha256": listed.sha256,
         "requires_python": listed.requires_python,
-        "from": life.first,
-        "to": life.last,
+        "from": first,
+        "to": last,
         "yanked": listed.yanked,
         "modules": modules,
     }

@@ -2,38 +2,31 @@
 
 A version that has more dumps than the one before begins with its database, and takes the new ones, in the order of
 their windows; else it begins with nothing. A key of the file's own lists what it put into a data set: by
-that it goes when its project's page has it no more. In `distributions` it stays, with the last serial at which it was
-there.
+that it goes when the file leaves. In `distributions` it stays, with its life.
 """
 
 from __future__ import annotations
 
 import hashlib
+import heapq
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cached_property, partial
-from typing import IO, BinaryIO
+from itertools import groupby
+from typing import IO, BinaryIO, TypeVar
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from warcmill import layout
 from warcmill.errors import BadInput, Mismatch, NotReady
 from warcmill.formats.pypi import data_sets
-from warcmill.formats.pypi.data_sets import (
-    COUNT,
-    DEPGRAPH,
-    DISTRIBUTIONS,
-    FIRST,
-    MODULES,
-    DistributionLife,
-    Pairs,
-    Yanked,
-)
-from warcmill.formats.pypi.dump import DistributionRow, ListedFile, ProjectState, rows_of, states_of
+from warcmill.formats.pypi.data_sets import BEGIN, COUNT, DEPGRAPH, DISTRIBUTIONS, FIRST, MODULES, Pairs
+from warcmill.formats.pypi.dump import DistributionRow, ProjectState, rows_of, states_of
+from warcmill.formats.pypi.lives import DistributionLife, ProjectLives, lives_of
 from warcmill.formats.pypi.simple_pages import OfferedFile
 from warcmill.layout import DumpedData, DumpFile
 from warcmill.model import FileRef, Window
+from warcmill.pypi.lives import BY_EVENTS, BY_PAGE, BY_TWO_PAGES, carried_on, left
 from warcmill.stores import LocalStore, Store
 from warcmill.versions import leveldb
 from warcmill.versions.dataset import Built, New, Wanted
@@ -46,6 +39,7 @@ from warcmill.versions.segments import Segment
 GENERATION = 1
 DUMPS = "dumps/"
 _BATCH = 4 << 20  # bytes of keys and values that are written together
+_Row = TypeVar("_Row")
 _PAIRS: dict[str, Callable[[DistributionRow], Pairs]] = {
     MODULES: data_sets.of_modules,
     DEPGRAPH: data_sets.of_depgraph,
@@ -107,21 +101,16 @@ class PackageData(Struct, frozen=True, dict=True):
         with leveldb.making(index, self.name, before) as made:
             filling = _Filling(self.name, made, is_empty=before is None)
             for window, files in _by_window(fresh):
+                reading = DumpReading(self.open_store, files)
                 for data in filling.order:
-                    for file, listed in files:
-                        if file.data is data:
-                            self._fill(filling, window, file, listed)
+                    if data is DumpedData.DISTRIBUTIONS:
+                        for row in reading.rows():
+                            filling.take_row(row)
+                    else:
+                        for project in reading.projects():
+                            filling.take_project(project, window)
                 filling.is_empty = False
             return made.publish(index, folder, filling.finish())
-
-    def _fill(self, filling: _Filling, window: Window, file: DumpFile, listed: ListedWarc) -> None:
-        with self.open_store().open(file.path) as stream, _checked(stream, file.path, listed.sha512) as checked:
-            if file.data is DumpedData.DISTRIBUTIONS:
-                for row in rows_of(checked, file.path):
-                    filling.take_row(row)
-            else:
-                for state in states_of(checked, file.path):
-                    filling.take_state(state, window)
 
 
 def place_of(one: ListedWarc) -> DumpFile:
@@ -130,6 +119,64 @@ def place_of(one: ListedWarc) -> DumpFile:
     if place is None:
         raise BadInput(f"store:{DUMPS}{one.name}", "not the path of a dump's file")
     return place
+
+
+class DumpedProject(Struct, frozen=True):
+    """A project in a dump: its page, and its past; None: the dump does not have it. `pages`: the number of pages in a
+    row without a file after which that has left."""
+
+    name: str
+    page: ProjectState | None
+    past: ProjectLives | None
+    pages: int
+
+    def carried_on(self, known: Mapping[str, DistributionLife], window: Window) -> dict[str, DistributionLife]:
+        """The lives of its files at the end of the dump's window, by name; `known`: those of before."""
+        events = self.past.events if self.past else () if self.pages == BY_EVENTS else None
+        carried = {life.file.filename: life for life in self.past.files} if self.past else {}
+        return carried_on(self.name, carried or known, window, self.page, events, self.pages)
+
+
+class DumpReading(Struct, frozen=True):
+    """The files of the dumps of one window. Each is compared with its digest once it is read to its end."""
+
+    open_store: Callable[[], Store]
+    files: Sequence[tuple[DumpFile, ListedWarc]]
+
+    def rows(self) -> Iterator[DistributionRow]:
+        """The facts of files."""
+        for file, listed in self.files:
+            if file.data is DumpedData.DISTRIBUTIONS:
+                yield from self._read(file, listed, rows_of)
+
+    def projects(self) -> Iterator[DumpedProject]:
+        """The projects, each with its page and its past, which are in files of the same number."""
+        pasts = {file.number: (file, listed) for file, listed in self.files if file.data is DumpedData.LIVES}
+        for file, listed in self.files:
+            if file.data is not DumpedData.STATE:
+                continue
+            past = pasts.get(file.number)
+            lives: Iterator[ProjectState | ProjectLives] = self._read(*past, lives_of) if past else iter(())
+            pages: Iterator[ProjectState | ProjectLives] = self._read(file, listed, states_of)
+            for name, rows in groupby(heapq.merge(pages, lives, key=_project), _project):
+                yield _dumped(name, list(rows), has_past=past is not None)
+
+    def _read(
+        self, file: DumpFile, listed: ListedWarc, rows: Callable[[_Checked, str], Iterator[_Row]]
+    ) -> Iterator[_Row]:
+        with self.open_store().open(file.path) as stream, _checked(stream, file.path, listed.sha512) as checked:
+            yield from rows(checked, file.path)
+
+
+def _project(row: ProjectState | ProjectLives) -> str:
+    return row.project
+
+
+def _dumped(name: str, rows: Sequence[ProjectState | ProjectLives], *, has_past: bool) -> DumpedProject:
+    page = next((row for row in rows if isinstance(row, ProjectState)), None)
+    past = next((row for row in rows if isinstance(row, ProjectLives)), None)
+    without_events = BY_TWO_PAGES if past and past.events is None else BY_EVENTS
+    return DumpedProject(name, page, past, without_events if has_past else BY_PAGE)
 
 
 def _by_window(inputs: Sequence[ListedWarc]) -> Iterator[tuple[Window, list[tuple[DumpFile, ListedWarc]]]]:
@@ -174,6 +221,7 @@ class _Filling:
         self._waiting: dict[bytes, bytes | None] = {}
         self._size = 0
         self._keys = int(made.get(COUNT) or b"0")
+        self._begin: int | None = None
 
     @property
     def order(self) -> tuple[DumpedData, ...]:
@@ -186,6 +234,8 @@ class _Filling:
     def finish(self) -> int:
         """Write the rest; return the number of keys."""
         self._waiting[COUNT] = b"%d" % self._keys
+        if self._begin is not None:
+            self._waiting[BEGIN] = b"%d" % self._begin
         self._write()
         return self._keys
 
@@ -201,15 +251,31 @@ class _Filling:
         self._keys += len(pairs)
         self._put({**pairs, owner: data_sets.owned(pairs)})
 
-    def take_state(self, state: ProjectState, window: Window) -> None:
-        """Take the list of the files that a project has now."""
+    def take_project(self, project: DumpedProject, window: Window) -> None:
+        """Take the files that a project has now, and what has become of the others."""
         if self._pairs is None:
-            self._relist(state, min(state.serial or window.up_to, window.up_to))
+            self._carry_on(project, window)
             return
-        now = {data_sets.owner(state.project, file.filename) for file in state.files}
-        for owner in [key for key, _ in self._beginning_with(data_sets.owner(state.project, ""))]:
-            if owner not in now:
-                self._forget(owner)
+        begin = data_sets.owner(project.name, "")
+        names = {data_sets.parts_of(key)[1]: key for key, _ in self._beginning_with(begin)}
+        for name in self._left(project, names):
+            self._forget(names[name])
+
+    def _left(self, project: DumpedProject, names: Mapping[str, bytes]) -> set[str]:
+        """The files among these that have left their project."""
+        if project.pages == BY_EVENTS:
+            events = (project.past.events if project.past else None) or ()
+            return left(project.name, names, events, project.page)
+        if project.page is None:
+            return set()
+        listed = {data_sets.parts_of(data_sets.joined(file.filename))[0] for file in project.page.files}
+        away = names.keys() - listed
+        if project.pages == BY_PAGE:
+            return away
+        missed = {name for name in names if self._get(data_sets.missed(project.name, name)) is not None}
+        marks = dict.fromkeys(away - missed, b"") | dict.fromkeys(missed)
+        self._put({data_sets.missed(project.name, name): mark for name, mark in marks.items()})
+        return away & missed
 
     def _forget(self, owner: bytes) -> None:
         """Delete what a file put there, if it has put any."""
@@ -220,26 +286,21 @@ class _Filling:
         self._put(dict.fromkeys((*keys, owner)))
         self._keys -= len(keys)
 
-    def _relist(self, state: ProjectState, serial: int) -> None:
-        prefix = data_sets.joined(state.project, "")
-        known = [] if self.is_empty else self._beginning_with(prefix)
-        before = {key: DistributionLife.parse(value) for key, value in known}
-        now = {data_sets.joined(state.project, file.filename): file for file in state.files}
-        for key, file in now.items():
-            life = _life(before.get(key), file, serial)
-            if life != before.get(key):
-                self._put({key: life.encode()})
-        self._keys += len(now.keys() - before.keys())
-        for key in before.keys() - now.keys():
-            if (life := before[key]).last is None:
-                self._put({key: replace(life, last=max(life.first, serial - 1)).encode()})
+    def _carry_on(self, project: DumpedProject, window: Window) -> None:
+        prefix = data_sets.joined(project.name, "")
+        pairs = () if self.is_empty else self._beginning_with(prefix)
+        before = {life.file.filename: life for life in (DistributionLife.parse(value) for _, value in pairs)}
+        after = project.carried_on(before, window)
+        if project.past and project.past.since is not None:
+            self._begin = project.past.since
+        changed = {name: life for name, life in after.items() if life != before.get(name)}
+        self._put({data_sets.joined(project.name, name): life.encode() for name, life in changed.items()})
+        self._keys += len(after.keys() - before.keys())
 
     def _attach(self, row: DistributionRow) -> None:
         key = data_sets.joined(row.project, row.filename)
         if value := self._get(key):
-            life = DistributionLife.parse(value)
-            if life.file.sha256 in (None, row.sha256):
-                self._put({key: replace(life, row=row).encode()})
+            self._put({key: DistributionLife.parse(value).attached(row).encode()})
 
     def _get(self, key: bytes) -> bytes | None:
         if key in self._waiting:
@@ -262,24 +323,10 @@ class _Filling:
         self._waiting, self._size = {}, 0
 
 
-def _life(before: DistributionLife | None, file: ListedFile, serial: int) -> DistributionLife:
-    """The life of a file that a page lists at a serial. One with other bytes, or that was away, begins anew."""
-    is_same = before is not None and before.last is None and before.file.sha256 == file.sha256
-    kept = before if is_same else None
-    yanked = None
-    if file.yanked is not None:
-        since = kept.yanked.since if kept and kept.yanked else serial
-        yanked = Yanked(since, file.yanked)
-    if kept:
-        return replace(kept, file=file, yanked=yanked)
-    return DistributionLife(file, serial, None, yanked, None)
-
-
 class PublishedHistory(Struct, frozen=True):
     """The files of a package index by serial, as an open database of `distributions` has them.
 
-    `newest`: the last serial that is known. `begin`: the end of the full dump that it begins with, whose pages have no
-    past.
+    `newest`: the last serial that is known. `begin`: the end of the first full dump, whose pages have no past.
     """
 
     database: Database
@@ -303,7 +350,10 @@ class PublishedHistory(Struct, frozen=True):
         last = ""
         for key, value in self.database.since(FIRST):
             project = data_sets.parts_of(key)[0]
-            if project != last and DistributionLife.parse(value).was_there(serial):
+            if project == last:
+                continue
+            life = DistributionLife.parse(value)
+            if life.was_there(serial) or (life.found and serial < life.began):  # its page then is unknown
                 last = project
                 yield project
 
@@ -311,11 +361,12 @@ class PublishedHistory(Struct, frozen=True):
         """The files that a project had at a serial, as its page listed them. NotReady if that is not known: its page
         in the full dump is a later one."""
         lives = list(self.lives(project))
-        first = min((life.first for life in lives), default=0)
-        if serial < first <= self.begin:
-            why = f"its page is known from serial {first} on, by the full dump that ends at {self.begin}"
+        first = min(lives, key=lambda life: life.began, default=None)
+        if first and serial < first.began and (first.began <= self.begin or first.found):
+            why = f"its page is known from serial {first.began} on, by the full dump that ends at {self.begin}"
             raise NotReady(f"{project} at serial {serial}", why)
-        return (OfferedFile(life.at(serial), life.row) for life in lives if life.was_there(serial))
+        there = (life.at(serial) for life in lives)
+        return (OfferedFile(one.file, one.row) for one in there if one and not one.is_quarantined)
 
     def lives(self, project: str) -> Iterator[DistributionLife]:
         """All files that a project ever had here, by name."""
@@ -330,6 +381,7 @@ def open_history(state: LocalStore, index: LocalStore, published: Published) -> 
     begin = min((place_of(one).window.up_to for one in inputs), default=0)
     with ExitStack() as opened:
         database = opened.enter_context(leveldb.reading(index, published))
+        begin = int(database.get(BEGIN) or begin)
         return PublishedHistory(database, begin, newest_serial(inputs), opened.pop_all())
 
 

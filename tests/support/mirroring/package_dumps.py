@@ -10,6 +10,7 @@ from pathlib import Path
 
 from warcmill.formats.pypi import dump as form
 from warcmill.formats.pypi.dump import DistributionRow, DistType, DumpRow, ListedFile, ProjectState
+from warcmill.formats.pypi.lives import ProjectLives
 from warcmill.layout import DumpedData, DumpFile
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef, Root, Window
@@ -73,11 +74,19 @@ class DumpedIndex:
         return UpdateRoots(self.state, lambda: self.store, self.index, PLACE)
 
     def dump(
-        self, after: int, up_to: int, rows: Iterable[DistributionRow], states: Iterable[ProjectState], job: str = JOB
+        self,
+        after: int,
+        up_to: int,
+        rows: Iterable[DistributionRow],
+        states: Iterable[ProjectState],
+        lives: Iterable[ProjectLives] | None = None,
     ) -> WholeDump:
         """Leave a dump in the store."""
-        window, lines = Window(after, up_to), {DumpedData.DISTRIBUTIONS: rows, DumpedData.STATE: states}
-        files = (self._write(DumpFile(job, self.generation, data, window, 0), found) for data, found in lines.items())
+        lines: dict[DumpedData, Iterable[DumpRow]] = {DumpedData.DISTRIBUTIONS: rows, DumpedData.STATE: states}
+        window = Window(after, up_to)
+        if lives is not None:
+            lines[DumpedData.LIVES] = lives
+        files = (self._write(DumpFile(JOB, self.generation, data, window, 0), found) for data, found in lines.items())
         made = WholeDump(window, self.generation, tuple(files))
         self.dumps.append(made)
         return made

@@ -16,6 +16,7 @@ from mirroring.package_dumps import JOB, PLACE, DumpedIndex, digest, listed, row
 from warcmill.errors import BadConfig, Busy, Mismatch, NotReady, Unavailable
 from warcmill.formats.pypi import data_sets
 from warcmill.formats.pypi.data_sets import DEPGRAPH, DISTRIBUTIONS, MODULES, NAMES, Dependencies
+from warcmill.formats.pypi.lives import DistributionLife, LifeEvent, ProjectLives
 from warcmill.pypi.data_sets import open_history
 from warcmill.pypi.update_leveldb import not_left, retire, update
 from warcmill.versions import leveldb
@@ -166,7 +167,8 @@ def test_a_name_uploaded_anew_with_other_bytes_is_another_file(index: DumpedInde
     ]
     (edge,) = (Dependencies.parse(*pair) for pair in pairs(index, DEPGRAPH).items() if pair[0].startswith(b"six\t"))
     assert edge.sha256 == digest("other bytes")
-    assert history(index, 109) == {one.project: {one.filename: None} for one in (YAML1, BOTO)}
+    before, after = ({one.project: {one.filename: None} for one in (YAML1, BOTO, known)} for known in (SIX, other))
+    assert (history(index, 109), history(index, 120)) == (before, after)
 
 
 def test_a_new_generation_begins_with_nothing(index: DumpedIndex) -> None:
@@ -295,6 +297,73 @@ def test_the_past_of_a_page_in_a_full_dump_is_unknown(index: DumpedIndex) -> Non
         assert list(kept.projects(100))
         with pytest.raises(NotReady, match=r"the list of projects at serial 99 .*known from serial 100 on"):
             kept.projects(99)
+
+
+def past(project: str, *events: tuple[int, str, str]) -> ProjectLives:
+    return ProjectLives(project, tuple(LifeEvent(serial, 0, version, action) for serial, action, version in events))
+
+
+def test_a_day_of_events_is_answered_at_each_serial(index: DumpedIndex) -> None:
+    """Quarantine and its end, a removal, a yank and its end; a page that was not got, and one that is empty."""
+    full(index)
+    lives = [
+        past("boto3", (104, "project quarantined", "")),
+        past("pyyaml", (102, "yank release", "6.0"), (110, f"add py3 file {YAML2.filename}", "6.1")),
+        past("six", (105, f"remove file {SIX.filename}", "")),
+    ]
+    pages = [state("boto3", 104), state("pyyaml", 110, listed(YAML1, "broken"), YAML2)]
+    index.dump(100, 120, [YAML2], pages, lives)
+    second = [past("boto3", (121, "project quarantine cleared", "")), past("pyyaml", (125, "unyank release", "6.0"))]
+    index.dump(120, 130, [], [state("boto3", 121, BOTO), state("pyyaml", 125), state("six", 105)], second)
+    index.update()
+    boto, six, old = {BOTO.filename: None}, {SIX.filename: None}, {YAML1.filename: None}
+    both = {YAML1.filename: "broken", YAML2.filename: None}
+    assert [history(index, serial) for serial in (101, 103, 104, 109, 110, 121, 125)] == [
+        {"boto3": boto, "pyyaml": old, "six": six},
+        {"boto3": boto, "pyyaml": {YAML1.filename: "broken"}, "six": six},
+        {"pyyaml": {YAML1.filename: "broken"}, "six": six},
+        {"pyyaml": {YAML1.filename: "broken"}},
+        {"pyyaml": both},
+        {"boto3": boto, "pyyaml": both},
+        {"boto3": boto, "pyyaml": {YAML1.filename: None, YAML2.filename: None}},
+    ]
+    assert {key.split(b"\t")[1] for key in pairs(index, MODULES)} == {b"boto3", b"pyyaml"}
+    assert len(pairs(index, DEPGRAPH)) == 3
+
+
+def test_without_a_changelog_a_file_leaves_when_two_pages_agree(index: DumpedIndex) -> None:
+    full(index)
+    index.dump(100, 110, [], [state("six", 104)], [ProjectLives("six", None)])
+    index.update()
+    assert history(index, 110)["six"] == {SIX.filename: None}
+    assert [key for key in pairs(index, MODULES) if b"\tsix\t" in key]
+    index.dump(110, 120, [], [state("six", 114)], [ProjectLives("six", None)])
+    index.update()
+    assert ("six" in history(index, 103), "six" in history(index, 104)) == (True, False)
+    assert not [key for key in pairs(index, MODULES) if b"\tsix\t" in key]
+
+
+def test_a_generation_that_carries_lives_over_knows_the_past_of_the_one_before(index: DumpedIndex) -> None:
+    full(index)
+    index.dump(100, 120, [], [state("six", 105)], [past("six", (105, "remove project", ""))])
+    index.update()
+    before = [history(index, serial) for serial in (100, 104, 105, 120)]
+    (life,) = kept(index, "six")
+    index.generation = 2
+    states = [state("pyyaml", 40, YAML1), state("boto3", 99, BOTO), state("six", 105)]
+    index.dump(0, 120, [YAML1, BOTO], states, [ProjectLives("six", (), 100, (life,))])
+    index.update()
+    assert [history(index, serial) for serial in (100, 104, 105, 120)] == before
+    assert kept(index, "six") == [life]
+    with pytest.raises(NotReady, match=r"the list of projects at serial 99"):
+        history(index, 99)
+
+
+def kept(index: DumpedIndex, project: str) -> list[DistributionLife]:
+    found = Payloads(index.index, DISTRIBUTIONS).current()
+    assert found
+    with closing(open_history(index.state.store, index.index, found)) as opened:
+        return list(opened.lives(project))
 
 
 @pytest.mark.parametrize("name", NAMES)

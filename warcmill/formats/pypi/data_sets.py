@@ -3,33 +3,31 @@
     modules         module, project, version, filename: nothing
     depgraph        project, version, type, requires_python, platform, abi, build, python tag, filename:
                     32 bytes of the file's SHA-256, then the requirements
-    distributions   project, filename: JSON, a `DistributionLife`
+    distributions   project, filename: JSON, a `lives.DistributionLife`
 
 The parts of a key, and requirements, are joined by tabs; control characters in them are replaced. Unknown parts of
 a key are empty; requirements that are unknown are one zero byte, none at all are nothing. Keys that begin with a zero
-byte are for whoever writes: `\\0 project TAB filename` has what a file put there, `\\0` alone the number of keys.
+byte are for whoever writes: `\\0 project TAB filename` has what a file put there, `\\0` alone the number of keys;
+`\\0 \\0 project TAB filename` marks a file that one page did not list, `\\0 \\0` has the first serial that is known.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Iterable
-from functools import cache
-from typing import Self, TypedDict
+from collections.abc import Iterable
+from typing import Self
 
-import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
 from warcmill.errors import BadInput
 from warcmill.formats.pypi import filenames
-from warcmill.formats.pypi.dump import DistributionRow, ListedFile, decoder
+from warcmill.formats.pypi.dump import DistributionRow
 
 MODULES, DEPGRAPH, DISTRIBUTIONS = "modules", "depgraph", "distributions"
 NAMES = (MODULES, DEPGRAPH, DISTRIBUTIONS)
 TAB, UNKNOWN = b"\t", b"\0"
 COUNT, FIRST = b"\0", b"\1"  # the key of the number of keys; those that are a reader's begin here
+BEGIN = b"\0\0"
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 Pairs = dict[bytes, bytes]
 
@@ -50,6 +48,11 @@ def parts_of(key: bytes) -> list[str]:
 def owner(project: str, filename: str) -> bytes:
     """The key that has what a file put into a data set."""
     return COUNT + joined(project, filename)
+
+
+def missed(project: str, filename: str) -> bytes:
+    """The key that marks a file which the last page of its project did not list."""
+    return BEGIN + joined(project, filename)
 
 
 def owned(keys: Iterable[bytes]) -> bytes:
@@ -107,103 +110,3 @@ class Dependencies(Struct, frozen=True):
         project, version, dist_type, requires_python, platform, abi, build, python, filename = parts
         tags = platform, abi, build, python
         return cls(project, version, dist_type, requires_python, *tags, filename, value[:32].hex(), known)
-
-
-class Yanked(Struct, frozen=True):
-    """A file that is yanked: the serial of the page that was the first to say so, and the reason, '' without one."""
-
-    since: int
-    reason: str
-
-
-class DistributionLife(Struct, frozen=True):
-    """A file of an index through time: `first` and `last` are serials at which it was there; `last` None: it still is.
-
-    `file` is as its project's page listed it when that was last read. `row` has its facts; None: they are unknown.
-    """
-
-    file: ListedFile
-    first: int
-    last: int | None
-    yanked: Yanked | None
-    row: DistributionRow | None
-
-    def was_there(self, serial: int) -> bool:
-        """True if the file was there at a serial."""
-        return self.first <= serial and (self.last is None or serial <= self.last)
-
-    def at(self, serial: int) -> ListedFile:
-        """The file as the page had it at a serial."""
-        is_yanked = self.yanked is not None and self.yanked.since <= serial
-        return replace(self.file, yanked=self.yanked.reason if self.yanked and is_yanked else None)
-
-    def encode(self) -> bytes:
-        """The value of `distributions`."""
-        listed = self.file
-        document: _Stored = {
-            "url": listed.url,
-            "digest": listed.sha256,
-            "from": self.first,
-            "to": self.last,
-            "yanked": {"from": self.yanked.since, "reason": self.yanked.reason} if self.yanked else None,
-            "file": {
-                "filename": listed.filename,
-                "size": listed.size,
-                "requires_python": listed.requires_python,
-                "uploaded": listed.uploaded,
-            },
-            "row": self.row,
-        }
-        try:
-            return msgspec.json.encode(document)
-        except UnicodeEncodeError:  # half of a surrogate pair
-            return json.dumps(msgspec.to_builtins(document)).encode("ascii")
-
-    @classmethod
-    def parse(cls, value: bytes) -> Self:
-        """Read a value; BadInput if it is invalid."""
-        try:
-            raw = _decoder()(value)
-        except ValueError as error:
-            raise BadInput(f"a value of {DISTRIBUTIONS}", f"is not a file of an index: {error}") from error
-        mark, file = raw["yanked"], raw["file"]
-        yanked = Yanked(mark["from"], mark["reason"]) if mark else None
-        listed = ListedFile(
-            filename=file["filename"],
-            url=raw["url"],
-            sha256=raw["digest"],
-            size=file["size"],
-            requires_python=file["requires_python"],
-            yanked=yanked.reason if yanked else None,
-            uploaded=file["uploaded"],
-        )
-        return cls(listed, raw["from"], raw["to"], yanked, raw["row"])
-
-
-_Mark = TypedDict("_Mark", {"from": int, "reason": str})
-
-
-class _Named(TypedDict):
-    filename: str
-    size: int | None
-    requires_python: str | None
-    uploaded: str | None
-
-
-_Stored = TypedDict(
-    "_Stored",
-    {
-        "url": str,
-        "digest": str | None,
-        "from": int,
-        "to": int | None,
-        "yanked": _Mark | None,
-        "file": _Named,
-        "row": DistributionRow | None,
-    },
-)
-
-
-@cache
-def _decoder() -> Callable[[bytes], _Stored]:
-    return decoder(_Stored)

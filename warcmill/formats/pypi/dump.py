@@ -165,15 +165,16 @@ def lines_of(stream: Readable, path: str) -> Iterator[bytes]:
 
 def rows_of(stream: Readable, path: str) -> Iterator[DistributionRow]:
     """The rows of a `python_distribution_data` file; fails as `lines_of`, and for a line that is not such a row."""
-    return _read(stream, path, decoder(DistributionRow))
+    return read(stream, path, decoder(DistributionRow))
 
 
 def states_of(stream: Readable, path: str) -> Iterator[ProjectState]:
     """The rows of a `python_distribution_state` file; fails as `rows_of`."""
-    return _read(stream, path, decoder(ProjectState))
+    return read(stream, path, decoder(ProjectState))
 
 
-def _read(stream: Readable, path: str, decode: Callable[[bytes], Row]) -> Iterator[Row]:
+def read(stream: Readable, path: str, decode: Callable[[bytes], Row]) -> Iterator[Row]:
+    """The rows of a file, as `decode` reads each; fails as `rows_of`."""
     for number, line in enumerate(lines_of(stream, path), 2):
         try:
             yield decode(line)

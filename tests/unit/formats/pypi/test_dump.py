@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from warcmill.errors import BadInput
 from warcmill.formats.pypi import dump
-from warcmill.formats.pypi.data_sets import DistributionLife
 from warcmill.formats.pypi.dump import DistributionRow, DistType, ListedFile, ProjectState
+from warcmill.formats.pypi.lives import DistributionLife
 
 texts = st.none() | st.text()
 lists = st.none() | st.lists(st.text()).map(tuple)
@@ -48,7 +48,7 @@ def test_half_of_a_surrogate_pair_in_a_name_is_kept() -> None:
     odd = DistributionRow("a\udcff", "a", None, DistType.SDIST, "0" * 64, None, None, None, ("m\udcff",))
     assert list(dump.rows_of(io.BytesIO(written([odd])), "p")) == [odd]
     listed = ListedFile("a\udcff", "u", None, 1, None, None, None)
-    for life in (DistributionLife(listed, 1, None, None, odd), DistributionLife(listed, 1, 2, None, None)):
+    for life in (DistributionLife(listed, 1, None, odd), DistributionLife(listed, 1, 2, None)):
         assert DistributionLife.parse(life.encode()) == life
 
 
