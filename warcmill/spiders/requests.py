@@ -18,7 +18,7 @@ from scrapy.http import Headers
 
 from warcmill.crawl.frontier import PRIORITIES
 from warcmill.crawl.job.job import NOBODY, Audience
-from warcmill.crawl.uri import Uri, make
+from warcmill.crawl.uri import Uri, digest, make
 from warcmill.errors import BadInput
 from warcmill.requests.serving.scope import LINK_SPIDER, SOURCE, RequestTarget, crawl_name
 from warcmill.requests.serving.targets import RequestAudience
@@ -53,13 +53,14 @@ class RequestForms:
         """Return the URI of a request that `parent` has led to, by this hop. BadInput for one that cannot wait.
 
         `name` is its fingerprint, by which it is known; of one that is not to be filtered, `number` among those of its
-        parent distinguishes it, so that it is the same when its parent is visited again.
+        parent distinguishes it, so that it is the same when its parent is visited again. Its key has a digest of its
+        parent's key, so that it has the same length after a million generations.
         """
         meta = _meta(request)
         to = meta.get(SPIDERID) or self._spider.name
         key = name.hex()
         if request.dont_filter:
-            key = f"{key} {parent.key if parent else ''} {number}"
+            key = f"{key} {digest(parent.crawl, parent.key).hex() if parent else ''} {number}"
         # The scope of a request is for links that our own crawler follows: a spider decides for itself.
         path = f"{parent.hops}{hop}" if parent and not parent.source.startswith(SOURCE) else ""
         uri = make(
