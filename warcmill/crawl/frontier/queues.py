@@ -59,7 +59,7 @@ class Queues:
         self.out: dict[int, int] = {}  # leases of queues that have any
         self._rests: dict[int, float] = {}  # of queues whose visits have not ended
         self._wide: dict[int, Rate] = {}
-        self._has_open = True  # some queue may be open
+        self._ask, self._dry = set[str](), set[str]()  # spiders that lease here; those for which no queue is open
         self._next: float | None = None  # no queue opens, and no row has waited long enough, before
         about = dict(db.execute("SELECT name, value FROM about WHERE name IN ('rate', 'spiders')").fetchall())
         self._usual = read(about["rate"]) if "rate" in about else POLITE
@@ -72,7 +72,8 @@ class Queues:
             return []
         picked: list[int] = []
         taken: dict[int, tuple[_Open, int]] = {}
-        self._has_open = self._has_spiders
+        self._ask.add(spider)
+        self._dry.add(spider)
         for queue, row in islice(self._merged(self._open(now), leased, spider), limit):
             picked.append(row)
             taken[queue.id] = (queue, taken[queue.id][1] + 1 if queue.id in taken else 1)
@@ -80,12 +81,13 @@ class Queues:
             self.out[queue.id] = self.out.get(queue.id, 0) + number
             if queue.rate.hits is not None:
                 self._note_hits(queue, number, now)
-        self._has_open = self._has_open or len(picked) == limit
+        if len(picked) == limit:
+            self._dry.discard(spider)
         return picked
 
     def give_back(self, queue: int) -> None:
         """Note that a lease of a queue has ended."""
-        self._has_open = True
+        self._dry.clear()
         self._one_less(queue)
 
     def _one_less(self, queue: int) -> None:
@@ -99,7 +101,7 @@ class Queues:
             self._rests[queue] = max(until, self._rests.get(queue, 0.0))
             self.expect(until)
         else:
-            self._has_open = True
+            self._dry.clear()
         self._one_less(queue)
 
     def clear(self) -> None:
@@ -110,11 +112,12 @@ class Queues:
     def widen(self, name: str, at_once: int) -> None:
         """Let so many leases of a queue be out together, where no rate was set."""
         self._wide[self.names.id(name)] = Rate(at_once=at_once)
-        self._has_open = True
+        self._dry.clear()
 
     def is_ready(self, moment: float) -> bool:
-        """True if something may be leased at a moment. On any thread."""
-        return self._has_open or (self._next is not None and self._next <= moment)
+        """True if something may be leased at a moment, by a spider that leases here. On any thread."""
+        has_open = not self._ask or self._ask > self._dry
+        return has_open or (self._next is not None and self._next <= moment)
 
     def open_due(self, now: float) -> None:
         """Open the queues whose time has come, and let the rows be leased that have waited long enough."""
@@ -131,7 +134,7 @@ class Queues:
         ).fetchall()
         self.arrived(ready)
         self._rests = {queue: until for queue, until in self._rests.items() if until > now}
-        self._has_open = True
+        self._dry.clear()
         self.look()
 
     def look(self) -> None:
@@ -169,7 +172,8 @@ class Queues:
             " AND (head IS NULL OR (priority, head) > (?1, ?2))",
             [(*place, queue) for queue, place in first.items()],
         )
-        self._has_open = self._has_open or found.rowcount > 0
+        if found.rowcount > 0 or (rows and self._has_spiders):  # behind a first one of another spider
+            self._dry.clear()
 
     def left(self, opens: dict[int, float], now: float) -> None:
         """Note queues that rows have left, each with the time at which its gate opens."""
@@ -183,7 +187,7 @@ class Queues:
             if moment > now:
                 self.expect(moment)
             else:
-                self._has_open = True
+                self._dry.clear()
         self._db.executemany(
             f"UPDATE queues SET (priority, head) = {_FIRST} WHERE id = ? AND wake IS NULL",
             [(queue,) for queue, moment in opens.items() if moment <= now],
@@ -196,7 +200,7 @@ class Queues:
             self._close(queue, until)
         else:
             self._db.execute(f"UPDATE queues SET wake = NULL, (priority, head) = {_FIRST} WHERE id = ?", (queue,))
-            self._has_open = True
+            self._dry.clear()
 
     def suspended(self, names: Iterable[str]) -> set[str]:
         """Return those of some queues that are closed for ever."""
@@ -205,7 +209,7 @@ class Queues:
 
     def set_rate(self, gate: Gate, rate: Rate | None) -> None:
         """Set the rate of a gate; the gate '' stands for all gates without their own rate."""
-        self._has_open = True
+        self._dry.clear()
         if name := by_queue(gate):
             self._db.execute("UPDATE queues SET rate = ? WHERE id = ?", (pack(rate), self.names.id(name)))
             return
@@ -233,7 +237,7 @@ class Queues:
             if room > 0:
                 yield _Open((priority, head), queue, rate, hits, room)
             elif rate.hits is not None:  # it may be open again without being closed before
-                self._has_open = True
+                self._dry.clear()
 
     def _merged(self, queues: Iterator[_Open], leased: Container[int], spider: str) -> Iterator[tuple[_Open, int]]:
         """Yield the rows of all queues in one order, and open no more queues than that takes."""
