@@ -19,12 +19,11 @@ from time import process_time
 
 from benchmarks.crawllog import Row
 from warcmill.decisions import folder_import
-from warcmill.decisions.folder_layouts import ImportOrder
+from warcmill.decisions.folder_layouts import BareFolder, ImportOrder
 from warcmill.decisions.intake import Advance
 from warcmill.formats.warc.gate import examine
 from warcmill.markers.state import MarkerStore
 from warcmill.stores import sentinel
-from warcmill.stores.engine_folder import SourceFolder
 from warcmill.stores.file import FileStore
 
 COPIES, ROUNDS = 60, 5
@@ -73,7 +72,7 @@ def _cpu(work: Callable[[Path], None], base: Path) -> float:
 
 def _import(base: Path) -> None:
     state = MarkerStore(FileStore("state", base / "state"))
-    root, source = FileStore("output", base / "imported"), SourceFolder(base / "source")
+    root, source = FileStore("output", base / "imported"), BareFolder(base / "source")
     done = folder_import.import_folder(state, root, source, ImportOrder("old", "benchmark"), _silent)
     assert done.claim
     assert len(done.claim.items) == len(list(source.base.iterdir())), done

@@ -1,4 +1,4 @@
-"""warcmill import: make a launch of a folder of WARCs."""
+"""warcmill import: make a launch of a folder of WARCs, or of WACZ files."""
 # ruff: noqa: N999 - the parser finds this module by the verb's name, and nothing imports it by a statement
 
 from __future__ import annotations
@@ -7,8 +7,9 @@ import argparse
 import os
 import pwd
 from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from functools import partial
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 
 from rich.text import Text
@@ -23,21 +24,21 @@ from tasks.line import open_line
 from warcmill import layout
 from warcmill.base.escapes import printable
 from warcmill.decisions import folder_import
-from warcmill.decisions.folder_layouts import ImportOrder, ImportResult, why_never_found
+from warcmill.decisions.folder_layouts import BareFolder, ImportOrder, ImportResult, WarcSource, why_never_found
 from warcmill.errors import Busy
 from warcmill.launches.roots import RootMap
 from warcmill.markers import locks
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts.operator import Imported
 from warcmill.model import Item, Json, Launch, Outcome
-from warcmill.stores.engine_folder import SourceFolder
 from warcmill.stores.opening import is_remote
 
-SUMMARY = "make a launch of a folder of WARCs that has no launch and no log"
+SUMMARY = "make a launch of a folder of WARCs that has no launch and no log, or of WACZ files"
 EPILOG = """\
 examples:
   warcmill import /mnt/old/2009-elections --job elections
   warcmill import wget-2026 --job wget --launch-id 20260214090000
+  warcmill import crawls/*.wacz --job elections
   warcmill import /mnt/old/2009-elections --job elections --json | jq -r '.left_out[]'
 
 Takes every *.warc and *.arc (also .gz) in FOLDER and below it, reads each one whole
@@ -45,8 +46,13 @@ Takes every *.warc and *.arc (also .gz) in FOLDER and below it, reads each one w
 imported launches, [engine.imported] of luigi.cfg. From there it goes the way of any
 launch: 'warcmill scan' stores and verifies it. That it has no logs is not a gap.
 
+Of FILE.wacz, one or more, it takes the WARCs, the lists of pages with their titles, and the
+logs, each compared with datapackage.json. What is damaged, or differs, is named, and the rest
+taken. The index in it is not used: the line makes its own, and names lines of records that
+the WARCs do not have.
+
 A WARC that nobody but this user or root can change is hard-linked where the disk
-allows it; any other is copied. FOLDER is never changed. A broken WARC is imported too:
+allows it; any other is copied. What is imported is never changed. A broken WARC is imported too:
 it stays refused, as one of a crawl would. Links are not followed; other files are left
 out. All of these are named here and in the launch's marker.
 
@@ -57,11 +63,12 @@ Killed or out of room: run it again, and it continues where it stopped.
 
 --json: {"launch": "JOB/ID", or "" if nothing is new, "first", "last": dates of its records,
 "files", "bytes", "refused", "linked": numbers, "imported": [{"name", "origin", "size",
-"sha512", "outcome", "why", "offset"}], "missing", "left_out": ["path: why"], "known":
-{path: where}, "mended": launches whose import was cut short, and is complete now}
+"sha512", "outcome", "why", "offset"}], "missing", "left_out", "remarks": ["path: why"],
+"papers": {path in the launch: path in the WACZ}, "known": {path: where}, "mended": launches
+whose import was cut short, and is complete now}
 
-exit codes: 0 imported, or nothing is new, 1 imported, and some WARC is refused or may be
-missing; or FOLDER cannot be imported, 2 usage, also a job that an engine crawls, and a
+exit codes: 0 imported, or nothing is new, 1 imported, and some file is refused, bad, or may
+be missing; or nothing can be imported, 2 usage, also a job that an engine crawls, and a
 folder of this line, 3 configuration, 4 a disk is unavailable or full, 5 another import
 of the job is running
 """
@@ -69,8 +76,9 @@ MOST = 20  # names of a kind that are printed
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """FOLDER --job NAME [--launch-id LAUNCH] [--json]."""
-    parser.add_argument("folder", type=Path, metavar="FOLDER", help="the WARCs; only read")
+    """FOLDER or FILE.wacz, one or more, --job NAME [--launch-id LAUNCH] [--json]."""
+    what = "a folder of WARCs, or WACZ files; only read"
+    parser.add_argument("sources", type=Path, nargs="+", metavar="FOLDER", help=what)
     parser.add_argument("--job", type=job, required=True, metavar="NAME", help="the job that the launch is of")
     parser.add_argument("--launch-id", type=_launch_id, metavar="LAUNCH", help="its id: 14 digits, a UTC time")
     add_json(parser)
@@ -86,31 +94,49 @@ def _launch_id(text: str) -> str:
 def run(args: argparse.Namespace) -> int:
     """Refuse what is not a folder to import; import it; print what became of each file."""
     configured, line = settings(), open_line()
-    root, folder = configured.open_imported(), Path(os.path.realpath(args.folder))
-    if why := _refusal(configured, line.rootmap, folder) or folder_import.why_not(line.rootmap, line.state, args.job):
+    root, places = configured.open_imported(), [Path(os.path.realpath(source)) for source in args.sources]
+    if why := _refusal(configured, line.rootmap, places) or folder_import.why_not(line.rootmap, line.state, args.job):
         err(f"warcmill import: {why}", "nothing was imported")
         return 2
     if holder := locks.take(line.state, f"import.{args.job}"):
         raise Busy(f"an import of job '{args.job}' (process {holder})")
     order = ImportOrder(args.job, _user(), args.launch_id or "")
-    result = folder_import.import_folder(
-        line.state, root, SourceFolder(folder), order, partial(bytes_done, "importing")
-    )
+    with _opened(places) as source:
+        result = folder_import.import_folder(line.state, root, source, order, partial(bytes_done, "importing"))
     if args.json:
         print(as_json(_json(result)))
     else:
         lines(console(), *_texts(result))
-    return int(_is_partial(result.claim)) if result.claim else 0
+    return int(bool(result.bad) or (result.claim is not None and _is_partial(result.claim)))
 
 
-def _refusal(configured: Settings, rootmap: RootMap, folder: Path) -> str:
-    """Why this folder is none to import: a file, or a folder of the line's own; '' for any other."""
-    if folder.exists() and not folder.is_dir():
-        return f"{folder} is a file; name the folder that it is in"
+def _is_wacz(place: Path) -> bool:
+    return place.name.lower().endswith(".wacz") and not place.is_dir()
+
+
+@contextmanager
+def _opened(places: list[Path]) -> Iterator[WarcSource]:
+    """Open what is to be imported: WACZ files, or one folder."""
+    if _is_wacz(places[0]):
+        from warcmill.decisions.wacz_source import WaczFiles
+
+        with closing(WaczFiles(places)) as files:
+            yield files
+    else:
+        yield BareFolder(places[0])
+
+
+def _refusal(configured: Settings, rootmap: RootMap, places: list[Path]) -> str:
+    """Why these cannot be imported: a file that is not a WACZ, folders, what is in the line's own; '' for any other."""
+    for place in places:
+        if place.exists() and not place.is_dir() and not _is_wacz(place):
+            return f"{place} is a file; name the folder that it is in"
+    if len(places) > 1 and not all(map(_is_wacz, places)):
+        return "several folders, or folders and WACZ files; name one folder, or WACZ files alone"
     own = (configured.state, configured.store, configured.index, chains.destination(), *rootmap.levels())
-    for place in filter(None, own):
-        if not is_remote(place) and folder_import.is_inside(folder, place):
-            why = f"of {folder} and the root {place} of this line, one is inside the other"
+    for place, root in product(places, filter(None, own)):
+        if not is_remote(root) and folder_import.is_inside(place, root):
+            why = f"of {place} and the root {root} of this line, one is inside the other"
             return f"{why}; import a folder outside its roots"
     return ""
 
@@ -145,6 +171,7 @@ def _texts(result: ImportResult) -> Iterator[Text | str]:
         known = counted(len(result.known), "WARC is", "WARCs are")
         yield Text.assemble(("nothing new: ", "bold"), f"{known} imported already")
         yield from _some((f"{path}: {where}" for path, where in result.known.items()), "")
+        yield from _some(result.bad, "missing", "bold red")
     launches = [*result.completed, *([layout.launch_of(result.claim.key)] if result.claim else [])]
     if launches:
         yield Text("Next:", style="bold")
@@ -163,6 +190,9 @@ def _imported(result: ImportResult, claim: Claim) -> Iterator[Text | str]:
     yield from _some((_why(item, facts.origins[item.file]) for item in refused), "refused", "bold red")
     yield from _some(facts.missing, "missing", "bold red")
     yield from _some(facts.left_out, "left out")
+    yield from _some(facts.remarks, "note")
+    if facts.papers:
+        yield f"  with {counted(len(facts.papers), 'log or list of pages', 'logs and lists of pages')}"
 
 
 def _why(item: Item, origin: str) -> str:
@@ -191,7 +221,9 @@ def _json(result: ImportResult) -> dict[str, Json]:
         "refused": len(_refused(claim)) if claim else 0,
         "linked": result.linked,
         "imported": [_item(item, facts.origins[item.file]) for item in claim.items] if claim and facts else [],
-        "missing": list(facts.missing) if facts else [],
+        "missing": [*(facts.missing if facts else result.bad)],
+        "papers": dict(facts.papers) if facts else {},
+        "remarks": list(facts.remarks) if facts else [],
         "left_out": list(facts.left_out) if facts else [],
         "known": dict(result.known),
         "mended": [str(each) for each in result.completed],

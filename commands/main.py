@@ -54,7 +54,7 @@ VERBS: dict[str, dict[str, str]] = {
         "make": "run the step that publishes a marker, and first the steps that it rests on",
         "redo": "have a step, and all that depends on it, done again",
         "close": "record that a launch has ended, when its engine cannot",
-        "import": "make a launch of a folder of WARCs that has no launch and no log",
+        "import": "make a launch of a folder of WARCs that has no launch and no log, or of WACZ files",
         "accept": "accept a finding, such as a refused file, so that it is no longer a gap",
         "verify": "read archived files again and compare them with their markers",
         "backup": "put the state into the store: the markers of some days, decisions, editions",

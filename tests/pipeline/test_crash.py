@@ -28,6 +28,7 @@ import pytest
         ["pypi"],
         ["submit"],
         ["import"],
+        ["import-wacz"],
         ["import-line", "--kind", "kill", "--kind", "kill-half"],
         ["dead", "--kind", "kill", "--kind", "kill-half"],
     ],

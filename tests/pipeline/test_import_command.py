@@ -9,10 +9,12 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import preloaded
 import pytest
 from line import Line
+from packing import foreign_waczs
 from sample import JOB, LAUNCH_ID
 
 from warcmill.layout import SENTINEL
@@ -151,6 +153,45 @@ def test_an_import_without_its_marker_is_no_launch_that_a_scan_takes_and_the_nex
     assert "20260101000000: its import was cut short, and is complete now" in again.stdout
     assert marker.exists()
     assert fresh.warcmill("scan", "2026").returncode == 0
+
+
+def test_a_wacz_is_stored_and_indexed_and_what_is_bad_in_it_is_a_finding(fresh: Fresh) -> None:
+    members = {f"archive/{path.name}": path.read_bytes() for path in sorted(WGET.glob("*.warc*"))}
+    listed = foreign_waczs.pages(("2026-11-22T13:39:25Z", "http://localhost/", "A title that a browser saw"))
+    members |= {"pages/pages.jsonl": listed, "logs/wget.log": b"done\n"}
+    path = foreign_waczs.write(fresh.base / "wget.wacz", foreign_waczs.whole(members))
+    words = ("import", str(path), "--job", JOBS, "--launch-id", "20260101000000")
+    done = fresh.warcmill(*words)
+    assert (done.returncode, done.stdout.splitlines()[-3]) == (0, "  with 4 logs and lists of pages"), done.stderr
+    scanned = fresh.warcmill("scan", "2026-01-01")
+    assert (scanned.returncode, "no gap" in scanned.stdout) == (0, True), scanned.stdout
+    (logs,) = (fresh.base / "state").glob("*/*/*/02.*.zip")
+    with ZipFile(logs) as packed:
+        assert packed.read("reports/pages.jsonl") == listed
+        assert packed.read("logs/wget.log") == b"done\n"
+    assert "nothing new: 2 WARCs are imported already" in fresh.warcmill(*words).stdout
+    changed = foreign_waczs.whole(members) | {"logs/wget.log": b"else"}
+    bad = foreign_waczs.write(fresh.base / "bad.wacz", changed)
+    named = fresh.warcmill("import", str(bad), "--job", "other", "--launch-id", "20260101000000")
+    assert (named.returncode, "  missing: bad.wacz/logs/wget.log: it has 4 bytes" in named.stdout) == (1, True)
+    assert fresh.warcmill("scan", "2026-01-01").returncode == 1
+    gaps = [gap for each in fresh.asks("reconcile", "2026")["launches"] for gap in each["gaps"]]
+    assert [(gap["kind"], gap["name"]) for gap in gaps] == [("not imported", "bad.wacz/logs/wget.log")]
+
+
+def test_what_is_no_wacz_is_refused(fresh: Fresh, tmp_path: Path) -> None:
+    path = tmp_path / "cut.wacz"
+    path.write_bytes(b"PK\3\4")
+    refused = fresh.warcmill("import", str(path), "--job", JOBS)
+    assert (refused.returncode, "cut.wacz: not a whole zip" in refused.stderr) == (1, True)
+    refused = fresh.warcmill("import", str(path), str(WGET), "--job", JOBS)
+    assert (refused.returncode, "name one folder, or WACZ files alone" in refused.stderr) == (2, True)
+    refused = fresh.warcmill("import", str(tmp_path / "none.wacz"), "--job", JOBS)
+    assert (refused.returncode, "there is no such file" in refused.stderr) == (1, True), refused.stderr
+    path = fresh.base / "store" / "x.wacz"
+    path.write_bytes(b"")
+    refused = fresh.warcmill("import", str(path), "--job", JOBS)
+    assert (refused.returncode, "one is inside the other" in refused.stderr) == (2, True)
 
 
 def test_an_engine_s_job_is_refused_by_name(line: Line, tmp_path: Path) -> None:

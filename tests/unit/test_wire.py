@@ -108,7 +108,12 @@ CLAIMS = (
     Place("warcmill/pulse/control.py", but=("_refuse_other_due", "_refuse_unknown")),
     Place("warcmill/pypi/feed.py", only=("again", "prepare", "serials", "_claim", "_counts")),
     Place("warcmill/pulse/feed.py", only=("Recipe", "HeritrixRecipe", "_refuse_faults", "OwnRecipe"), documents=True),
-    Place("warcmill/decisions/folder_layouts.py", only=("LAYOUTS", "TASK", "bare", "_sort_in", "names")),
+    Place(
+        "warcmill/decisions/folder_layouts.py",
+        only=("BareFolder", "TASK", "_sort_in", "why_not_read", "names", "paper_names"),
+    ),
+    Place("warcmill/decisions/wacz_source.py", only=("WaczFiles", "_compared")),
+    Place("warcmill/formats/foreign_wacz.py", but=("_Guarded", "_FAULTS", "_begins_as_json", "_ALGORITHMS", "_said")),
     Place("warcmill/decisions/folder_import.py", only=("Taking._sort_in", "claim_of", "_counts", "_item")),
     Place("warcmill/decisions/redo.py", only=("_move",)),
     Place("warcmill/decisions/statements.py", only=("_sources",), documents=True),

@@ -1,4 +1,4 @@
-"""The import of a folder of WARCs without a launch or a log: they become a launch. Writes the launch and its marker.
+"""The import of WARCs without a launch, of a folder or of WACZ files: they become one. Writes it and its marker.
 
 The work is done in a hidden folder of the root of imported launches, and one rename makes it a launch. The marker
 01.imported comes last, and records that the launch has ended. A kill before the rename leaves no launch. A kill between
@@ -7,7 +7,7 @@ the two leaves a launch that seems to run, so no scan begins a step; the next im
 The WARCs are taken one after the other, and sorted: new, known from an earlier import, or double. `intake` links or
 copies each. A WARC that the job already has, by its digest, is not imported again, so importing the same folder twice
 changes nothing. Files that have come since make a second launch: the first is frozen, as its markers name exactly its
-files.
+files. Logs and lists of pages that come with the WARCs become logs and reports of the launch, so 02 packs them.
 
 A folder of an engine cannot be imported, nor one of the line itself.
 """
@@ -19,13 +19,22 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from datetime import date
 from pathlib import Path
+from shutil import copyfileobj
 
 from msgspec import Struct, field
 
 from warcmill import layout
 from warcmill.base.clock import stamp_text
 from warcmill.decisions import folder_layouts, workspace
-from warcmill.decisions.folder_layouts import TASK, FolderContent, ImportOrder, ImportResult, why_never_found
+from warcmill.decisions.folder_layouts import (
+    TASK,
+    BareFolder,
+    FolderContent,
+    ImportOrder,
+    ImportResult,
+    WarcSource,
+    why_never_found,
+)
 from warcmill.decisions.intake import Advance, Taken, may_link, take
 from warcmill.decisions.workspace import Incoming
 from warcmill.errors import BadInput, Mismatch, NotReady, Unavailable, Unsettled
@@ -36,7 +45,6 @@ from warcmill.markers.facts.operator import Imported
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef, Item, Json, Launch, Outcome
 from warcmill.stores import Stat
-from warcmill.stores.engine_folder import SourceFolder
 from warcmill.stores.file import FileStore
 
 Shown = Callable[[int], AbstractContextManager[Advance]]  # shows the progress of so many bytes
@@ -57,15 +65,15 @@ def complete_cut_imports(state: MarkerStore, root: FileStore, job: str) -> Itera
 
 
 def import_folder(
-    state: MarkerStore, root: FileStore, source: SourceFolder, order: ImportOrder, shown: Shown
+    state: MarkerStore, root: FileStore, source: WarcSource, order: ImportOrder, shown: Shown
 ) -> ImportResult:
-    """Import the WARCs of a folder as one launch, and publish its marker.
+    """Import the WARCs of a source as one launch, and publish its marker.
 
-    BadInput when there is no WARC, no date, or such a launch already. Unsettled when a file cannot be read: what was
-    done is kept, and the next import continues from there.
+    BadInput when there is no WARC, none that is what the source says, no date, or such a launch already. Unsettled when
+    a file cannot be read: what was done is kept, and the next import continues from there.
     """
     result = ImportResult(completed=tuple(complete_cut_imports(state, root, order.job)))
-    found = order.layout.find(source)
+    found = source.find()
     if not found.warcs:
         some = f", such as {found.missing[0]}" if found.missing else ""
         why = f"there is no WARC in it; what it has: {len(found.left_out) + len(found.missing)} other entries{some}"
@@ -79,12 +87,18 @@ def import_folder(
         check_room(root, taking, found)
         with shown(sum(entry.size for entry in found.warcs)) as advance:
             taking.all(found.warcs, advance)
-        result.known = taking.known
+        found.missing += taking.bad
+        result.known, result.bad = taking.known, taking.bad
         if not taking.new:
             at.discard()
+            if not taking.known:
+                raise BadInput(str(source.base), f"no WARC in it can be taken; {taking.bad[0]}")
             return result
         launch = launch_of(state, root, source, order, taking)
-        result.claim = claim_of(launch, order, source, found, taking)
+        papers = take_papers(source, at, found)
+        placed = {path: at.path / workspace.WARCS / taking.names[path] for path in taking.new}
+        found.remarks += found.compare(placed, at.path)
+        result.claim = claim_of(launch, order, source, found, taking, papers)
         result.linked = sum(taken.linked for taken in taking.new.values())
         at.complete([taking.names[path] for path in taking.new], result.claim)
         at.place(launch)
@@ -127,7 +141,7 @@ def is_inside(source: Path, root: str) -> bool:
     return source.is_relative_to(place) or place.is_relative_to(source)
 
 
-def launch_of(state: MarkerStore, root: FileStore, source: SourceFolder, order: ImportOrder, taking: Taking) -> Launch:
+def launch_of(state: MarkerStore, root: FileStore, source: WarcSource, order: ImportOrder, taking: Taking) -> Launch:
     """The launch that these WARCs become; BadInput when no record has a date, no scan could find it, or it exists."""
     dates = [taken.first for taken in taking.new.values() if taken.first]
     if not order.launch_id and not dates:
@@ -143,7 +157,32 @@ def launch_of(state: MarkerStore, root: FileStore, source: SourceFolder, order: 
     return launch
 
 
-def claim_of(launch: Launch, order: ImportOrder, source: SourceFolder, found: FolderContent, taking: Taking) -> Claim:
+def take_papers(source: WarcSource, at: Incoming, found: FolderContent) -> dict[str, str]:
+    """Copy the logs and lists of pages; return their paths in the launch, each with that in the source.
+
+    One that is damaged is missing.
+    """
+    named, taken = folder_layouts.paper_names(found.papers), dict[str, str]()
+    for kind, entry in found.papers:
+        name = named[entry.path]
+        try:
+            with at.paper(kind, name) as file, source.open(entry.path) as stream:
+                copyfileobj(stream, file)
+        except BadInput as error:
+            found.missing.append(f"{layout.shown(entry.path)}: {error.why}")
+        else:
+            taken[f"{kind}/{layout.shown(name)}"] = layout.shown(entry.path)
+    return taken
+
+
+def claim_of(
+    launch: Launch,
+    order: ImportOrder,
+    source: WarcSource,
+    found: FolderContent,
+    taking: Taking,
+    papers: Mapping[str, str],
+) -> Claim:
     items = tuple(
         sorted((_item(launch, taking.names[path], path, taken) for path, taken in taking.new.items()), key=_path)
     )
@@ -151,12 +190,14 @@ def claim_of(launch: Launch, order: ImportOrder, source: SourceFolder, found: Fo
     facts: dict[str, Json] = {
         "by": order.by,
         "source": layout.shown(str(source.base)),
-        "layout": order.layout.name,
+        "layout": source.layout,
         "first": _date(min, launch, taking, "first"),
         "last": _date(max, launch, taking, "last"),
         "missing": list(found.missing),
         "left_out": [*sorted([*found.left_out, *taking.doubles, *known])],
     }
+    if source.is_packed:
+        facts |= {"papers": dict(papers), "remarks": list(found.remarks)}
     return Claim(layout.key(TASK, launch), items=items, counts=_counts(items), facts=facts)
 
 
@@ -204,9 +245,10 @@ class EarlierImports(Struct, frozen=True):
 
 
 class Taking(Struct):
-    """The WARCs of a folder as they are read: those that are `new`, `known` from earlier imports, or `doubles`."""
+    """The WARCs of a source as they are read: those that are `new`, `known` from earlier imports, `doubles`, or `bad`:
+    not what their source says of them."""
 
-    source: SourceFolder
+    source: WarcSource
     at: Incoming
     before: EarlierImports
     names: Mapping[str, str]
@@ -214,6 +256,7 @@ class Taking(Struct):
     new: dict[str, Taken] = field(default_factory=dict)
     known: dict[str, str] = field(default_factory=dict)
     doubles: list[str] = field(default_factory=list)
+    bad: list[str] = field(default_factory=list)
 
     def all(self, entries: list[Stat], advance: Advance) -> None:
         """Take every WARC; Unsettled when some could not be read."""
@@ -223,6 +266,9 @@ class Taking(Struct):
                 taken, is_here = self._taken(entry, advance)
             except (Unavailable, NotReady, Mismatch) as error:
                 failures.append(str(error))
+                continue
+            except BadInput as error:
+                self.bad.append(f"{layout.shown(entry.path)}: {error.why}")
                 continue
             if is_here:  # an error of our own disk ends the import at once
                 self.at.settle(file_key(entry, self.names[entry.path]), taken)
@@ -267,6 +313,7 @@ def file_key(entry: Stat, name: str) -> str:
 def check_room(root: FileStore, taking: Taking, found: FolderContent) -> None:
     """Unavailable when what has to be copied is more than the disk has room for: better now than after hours."""
     needed = sum(entry.size for entry in found.warcs if _is_copied(root, taking, entry))
+    needed += sum(entry.size for _, entry in found.papers)
     disk = os.statvfs(root.base)
     if needed > disk.f_bavail * disk.f_frsize:
         why = f"{needed:,} bytes have to be copied, and {disk.f_bavail * disk.f_frsize:,} are free; make room"
@@ -276,6 +323,8 @@ def check_room(root: FileStore, taking: Taking, found: FolderContent) -> None:
 def _is_copied(root: FileStore, taking: Taking, entry: Stat) -> bool:
     if file_key(entry, taking.names[entry.path]) in taking.settled or taking.looks_known(entry):
         return False
+    if not isinstance(taking.source, BareFolder):
+        return True
     try:
         status = os.lstat(taking.source.real(entry.path))
     except OSError:

@@ -17,7 +17,6 @@ import stat as modes
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -25,13 +24,13 @@ from msgspec import Struct
 
 from warcmill.base import clock
 from warcmill.base.digests import Readable
+from warcmill.decisions.folder_layouts import WarcSource
 from warcmill.errors import BadInput, Mismatch
 from warcmill.formats.warc import gate, hearers
 from warcmill.formats.warc.hearers import Hearer, RecordHead, WholeRecord
 from warcmill.formats.warc.rest import Again
 from warcmill.model import parse_stamp
 from warcmill.stores import Stat
-from warcmill.stores.engine_folder import SourceFolder
 
 Advance = Callable[[int], object]
 _NO_LINK = (errno.EXDEV, errno.EPERM, errno.EACCES, errno.EMLINK, errno.ENOTSUP, errno.ENOENT, errno.ENOSYS)
@@ -120,18 +119,19 @@ class _Tee:
         return data
 
 
-def take(source: SourceFolder, entry: Stat, target: Path | None, advance: Advance, name: str = "") -> Taken:
+def take(source: WarcSource, entry: Stat, target: Path | None, advance: Advance, name: str = "") -> Taken:
     """Read a WARC, and leave a link or a durable copy of it as `target`; None: only read it. `name`: its own in
     the launch.
 
-    Unavailable when it cannot be read, Mismatch when it changes meanwhile: then nothing is left. An OSError is about
-    the target.
+    Unavailable when it cannot be read, Mismatch when it changes meanwhile, BadInput when its source finds it damaged:
+    then nothing is left. An OSError is about the target.
     """
     with source.open(entry.path) as stream:
-        linked = target is not None and _link(stream, target)
+        linked = target is not None and not source.is_packed and _link(stream, target)
+        again = (lambda: target.open("rb")) if target else None  # all of it is there by then, and can seek
         try:
             with _copy(None if linked else target) as write:
-                taken = _read(stream, name or entry.name, write, advance, linked, partial(source.open, entry.path))
+                taken = _read(stream, name or entry.name, write, advance, linked, again)
             if linked:
                 os.fsync(stream.fileno())  # its bytes may never have been synced
             if source.stat(entry.path) != entry or taken.size != entry.size:
@@ -145,7 +145,7 @@ def take(source: SourceFolder, entry: Stat, target: Path | None, advance: Advanc
 
 
 def _read(
-    stream: BinaryIO, name: str, write: Callable[[bytes], object], advance: Advance, linked: bool, again: Again
+    stream: BinaryIO, name: str, write: Callable[[bytes], object], advance: Advance, linked: bool, again: Again | None
 ) -> Taken:
     sha512, dates, sizes = hashlib.sha512(), Dates(), [0]
 

@@ -2,6 +2,7 @@
 
     .import.{job}.{host}.{boot}.{pid}.{random}.tmp/
         warcs/      the WARCs, under their names in the launch
+        logs/, reports/ the logs and lists of pages that came with them, if any
         files.jsonl what was settled: a line for each WARC that is whole and durable there
         import.json the claim of 01.imported: the folder is complete, and only its name is missing
 
@@ -17,14 +18,16 @@ import json
 import os
 import shutil
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from hashlib import sha512
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from msgspec.structs import asdict
 
 from warcmill.decisions.intake import Taken
 from warcmill.errors import BadInput, Conflict, NotReady
+from warcmill.layout import Kind
 from warcmill.markers import claim as evidence
 from warcmill.markers.claim import Claim
 from warcmill.model import Launch, parse_stamp
@@ -74,6 +77,22 @@ class Incoming:
         line = json.dumps({"file": file, "taken": asdict(taken)}, sort_keys=True)
         sync(self.path / WARCS)
         self._root.append(f"{self.folder}/{LEDGER}", line.encode())
+
+    @contextmanager
+    def paper(self, kind: Kind, name: str) -> Iterator[BinaryIO]:
+        """Yield a new file of the launch beside its WARCs; it is durable at the end, and gone after an error."""
+        folder = self.path / kind
+        folder.mkdir(exist_ok=True)
+        path = folder / name
+        try:
+            with path.open("wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+        sync(folder, self.path)
 
     def drop(self, name: str) -> None:
         """Remove a WARC that was read, and is not needed here."""

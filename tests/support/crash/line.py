@@ -25,6 +25,7 @@ from crash import sink, solr
 from line import without_dead_seed, without_index
 from luigi.date_interval import Custom
 from mirroring.mirrored import CONFIGURATION, JOB, SECONDS, small_index, wait_for_end
+from packing import foreign_waczs
 
 from commands.main import main
 from servers import distributions
@@ -440,6 +441,19 @@ def import_warcs(folder: Path, source: Path = WGET) -> bool:
     return verb("import", str(source), "--job", "wget", "--launch-id", WGET_LAUNCH)
 
 
+def line_beside_a_wacz(folder: Path) -> None:
+    """A new line, and a WACZ with what wget left, a list of pages and a log."""
+    line_without_a_launch(folder)
+    warcs = {f"archive/{path.name}": path.read_bytes() for path in sorted(WGET.glob("*.warc*"))}
+    more = {"pages/pages.jsonl": foreign_waczs.pages(), "logs/wget.log": b"done\n"}
+    foreign_waczs.write(folder.with_name("wget.wacz"), foreign_waczs.whole(warcs | more))
+
+
+def import_wacz(folder: Path) -> bool:
+    """`warcmill import` of it."""
+    return import_warcs(folder, folder.with_name("wget.wacz"))
+
+
 def import_between_scans(folder: Path) -> bool:
     """The first scan finds what a killed import left, if anything, and must take none of it for a launch."""
     configured.read(folder / "luigi.cfg")
@@ -513,6 +527,7 @@ SCENARIOS = {
         Scenario("submit", built_sample, submit),
         Scenario("pypi", changed_index, dump_and_publish),
         Scenario("import", line_without_a_launch, import_warcs),
+        Scenario("import-wacz", line_beside_a_wacz, import_wacz),
         Scenario("import-line", line_without_a_launch, import_between_scans),
     )
 }

@@ -17,7 +17,7 @@ from records.warcs import http, member, record, warcinfo
 
 from warcmill import layout
 from warcmill.decisions import folder_import, workspace
-from warcmill.decisions.folder_layouts import ImportOrder, ImportResult
+from warcmill.decisions.folder_layouts import BareFolder, ImportOrder, ImportResult
 from warcmill.decisions.intake import Advance, may_link, stamp_of
 from warcmill.errors import BadInput, Conflict, Unavailable, Unsettled
 from warcmill.markers.claim import Claim
@@ -71,7 +71,7 @@ class Bench:
             yield advance
 
         return folder_import.import_folder(
-            self.state, self.root, SourceFolder(self.source), ImportOrder(job, "curator", launch_id), shown
+            self.state, self.root, BareFolder(self.source), ImportOrder(job, "curator", launch_id), shown
         )
 
     def facts(self, launch: Launch = LAUNCH) -> Imported:
@@ -144,14 +144,15 @@ def test_broken_warcs_are_imported_as_refused_and_other_files_are_left_out_by_na
 
 
 def test_warcs_in_a_form_that_is_not_read_are_missing_by_name(bench: Bench) -> None:
-    packed = ("a.warc.zst", "b.WARC.bz2", "c.arc.gz.xz", "d.wacz")
-    for name in packed:
+    packed = ("a.warc.zst", "b.WARC.bz2", "c.arc.gz.xz")
+    for name in (*packed, "d.wacz"):
         bench.put(name, b"\x28\xb5\x2f\xfd")
     with pytest.raises(BadInput, match=r"4 other entries, such as a\.warc\.zst: WARCs in a form that is not read"):
         bench.import_()
     bench.put("good.warc.gz", warc())
     bench.import_()
-    assert bench.facts().missing == tuple(f"{name}: WARCs in a form that is not read; unpack it" for name in packed)
+    unread = [f"{name}: WARCs in a form that is not read; unpack it" for name in packed]
+    assert bench.facts().missing == (*unread, "d.wacz: a WACZ; import it by its own name")
     assert bench.facts().left_out == ()
 
 
@@ -235,7 +236,7 @@ def test_a_folder_that_becomes_a_link_while_it_is_read_is_not_followed(bench: Be
     outside = bench.base / "outside"
     outside.mkdir()
     (outside / "a.warc.gz").write_bytes(warc(b"secret"))
-    source = SourceFolder(bench.source)
+    source = BareFolder(bench.source)
     shutil.rmtree(bench.source / "deep")
     (bench.source / "deep").symlink_to(outside)
     with pytest.raises(Unavailable, match="link"):

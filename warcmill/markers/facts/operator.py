@@ -8,7 +8,7 @@ from typing import Self
 from msgspec import Struct
 
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts.reading import ClaimFields, text, texts
+from warcmill.markers.facts.reading import ClaimFields, object_of, text, texts
 from warcmill.model import FileRef
 
 
@@ -27,6 +27,8 @@ class Imported(Struct, frozen=True):
     the path in the folder of each WARC.
 
     `missing`: entries that may be WARCs, and are not in the launch. `left_out`: all others. Each is `path: why`.
+    `papers`: paths of logs and lists of pages in the launch's folder, each with that in the WACZ. `remarks`: of its
+    files.
     """
 
     by: str
@@ -37,6 +39,8 @@ class Imported(Struct, frozen=True):
     missing: tuple[str, ...]
     left_out: tuple[str, ...]
     origins: Mapping[FileRef, str]
+    papers: Mapping[str, str] = {}
+    remarks: tuple[str, ...] = ()
 
     @classmethod
     def from_claim(cls, claim: Claim) -> Self:
@@ -50,6 +54,8 @@ class Imported(Struct, frozen=True):
             missing=facts.require("missing", texts),
             left_out=facts.require("left_out", texts),
             origins={item.file: fields.require("origin", text) for item, fields in ClaimFields.items(claim)},
+            papers=facts.maybe("papers", object_of(text)) or {},
+            remarks=facts.maybe("remarks", texts) or (),
         )
 
 
