@@ -36,7 +36,7 @@ HERE = Path(__file__).resolve().parent.parent
 BIN = HERE / ".venv" / "bin"
 PICTURES = HERE / "docs" / "pictures"
 DAY = "2026-11-21"
-DEAD = b"http://gone.example/\n"
+DEAD = {"seeds.txt": b"http://gone.example/\n", "seeds-report.txt": b"-6 NOTCRAWLED http://gone.example/\n"}
 SCANS = (("tasks.output", "output.ScanForOutputs"), ("tasks.files", "files.ScanForOutputFiles"))
 WIDTH = 108
 PORT = 8399
@@ -64,8 +64,9 @@ def main() -> int:
 def draw_demo(base: Path) -> None:
     """The demo's last two commands, for the bundled launch, as a terminal shows them."""
     config = new_line(base)
-    for seeds in base.rglob("seeds.txt"):  # one of them is dead, which would be a gap
-        seeds.write_bytes(seeds.read_bytes().replace(DEAD, b""))
+    for name, row in DEAD.items():  # one of them is dead, which would be a gap
+        for seeds in base.rglob(name):
+            seeds.write_bytes(seeds.read_bytes().replace(row, b""))
     run(config, "warcmill", "scan", DAY)
     terminal = Console(record=True, width=WIDTH, file=io.StringIO())
     for verb in ("status", "reconcile"):

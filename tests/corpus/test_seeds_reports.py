@@ -1,4 +1,4 @@
-"""What became of each seed: reports.seeds against Heritrix's own seeds-report.txt of the same launch."""
+"""What became of each seed, and what was counted: reports.seeds against Heritrix's own reports of the same launch."""
 
 from __future__ import annotations
 
@@ -70,3 +70,10 @@ def test_what_heritrix_added_to_a_list_is_marked(corpora: list[Corpus]) -> None:
         if fate.added_from
     }
     assert added == {("daily/20261121082027", "http://docs.example/apt/", "http://www.docs.example/apt/")}
+
+
+def test_the_logs_and_lists_of_no_launch_differ_from_heritrix_s_reports(corpora: list[Corpus]) -> None:
+    for corpus in corpora:
+        for launch in corpus.launches():
+            found = Seeds.from_claim(corpus.state.require(layout.step("seeds", launch)).claim)
+            assert (dict(found.differing), found.unread_lines, found.empty_reports) == ({}, 0, ()), launch

@@ -4,6 +4,7 @@ One scan reports on all of them."""
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ from launches.bundled import copy_launch
 from line import DAY, Line, line_at
 
 from warcmill.audit import accepted_seeds
+from warcmill.formats.logs.crawlcounts import Tally
 from warcmill.markers import decisions
 from warcmill.model import Launch
 
@@ -80,6 +82,29 @@ def with_many(line: Line, job: str) -> None:
         file.writelines(dead.replace(GONE, name) for name in names)
 
 
+def recount(line: Line, job: str) -> None:
+    """The engine counts what its log has."""
+    counts = Tally()
+    with (folder(line, "logs", job) / "crawl.log").open("rb") as log:
+        counts.add(log)
+    found = counts.counts()
+    report = folder(line, "reports", job) / "crawl-report.txt"
+    report.write_text(re.sub(r"(?m)^(URIs processed:) .*", rf"\1 {found.lines}", report.read_text()))
+    codes = "".join(f"{number} {code}\n" for code, number in found.by_status.items() if int(code) > 0)
+    report.with_name("responsecode-report.txt").write_text(f"[#urls] [rescode]\n{codes}")
+
+
+def altered(line: Line, job: str) -> None:
+    """What a disk that failed leaves after the engine has counted: lines, a seed and a report lost, and a line cut."""
+    log = folder(line, "logs", job) / "crawl.log"
+    *kept, last = (one for one in log.read_bytes().splitlines(True) if b"/odd/" not in one or b"X http" not in one)
+    log.write_bytes(b"".join(kept) + last[:-40])
+    (folder(line, "reports", job) / "hosts-report.txt").write_bytes(b"\0" * 99)
+    for path in seeds_of(line, job):
+        path.write_text(path.read_text("utf-8").replace(f"{GONE}\n", ""))
+
+
+ALTERED = "altered"  # the one that its engine does not recount
 JOBS: dict[str, Callable[[Line, str], None]] = {
     "stopped": lambda line, job: ended(line, job, "Finished - Ended by operator"),
     "limited": lambda line, job: ended(line, job, "Finished - Maximum number of documents limit hit"),
@@ -88,6 +113,7 @@ JOBS: dict[str, Callable[[Line, str], None]] = {
     "windows": in_utf_16,
     "listless": without_list,
     "many": with_many,
+    ALTERED: altered,
 }
 
 
@@ -102,6 +128,8 @@ def line(tmp_path_factory: pytest.TempPathFactory) -> Line:
         for path in (made.folders["jobs"] / sample.JOB).glob("*.*"):
             (made.folders["jobs"] / job / path.name).write_bytes(path.read_bytes())
         change(made, job)
+        if job != ALTERED:
+            recount(made, job)
     assert made.scan() == [0, 0]
     return made
 
@@ -173,6 +201,23 @@ def test_a_launch_without_a_list_is_named_and_accepted_with_its_absent_log(line:
     words = ("--launch", "listless", sample.LAUNCH_ID, "--reason", "its seeds were in its beans")
     assert line.warcmill("accept", "final/seeds.txt", *words).returncode == 0
     told = why(line, "listless")
+    assert (told.returncode, "nothing is missing" in told.stdout) == (0, True), told.stdout
+
+
+def test_what_differs_from_the_engine_s_reports_is_named_and_accepted(line: Line) -> None:
+    told = why(line, ALTERED)
+    assert told.returncode == 1
+    for found in (
+        "other count: the crawl logs have 266 lines, and crawl-report.txt counts 277 URIs; of status ",
+        f"other count: seeds.txt lacks 1 of the 5 seeds in seeds-report.txt: {GONE}\n",
+        "unread lines: 1 line of the crawl logs is cut or damaged, and not counted\n",
+        "empty report: it is empty, and no engine leaves it so\n",
+    ):
+        assert f"  {found}" in told.stdout
+    names = ("count:crawl.log", "count:seeds.txt", "unread:crawl.log", "reports/hosts-report.txt")
+    words = ("--launch", ALTERED, sample.LAUNCH_ID, "--reason", "its disk failed")
+    assert line.warcmill("accept", *names, *words).returncode == 0
+    told = why(line, ALTERED)
     assert (told.returncode, "nothing is missing" in told.stdout) == (0, True), told.stdout
 
 

@@ -64,9 +64,13 @@ class Line(FourRoots):
 
 
 def without_dead_seed(folder: Path) -> Path:
-    """Take the dead seed off the lists of the bundled launch, so that no gap is in it."""
-    for seeds in folder.rglob("seeds.txt"):
-        seeds.write_bytes(seeds.read_bytes().replace(b"http://gone.example/\n", b""))
+    """Take the dead seed off the lists of the bundled launch, and off its report, so that no gap is in it."""
+    for pattern, row in (
+        ("seeds.txt", b"http://gone.example/\n"),
+        ("seeds-report.txt", b"-6 NOTCRAWLED http://gone.example/\n"),
+    ):
+        for seeds in folder.rglob(pattern):
+            seeds.write_bytes(seeds.read_bytes().replace(row, b""))
     return folder
 
 

@@ -64,6 +64,7 @@ CLAIMS = (
     Place("warcmill/launches/stored_logs.py", only=("in_order",)),
     Place("warcmill/reports/crawl.py"),
     Place("warcmill/reports/seeds.py"),
+    Place("warcmill/reports/engine_counts.py"),
     Place("warcmill/reports/seed_fates.py"),
     Place("warcmill/reports/seed_lines.py"),
     # What refuses a file reports why in its item: the gate, and the stores, for names that they cannot take.

@@ -53,6 +53,8 @@ LOST_VISITS = "lost visits"
 DAMAGED_RESULTS = "damaged results"
 DEFAULT_BOUND = "cut by a default"
 NOT_RENDERED = "not rendered"
+OTHER_COUNT, UNREAD_LINES, EMPTY_REPORT = "other count", "unread lines", "empty report"
+OF_REPORTS = (OTHER_COUNT, UNREAD_LINES, EMPTY_REPORT)
 LIST = "final/seeds.txt"  # as the finding of the absent log names it: one acceptance is for both
 WORD = "seeds"
 SHOWN = 3  # hits that a finding lists; the marker has all of them
@@ -100,6 +102,7 @@ def _every(seen: Survey) -> Iterator[CrawlFinding]:
     yield from _holes(seen)
     yield from _got_nothing(seen)
     yield from _missed_seeds(seen)
+    yield from _not_as_counted(seen)
     yield from _not_dumped(seen)
 
 
@@ -487,6 +490,23 @@ def _missed_seeds(seen: Survey) -> Iterator[CrawlFinding]:
         yield CrawlFinding(
             None, NO_PAGE, f"{TARGET}{target}", "the feed asks for it, and no page was got from any seed of it"
         )
+
+
+def _not_as_counted(seen: Survey) -> Iterator[CrawlFinding]:
+    """Differences of the logs and the list of seeds from the engine's own reports; unread lines, and empty reports.
+
+    The names have the kind before them: the same file may have another finding.
+    """
+    listed = seen.facts.get(seen.key(WORD))
+    if not isinstance(listed, Seeds):
+        return
+    for name, why in listed.differing.items():
+        yield CrawlFinding(None, OTHER_COUNT, f"count:{name}", why)
+    if number := listed.unread_lines:
+        lines = "1 line of the crawl logs is" if number == 1 else f"{number} lines of the crawl logs are"
+        yield CrawlFinding(None, UNREAD_LINES, "unread:crawl.log", f"{lines} cut or damaged, and not counted")
+    for name in listed.empty_reports:
+        yield CrawlFinding(None, EMPTY_REPORT, f"reports/{name}", "it is empty, and no engine leaves it so")
 
 
 def _was_down(fate: SeedFate) -> bool:

@@ -86,7 +86,7 @@ def _sources(seen: Survey, gap: Gap) -> Iterator[Key]:
     """The markers that report a finding."""
     if not gap.stage:
         of_import = gap.kind in (findings.NOT_IMPORTED, findings.NOT_AS_IMPORTED)
-        of_seeds = gap.kind in findings.KINDS
+        of_seeds = gap.kind in (*findings.KINDS, *findings.OF_REPORTS)
         yield seen.key("import" if of_import else findings.WORD if of_seeds else "process")
         return
     stage = Stage.parse(gap.stage)

@@ -2,14 +2,15 @@
 
 The seeds are in the launch's own seeds.txt. A launch that continues a checkpoint got some of them before it: the
 stages of the earlier launch up to that checkpoint count, and its list where the launch has none of its own. Of a long
-list, seeds.jsonl, all seeds are counted, and those that were not got are listed.
+list, seeds.jsonl, all seeds are counted, and those that were not got are listed. The same zips have the reports of the
+engine: logs and lists that lack what these count are facts, too.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from io import BytesIO
 from pathlib import Path
@@ -22,16 +23,19 @@ from warcmill.errors import Mismatch, NotReady
 from warcmill.formats import feed
 from warcmill.formats import seeds as seed_list
 from warcmill.formats.feed import Target
+from warcmill.formats.logs import retired
 from warcmill.formats.seeds import SEED_LIST, ListedSeed, comparable
-from warcmill.launches import stored_logs
+from warcmill.launches import crawl_parts, stored_logs
 from warcmill.launches.stored_logs import StoredLogs
 from warcmill.launches.view import Part, parts
 from warcmill.markers.claim import Claim, Evidence
+from warcmill.markers.facts.output import Assembled, Ended
 from warcmill.markers.facts.pulse import Started
 from warcmill.markers.facts.reports import SeedFate, SeedState
 from warcmill.markers.state import MarkerStore, rests_on
-from warcmill.model import FINAL, Launch
-from warcmill.reports import seed_fates
+from warcmill.model import FINAL, Json, Launch
+from warcmill.reports import engine_counts, seed_fates
+from warcmill.reports.engine_counts import EngineReports
 from warcmill.reports.locations import Locations
 from warcmill.reports.long_seed_list import LongSeedList
 from warcmill.reports.seed_lines import SeedLines
@@ -39,8 +43,9 @@ from warcmill.stores import Store
 
 WORD = "seeds"
 LIST = "seeds.txt"
-_CRAWL_REPORT = "reports/crawl-report.txt"
+_REPORTS = "reports/"
 _LARGEST = 256 << 20  # bytes of a seed list, or of a report
+_HEAD = 1 << 12  # bytes of a report that show that it has content
 _PASSES = 4  # readings of the logs: one more for each redirect that leads to what no reading has looked for
 _STATUS = re.compile(rb"crawl status: ([^\r\n]*)")
 # The built-in crawler writes it. Heritrix has `Stopping - Active` after a stop and after a limit alike: that is a loss.
@@ -48,11 +53,14 @@ _BY_OPERATOR = "Finished - Ended by operator"
 
 
 class _Papers(Struct, frozen=True):
-    """The papers of a launch: its list of seeds, None without one; how it ended; whether a person ended it."""
+    """The papers of a launch: its list of seeds, None without one; how it ended; whether a person ended it; what its
+    engine counted; and whether it served requests, each of which is a seed."""
 
     seeds: bytes | None
     end: str
     by_operator: bool
+    reports: EngineReports
+    serves: bool
 
 
 def seeds(state: MarkerStore, store: Store, launch: Launch) -> Claim:
@@ -70,6 +78,7 @@ def seeds(state: MarkerStore, store: Store, launch: Launch) -> Claim:
         long = logs.long_list((launch, FINAL))
         found = [*found, *(long.others if long else ())]
         lines, unread = logs.look_up([seed.url for seed in found], with_pages=bool(targets))
+    known = {*(seed.url for seed in found), *lines.answers, *lines.leads_to.values()}
     of_target = {comparable(url): target.id for target in reversed(targets) for url in target.seeds}
     fates = [seed_fates.of(seed, lines, of_target.get(seed.url, "")) for seed in found]
     states = Counter(fate.state for fate in fates)
@@ -88,6 +97,7 @@ def seeds(state: MarkerStore, store: Store, launch: Launch) -> Claim:
             "seeds": [fate.facts() for fate in fates],
             "without_page": [*_without_page(targets, found, fates, lines)],
             "unread": [*unread],
+            **_differing(state, launch, verified, papers, known if listed is not None and long is None else None),
         },
     )
 
@@ -101,9 +111,18 @@ class _Logs:
     def papers(self, part: Part) -> _Papers:
         """The papers of a launch, in its final stage."""
         with self._opened(part) as logs:
-            report = _STATUS.search(logs.paper(_CRAWL_REPORT, _LARGEST) or b"")
-            end = report[1].decode("utf-8", "backslashreplace").strip() if report else ""
-            return _Papers(logs.paper(f"jobs/{LIST}", _LARGEST), end, end == _BY_OPERATOR)
+            reports = EngineReports()
+            reports.crawl, reports.codes, reports.seeds = (
+                logs.paper(f"{_REPORTS}{name}", _LARGEST) or b""
+                for name in (engine_counts.CRAWL, engine_counts.CODES, engine_counts.SEEDS)
+            )
+            there = (name for name in logs.members if name.startswith(_REPORTS))
+            reports.heads = {name.removeprefix(_REPORTS): logs.paper(name, _HEAD) or b"" for name in there}
+            logs.read_logs("progress-statistics.log", reports.add_progress)
+            status = _STATUS.search(reports.crawl)
+            end = status[1].decode("utf-8", "backslashreplace").strip() if status else ""
+            serves = any(name.endswith(f"/{layout.RESULTS_LOG}") for name in logs.members)
+            return _Papers(logs.paper(f"jobs/{LIST}", _LARGEST), end, end == _BY_OPERATOR, reports, serves)
 
     def earlier_list(self, read: Iterable[Part]) -> tuple[bytes | None, dict[Part, Evidence]]:
         """The list of the newest launch before that has one, and the markers of all that was read then."""
@@ -170,6 +189,35 @@ def _unfollowed(urls: Iterable[str], lines: SeedLines, locations: Locations) -> 
         is_open = answer and seed_fates.redirected(answer) and place not in lines.leads_to
         if answer and is_open and (leads_to := locations.of(answer)):
             yield place, leads_to
+
+
+def _differing(
+    state: MarkerStore, launch: Launch, counted: Iterable[Part], papers: _Papers, known: Collection[str] | None
+) -> dict[str, Json]:
+    """The facts of what the logs and the list of a crawl lack of its engine's reports; none where both agree.
+
+    `known`: the seeds of the list, and what they lead to; None without a list, and for a long one. Nothing is compared
+    of an import, which has no engine; no lines where stages that count are not known, or a worker was declared dead; no
+    seeds where requests are seeds.
+    """
+    markers = {part: state.read(layout.step("assemble", *part)) for part in counted}
+    assembled = {part: Assembled.from_claim(marker.claim) for part, marker in markers.items() if marker}
+    if any(one.ended is Ended.IMPORTED for part, one in assembled.items() if part[0] == launch):
+        return {}
+    own, reports = [one for part, one in assembled.items() if part[0] == launch], papers.reports
+    is_whole = len(assembled) == len(markers) and not crawl_parts.of(state, launch).broken
+    lines = seeds_lost = ""
+    if is_whole and retired.RETIRED not in reports.heads:
+        lines = engine_counts.lines(reports, (one.tables["by_status"] for one in assembled.values()))
+    if known is not None and not papers.serves:
+        seeds_lost = engine_counts.seeds(reports, known)
+    found = {engine_counts.CRAWL_LOG: lines, LIST: seeds_lost}
+    facts: dict[str, Json] = {
+        "differing": {name: why for name, why in found.items() if why},
+        "unread_lines": sum(one.numbers["unread"] for one in own),
+        "empty_reports": [*engine_counts.empty(reports)],
+    }
+    return {name: value for name, value in facts.items() if value}
 
 
 def _untried_as(started: Evidence | None, papers: _Papers) -> str:

@@ -112,7 +112,7 @@ class Engine(FourRoots):
         for name in PAPERS:
             self._write(self.folders["jobs"] / self.launch.job / self.launch.id / name, b"")
         reports = self.folders["output"] / self.layout.folder("reports", self.launch)
-        self._write(reports / "crawl-report.txt", b"")
+        self._write(reports / "crawl-report.txt", f"crawl name: {self.launch.job}\n".encode())
 
     def _write(self, path: Path, data: bytes) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -166,6 +166,32 @@ def test_what_a_default_bound_cut_is_a_gap_until_that_is_accepted(engine: Engine
     assert told(engine) == []
 
 
+def test_what_the_engine_counted_and_the_logs_lack_is_a_gap_until_that_is_accepted(engine: Engine) -> None:
+    crawled(engine)
+    reports = engine.folders["output"] / engine.layout.folder("reports", LAUNCH)
+    reports.joinpath("crawl-report.txt").write_text("URIs processed: 5\n")
+    reports.joinpath("seeds-report.txt").write_text(
+        "[code] [status] [seed] [redirect]\n200 CRAWLED http://a.example/\n"
+    )
+    reports.joinpath("hosts-report.txt").touch()
+    log = engine.folders["output"] / engine.layout.folder("logs", LAUNCH) / "crawl.log"
+    log.write_bytes(log.read_bytes() + b"2016-10-20T00:00:0")
+    assembled(engine)
+    chain.upto(engine, "Verify")
+    found = {gap.name: (gap.stage, gap.kind, gap.why) for gap in reconciled(engine).gaps if gap.kind != "lacking"}
+    assert found == {
+        "count:crawl.log": ("", "other count", "the crawl logs have 2 lines, and crawl-report.txt counts 5 URIs"),
+        "count:seeds.txt": (
+            "", "other count", "seeds.txt lacks 1 of the 1 seeds in seeds-report.txt: http://a.example/"
+        ),
+        "unread:crawl.log": ("", "unread lines", "1 line of the crawl logs is cut or damaged, and not counted"),
+        "reports/hosts-report.txt": ("", "empty report", "it is empty, and no engine leaves it so"),
+    }  # fmt: skip
+    seeds = layout.marker_path(layout.key("reports.ListDeadSeeds", LAUNCH))
+    assert {one.marker for name in found for one in accept(engine, name).inputs} == {seeds}
+    assert told(engine) == []
+
+
 def test_damaged_results_are_a_gap_until_that_is_accepted(engine: Engine) -> None:
     crawled(engine)
     log = engine.folders["output"] / engine.layout.folder("logs", LAUNCH) / layout.RESULTS_LOG

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple, Self
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from warcmill.formats.logs.bounds import BOUNDS, BoundCut
 from warcmill.formats.logs.unrendered import Unrendered
@@ -67,6 +67,8 @@ class Seeds(Struct, frozen=True):
 
     `end` is how the crawl ended, as its own crawl-report has it; '' without one. `untried_as`: why an
     untried seed is not a loss; '' where it is one. `without_page`: ids of targets of the feed that got no page.
+    `differing`: by `crawl.log` or `seeds.txt`, what it lacks of the engine's own reports, or has more. `unread_lines`
+    of the launch's crawl logs cannot be read.
     """
 
     numbers: Mapping[str, int]  # `seeds`, and how many are in each state
@@ -76,6 +78,9 @@ class Seeds(Struct, frozen=True):
     untried_as: str
     without_page: tuple[str, ...]
     unread: tuple[str, ...]
+    differing: Mapping[str, str] = field(default_factory=dict)
+    unread_lines: int = 0
+    empty_reports: tuple[str, ...] = ()
 
     @classmethod
     def from_claim(cls, claim: Claim) -> Self:
@@ -88,6 +93,9 @@ class Seeds(Struct, frozen=True):
             facts.require("untried_as", text),
             facts.require("without_page", texts),
             facts.require("unread", texts),
+            facts.maybe("differing", object_of(text)) or {},
+            facts.maybe("unread_lines", number) or 0,
+            facts.maybe("empty_reports", texts) or (),
         )
 
     def lost(self) -> tuple[SeedFate, ...]:
