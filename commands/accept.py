@@ -125,7 +125,9 @@ def run(args: argparse.Namespace) -> int:
         err("warcmill accept: give a NAME, a JOB and the times DUE, or --kind KIND")
         return 2
     if not args.launch and (skipped := _named_dues(args.names)):
-        return _accept_dues(line, skipped, args.reason)
+        lost = [launch for launch in _lost(line, skipped) if (launch.job, launch.id) in skipped]
+        is_lost = len(lost) == len(skipped)
+        return _accept_lost(line, lost, args.reason) if is_lost else _accept_dues(line, skipped, args.reason)
     launches = [args.launch] if args.launch else _launches(line, date.min, date.max)
     everything = list(_findings(line, launches, bool(args.launch)))
     chosen = {name: _first_of_seed(_called(name, everything)) for name in args.names}
@@ -278,6 +280,20 @@ def _named_dues(words: Sequence[str]) -> list[Crawl]:
     except BadInput:
         return []
     return [(job, due) for due in times]
+
+
+def _lost(line: OpenRoots, named: Sequence[Crawl]) -> list[Launch]:
+    """The lost launches of the job that words name."""
+    days = [stamp_time(time).date() for _, time in named]
+    return dues.lost(audited(line), min(days), max(days) + timedelta(days=1)).get(named[0][0], [])
+
+
+def _accept_lost(line: OpenRoots, lost: Sequence[Launch], reason: str) -> int:
+    """Decide that these launches are lost for good. Return the exit code."""
+    wanted = [dues.accept_lost(launch, reason) for launch in lost]
+    decisions.make_all(line.state.store, lambda: line.store, decisions.ACCEPTED, wanted)
+    out(*(f"accepted: {launch} is lost" for launch in lost))
+    return 0
 
 
 def _dues_in(line: OpenRoots, days: Interval) -> list[Crawl]:

@@ -24,6 +24,7 @@ from warcmill.markers.state import MarkerStore
 from warcmill.model import Json, Key, Launch, stamp_time
 
 NOT_LAUNCHED: Final = "not launched"
+LOST_LAUNCH: Final = "lost launch"
 DUE: Final = "due"  # the kind of thing that a decision accepts
 GRACE = timedelta(hours=1)
 NAMED_ALONE = 3  # of more crawls in a row that were missed for one reason, the first, the last and the number are shown
@@ -164,6 +165,8 @@ class _Folders:
 
 def look_at(gap: JobGap) -> str:
     """The command that explains a gap of no launch."""
+    if gap.kind == LOST_LAUNCH:
+        return f"warcmill reconcile {stamp_time(gap.name).date()}"
     return f"warcmill why {gap.job} {gap.name}" if gap.kind == NOT_LAUNCHED else "warcmill doctor"
 
 

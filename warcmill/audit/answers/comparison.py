@@ -71,7 +71,7 @@ def of_discovered(
     """Check these launches. With `before`, what scans could not know of yet is not a gap."""
     reports = reports_of(line, discovered.launches, before)
     away = each_once((*discovered.unreachable, *line.away()))
-    return ReconciledDays(first, end, discovered, reports, dues.of_days(line, first, end), away)
+    return ReconciledDays(first, end, discovered, reports, dues.with_lost(line, first, end), away)
 
 
 def reports_of(line: AuditedLine, launches: Sequence[Launch], before: ScanStart | None = None) -> list[LaunchReport]:

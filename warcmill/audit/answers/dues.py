@@ -1,9 +1,11 @@
-"""The dues of an archive beside its launches: crawls that were due, and backups. Reads only."""
+"""The dues of an archive beside its launches: crawls that were due, launches that are lost, and backups. Reads only."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta
+from functools import partial
 from typing import Final
 
 from msgspec import Struct, field
@@ -11,21 +13,23 @@ from msgspec import Struct, field
 from warcmill import layout
 from warcmill.audit import due_crawls
 from warcmill.audit.answers.line import AuditedLine
-from warcmill.audit.due_crawls import Days, JobGap
+from warcmill.audit.due_crawls import LOST_LAUNCH, Days, JobGap
 from warcmill.audit.gaps import Gap
 from warcmill.audit.reconciliation import unkept_decisions, unkept_launch
 from warcmill.backup import backup
 from warcmill.base import clock
 from warcmill.errors import BadInput, Unavailable
-from warcmill.launches.discovery import with_markers
+from warcmill.launches.discovery import of_job, with_markers
+from warcmill.launches.view import job_log
 from warcmill.markers import decisions
 from warcmill.markers.attempts import Attempts
 from warcmill.markers.decisions import RecordedDecision
 from warcmill.markers.facts.pulse import Launched
 from warcmill.markers.state import MarkerStore
-from warcmill.model import Json, Launch, stamp_time
+from warcmill.model import Json, Launch, parse_job, stamp_time
 
 SET_BACK: Final = "set back"
+MOST_LOST = 20  # lost launches of a job that one gap names
 _SECOND = timedelta(seconds=1)
 
 
@@ -65,6 +69,85 @@ class Dues(Struct):
         except Unavailable as error:
             self.away = error
             return []
+
+
+def lost(line: AuditedLine, first: date, end: date) -> dict[str, list[Launch]]:
+    """The launches of some days that only the job.log of their job has, by job, and that nobody has accepted.
+
+    Their folders went before a step saw them. Those before the first launch of the job that is known are of a time
+    before this archive. A job of a root that does not answer is left out.
+    """
+    found: dict[str, list[Launch]] = {}
+    accepted = _accepted_lost(line.state)
+    span = clock.day_digits(first), clock.day_digits(end)
+    for job in () if line.is_state_alone else sorted(_jobs_on_disk(line)):
+        with suppress(Unavailable):
+            roots = line.rootmap.of(job)
+            begun = [event.subject for event in job_log(roots, f"{job}/job.log") if event.word == "PREPARING"]
+            ids = {one for one in begun if span[0] <= one[:8] < span[1]} - accepted.get(job, set())
+            launches = [launch for launch in map(partial(_launch, job), sorted(ids)) if launch]
+            gone = [launch for launch in launches if not _is_known(line, launch)]
+            if not gone:
+                continue
+            known = [one.id for one in of_job(line.state, job)] + [entry.name for entry in roots.jobs.list(job)]
+            oldest = min((one for one in known if _launch(job, one)), default="~")
+            if those := [launch for launch in gone if launch.id > oldest]:
+                found[job] = those
+    return found
+
+
+def _jobs_on_disk(line: AuditedLine) -> set[str]:
+    jobs = set[str]()
+    for section in line.rootmap.all():
+        with suppress(Unavailable):
+            for entry in line.rootmap.open("jobs", section.jobs).list(""):
+                with suppress(BadInput):
+                    jobs |= {parse_job(entry.name)} if entry.kind == "folder" else set()
+    return jobs
+
+
+def _launch(job: str, launch_id: str) -> Launch | None:
+    try:
+        return Launch.parse(job, launch_id)
+    except BadInput:
+        return None  # of an engine whose launches have other names; or `latest`
+
+
+def _is_known(line: AuditedLine, launch: Launch) -> bool:
+    """True if the state, or a root of its job, has a folder of the launch."""
+    roots = line.rootmap.of(launch.job)
+    if line.state.store.names(layout.state_folder(launch)) or roots.jobs.stat(str(launch)):
+        return True
+    return any(store.stat(known.folder(kind, launch)) for store, known in roots.sources() for kind in layout.KINDS)
+
+
+def _lost_gaps(line: AuditedLine, first: date, end: date) -> Iterator[JobGap]:
+    """A gap for each job that has lost launches."""
+    for job, launches in lost(line, first, end).items():
+        ids = [launch.id for launch in launches]
+        more = "" if len(ids) == 1 else f", and so did {len(ids) - 1} more, up to {ids[-1]}"
+        why = f"its job's job.log has that it began{more}; no folder of it is left, and no step has seen one"
+        yield JobGap(job, LOST_LAUNCH, ids[0], why, f"warcmill accept {job} {' '.join(ids[:MOST_LOST])} --reason TEXT")
+
+
+def accept_lost(launch: Launch, reason: str) -> dict[str, Json]:
+    """The facts of the decision that a launch is lost for good."""
+    return {"job": launch.job, "kind": LOST_LAUNCH, "launch_id": launch.id, "name": launch.id, "reason": reason}
+
+
+def _accepted_lost(state: MarkerStore) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for decision in decisions.readable(state.store, decisions.ACCEPTED)[0]:
+        if decision.facts.get("kind") == LOST_LAUNCH:
+            found.setdefault(str(decision.facts.get("job")), set()).add(str(decision.facts.get("launch_id")))
+    return found
+
+
+def with_lost(line: AuditedLine, first: date, end: date) -> Dues:
+    """The dues of some days, with the launches that are lost."""
+    found = of_days(line, first, end)
+    found.gaps += _lost_gaps(line, first, end)
+    return found
 
 
 def of_days(line: AuditedLine, first: date, end: date) -> Dues:
