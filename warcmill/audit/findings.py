@@ -237,12 +237,16 @@ def _scanned(seen: Survey, stage: Stage) -> Iterator[CrawlFinding]:
 def _indexed_oddly(seen: Survey, stage: Stage) -> Iterator[CrawlFinding]:
     """WARCs with captures that have no line in the index, and so no text and no row; and with captures that have one,
     by a date that cannot be right. A name has the kind before the file's label, as those of a scan."""
-    indexed = seen.facts.get(seen.key("cdx", stage))
+    key = seen.key("cdx", stage)
+    indexed = seen.facts.get(key)
     files = indexed.files if isinstance(indexed, Indexed) else {}
     for label, item in seen.items("cdx", stage).items() if files else ():
         file = files[item.made or item.file]
         if unfit := file.unplaced:
-            yield CrawlFinding(stage, UNINDEXED, f"unindexed:{label}", f"{_tally(unfit)}; no index takes them")
+            why = f"{_tally(unfit)}; no index takes them"
+            if file.is_of_earlier:
+                why = f"{_tally(unfit)}; an earlier version counted them, which read fewer dates"
+            yield CrawlFinding(stage, UNINDEXED, f"unindexed:{label}", why, key if file.is_of_earlier else None)
         if file.odd.records:
             reasons = Counter(why for _, why in file.odd.listed)
             why = f"{_faulty('odd', file.odd)}; {_tally(reasons)}"

@@ -32,13 +32,15 @@ CDXJ = ExtractKind("cdxj", cdxj.GENERATION, "cdxj.gz")
 
 class CaptureCounts(Struct, frozen=True):
     """The counts of an extract: captures by record type, and those without a line, by reason; and the bad records of
-    the WARC, which are not captures. `odd`: the first captures with a line that have an impossible date, of so many."""
+    the WARC, which are not captures. `odd`: the first captures with a line that have an impossible date, of so many.
+    `offset_dates`: the captures with a line whose date has an offset from UTC."""
 
     captures: Mapping[str, int]
     left_out: Mapping[str, int]
     bad: int = 0
     odd: tuple[RecordFault, ...] = ()
     odd_records: int = 0
+    offset_dates: int = 0
 
 
 class CaptureTally(CaptureCounts, frozen=True, kw_only=True):
@@ -72,6 +74,7 @@ class CdxHearer(Maker):
         if self._lines.odd:
             counts["odd"] = [[fault.offset, fault.why] for fault in self._lines.odd]
             counts["odd_records"] = self._lines.odd_records
+        counts |= making.dating(self._lines.left_out, self._lines.offset_dates)
         first = f" {json.dumps(counts, sort_keys=True)}\n".encode()
         self._extracts.leave(CDXJ, sha512, chain([first], self._sorted))
 
@@ -99,7 +102,7 @@ def tally(extracts: Extracts, sha512: str, offsets: Set[int] = frozenset()) -> C
         found += bool(offsets) and cdxj.offset(line) in offsets
         last = max(last, _date(line))
     _check(known, number, sha512)
-    counted = known.captures, known.left_out, known.bad, known.odd, known.odd_records
+    counted = known.captures, known.left_out, known.bad, known.odd, known.odd_records, known.offset_dates
     return CaptureTally(*counted, found=found, last=last.decode("ascii", "replace"))
 
 
@@ -124,8 +127,9 @@ def _counts(first: bytes, sha512: str) -> CaptureCounts:
         document = json.loads(first)
         odd = tuple(RecordFault(offset, why) for offset, why in document.get("odd", ()))
         counted = document["captures"], document["left_out"], document.get("bad", 0)
-        return CaptureCounts(*counted, odd, document.get("odd_records", len(odd)))
-    except (ValueError, KeyError, TypeError) as error:
+        offset_dates = making.read_dating(document, CDXJ.path(sha512))
+        return CaptureCounts(*counted, odd, document.get("odd_records", len(odd)), offset_dates)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise BadInput(CDXJ.path(sha512), f"its first line does not count its lines: {first[:80]!r}", 0) from error
 
 

@@ -12,18 +12,20 @@ from __future__ import annotations
 import hashlib
 import tempfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from msgspec import Struct
 
 from warcmill.base.digests import Readable
 from warcmill.errors import BadInput, Mismatch, NotReady, Unavailable
+from warcmill.formats.index.cdxj import NO_DATE, NO_URL
 from warcmill.formats.warc import gate
 from warcmill.formats.warc.gzip import Members
 from warcmill.formats.warc.hearers import Hearer
+from warcmill.model import Json
 from warcmill.stores import LocalStore, Store
 
 FOLDER = "extracts"
@@ -210,6 +212,22 @@ def _joined(content: Iterable[bytes]) -> Iterator[bytes]:
             yield b"".join(held)
             held, size = [], 0
     yield b"".join(held)
+
+
+OFFSET_DATES = "offset_dates"
+
+
+def dating(left_out: Mapping[str, int], offset_dates: int) -> dict[str, Json]:
+    """The count of dates with an offset from UTC, for the first line of an extract. Where all dates and URLs are plain,
+    the line is as earlier versions wrote it, which took such dates for invalid."""
+    return {OFFSET_DATES: offset_dates} if offset_dates or left_out.keys() & {NO_URL, NO_DATE} else {}
+
+
+def read_dating(counts: Mapping[str, Any], path: str) -> int:
+    """Read that count. BadInput for an extract that lacks it, and needs it: it is to be made again."""
+    if OFFSET_DATES not in counts and counts["left_out"].keys() & {NO_URL, NO_DATE}:
+        raise BadInput(path, "an earlier version made it, and left out captures by dates that are read now", 0)
+    return int(counts.get(OFFSET_DATES, 0))
 
 
 def make(store: Store, path: str, sha512: str, maker: Maker) -> None:

@@ -119,6 +119,11 @@ def bad_records(number: int) -> dict[str, Json]:
     return {"bad": number} if number else {}
 
 
+def counts_differ(found: object, counted: object) -> str:
+    """The reason of an extract that has other captures than its step has counted: it was made again since."""
+    return f"it has {found}, and its marker counts {counted}"
+
+
 def unread(error: BadInput | NotReady, indexed: Key) -> NotReady:
     """An extract of this step that is damaged or missing. It refuses nothing for good: a redo rebuilds it, while the
     step alone, which has its marker, would do nothing."""

@@ -60,13 +60,15 @@ _OFFSET = re.compile(rb'\{"id": "[^"]*-(\d+)"')
 
 class DocumentCounts(Struct, frozen=True):
     """The counts of an extract: documents by kind, other captures by reason, documents without text; and the bad
-    records of the WARC, which are neither."""
+    records of the WARC, which are neither. `offset_dates`: the captures but revisits whose date has an offset from UTC.
+    """
 
     documents: Mapping[str, int]
     left_out: Mapping[str, int]
     without_text: int
     unread: int = 0
     bad: int = 0
+    offset_dates: int = 0
 
 
 class DocumentTally(DocumentCounts, frozen=True, kw_only=True):
@@ -117,6 +119,7 @@ class TextHearer(Maker):
         }
         if self._bad:
             counts["bad"] = self._bad
+        counts |= making.dating(self._captures.left_out, self._captures.offset_dates)
         first = f" {json.dumps(counts, sort_keys=True)}\n".encode()
         self._extracts.leave(self._kind, sha512, chain([first], self._sorted))
 
@@ -219,7 +222,7 @@ def tally(extracts: Extracts, sha512: str, offsets: Set[int] = frozenset()) -> D
         found += bool(offsets) and offset(line) in offsets
     if number != sum(known.documents.values()):
         raise BadInput(kind.path(sha512), f"it has {number} lines, and counts {dict(known.documents)}")
-    counted = known.documents, known.left_out, known.without_text, known.unread, known.bad
+    counted = known.documents, known.left_out, known.without_text, known.unread, known.bad, known.offset_dates
     return DocumentTally(*counted, found=found)
 
 
@@ -243,9 +246,9 @@ def _counts(first: bytes, path: str) -> DocumentCounts:
     try:
         document = json.loads(first)
         documents, left_out = document["documents"], document["left_out"]
-        unread, bad = document["unread"], document.get("bad", 0)
-        return DocumentCounts(documents, left_out, document["without_text"], unread=unread, bad=bad)
-    except (ValueError, KeyError, TypeError) as error:
+        counted = document["without_text"], document["unread"], document.get("bad", 0)
+        return DocumentCounts(documents, left_out, *counted, making.read_dating(document, path))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise BadInput(path, f"its first line does not count its lines: {first[:80]!r}", 0) from error
 
 

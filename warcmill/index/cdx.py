@@ -15,7 +15,7 @@ from warcmill import layout
 from warcmill.base import clock
 from warcmill.extracts import cdx as cdx_extracts
 from warcmill.extracts.cdx import CDXJ, CaptureTally
-from warcmill.extracts.extracts import Extracts
+from warcmill.extracts.extracts import Extracts, dating
 from warcmill.extracts.per_warc import Extractor
 from warcmill.extracts.stage_extracts import StageExtracts, bad_records, extracted
 from warcmill.formats.warc.rest import MOST_LISTED
@@ -46,7 +46,8 @@ def _latest(state: MarkerStore, launch: Launch, stage: Stage) -> str:
 
 def _facts(extracts: Extracts, latest: str, copy: FileRef, tally: CaptureTally) -> dict[str, Json]:
     facts: dict[str, Json] = {"captures": dict(tally.captures), "unfit": dict(tally.left_out), "hits": tally.found}
-    return facts | bad_records(tally.bad) | _odd(extracts, latest, copy, tally)
+    facts |= bad_records(tally.bad) | dating(tally.left_out, tally.offset_dates)
+    return facts | _odd(extracts, latest, copy, tally)
 
 
 def _odd(extracts: Extracts, latest: str, copy: FileRef, tally: CaptureTally) -> dict[str, Json]:

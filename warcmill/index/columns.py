@@ -23,7 +23,7 @@ from warcmill.errors import BadInput, Foreign, Mismatch, NotReady, Unavailable
 from warcmill.extracts import cdx
 from warcmill.extracts.cdx import CDXJ
 from warcmill.extracts.extracts import Extracts
-from warcmill.extracts.stage_extracts import unread
+from warcmill.extracts.stage_extracts import counts_differ, unread
 from warcmill.extracts.text import TextLengths
 from warcmill.launches import holdings
 from warcmill.markers.claim import Claim
@@ -92,8 +92,8 @@ def path(launch: Launch, stage: Stage) -> str:
 def write(state: MarkerStore, store: Store, index: LocalStore, launch: Launch, stage: Stage, rows: int) -> None:
     """Write the file of a stage, of so many rows. One that is there is replaced if it has other bytes.
 
-    NotReady when an extract of text is missing; Mismatch when a stored WARC that has to be read again is no longer the
-    verified one, or when the extracts have not so many lines.
+    NotReady when an extract of text is missing, or the extracts have not so many lines; Mismatch when a stored WARC
+    that has to be read again is no longer the verified one.
     """
     extracts = Extracts(index)
     warcs = {one.name: one.sha512 for one in of_stage(state, launch, stage)}
@@ -106,7 +106,8 @@ def write(state: MarkerStore, store: Store, index: LocalStore, launch: Launch, s
                 f"index:{path(launch, stage)}", f"{error.strerror or error} (root {index.base})"
             ) from error
         if written != rows:
-            raise Mismatch(f"the captures that the extracts of {launch} {stage} have", str(rows), str(written))
+            why = counts_differ(written, rows)
+            raise unread(NotReady(f"the captures of {launch} {stage}", why), layout.step("cdx", launch, stage))
         _publish(index, path(launch, stage), room)
 
 

@@ -225,7 +225,7 @@ def _compare(what: str, expected: object, found: object) -> None:
 
 
 def _same_bytes(one: SinkInput, other: SinkInput) -> bool:
-    return (one.input.sha512, one.input.generation) == (other.input.sha512, other.input.generation)
+    return one.input.extract_identity == other.input.extract_identity
 
 
 def _neighbours(lookup: CdxLookup, lines: Sequence[bytes]) -> Iterator[bytes]:

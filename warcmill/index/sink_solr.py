@@ -218,7 +218,7 @@ class _Sending:
 
 def _same_text(one: SinkInput, other: SinkInput) -> bool:
     """True if one extract, which can be read, has the ids and texts of both."""
-    same = (one.input.sha512, one.input.generation) == (other.input.sha512, other.input.generation)
+    same = one.input.extract_identity == other.input.extract_identity
     return same and one.input.generation >= GENERATION
 
 

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from warcmill.errors import Mismatch
 from warcmill.extracts import text as text_extracts
-from warcmill.extracts.extracts import Extracts
+from warcmill.extracts.extracts import Extracts, dating
 from warcmill.extracts.per_warc import Extractor
 from warcmill.extracts.stage_extracts import StageExtracts, bad_records, extracted
 from warcmill.extracts.text import KINDS, DocumentTally, extract_kind
@@ -48,7 +48,7 @@ def _facts(copy: FileRef, tally: DocumentTally) -> dict[str, Json]:
         documents = sum(tally.documents.values())
         log.warning("%s: %d of %d documents have no text", copy.name, tally.without_text, documents)
     facts: dict[str, Json] = {"documents": dict(tally.documents), "left_out": dict(tally.left_out), "hits": tally.found}
-    return facts | bad_records(tally.bad)
+    return facts | bad_records(tally.bad) | dating(tally.left_out, tally.offset_dates)
 
 
 def _counts(claim: Claim) -> dict[str, Json]:

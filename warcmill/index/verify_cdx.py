@@ -28,7 +28,7 @@ from warcmill.extracts import cdx, revisits
 from warcmill.extracts.cdx import CDXJ
 from warcmill.extracts.extracts import Extracts
 from warcmill.extracts.revisits import REVISITS
-from warcmill.extracts.stage_extracts import unread
+from warcmill.extracts.stage_extracts import counts_differ, unread
 from warcmill.formats.index import cdxj
 from warcmill.index.provisional_captures import Followed
 from warcmill.index.sinks import Acknowledged, QueriedSink, SinkInput
@@ -202,7 +202,8 @@ class _Verifying(Struct, frozen=True):
             if seen in asked or (not is_shown and seen - shown < SAMPLE):
                 self._ask_sinks(cdxj.named(line, one.name), is_shown, refused)
             seen += 1
-        _compare(f"lines of {CDXJ.path(one.sha512)}", number, seen)
+        if seen != number:
+            raise unread(BadInput(CDXJ.path(one.sha512), counts_differ(seen, number)), self.indexed)
         _compare(f"captures of {one.name} in version {self.asking.number}", shown, self.asking.count(one.name))
         return (Item(self.sources[file], Outcome.OK, file, facts={"captures": number}),)
 

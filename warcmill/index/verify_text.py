@@ -24,7 +24,7 @@ from warcmill.clients.solr import Solr
 from warcmill.errors import BadInput, Mismatch, NotReady, Unavailable
 from warcmill.extracts import text
 from warcmill.extracts.extracts import Extracts
-from warcmill.extracts.stage_extracts import unread
+from warcmill.extracts.stage_extracts import counts_differ, unread
 from warcmill.extracts.text import DocumentCounts, extract_kind
 from warcmill.formats.text.captures import OTHER_TYPE
 from warcmill.formats.text.document import Kind
@@ -266,14 +266,14 @@ class _Verifying(Struct, frozen=True):
         return (Item(self.sources[file], Outcome.OK, file, facts={"documents": number}),)
 
     def _counted(self, one: ListedWarc, known: TextIndexedFile) -> int:
-        """The number of lines that its extract must have. Mismatch if that counts other documents than index.text."""
+        """The number of lines that its extract must have. NotReady if that counts other documents than index.text."""
         kind = extract_kind(one.generation)
         try:
             found = text.counts(self.extracts, kind, one.sha512)
         except (BadInput, NotReady) as error:
             raise unread(error, self.indexed) from error
         if not _is_same(known, found):
-            raise Mismatch(f"documents that {kind.path(one.sha512)} counts", _shown(known), _shown(found))
+            raise unread(BadInput(kind.path(one.sha512), counts_differ(_shown(found), _shown(known))), self.indexed)
         return sum(found.documents.values())
 
     def _lines(self, one: ListedWarc) -> Iterator[Line]:

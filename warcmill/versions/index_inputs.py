@@ -5,11 +5,11 @@ The CDX is made of the WARCs with a marker index.cdx, the text index of those wi
 The last fold notes what it saw of each launch's markers, so that the next one reads only those of changed folders.
 
     {index}/versions/{data set}/looked    {"launches": {"daily/20161019234428": ["5242881.1477006…", "9f86d0…"], …},
-                                           "reads": ["index.cdx.{job}.{launch_id}.{stage}", …]}
+                                           "reads": ["index.cdx.{job}.{launch_id}.{stage}", …, "revision 2"]}
 
 A marker comes and goes by its name in the launch's folder, and the disk notes when a folder has last changed. A folder
 that has changed just now is not noted: it may change again in the same tick of the disk's clock. The file may be lost;
-one of a Warcmill that read other markers does not count.
+one of a Warcmill that read other markers, or knew another revision of extracts, does not count.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from warcmill.markers.state import MarkerStore
 from warcmill.model import Launch, Stage
 from warcmill.stores import LocalStore
 from warcmill.versions.dataset import Wanted
-from warcmill.versions.inputs import FOLDER, LARGEST, ListedWarc
+from warcmill.versions.inputs import FIRST, FOLDER, LARGEST, REVISED, ListedWarc
 
 WARCS = "warcs/"
 _STEPS = ("assemble", "verify", "viruses")  # besides the step itself
@@ -66,7 +66,7 @@ def seen(state: MarkerStore, index: LocalStore, word: str = "cdx", generation: i
 
 
 def _seen_of(state: MarkerStore, word: str, launch: Launch) -> str:
-    """A digest of the last lines of a launch's markers; '' if it has none of the step."""
+    """A digest of the last lines of a launch's markers, and of its revised stages; '' if it has none of the step."""
     names = state.store.names(layout.state_folder(launch))
     ends: list[bytes] = []
     for stage in sorted(_stages(names, word)):
@@ -74,7 +74,18 @@ def _seen_of(state: MarkerStore, word: str, launch: Launch) -> str:
             path = layout.marker_path(layout.step(step, launch, stage))
             if path.rpartition("/")[2] in names:
                 ends.append(path.encode() + _end(state, path))
+        if _is_revised(state, word, launch, stage):
+            ends.append(b"revision %d" % REVISED)
     return sha512(b"".join(ends)).hexdigest() if ends else ""
+
+
+def _is_revised(state: MarkerStore, word: str, launch: Launch, stage: Stage) -> bool:
+    """True if a WARC of a stage has the extract of a revision: a fold of an earlier version saw none."""
+    try:
+        claim = state.require(layout.step(word, launch, stage)).claim
+        return any(one.is_revised for one in _FACTS[word].from_claim(claim).files.values())
+    except (BadInput, Foreign, NotReady):
+        return False
 
 
 def _end(state: MarkerStore, path: str) -> bytes:
@@ -105,7 +116,7 @@ def of_stage(
 ) -> list[ListedWarc]:
     """The inputs of a stage: what its marker counts, and holdings of files.verified are."""
     claim = state.require(layout.step(word, launch, stage)).claim
-    indexed = {file.path for file in _FACTS[word].from_claim(claim).files}
+    indexed = {file.path: one for file, one in _FACTS[word].from_claim(claim).files.items()}
     held = holdings.of_stage(state, launch, stage).holdings
     return [
         ListedWarc(
@@ -113,6 +124,7 @@ def of_stage(
             str(one.stored.sha512),
             generation or GENERATION,
             left_out=tuple(sorted({hit.offset for hit in one.hits or ()})),
+            revision=REVISED if indexed[one.stored.path].is_revised else FIRST,
         )
         for one in held
         if one.is_indexed and one.stored.path in indexed
@@ -127,7 +139,7 @@ class Looked:
 
     def __init__(self, state: MarkerStore, index: LocalStore, data_set: str, steps: Sequence[str]) -> None:
         self._state, self._index, self._path = state.store, index, f"{FOLDER}/{data_set}/looked"
-        self._reads = [chain.by_word(chain.ROWS)[word].marker for word in steps]
+        self._reads = [*(chain.by_word(chain.ROWS)[word].marker for word in steps), f"revision {REVISED}"]
         self._known, self._now = self._remembered(), dict[str, list[str]]()
         self._settled = time.time_ns() - SETTLED * 10**9
 

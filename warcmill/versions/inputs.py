@@ -8,7 +8,7 @@
 
 The first line is not broken. Each further one is a WARC: its name below the store's `warcs/`; the SHA-512 of its
 bytes; the generation and the SHA-512 of its extract; and the offsets of the records that are left out, as a virus was
-found in them. The last line seals the rest.
+found in them. The revision of the extract follows where that is not the first. The last line seals the rest.
 
 They are history: none is ever changed or removed, and the backup takes them.
 """
@@ -31,21 +31,29 @@ from warcmill.model import Launch
 from warcmill.stores import LocalStore
 
 SCHEMA = 1
+FIRST, REVISED = 1, 2
 
 
 class ListedWarc(Struct, frozen=True, order=True):
-    """A WARC that a version has. `extract` is '' until its extract was read."""
+    """A WARC that a version has. `extract` is '' until its extract was read. `revision`: REVISED where extracts that
+    earlier versions made may have fewer captures, and were made again in their place."""
 
     name: str
     sha512: str
     generation: int
     extract: str = ""
     left_out: tuple[int, ...] = ()
+    revision: int = FIRST
 
     @property
     def identity(self) -> ListedWarc:
         """The same without what follows from the rest."""
         return replace(self, extract="")
+
+    @property
+    def extract_identity(self) -> tuple[str, int, int]:
+        """The parts of the identity that its extract follows from."""
+        return self.sha512, self.generation, self.revision
 
     @property
     def launch(self) -> Launch:
@@ -56,16 +64,17 @@ class ListedWarc(Struct, frozen=True, order=True):
     def line(self) -> str:
         """Its line of a list."""
         left_out = ",".join(map(str, self.left_out)) or "-"
-        return f"{self.name} {self.sha512} {self.generation} {self.extract} {left_out}\n"
+        revision = f" {self.revision}" if self.revision != FIRST else ""
+        return f"{self.name} {self.sha512} {self.generation} {self.extract} {left_out}{revision}\n"
 
     @classmethod
     def parse(cls, line: str) -> ListedWarc:
         """Parse a line; ValueError if it is invalid. A name is any text without a blank: other inputs than WARCs have
         no launch."""
-        name, sha512, generation, extract, left_out = line.split(" ")
-        if not name:
-            raise ValueError("an input without a name")
-        return cls(name, sha512, int(generation), extract, parse_offsets(left_out))
+        name, sha512, generation, extract, left_out, *revision = line.split(" ")
+        if not name or len(revision) > 1:
+            raise ValueError("an input without a name, or with more than a revision")
+        return cls(name, sha512, int(generation), extract, parse_offsets(left_out), *map(int, revision))
 
 
 def parse_offsets(text: str) -> tuple[int, ...]:

@@ -40,7 +40,7 @@ from msgspec.structs import replace
 from warcmill.base import digests
 from warcmill.errors import BadInput, Mismatch, NotReady, Unavailable
 from warcmill.extracts import text
-from warcmill.extracts.extracts import Extracts
+from warcmill.extracts.extracts import ExtractKind, Extracts
 from warcmill.extracts.per_warc import Extractor
 from warcmill.extracts.text import GENERATION, KINDS, OFFICE_TEXT, TEXT, WITH_OFFICE, extract_kind
 from warcmill.formats.index.urlkey import urlkey
@@ -96,6 +96,14 @@ class Text(Struct, frozen=True):
         except (NotReady, BadInput):
             return False
 
+    def _is_countable(self, kind: ExtractKind, sha512: str) -> bool:
+        """False if an extract is missing, or has to be made again by its first line."""
+        try:
+            text.counts(self.extracts, kind, sha512)
+        except (NotReady, BadInput):
+            return False
+        return True
+
     def build(self, wanted: Sequence[ListedWarc], _hidden: Hidden, before: Published | None, _room: IO[bytes]) -> Built:
         troubles: dict[str, str] = {}
         at_once = self.making.at_once(sum(self.index.stat(_path(one)) is None for one in wanted))
@@ -119,7 +127,7 @@ class Text(Struct, frozen=True):
             try:
                 log.info("text: %s is read again from the store", one.name)
                 for kind in KINDS:
-                    self.extracts.remove(kind, one.sha512, if_damaged=True)
+                    self.extracts.remove(kind, one.sha512, if_damaged=self._is_countable(kind, one.sha512))
                 self.making.text(index_inputs.WARCS + one.name, one.sha512)
                 found = self._found(one)
                 if not found:
@@ -134,7 +142,7 @@ class Text(Struct, frozen=True):
     def _found(self, one: ListedWarc) -> ListedWarc | None:
         """The input, with the digest and the generation of the extract that is there; None if one has to be made."""
         for kind in KINDS:
-            digest = self.extracts.digest(kind, one.sha512)
+            digest = self.extracts.digest(kind, one.sha512) if self._is_countable(kind, one.sha512) else None
             if digest and (kind is OFFICE_TEXT or not self._is_short(one.sha512)):
                 return replace(one, generation=kind.generation, extract=digest)
         return None

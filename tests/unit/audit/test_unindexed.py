@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from launches import chain as steps
 from launches.engine import LAUNCH, Engine, line_of
+from msgspec.structs import replace
 from records.captures import capture, response
 from records.warcs import warc_gz, warcinfo
 
@@ -19,7 +20,7 @@ from warcmill.extracts.per_warc import LocalExtractor
 from warcmill.formats.index import cdxj
 from warcmill.index.cdx import cdx
 from warcmill.markers.facts import index
-from warcmill.model import FINAL
+from warcmill.model import FINAL, Json
 from warcmill.output import process
 from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore
@@ -70,6 +71,18 @@ def test_what_has_no_line_for_another_reason_is_a_finding_until_it_is_accepted(e
     assert [one.marker for one in claim.inputs] == [layout.marker_path(layout.step("cdx", LAUNCH, FINAL))]
     engine.state.publish(claim.key, claim)
     assert found(engine) == []
+
+
+def test_what_an_earlier_version_counted_is_to_be_counted_anew(engine: Engine) -> None:
+    indexed(engine, PAGE, response("http://e.x/2", WARC_Date="yesterday"))
+    path = engine.base / "state" / layout.marker_path(layout.step("cdx", LAUNCH, FINAL))
+    claim = engine.state.require(layout.step("cdx", LAUNCH, FINAL)).claim
+    path.unlink()
+    facts: dict[str, Json] = {"captures": {"response": 1}, "unfit": {"no date": 1}, "hits": 0}
+    before = replace(claim, items=tuple(item._replace(facts=facts) for item in claim.items))
+    engine.state.publish(claim.key, before)
+    (gap,) = report(engine.state, engine.rootmap, engine.store, LAUNCH, {}).gaps
+    assert (gap.kind, gap.todo) == ("not indexed", f"warcmill redo daily {LAUNCH.id} cdx final --downstream")
 
 
 def test_dates_that_cannot_be_right_are_a_finding(engine: Engine) -> None:

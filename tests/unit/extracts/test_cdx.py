@@ -15,7 +15,7 @@ from warcmill.errors import BadInput, NotReady
 from warcmill.extracts import cdx
 from warcmill.extracts.cdx import CDXJ, CaptureCounts, CdxHearer
 from warcmill.extracts.extracts import Extracts
-from warcmill.formats.index.cdxj import IMPOSSIBLE, NO_DATE
+from warcmill.formats.index.cdxj import IMPOSSIBLE, NO_DATE, NO_URL
 from warcmill.formats.warc.gate import examine
 from warcmill.formats.warc.rest import RecordFault
 from warcmill.stores import sentinel
@@ -63,6 +63,28 @@ def test_its_lines_are_sorted_and_counted(extracts: Extracts) -> None:
     assert found == sorted(found)
     expected = CaptureCounts({"response": 3, "resource": 1}, {NO_DATE: 1})
     assert cdx.counts(extracts, SHA512) == expected
+
+
+def first_line(extracts: Extracts) -> bytes:
+    return next(extracts.lines(CDXJ, SHA512))
+
+
+def test_dates_with_an_offset_are_counted(extracts: Extracts) -> None:
+    leave(extracts, warc_gz(response("http://b.x/", WARC_Date="2016-10-20T01:44:28+02:00"), response("http://a.x/")))
+    assert first_line(extracts) == b' {"captures": {"response": 2}, "left_out": {}, "offset_dates": 1}\n'
+    assert cdx.counts(extracts, SHA512).offset_dates == 1
+
+
+@pytest.mark.parametrize("why", [NO_DATE, NO_URL])
+def test_one_of_an_earlier_version_that_left_out_dates_is_to_be_made_again(why: str, extracts: Extracts) -> None:
+    extracts.leave(CDXJ, SHA512, [b' {"captures": {}, "left_out": {"%s": 1}}\n' % why.encode()])
+    for read in (cdx.counts, cdx.tally, lambda *of: list(cdx.batches(*of, NAME))):
+        with pytest.raises(BadInput, match="an earlier version made it"):
+            read(extracts, SHA512)
+    extracts.remove(CDXJ, SHA512)
+    leave(extracts, warc_gz(response("http://a.x/", WARC_Date="bad")))
+    assert first_line(extracts) == b' {"captures": {}, "left_out": {"no date": 1}, "offset_dates": 0}\n'
+    assert cdx.tally(extracts, SHA512).left_out == {NO_DATE: 1}
 
 
 def test_the_same_warc_gives_the_same_bytes_whatever_its_name(extracts: Extracts) -> None:

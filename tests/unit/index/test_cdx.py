@@ -99,7 +99,7 @@ def test_it_counts_whole_and_salvaged_warcs_and_no_others(engine: Engine, extrac
     known = verified(engine)
     claim = index(engine, extracts)
     assert found(claim) == {
-        "good.warc.gz": IndexedFile({"response": 1}, {"no date": 1}, 0),
+        "good.warc.gz": IndexedFile({"response": 1}, {"no date": 1}, 0, offset_dates=0),
         "hit.warc.gz": IndexedFile({"resource": 1, "response": 1}, {}, 0),
         "whole.warc.gz": IndexedFile({"response": 1}, {}, 0),
         "cut.warc.gz": IndexedFile({"response": 1}, {}, 0),

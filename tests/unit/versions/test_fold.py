@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from indexing.indexed import PLACE, Archive
+from msgspec.structs import replace
 from records.captures import response
 from records.warcs import warc_gz, warcinfo
 
@@ -25,7 +26,7 @@ from warcmill.model import FINAL
 from warcmill.versions import cdx as cdx_module
 from warcmill.versions import fold as folding
 from warcmill.versions import hidden_list, segments
-from warcmill.versions.inputs import Hiding, ListedWarc, VersionList, decode, difference
+from warcmill.versions.inputs import REVISED, Hiding, ListedWarc, VersionList, decode, difference
 from warcmill.versions.publication import open_version
 
 ONE, TWO, THREE = "20161019234428", "20161020234428", "20161021234428"
@@ -441,6 +442,8 @@ def test_the_bytes_of_a_list_are_as_documented() -> None:
     for broken in (listed.encode()[:-1], listed.encode().replace(b"7,90", b"7,91"), b"", b"\n"):
         with pytest.raises(BadInput):
             decode(broken, "x")
+    revised = replace(inputs[0], revision=REVISED)
+    assert (revised.line(), ListedWarc.parse(revised.line().rstrip())) == (f"{inputs[0].line().rstrip()} 2\n", revised)
     newer = seal(body.replace(b'"schema": 1', b'"schema": 2'))
     with pytest.raises(Foreign):
         decode(newer, "x")

@@ -37,6 +37,7 @@ from warcmill.formats.warc.rest import MOST_LISTED, RecordFault
 GENERATION = 1  # raise it when keys or fields change after a release: a new one has every WARC read again
 NO_URL, NO_DATE, OF_RENDERING = "no URL", "no date", "of a rendered page"
 IMPOSSIBLE = "dated on a day that is not in the calendar: taken as the last of that month"
+WITH_OFFSET = "dated with an offset from UTC"
 RENDERED = DOM, VIEW = "urn:dom:", "urn:view:"
 _CAPTURES = frozenset({"response", "revisit", "resource", "metadata", "arc"})
 _OF_HTTP = frozenset({"response", "revisit", "arc"})
@@ -77,14 +78,15 @@ class CdxLines(Hearer):
     """Makes the lines of one WARC, and passes each to `sink`. Call `close` when the gate has read the whole file.
 
     `captures` counts them by record type, `left_out` counts those without a line, by reason. `odd` lists the first
-    captures that have a line and an impossible date, and `odd_records` counts all of them.
+    captures that have a line and an impossible date, and `odd_records` counts all of them; `offset_dates` counts those
+    whose date has an offset from UTC.
     """
 
     def __init__(self, sink: Callable[[bytes], object]) -> None:
         self.captures: Counter[str] = Counter()
         self.left_out: Counter[str] = Counter()
         self.odd: list[RecordFault] = []
-        self.odd_records = 0
+        self.odd_records = self.offset_dates = 0
         self._sink = sink
         self._waiting: dict[bytes, IndexedCapture] = {}
         self._requests: dict[bytes, _Requested] = {}
@@ -117,11 +119,13 @@ class CdxLines(Hearer):
             self._pass_on(made)
         self._waiting.clear()
 
-    def add_odd(self, offset: int, why: str) -> None:
-        """Count a capture that is odd: it has a line all the same."""
-        self.odd_records += 1
-        if self.odd_records <= MOST_LISTED:
-            self.odd.append(RecordFault(offset, why))
+    def count_date(self, offset: int, kind: str) -> None:
+        """Count a capture whose date is not plain: it has a line all the same."""
+        self.offset_dates += kind == WITH_OFFSET
+        if kind == IMPOSSIBLE:
+            self.odd_records += 1
+            if self.odd_records <= MOST_LISTED:
+                self.odd.append(RecordFault(offset, kind))
 
     def made(self, made: IndexedCapture) -> None:
         """Pass a capture on, after its request if it may have one."""
@@ -209,12 +213,12 @@ class _Capture:
 
     def end(self, offset: int, length: int) -> None:
         fields = self._head.fields
-        date, is_real = _date(_written(fields))
+        date, kind = _date(_written(fields))
         if not (date and self._url):
             self._lines.left_out[NO_DATE if self._url else NO_URL] += 1
             return
-        if not is_real:
-            self._lines.add_odd(offset, IMPOSSIBLE)
+        if kind:
+            self._lines.count_date(offset, kind)
         truncated = fields.get(_TRUNCATED) if self._head.type != "revisit" else None  # Heritrix calls each revisit so
         shown = (
             f'"url": {quoted(self._url)}, {self._about()}{digest_shown(self._digest())}'
@@ -305,8 +309,8 @@ def of_whole(record: WholeRecord) -> IndexedCapture | None:
     begin, is_revisit = header.end(), header[hearers.TYPE] == b"revisit"
     if not (raw and raw.startswith(_PLAIN_HTTP) and (digest or is_revisit)):
         return None
-    body, (date, is_real) = _body(data, begin), _date(when)
-    if body < 0 or not is_real:
+    body, (date, kind_of_date) = _body(data, begin), _date(when)
+    if body < 0 or kind_of_date:
         return None
     status, mime = _STATUS.match(data, begin, body), None if is_revisit else _MIME.search(data, begin, body)
     url = _decoded(raw.strip()).replace(" ", "%20")
@@ -374,26 +378,31 @@ def date_of(fields: Mapping[bytes, bytes]) -> str:
     return _date(_written(fields))[0]
 
 
+def has_offset(fields: Mapping[bytes, bytes]) -> bool:
+    """True if the date has an offset from UTC: `date_of` converts it."""
+    return _date(_written(fields))[1] == WITH_OFFSET
+
+
 def _written(fields: Mapping[bytes, bytes]) -> bytes:
     return fields.get(b"WARC-Date") or fields.get(b"Archive-date", b"")
 
 
-def _date(raw: bytes) -> tuple[str, bool]:
-    """The date as `date_of` has it, and True if it is in the calendar."""
+def _date(raw: bytes) -> tuple[str, str]:
+    """The date as `date_of` has it, and its kind: '' for a plain one, IMPOSSIBLE, WITH_OFFSET or NO_DATE."""
     raw = raw.strip()
-    return _digits(raw) if len(raw) <= _LONGEST_DATE else ("", False)
+    return _digits(raw) if len(raw) <= _LONGEST_DATE else ("", NO_DATE)
 
 
 @lru_cache(_REMEMBERED)
-def _digits(raw: bytes) -> tuple[str, bool]:
+def _digits(raw: bytes) -> tuple[str, str]:
     match = _DATE.fullmatch(raw)
     if not match:
         date = _in_utc(raw)
-        return date, bool(date)
+        return date, WITH_OFFSET if date else NO_DATE
     year, *rest = match.groups()
     month, day, *time = (part or least for part, least in zip(rest, _EARLIEST, strict=True))
     last = b"%d" % monthrange(int(year), int(month))[1]
-    return b"".join((year, month, min(day, last), *time)).decode(), day <= last
+    return b"".join((year, month, min(day, last), *time)).decode(), "" if day <= last else IMPOSSIBLE
 
 
 def _in_utc(raw: bytes) -> str:

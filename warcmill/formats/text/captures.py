@@ -13,7 +13,7 @@ from collections.abc import Callable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from warcmill.formats.index.cdxj import DOM, NO_DATE, NO_URL, date_of, url_of
+from warcmill.formats.index.cdxj import DOM, NO_DATE, NO_URL, date_of, has_offset, url_of
 from warcmill.formats.text import charset
 from warcmill.formats.text.document import Kind, kind_of
 from warcmill.formats.warc.header import CONTENT_TYPE, PAYLOAD_DIGEST
@@ -50,7 +50,7 @@ class Captured(Struct, frozen=True):
 
 
 class DocumentHearer(Hearer):
-    """Passes each document to `sink`. Counts documents by kind, and other captures by reason.
+    """Passes each document to `sink`. Counts documents by kind, other captures by reason, and dates with an offset.
 
     `most`: bytes of a payload to pass on, for a reader that wants only its beginning.
     """
@@ -58,6 +58,7 @@ class DocumentHearer(Hearer):
     def __init__(self, sink: Callable[[Captured], object], most: int | None = None) -> None:
         self.documents: Counter[str] = Counter()
         self.left_out: Counter[str] = Counter()
+        self.offset_dates = 0
         self.sink, self.most = sink, MOST_PAYLOAD if most is None else most
 
     def begin(self, head: RecordHead, /) -> _Record | None:
@@ -94,6 +95,8 @@ class _Record:
         """The record is whole: count it, and pass on its document."""
         if not self._decided and self._message:
             self._read_header(bytes(self._message.header))
+        if self._why_none != REVISIT:
+            self._captures.offset_dates += has_offset(self._head.fields)
         if self._why_none or not self._payload:
             self._captures.left_out[self._why_none] += 1
             return
