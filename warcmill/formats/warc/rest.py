@@ -46,6 +46,7 @@ _BEGIN = 1 << 12  # raw bytes of a member that show what it begins with
 _CANDIDATE = 1 << 6  # bytes that looking at one costs
 _FEW = 1 << 12  # bytes by which an ARC's length may be wrong
 _GZIP_HEADER, _TRAILER = 10, 8
+_FIRST, _LONGER = 1 << 13, 4  # bytes of a piece after a seek; times as many in the next
 _DEFLATE = MAGIC + b"\x08"
 
 _next_warc = re.compile(rb"\nWARC/(?:1\.[01]|0\.1[78])\r\n[A-Za-z-]+[ \t]*:", re.IGNORECASE).search
@@ -299,17 +300,21 @@ class RestOfFile:
 
 
 class _Window:
-    """A file that is read here and there: it remembers the last bytes, as most places are close to each other."""
+    """A file that is read here and there: it remembers the last bytes, as most places are close to each other.
+
+    After a `seek` the first piece is short, and each further one longer: from a bad record to the next one few bytes
+    are read, and to copy many would take longer than to inflate these.
+    """
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self.size = file.seek(0, 2)
         self._data, self._begin = b"", 0
-        self.position = 0
+        self.position, self._most = 0, _FIRST
 
     def seek(self, place: int) -> None:
         """Go to a place."""
-        self.position = place
+        self.position, self._most = place, _FIRST
 
     def at(self, place: int, size: int) -> bytes:
         """The bytes at a place, fewer only at the end of the file."""
@@ -328,8 +333,9 @@ class _Window:
             kept = self._data[-CHUNK:] if at == len(self._data) else b""
             self._file.seek(self.position)
             self._data, self._begin, at = kept + self._file.read(CHUNK), self.position - len(kept), len(kept)
-        piece = self._data[at : at + size]
+        piece = self._data[at : at + min(size, self._most)]
         self.position += len(piece)
+        self._most *= _LONGER
         return piece
 
 
