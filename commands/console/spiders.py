@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Mapping
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -16,14 +17,17 @@ from commands.console.luigi_cfg import engine_for, list_job
 from commands.console.show import err, out
 from tasks.config import folders
 from warcmill.base import clock
+from warcmill.crawl import durable
 from warcmill.crawl.engine import WarcmillEngine
 from warcmill.crawl.frontier.link import FRONTIER, read_place
+from warcmill.crawl.job import file
 from warcmill.crawl.job.job import End
 from warcmill.crawl.job.values import CONFIGURATION
 from warcmill.crawl.launch import checkpoint as checkpoints
 from warcmill.crawl.launch import job_log, reports
 from warcmill.crawl.launch.folders import CHECKPOINTS, Places
 from warcmill.errors import BadConfig, BadInput, Busy, NotReady
+from warcmill.formats.seeds import SEED_LIST
 
 if TYPE_CHECKING:
     from warcmill.spiders.project import ScrapyProject
@@ -47,7 +51,9 @@ def run(args: argparse.Namespace) -> int:
     found = _found(args)
     list_job(config, args.job)
     with closing(engine_for(args.job)) as engine:
-        if not (engine.places.job(args.job) / CONFIGURATION).exists():
+        if (engine.places.job(args.job) / CONFIGURATION).exists():
+            _complete(engine.places.job(args.job), process.files())
+        else:
             engine.configure(args.job, process.files(), Path(os.devnull))
         checkpoint = _continued(engine, args.job)
         follows = "" if checkpoint else engine.follows(args.job)
@@ -76,6 +82,15 @@ def _found(args: argparse.Namespace) -> ScrapyProject:
 
     said = project.CommandLine(args.arguments, args.settings, args.append, args.overwrite)
     return project.find(args.spider, said)
+
+
+def _complete(folder: Path, written: Mapping[str, bytes]) -> None:
+    """Add the files without which a job cannot begin whose crawl.toml somebody has written: the spider has its URIs."""
+    files = file.files_in(folder)
+    if file.lacks_seeds(files):
+        for name, text in {**written, SEED_LIST: b""}.items():
+            if name not in files:
+                durable.replace(folder / name, text)
 
 
 def _continued(engine: WarcmillEngine, job: str) -> str:

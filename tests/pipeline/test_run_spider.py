@@ -127,6 +127,37 @@ def test_a_spider_that_is_stopped_closes_its_feed_and_goes_on(port: int, tmp_pat
     assert len(items(ours)) + len(items(tmp_path / "rest")) == SHELVES * 19
 
 
+OF_DATA = """
+def parse(self, response):
+    yield {"page": response.url, "title": response.css("title::text").get(), "status": response.status}
+    yield scrapy.Request("data:,last", self.last)
+    yield scrapy.Request(self.other)
+
+def last(self, response):
+    yield {"page": response.text}
+    raise ValueError("a fault of the callback")
+"""
+
+
+def test_a_data_start_runs_its_callback_in_a_job_that_has_a_crawl_toml_alone(port: int, tmp_path: Path) -> None:
+    line = line_for(tmp_path / "line", "another")
+    own = line.folders["jobs"] / JOB
+    own.mkdir()
+    (own / "crawl.toml").write_text(HURRIED)
+    words = ("-a", "url=data:text/html,<title>Ä</title>", "-a", f"other={url(port, '/shelf/0')}", "--job", JOB)
+    done = run_spider(line, str(written(tmp_path, OF_DATA)), *words, folder=tmp_path / "ours")
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = [json.loads(one) for one in items(tmp_path / "ours")]
+    data = "data:text/html,%3Ctitle%3E%C3%84%3C/title%3E"
+    assert [(one["page"], one.get("title")) for one in found] == [
+        (data, "Ä"), (url(port, "/shelf/0"), None), ("last", None)
+    ]  # fmt: skip
+    assert pages(line, JOB) == {(data, 200): 1, ("data:,last", 200): 1, (url(port, "/shelf/0"), 200): 1}
+    (log,) = (line.folders["output"] / "logs" / JOB).glob("*/runtime-errors.log")
+    assert "a fault of the callback" in log.read_text()
+    assert (own / "crawl.toml").read_text() == HURRIED
+
+
 RAISING = """
 def parse(self, response):
     yield {"page": response.url}
@@ -235,8 +266,6 @@ def test_large_and_far_requests_and_a_long_chain_bring_what_plain_scrapy_brings(
          "has 2 spiders; name one"),
         ("import nothing_of_this_name\n", (), "cannot be imported: ModuleNotFoundError"),
         ("import sys\nsys.exit()\n", (), "cannot be imported: SystemExit"),
-        ("import scrapy\nclass A(scrapy.Spider):\n  name = 'a'\n  custom_settings = {'HTTPCACHE_ENABLED': True}\n", (),
-         "HTTPCACHE_ENABLED: its answers would come from a cache"),
         ("import scrapy\nclass A(scrapy.Spider):\n    name = 'a'\n", ("-a", "novalue"), "is not NAME=VALUE"),
         ("import scrapy\nclass A(scrapy.Spider):\n    name = 'a'\n", ("-o", "items.odd"), "output format 'odd'"),
         ("import scrapy\nclass A(scrapy.Spider):\n    name = 'link'\n", (), "'link' is our own crawler"),
@@ -394,7 +423,7 @@ def parse(self, response):
 
 def test_options_are_those_of_scrapy_and_a_spider_reads_the_counts_of_its_scheduler(port: int, tmp_path: Path) -> None:
     line = line_for(tmp_path / "line", JOB)
-    words = ("-a", f"url={url(port, '/shelf/0')}", "--job", JOB, "-s", "HTTPCACHE_ENABLED=False", "-s", "MOST=3")
+    words = ("-a", f"url={url(port, '/shelf/0')}", "--job", JOB, "-s", "MOST=3")
     file = written(tmp_path, COUNTING)
     odd = "'HTTPCACHE_ENABLED': True, 'DOWNLOAD_HANDLERS': {'http': 'browser.Handler'}, 'FEEDS': {'not"
     file.write_text(file.read_text().replace("'FEEDS': {'items", odd))
@@ -403,6 +432,8 @@ def test_options_are_those_of_scrapy_and_a_spider_reads_the_counts_of_its_schedu
     assert items(tmp_path / "ours") == ['{"enqueued": 1, "filtered": null}']
     assert {path for path, _ in pages(line, JOB)} == {url(port, path) for path in ("/shelf/0", "/shelf/1", "/book/11")}
     assert "DOWNLOAD_HANDLERS for http: not used" in done.stderr
+    assert "HTTPCACHE_ENABLED: switched off" in done.stderr
+    assert not list((tmp_path / "ours").rglob("httpcache"))
     for number in ("'scheduler/enqueued': 3", "'scheduler/dequeued': 3", "'dupefilter/filtered': 1"):
         assert number in done.stderr
 

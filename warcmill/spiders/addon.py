@@ -17,7 +17,6 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.settings import BaseSettings
 
-from warcmill.errors import BadConfig
 from warcmill.spiders.bridge import ScrapyBridge
 
 log = logging.getLogger(__name__)
@@ -40,11 +39,10 @@ class LaunchAddon:
         return cls(BRIDGES[crawler])
 
     def update_settings(self, settings: BaseSettings) -> None:
-        """Set them. BadConfig for a setting that would keep pages from our fetcher."""
+        """Set them."""
         if settings.getbool("HTTPCACHE_ENABLED"):
-            why = "its answers would come from a cache, and be in no WARC; run it with -s HTTPCACHE_ENABLED=False"
-            raise BadConfig("HTTPCACHE_ENABLED", why)
-        for name in ("ROBOTSTXT_OBEY", "RETRY_ENABLED", "HTTPPROXY_ENABLED"):  # retries and robots.txt are ours
+            log.warning("HTTPCACHE_ENABLED: switched off, as what comes from a cache is in no WARC")
+        for name in ("HTTPCACHE_ENABLED", "ROBOTSTXT_OBEY", "RETRY_ENABLED", "HTTPPROXY_ENABLED"):
             settings.set(name, False, OURS)
         settings.set("TWISTED_REACTOR", REACTOR, OURS)
         settings.set("SCHEDULER", FrontierScheduler, OURS)

@@ -122,6 +122,8 @@ class ScrapyBridge:
         visit = self._ready.popleft()
         assert visit.request is not None
         self._by_request[visit.request] = visit
+        if visit.is_data:
+            visit.hand_over()
         assert self.crawler.stats is not None
         self.crawler.stats.inc_value("scheduler/dequeued")
         return visit.request

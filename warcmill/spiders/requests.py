@@ -68,8 +68,8 @@ class RequestForms:
             source=parent.source if parent else request.url, priority=-_within(_priority(request, meta)),
             spider="" if to == LINK_SPIDER else to,
         )  # fmt: skip
-        if not uri.uri.startswith("http"):
-            raise BadInput(uri.uri, "only http: and https: are fetched for spiders")
+        if not uri.uri.startswith(("http", "data:")):
+            raise BadInput(uri.uri, "only http:, https: and data: are fetched for spiders")
         if meta.get("proxy"):
             raise BadInput(uri.uri, "its meta has 'proxy': requests are made by this crawler itself, without a proxy")
         if found := self._form(request, uri.uri):

@@ -33,7 +33,7 @@ from warcmill.crawl.fetch.exchange import Exchange, FetchRequest
 from warcmill.crawl.fetch.limits import CONNECT_FAILED, DISCONNECT, NO_ADDRESS, TIMED_OUT, Failure
 from warcmill.crawl.job.job import Audience
 from warcmill.crawl.logs import lines
-from warcmill.crawl.uri import Uri, make, shown
+from warcmill.crawl.uri import Data, Uri, make, shown
 from warcmill.crawl.visit import history
 from warcmill.crawl.visit.fetching import Refusal
 from warcmill.crawl.visit.visit import Kit, Reading, Visit
@@ -86,9 +86,13 @@ class SpiderVisit(InHand):
         """True if it was fetched already."""
         return self._visit.answer is not None
 
+    @property
+    def is_data(self) -> bool:
+        """True if it holds its own bytes, which Scrapy reads itself."""
+        return self.uri.uri.startswith("data:")
+
     async def download(self, request: Request) -> Response:
-        """Fetch the request of this visit; called by Scrapy's downloader, at most once. From its end on, Scrapy has the
-        patience of the bridge for what it does with that."""
+        """Fetch the request of this visit; called by Scrapy's downloader, at most once."""
         try:
             if refusal := self._visit.refusal:
                 raise _refused(refusal)
@@ -102,8 +106,12 @@ class SpiderVisit(InHand):
                     raise _error(failure)
             raise IgnoreRequest("it was given back")
         finally:
-            self._until = heartbeat.current().now() + self._bridge.patience
-            self._wait()
+            self.hand_over()
+
+    def hand_over(self) -> None:
+        """Let Scrapy have its answer: callback and pipelines have the patience of the bridge from now on."""
+        self._until = heartbeat.current().now() + self._bridge.patience
+        self._wait()
 
     def scraped(self, item: object) -> None:
         """Take an item that has passed the pipelines: one of an application that asked for it is a result."""
@@ -123,7 +131,7 @@ class SpiderVisit(InHand):
     def read(self) -> Reading:
         """All that Scrapy has got from it. An application that gets no item hears of the fault."""
         is_read = isinstance(self._visit.answer, Exchange) and not self._visit.is_postponed
-        if not (self.trace and is_read):
+        if not (self.trace and (is_read or self.is_data)):
             return Reading(found=self.found, results=self.results)
         told = self.results or self.audience.notice(self.uri, "its callback, or a pipeline, has failed")
         return Reading((), ("callbackFailed",), self.found, told, fault=self.trace, where=self._bridge.guard.code)
@@ -166,6 +174,10 @@ class ScrapyReader:
         finally:
             taken.end()
             bridge.forget(taken)
+
+    async def read_data(self, visit: Visit, data: Data) -> Reading:
+        _ = data
+        return await self.read(visit)
 
     def outlived(self, visit: Visit) -> None:
         if visit.answer is not None:

@@ -211,6 +211,11 @@ def files_in(folder: Path) -> dict[str, bytes]:
     return found
 
 
+def lacks_seeds(files: Mapping[str, bytes]) -> bool:
+    """True if these files have no URI to begin with, and serve nobody who asks for some."""
+    return not _lines(files, SEEDS) and SEED_LIST not in files and not _service(_toml(files[CONFIGURATION]))
+
+
 def parse(files: Mapping[str, bytes], name: str) -> Job:
     """Return the job that these files describe; BadConfig for a fault, by name. Of seeds.jsonl only the name counts."""
     job = described(files, name)
@@ -225,7 +230,7 @@ def described(files: Mapping[str, bytes], name: str) -> Job:
     found = _toml(files[CONFIGURATION])
     values.refuse_unknown(CONFIGURATION, found, KEYS)
     seeds = _lines(files, SEEDS)
-    service = next((key for key in SERVICES if values.flag(found, key)), "")
+    service = _service(found)
     if not seeds and SEED_LIST not in files and not service:
         raise BadConfig(SEEDS, f"job {name} has no seed in it: URLs to begin with, a line each")
     texts = {key: values.text_list(found, key) for key in LISTS}
@@ -310,6 +315,10 @@ def _server(text: str) -> tuple[str, int]:
         return address, int(port)
     except ValueError as error:
         raise BadConfig(f"{CONFIGURATION} name_servers", f"{text!r} is not ADDRESS or ADDRESS:PORT") from error
+
+
+def _service(found: Mapping[str, Any]) -> str:
+    return next((key for key in SERVICES if values.flag(found, key)), "")
 
 
 def _lines(files: Mapping[str, bytes], name: str) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ from warcmill.crawl.job.job import Job, Live
 from warcmill.crawl.logs import lines
 from warcmill.crawl.logs.lines import FaultListener
 from warcmill.crawl.policies.decision import Own
-from warcmill.crawl.uri import Status, Uri
+from warcmill.crawl.uri import Data, Status, Uri
 from warcmill.crawl.visit import history, redirects, rendering
 from warcmill.crawl.visit.admission import Admission, Hosts, Manners
 from warcmill.crawl.visit.extraction import LinkSource, Read, Readers, link_limits
@@ -74,6 +74,9 @@ class PageReader(Protocol):
         """Have a visit fetch, and read its answer. There is nothing to read where `visit.refusal` gives a reason, where
         no answer came, or where the URI is asked again. Raises what the visit raises."""
 
+    async def read_data(self, visit: Visit, data: Data) -> Reading:
+        """Read a `data:` URI."""
+
     def outlived(self, visit: Visit) -> None:
         """Hear that the lease of a visit had ended before the visit did: nothing of it was kept."""
 
@@ -111,6 +114,12 @@ class LinkReader:
         else:
             results = audience.page(uri, answer, followed, lambda some: self._offers.accepted(uri, some, found))
         return Reading(links, notes, [*found, *rendered.missed], results, rendered)
+
+    async def read_data(self, visit: Visit, data: Data) -> Reading:
+        fields, job = HeaderFields([("content-type", data.mime)]), visit.job
+        source = LinkSource(visit.uri.uri, 200, fields, job.extractors, limits=link_limits(job))
+        links, notes = await self._readers.read_small(source, data.body)  # as long as a URI may be
+        return Reading(links, notes, await self._offers.of_many(visit.uri, links, self._frontier))
 
     def outlived(self, visit: Visit) -> None:
         """Nobody is to hear of it: the URI is visited again."""
@@ -380,20 +389,19 @@ class Visit:
         return replace(self._kit.entries.broken(self.uri, self._lease, trace, where, self._thread), results=told)
 
     async def _of_data(self) -> BookEntry:
-        """Take the links of a `data:` URI: it needs no network, and has no record."""
-        uri, kit = self.uri, self._kit
+        """Have a `data:` URI read: it needs no network, and has no record."""
+        uri = self.uri
         try:
             data = data_uri.read(uri.uri)
         except BadInput as error:
             return self._failed(Failure(lines.FAULT, error.why, final=True))
-        fields = HeaderFields([("content-type", data.mime)])
-        source = LinkSource(uri.uri, 200, fields, self.job.extractors, limits=link_limits(self.job))
         self._moves.update(uri, Status.PARSING, http_status=200, download_finished=clock.steady())
-        links, note = await kit.readers.read_small(source, data.body)  # as long as a URI may be
+        reading = await self._reader.read_data(self, data)
         self._moves.update(uri, Status.PARSED)
-        line = lines.of_data(uri, mime_of(data.mime), len(data.body), self._thread, note)
-        found = await kit.offers.of_many(uri, links, kit.books.frontier)
-        return BookEntry(uri, self._lease, (), line, found=found)
+        line = lines.of_data(uri, mime_of(data.mime), len(data.body), self._thread, reading.notes)
+        if reading.fault:
+            self._kit.heard.broke(line, reading.fault, reading.where)
+        return BookEntry(uri, self._lease, (), line, found=reading.found, results=list(reading.results))
 
 
 class Kit(Struct, frozen=True):
