@@ -57,7 +57,7 @@ exit codes: 0 ended by a signal, or the spider has ended, 1 the spider fetched n
 asked for what cannot wait; or the place of the sender in the results cannot be read, 2 usage,
 3 configuration: the folder, the frontier or the spider does not fit, 4 a disk, Redis or the
 bus does not answer, 5 another process has this name or this folder, 130 the spider was
-stopped: the same command continues
+stopped by a signal: the same command continues. One that closes itself has ended
 """
 
 

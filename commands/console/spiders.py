@@ -57,8 +57,8 @@ def run(args: argparse.Namespace) -> int:
             engine.configure(args.job, process.files(), Path(os.devnull))
         checkpoint = _continued(engine, args.job)
         follows = "" if checkpoint else engine.follows(args.job)
-        end = process.run(engine.places, args.job, found, checkpoint, engine.allow_private, follows)
-        return _reported(engine, args.job, end)
+        done = process.run(engine.places, args.job, found, checkpoint, engine.allow_private, follows)
+        return _reported(engine, args.job, done.end, done.closed_by)
 
 
 def _work(args: argparse.Namespace) -> int:
@@ -126,7 +126,7 @@ def _refused(places: Places, job: str, launch: str) -> int:
     return number
 
 
-def _reported(engine: WarcmillEngine, job: str, end: End) -> int:
+def _reported(engine: WarcmillEngine, job: str, end: End, closed_by: str) -> int:
     launch = engine.look(job).launch_id
     result = reports.read(engine.places.job(job) / launch)
     out(f"{job}: launch {launch}: {answers(result, each=True)}")
@@ -138,7 +138,9 @@ def _reported(engine: WarcmillEngine, job: str, end: End) -> int:
     if end is End.STOPPED:
         out(f"{job}: stopped, with a checkpoint; the same command continues from there")
         return INTERRUPTED
-    if not result.get("documents"):
+    if closed_by:
+        out(f"{job}: the spider has closed itself, by {closed_by}; the next run begins anew")
+    elif not result.get("documents"):
         name_refusals(job, result)
         return 1
     return lost

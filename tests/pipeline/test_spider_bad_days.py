@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -185,6 +186,127 @@ def test_a_callback_that_raises_what_is_no_error_is_an_error_of_its_page(port: i
     for what in ("raised GeneratorExit", "raised KeyboardInterrupt", "raised CancelledError", "called sys.exit(7)"):
         assert f"the code of spider small has {what}" in told, told
     assert "a fault in the code of spider small" in log(line, "alerts.log")
+
+
+CLOSES = """
+import scrapy
+
+class Small(scrapy.Spider):
+    name = "small"
+    custom_settings = {"CONCURRENT_REQUESTS": 1, "FEEDS": {"items.jsonl": {"format": "jsonlines"}}}
+    begins = "1"
+
+    async def start(self):
+        if self.begins != "1":
+            raise scrapy.exceptions.CloseSpider("not today")
+        yield scrapy.Request(self.url)
+
+    def parse(self, response):
+        yield {"page": response.url.rpartition("/")[2]}
+        yield from response.follow_all(css="a")
+"""
+
+
+def test_a_spider_that_closes_itself_has_finished_and_the_next_run_begins_anew(port: int, tmp_path: Path) -> None:
+    """By a setting, and in `start()`; one that is stopped by a signal is continued, and says so."""
+    line = line_for(tmp_path / "line", JOB)
+    (tmp_path / "spider.py").write_text(CLOSES)
+    run = (str(tmp_path / "spider.py"), "-a", f"url={shelf(port, 0)}", "--job", JOB)
+    for number in (1, 2):
+        done = run_spider(line, *run, "-s", "CLOSESPIDER_PAGECOUNT=2", folder=tmp_path / str(number))
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "the spider has closed itself, by closespider_pagecount; the next run begins anew" in done.stdout
+        assert "continues" not in done.stdout
+        assert pages(line, JOB)[shelf(port, 0), 200] == number
+    done = run_spider(line, *run, "-a", "begins=0", folder=tmp_path / "3")
+    assert (done.returncode, "by not today" in done.stdout) == (0, True), done.stdout + done.stderr
+    assert items(tmp_path / "3") == []
+    (line.folders["jobs"] / JOB / "crawl.toml").write_text(HURRIED.replace("least = 0.0", "least = 0.3"))
+    with start_spider(line, *run, folder=tmp_path / "4") as process:
+        wait_for(lambda: pages(line, JOB)[shelf(port, 0), 200] == 3, (tmp_path / "4" / "printed").read_text)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(120) == 130
+    done = run_spider(line, *run, "-s", "CLOSESPIDER_PAGECOUNT=2", folder=tmp_path / "5")
+    assert (done.returncode, "continues from cp0" in done.stdout) == (0, True), done.stdout + done.stderr
+    assert pages(line, JOB)[shelf(port, 0), 200] == 3
+
+
+EXITS = """
+import sys
+import scrapy
+
+class Down:
+    def process_request(self, request):
+        if request.url.endswith("/1"):
+            sys.exit(1)
+        if request.url.endswith("/2"):
+            raise GeneratorExit
+
+    def process_response(self, request, response):
+        if request.url.endswith("/3"):
+            sys.exit(3)
+        return response
+
+class Spiders:
+    def process_spider_input(self, response):
+        if response.url.endswith("/4"):
+            sys.exit(4)
+
+    async def process_spider_output(self, response, result):
+        async for one in result:
+            yield one
+        if response.url.endswith("/5"):
+            raise GeneratorExit
+
+    def process_spider_exception(self, response, exception):
+        if response.url.endswith("/14"):
+            sys.exit(6)
+
+    async def process_start(self, start):
+        async for one in start:
+            yield one
+        sys.exit(7)
+
+class Pipe:
+    def process_item(self, item):
+        if item["page"] == "12":
+            raise GeneratorExit
+        return item
+
+    def close_spider(self):
+        sys.exit(8)
+
+class Small(scrapy.Spider):
+    name = "small"
+    custom_settings = {"DOWNLOADER_MIDDLEWARES": {Down: 500}, "SPIDER_MIDDLEWARES": {Spiders: 500},
+                       "ITEM_PIPELINES": {Pipe: 1}, "FEEDS": {"items.jsonl": {"format": "jsonlines"}}}
+
+    async def start(self):
+        for page in (*(f"/shelf/{n}" for n in range(6)), "/book/11", "/book/12", "/book/14"):
+            yield scrapy.Request(self.url + page)
+
+    def parse(self, response):
+        yield {"page": response.url.rpartition("/")[2]}
+        if response.url.endswith("/14"):
+            raise ValueError
+"""
+
+
+def test_an_exit_in_a_middleware_a_pipeline_or_start_is_an_error_of_its_page_alone(port: int, tmp_path: Path) -> None:
+    line = line_for(tmp_path / "line", JOB)
+    (tmp_path / "spider.py").write_text(EXITS)
+    words_ = (str(tmp_path / "spider.py"), "-a", f"url=http://{HERE}:{port}", "--job", JOB)
+    done = run_spider(line, *words_, folder=tmp_path / "ours")
+    assert done.returncode == 0, done.stdout + done.stderr
+    books = {(f"http://{HERE}:{port}/book/1{number}", 200): 1 for number in (1, 2, 4)}
+    shelves_ = {(shelf(port, number), -5 if number in (1, 2) else 200): 1 for number in range(6)}
+    assert pages(line, JOB) == books | shelves_
+    assert [json.loads(one)["page"] for one in items(tmp_path / "ours")] == ["0", "11", "14", "5"]
+    told = log(line, "runtime-errors.log")
+    for what in ("called sys.exit(1)", "raised GeneratorExit", "called sys.exit(3)", "called sys.exit(4)"):
+        assert f"the code of spider small has {what}" in told, told
+    for number in (7, 8):
+        assert f"called sys.exit({number})" in done.stderr
 
 
 def test_a_pipeline_that_calls_sys_exit_loses_its_item_alone(port: int, tmp_path: Path) -> None:

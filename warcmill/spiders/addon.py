@@ -111,8 +111,12 @@ class LaunchMiddleware:
 
     async def process_start(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
         """Take the requests of `start()`."""
-        bridge = self._bridge
-        async for one in start:
+        bridge, found = self._bridge, aiter(start)
+        while True:
+            try:
+                one = await bridge.guard.run(None, anext(found))
+            except StopAsyncIteration:
+                return
             if not isinstance(one, Request):
                 yield one
                 continue
@@ -146,13 +150,25 @@ class LaunchMiddleware:
             bridge.left(request)
 
         slot.remove_request = removed  # no signal says that all of a page is done
-        self._guard(bridge.crawler.engine.scraper)
+        self._guard(bridge.crawler.engine.scraper, bridge.crawler.engine.downloader.middleware)
 
-    def _guard(self, scraper: Any) -> None:
-        """Have the code of the project guarded: callbacks, errbacks and pipelines."""
+    def _guard(self, scraper: Any, downloads: Any) -> None:
+        """Have the code of the project guarded: middlewares, callbacks, errbacks and pipelines."""
         bridge, guard = self._bridge, self._bridge.guard
         call, scrape, pipelines = scraper.call_spider_async, scraper.start_itemproc_async, scraper.itemproc
-        process = getattr(pipelines, "process_item_async", None)
+        read, download = scraper.spidermw.scrape_response_async, downloads.download_async
+        process, close = getattr(pipelines, "process_item_async", None), getattr(pipelines, "close_spider_async", None)
+
+        async def downloaded(fetch: Any, request: Request) -> Any:
+            try:
+                return await guard.run(bridge.uri_of(request), download(fetch, request))
+            except Exception as error:
+                if visit := bridge.in_hand(request):
+                    visit.broke(error)
+                raise
+
+        async def scraped_response(call: Any, response: Any, request: Request) -> Any:
+            return await guard.run(bridge.uri_of(request), read(call, response, request))
 
         async def called(result: Any, request: Request) -> Any:
             return await guard.run(bridge.uri_of(request), call(result, request))
@@ -161,8 +177,11 @@ class LaunchMiddleware:
             await guard.run(bridge.uri_of(getattr(response, "request", None)), scrape(item, response=response))
 
         scraper.call_spider_async, scraper.start_itemproc_async = called, scraped
+        scraper.spidermw.scrape_response_async, downloads.download_async = scraped_response, downloaded
         if process:
             pipelines.process_item_async = lambda item: guard.run(None, process(item))
+        if close:
+            pipelines.close_spider_async = lambda: guard.run(None, close())
 
     def _scraped(self, item: Any, response: Any) -> None:
         """Hear of an item that has passed the pipelines."""

@@ -157,8 +157,12 @@ class ScrapyBridge:
 
     def uri_of(self, request: Request | None) -> Uri | None:
         """The URI of the visit that a request belongs to, or has belonged to."""
-        visit = self._visits.get(request.meta.get(MARK, -1)) if request is not None else None
+        visit = self.in_hand(request)
         return visit.uri if visit else None
+
+    def in_hand(self, request: Request | None) -> SpiderVisit | None:
+        """The visit that a request belongs to, unless it was given back."""
+        return self._visits.get(request.meta.get(MARK, -1)) if request is not None else None
 
     async def download(self, request: Request) -> Response:
         """Fetch for Scrapy's downloader."""

@@ -11,8 +11,10 @@ import logging
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from scrapy import Spider as ScrapySpider
+from scrapy import signals
 from scrapy.crawler import AsyncCrawlerRunner
 from scrapy.settings import Settings
 
@@ -33,6 +35,7 @@ from warcmill.spiders.visit import ScrapyReader
 
 log = logging.getLogger(__name__)
 _PAUSES = 10  # between two looks at all that waits, in the time that one takes
+_NOT_BY_ITSELF = ("finished", "start_error", "shutdown")  # nothing is left, or it is stopped
 CLOSE_SECONDS = 30.0  # until pipelines and extensions have closed
 
 
@@ -55,6 +58,14 @@ class ScrapyLoop(Spider):
         self._before, kit.books.hear = kit.books.hear, self._heard
         self._crawling: asyncio.Task[None] | None = None
         self._is_closing = False
+        self.closed_by = ""
+        self._crawler.signals.connect(self._has_closed, signals.spider_closed)
+        crawl, guard = self._crawler.crawl_async, self._guard
+
+        async def crawl_async(*args: Any, **kwargs: Any) -> None:
+            await guard.run(None, crawl(*args, **kwargs))
+
+        setattr(self._crawler, "crawl_async", crawl_async)  # noqa: B010 - what is made and opened at its beginning
         self._name = str(spider.name)
         self._look_again = 0.0
 
@@ -131,8 +142,13 @@ class ScrapyLoop(Spider):
             self._failure = self._failure or self._named(error)
             self.hurry()
         elif not self.bridge.is_drained:
-            self.stop()  # before its requests were all made: they wait for the next launch
+            self.stop(End.EMPTY)  # it has finished by itself: what it has not asked for waits for nobody
         self._woken.set()
+
+    def _has_closed(self, reason: str) -> None:
+        """Hear why Scrapy closes the spider."""
+        if reason not in _NOT_BY_ITSELF:
+            self.closed_by = reason
 
     def _named(self, error: BaseException) -> BaseException:
         """The error of a spider that could not begin, such as for want of an argument: no fault of ours. Its traceback

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from scrapy.utils.log import configure_logging
 from scrapy.utils.reactor import install_reactor
@@ -40,6 +40,13 @@ HEAD = """\
 """
 
 
+class SpiderEnd(NamedTuple):
+    """The end of a launch, and why the spider has closed itself; '' if it has not."""
+
+    end: End
+    closed_by: str
+
+
 def files() -> dict[str, bytes]:
     """The files of a job whose URIs come from a spider: all that it asks for belongs to it. Its list of seeds is
     empty."""
@@ -49,13 +56,15 @@ def files() -> dict[str, bytes]:
 def run(
     places: Places, job: str, project: ScrapyProject, checkpoint: str = "", allow_private: Sequence[str] = (),
     follows: str = "",
-) -> End:  # fmt: skip
+) -> SpiderEnd:  # fmt: skip
     """Crawl a job by a spider: afresh, from a checkpoint, or after a launch of an endless job. Raises what the crawl
     raised."""
-    return _beside_reactor(
-        project, [], places.state(job),
+    loops: list[ScrapyLoop] = []
+    end = _beside_reactor(
+        project, loops, places.state(job),
         lambda made: crawl(places, job, checkpoint, allow_private, follows, spider=made, service=RequestService),
     )  # fmt: skip
+    return SpiderEnd(end, "".join(loop.closed_by for loop in loops))
 
 
 def work(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
+import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -37,7 +38,7 @@ from warcmill.crawl.uri import Data, Uri, make, shown
 from warcmill.crawl.visit import history
 from warcmill.crawl.visit.fetching import Refusal
 from warcmill.crawl.visit.visit import Kit, Reading, Visit
-from warcmill.spiders.guard import DEATHS
+from warcmill.spiders.guard import DEATHS, CodeExit
 from warcmill.spiders.items import result_of
 from warcmill.spiders.requests import InHand
 
@@ -122,6 +123,18 @@ class SpiderVisit(InHand):
             self.trace = self.trace or "an item of it is no result: it is nested too deep, or contains itself"
             log.error("%s: %s", shown(self.uri.uri), self.trace)
 
+    def broke(self, error: Exception) -> None:
+        """Note that a downloader middleware has failed, so that the page was not fetched; what ignores it did not."""
+        is_ours = self._was_not_fetched or self._visit.answer or isinstance(error, IgnoreRequest)
+        if isinstance(error, CodeExit) or not is_ours:
+            self.trace = "".join(traceback.format_exception(error))
+
+    @property
+    def _was_not_fetched(self) -> bool:
+        """True if there is no answer to read, for a reason that its entry names anyway."""
+        visit = self._visit
+        return bool(visit.refusal) or visit.is_postponed or isinstance(visit.answer, Failure)
+
     def failed(self, failure: ScrapyFailure) -> object:
         """The errback of its request: the spider's own, unless it is asked again."""
         if isinstance(failure.value, Postponed):
@@ -130,9 +143,10 @@ class SpiderVisit(InHand):
 
     def read(self) -> Reading:
         """All that Scrapy has got from it. An application that gets no item hears of the fault."""
-        is_read = isinstance(self._visit.answer, Exchange) and not self._visit.is_postponed
-        if not (self.trace and (is_read or self.is_data)):
+        if not self.trace or self._was_not_fetched:
             return Reading(found=self.found, results=self.results)
+        if not (self.is_data or self._visit.answer):
+            return Reading(found=self.found, results=self.results, fault=self.trace, where=self._bridge.guard.code)
         told = self.results or self.audience.notice(self.uri, "its callback, or a pipeline, has failed")
         return Reading((), ("callbackFailed",), self.found, told, fault=self.trace, where=self._bridge.guard.code)
 
