@@ -6,12 +6,12 @@ segments; some hosts are hidden. There is no peer: the bound is a reader's patie
 
 from __future__ import annotations
 
-import json
 import random
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from starlette.applications import Starlette
 
@@ -111,16 +111,15 @@ def _segment(index: FileStore, number: int, count: int) -> Segment:
     return text.commit_segment(index, FOLDER, written, SegmentSources((one,), frozenset()))
 
 
-def _documents(part: int, count: int) -> Iterator[bytes]:
+def _documents(part: int, count: int) -> Iterator[dict[str, Any]]:
     chosen = random.Random(part)
     words = [f"w{number}" for number in range(VOCABULARY)]
     weights = [1 / (number + 1) for number in range(VOCABULARY)]
     for number in range(count):
-        document = {
+        yield {
             "url": f"http://site{number % 500}.example/{part}/{number}",
             "wayback_date": 20161019234428,
             "source_file_offset": number,
             "title": f"Page {number}",
             "content": " ".join(chosen.choices(words, weights, k=WORDS)),
         }
-        yield json.dumps(document).encode()

@@ -157,7 +157,7 @@ def test_an_import_without_its_marker_is_no_launch_that_a_scan_takes_and_the_nex
 
 def test_a_wacz_is_stored_and_indexed_and_what_is_bad_in_it_is_a_finding(fresh: Fresh) -> None:
     members = {f"archive/{path.name}": path.read_bytes() for path in sorted(WGET.glob("*.warc*"))}
-    listed = foreign_waczs.pages(("2026-11-22T13:39:25Z", "http://localhost/", "A title that a browser saw"))
+    listed = foreign_waczs.pages(("2026-11-22T13:39:26Z", "http://127.0.0.1:17071/b.html", "A title by a script"))
     members |= {"pages/pages.jsonl": listed, "logs/wget.log": b"done\n"}
     path = foreign_waczs.write(fresh.base / "wget.wacz", foreign_waczs.whole(members))
     words = ("import", str(path), "--job", JOBS, "--launch-id", "20260101000000")
@@ -170,12 +170,22 @@ def test_a_wacz_is_stored_and_indexed_and_what_is_bad_in_it_is_a_finding(fresh: 
         assert packed.read("reports/pages.jsonl") == listed
         assert packed.read("logs/wget.log") == b"done\n"
     assert "nothing new: 2 WARCs are imported already" in fresh.warcmill(*words).stdout
+    (found,) = {one["url"] for one in fresh.asks("search", "script")["found"]}
+    assert found == "http://127.0.0.1:17071/b.html"
+    verified = {path.name.partition(".wget")[0] for path in (fresh.base / "state").glob("*/*/*/index.*verified*")}
+    assert verified == {"index.cdx-verified", "index.text-verified"}
+    assert fresh.warcmill("wacz", JOBS, "-o", str(fresh.base / "ours.wacz")).returncode == 0
+    with ZipFile(fresh.base / "ours.wacz") as ours:
+        (_, page) = map(json.loads, ours.read("pages/pages.jsonl").splitlines()[:2])
+    assert (page["url"], page["title"]) == (found, "A title by a script")
+    again = fresh.asks("import", str(fresh.base / "ours.wacz"), "--job", "ours")
+    assert (again["files"], again["missing"], again["remarks"]) == (2, [], [])
     changed = foreign_waczs.whole(members) | {"logs/wget.log": b"else"}
     bad = foreign_waczs.write(fresh.base / "bad.wacz", changed)
     named = fresh.warcmill("import", str(bad), "--job", "other", "--launch-id", "20260101000000")
     assert (named.returncode, "  missing: bad.wacz/logs/wget.log: it has 4 bytes" in named.stdout) == (1, True)
     assert fresh.warcmill("scan", "2026-01-01").returncode == 1
-    gaps = [gap for each in fresh.asks("reconcile", "2026")["launches"] for gap in each["gaps"]]
+    gaps = [gap for each in fresh.asks("reconcile", "2026-01-01")["launches"] for gap in each["gaps"]]
     assert [(gap["kind"], gap["name"]) for gap in gaps] == [("not imported", "bad.wacz/logs/wget.log")]
 
 

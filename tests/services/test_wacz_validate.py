@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from zipfile import ZipFile
 
+import preloaded
 import pytest
 from indexing.indexed import Archive
 from launches import chain as steps
@@ -71,6 +74,33 @@ def validate(path: Path) -> tuple[int, str]:
 @pytest.mark.parametrize("lay_out", [two_stages, hostile_names, without_captures])
 def test_it_is_valid(lay_out: Callable[[Engine], tuple[Stage, ...]], tmp_path: Path) -> None:
     assert validate(made(tmp_path, lay_out)) == (0, VALID)
+
+
+def test_one_that_wacz_create_made_comes_in_and_goes_out(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "crawl-1.log").write_text('{"logLevel": "info"}\n')
+    theirs, ours, line = tmp_path / "theirs.wacz", tmp_path / "ours.wacz", tmp_path / "line"
+    program = packages.bin_folder("wacz") / "wacz"
+    options = ["--detect-pages", "--text", "-l", tmp_path / "logs"]
+    subprocess.run([program, "create", "-o", theirs, *options, WEEKLY], check=True, capture_output=True)
+    environment = {**os.environ, "LUIGI_CONFIG_PATH": str(line / "luigi.cfg")}
+
+    def warcmill(*words: str) -> str:
+        done = preloaded.run("commands.main", *words, env=environment)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    warcmill("init", str(line))
+    taken = json.loads(warcmill("import", str(theirs), "--job", "theirs", "--json"))
+    assert (taken["files"], taken["missing"], taken["remarks"], len(taken["papers"])) == (1, [], [], 4)
+    warcmill("scan", taken["launch"].partition("/")[2][:4])
+    warcmill("wacz", "theirs", "-o", str(ours))
+    assert validate(ours) == (0, VALID)
+    listed = [set[str](), set[str]()]
+    for urls, path in zip(listed, (theirs, ours), strict=True):
+        with ZipFile(path) as archive:
+            urls |= {json.loads(page)["url"] for page in archive.read("pages/pages.jsonl").splitlines()[1:]}
+    assert listed[0] == listed[1]
 
 
 def test_one_with_originals_and_without_what_is_hidden_is_valid(tmp_path: Path) -> None:

@@ -26,11 +26,13 @@ from warcmill.extracts import text
 from warcmill.extracts.extracts import Extracts
 from warcmill.extracts.stage_extracts import counts_differ, unread
 from warcmill.extracts.text import DocumentCounts, extract_kind
+from warcmill.formats.index.urlkey import urlkey
 from warcmill.formats.text.captures import OTHER_TYPE
 from warcmill.formats.text.document import Kind
 from warcmill.index.sink_solr import Notes, SolrTarget, host_of
 from warcmill.index.text import Line, ShownDocuments, key_of, lines_of
-from warcmill.launches import holdings
+from warcmill.launches import holdings, listed_pages
+from warcmill.launches.listed_pages import ListedPages
 from warcmill.markers.attempts import Attempts, run_items
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts.index import TextIndexed, TextIndexedFile
@@ -223,7 +225,9 @@ def verify(state: MarkerStore, index: LocalStore, place: SolrTarget | None, laun
     if known:  # an archive without a WARC never publishes a version: there is nothing to ask
         with ExitStack() as opened:
             asking, solr = _open(opened, state, index, place)
-            work = _Verifying(indexed.claim.key, asking, solr, Extracts(index), known, hits, sources)
+            if pages := listed_pages.of_launch(state, launch):
+                opened.enter_context(closing(pages))
+            work = _Verifying(indexed.claim.key, asking, solr, Extracts(index), known, hits, sources, pages)
             for file in known:
                 require(asking, solr, file)
             items = run_items(Attempts(state, key), known, work.version, work.item)
@@ -239,6 +243,7 @@ class _Verifying(Struct, frozen=True):
     known: Mapping[FileRef, TextIndexedFile]
     hits: Mapping[FileRef, tuple[int, ...]]
     sources: Mapping[FileRef, FileRef]
+    pages: ListedPages | None
 
     def version(self, file: FileRef) -> str:
         """Changes with the version of the text and with Solr: another one is asked again."""
@@ -260,10 +265,17 @@ class _Verifying(Struct, frozen=True):
             kept += in_version.has(line)
             seen += 1
         compare(f"lines of {extract_kind(one.generation).path(one.sha512)}", lines, seen)
-        self.asking.check(one.name, kept, [(line, in_version.has(line)) for line in sample])
+        self.asking.check(one.name, kept, [(self._titled(line), in_version.has(line)) for line in sample])
         if self.solr:
             self.solr.check(one.name, tally, [(line, shown.has(line)) for line in sample])
         return (Item(self.sources[file], Outcome.OK, file, facts={"documents": number}),)
+
+    def _titled(self, line: Line) -> Line:
+        """A document with the title that is listed for it, as the version has it; Solr has its own alone."""
+        if self.pages is None:
+            return line
+        title = self.pages.titled(urlkey(line["url"]), str(line["wayback_date"]), line.get("title", ""))
+        return {**line, "title": title}
 
     def _counted(self, one: ListedWarc, known: TextIndexedFile) -> int:
         """The number of lines that its extract must have. NotReady if that counts other documents than index.text."""

@@ -8,46 +8,39 @@ each WARC is read twice: first to find the records to leave out of it.
 
 from __future__ import annotations
 
-import hashlib
 import heapq
 import json
 import re
-from array import array
-from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
-from functools import partial
-from itertools import accumulate
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO
 
 from msgspec import Struct, field
 
 from warcmill import layout
 from warcmill.base import digests
 from warcmill.base.line_sort import SortedLines
-from warcmill.errors import BadInput, Mismatch, NotReady
+from warcmill.errors import BadInput, NotReady
 from warcmill.extracts import cdx, text
 from warcmill.extracts.cdx import CDXJ, CaptureCounts
 from warcmill.extracts.extracts import Extracts
 from warcmill.formats import wacz
-from warcmill.formats.index import cdxj
-from warcmill.formats.index.cdxj import CdxLines, date_of, named, url_of
-from warcmill.formats.index.request_body import BLOCK_LIMIT, posted
-from warcmill.formats.index.urlkey import urlkey
+from warcmill.formats.index.cdxj import CdxLines, named
 from warcmill.formats.text.titles import Titles
 from warcmill.formats.wacz import EXTRA, SEEDS, Wacz, Write
 from warcmill.formats.warc import gate
 from warcmill.formats.warc.gate import FileVerdict
-from warcmill.formats.warc.hearers import Hearer, RecordHead
-from warcmill.formats.warc.rest import Again
+from warcmill.formats.warc.hearers import Hearer
+from warcmill.formats.warc.rest import Again, Rest
 from warcmill.launches import crawl_parts, holdings
 from warcmill.launches.crawl_parts import CrawlParts
 from warcmill.launches.holdings import Holding, HoldingKind, StageHoldings
 from warcmill.launches.view import Part
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FINAL, Launch, Stage
+from warcmill.package.wacz_cuts import Cuts, CutWarc, Extents, HiddenRecords, offset_of
 from warcmill.package.wacz_originals import Archived, Lost, RefersTo, Revisits
 from warcmill.package.wacz_pages import WaczPages, Words
 from warcmill.stores import Store
@@ -152,10 +145,6 @@ def _by_name(warcs: Iterable[Holding]) -> tuple[Holding, ...]:
 
 
 _SORTED = 32 << 20  # bytes of index lines in memory; more of them go to nameless files
-Result = TypeVar("Result")
-_OFFSET = re.compile(rb'"offset": "(\d+)"')
-_POSTED = b"__wb_method="  # in keys, as `posted` writes it
-Range = tuple[int, int]
 
 
 class WrittenWacz(Struct):
@@ -241,20 +230,20 @@ class _Adding:
         self._lines = stack.enter_context(closing(SortedLines(sources.folder, _SORTED)))
         self._copied = stack.enter_context(closing(SortedLines(sources.folder)))
         self._revisits = stack.enter_context(closing(Revisits(sources.folder)))
-        self._texts: dict[str, tuple[str, _Cuts]] = {}  # by WARC: its SHA-512 and what is cut out of it
+        self._texts: dict[str, tuple[str, Cuts]] = {}  # by WARC: its SHA-512 and what is cut out of it
         if self._archived.originals:
             stack.enter_context(closing(self._archived.originals))
 
     def warc(self, one: Holding) -> None:
         """Write a WARC, and take its lines and its titles."""
         sha512 = one.stored.sha512 or ""
-        cuts = self._cuts(one) if self._prefixes else _Cuts()
+        cuts = self._cuts(one) if self._prefixes else Cuts()
         hits = {cuts.moved(hit.offset) for hit in one.hits or ()}
         extracts, counts = self._sources.extracts, _kept(self._sources.extracts, sha512)
         has_text = extracts is not None and _has_text(extracts, sha512)
         if has_text:
             self._texts[one.name] = sha512, cuts
-        warc = _Warc(self._sources.store, one, cuts, self._advance)
+        warc = CutWarc(self._sources.store, one, cuts, self._advance)
         with self._archive.warc(one.name, one.stored.size) as write:
             if extracts and counts and has_text and not (cuts.ranges or counts.captures.get("revisit")):
                 warc.read_with(digests.drain, write)
@@ -270,49 +259,52 @@ class _Adding:
             self._leave_out(one, f"{len(hits)} captures without an index line: the virus scan had a hit")
 
     def _examined(
-        self, one: Holding, warc: _Warc, write: Write, hits: set[int | None], *, with_titles: bool
+        self, one: Holding, warc: CutWarc, write: Write, hits: set[int | None], *, with_titles: bool
     ) -> Mapping[str, int]:
         """Make the lines of a WARC while it is written."""
         refers = RefersTo()
 
         def add(line: bytes) -> None:
-            referred = refers.of(_offset(line))
+            referred = refers.of(offset_of(line))
             if (taken := self._take(one, line, hits)) and referred:
                 self._revisits.add(taken, referred)
 
         heard = CdxLines(add)
         titles = Titles(lambda offset, title: self._pages.add_title(one.name, offset, title))
         hearers: list[Hearer] = [refers, heard, *([titles] if with_titles else [])]
-        again = None if self._prefixes else partial(self._sources.store.open, one.stored.path)
-        verdict = warc.read_with(lambda stream: _examine(stream, one, hearers, again), write)
+        verdict = warc.read_with(lambda stream: _examine(stream, one, hearers, warc.again), write)
         heard.close()
-        if rest := verdict.rest:
-            first = f", the first at offset {rest.bad[0].offset}: {rest.bad[0].why}" if rest.bad else ""
-            self._leave_out(one, f"{rest.bad_records} bad records without an index line{first}")
+        if verdict.rest:
+            self._leave_out(one, *_bad(verdict.rest, "without an index line"))
         elif not verdict.ok:  # it was whole when it was verified, by the gate of that time
             self._leave_out(one, f"no index line from offset {verdict.offset} on: {verdict.why}")
         return heard.left_out
 
     def _take(self, one: Holding, line: bytes, hits: set[int | None]) -> bytes:
         """Take a line, with its name; b"" for a capture with a hit."""
-        if hits and _offset(line) in hits:
+        if hits and offset_of(line) in hits:
             return b""
         line = named(line, one.name)
         self._lines.add(line)
         return line
 
-    def _cuts(self, one: Holding) -> _Cuts:
+    def _cuts(self, one: Holding) -> Cuts:
         """Find what of a WARC is hidden."""
-        warc = _Warc(self._sources.store, one, _Cuts(), lambda _: None)
-        found = _Hidden(self._prefixes)
+        warc = CutWarc(self._sources.store, one, Cuts(), lambda _: None)
+        found, extents = HiddenRecords(self._prefixes), Extents()
         lines = CdxLines(found.add_line)
-        verdict = warc.read_with(lambda stream: _examine(stream, one, [found, lines]))
+        hearers: list[Hearer] = [found, lines, *([extents] if one.by_record else [])]
+        verdict = warc.read_with(lambda stream: _examine(stream, one, hearers, warc.again))
         lines.close()
-        end = one.stored.size if verdict.ok or verdict.offset is None else verdict.offset
+        self._written.hidden.update(found.met)
+        size = one.stored.size
+        if verdict.rest and one.by_record:
+            self._leave_out(one, *_bad(verdict.rest, "left out, as hidden captures cannot be found in them"))
+            return Cuts(found.ranges_but(extents.kept(one.name), size))
+        end = size if verdict.ok or verdict.offset is None else verdict.offset
         if not verdict.ok:
             self._leave_out(one, f"all from offset {end} on, where hidden captures cannot be found: {verdict.why}")
-        self._written.hidden.update(found.met)
-        return _Cuts(found.ranges(end, one.stored.size))
+        return Cuts(found.ranges(end, size))
 
     def _leave_out(self, one: Holding, *whys: str) -> None:
         self._written.left_out += [(one.name, why) for why in whys]
@@ -336,7 +328,7 @@ class _Adding:
     def _words(self, warc: str) -> Iterator[Words]:
         """The titles and texts of a WARC of the WACZ, or of one that has originals."""
         extracts, originals = self._sources.extracts, self._archived.originals
-        sha512, cuts = self._texts.get(warc, ("", _Cuts()))
+        sha512, cuts = self._texts.get(warc, ("", Cuts()))
         if "/" in warc and originals:
             sha512 = originals.sha512(warc)
         if not (extracts and sha512 and _has_text(extracts, sha512)):
@@ -358,6 +350,13 @@ def _examine(
     return verdict
 
 
+def _bad(rest: Rest, what: str) -> Iterator[str]:
+    """The number of bad records of a WARC, and the first; nothing if it has none."""
+    if rest.bad_records:
+        first = f", the first at offset {rest.bad[0].offset}: {rest.bad[0].why}" if rest.bad else ""
+        yield f"{rest.bad_records} bad records {what}{first}"
+
+
 def _kept(extracts: Extracts | None, sha512: str) -> CaptureCounts | None:
     """The counts of the extract of a WARC; None unless there is one, and it is sound."""
     try:
@@ -370,148 +369,3 @@ def _kept(extracts: Extracts | None, sha512: str) -> CaptureCounts | None:
 def _has_text(extracts: Extracts, sha512: str) -> bool:
     """True if there is a sound extract of a WARC's text."""
     return extracts.digest(text.best(extracts, sha512), sha512) is not None
-
-
-def _offset(line: bytes) -> int:
-    match = _OFFSET.search(line)
-    assert match, "every line has an offset"
-    return int(match[1])
-
-
-class _Cuts:
-    """The cuts of a WARC: ranges of its bytes, in order."""
-
-    def __init__(self, ranges: Sequence[Range] = ()) -> None:
-        self.ranges = ranges
-        self._begins = [begin for begin, _ in ranges]
-        self._gone = [0, *accumulate(end - begin for begin, end in ranges)]  # bytes cut out before each range
-
-    def moved(self, offset: int) -> int | None:
-        """Where a record is once the ranges are cut out; None for one in them."""
-        at = bisect_right(self._begins, offset)
-        return None if at and offset < self.ranges[at - 1][1] else offset - self._gone[at]
-
-    def kept(self, piece: bytes, at: int) -> bytes:
-        """The rest of a piece of the file that begins at an offset."""
-        parts, end = [], at + len(piece)
-        for first, last in self.ranges[max(0, bisect_right(self._begins, at) - 1) :]:
-            if first >= end:
-                break
-            parts.append(piece[: max(0, first - at)])
-            piece, at = piece[max(0, last - at) :], max(at, last)
-        return b"".join([*parts, piece])
-
-
-class _Hidden(Hearer):
-    """Finds the records of a WARC that are hidden, with the requests and notes that may be of hidden captures."""
-
-    def __init__(self, prefixes: Mapping[bytes, str]) -> None:
-        self._prefixes, self._sorted = prefixes, tuple(sorted(prefixes))
-        self._begins, self._gone = array("q"), array("q")
-        self.met = Counter[str]()
-
-    def begin(self, head: RecordHead, /) -> _Asked | None:
-        """Note where a record begins, and judge it by its URL and date; `add_line` judges captures."""
-        self._begins.append(head.offset)
-        url = url_of(head.fields)
-        if url and head.type == "request":
-            return _Asked(self, head, url)
-        if url:
-            is_note = head.type == "continuation" or cdxj.is_about_a_capture(head)
-            self.judge(head, urlkey(url).encode(), is_note=is_note)
-        return None
-
-    def judge(self, head: RecordHead, key: bytes, *, is_note: bool = False) -> None:
-        """Leave a record out if its key is hidden; a request, or a note, if its capture may be."""
-        line = key + b" " + date_of(head.fields).encode()
-        is_timed = head.type == "request" or is_note
-        if hidden_list.is_hidden(line, self._sorted) or (is_timed and self._may_be_of_hidden(key, is_note=is_note)):
-            self._gone.append(head.offset)
-
-    def _may_be_of_hidden(self, key: bytes, *, is_note: bool) -> bool:
-        """True if a capture of this key may be hidden by its time, or, for a note, by what was posted."""
-        page = key.partition(b"?")[0]
-        for prefix in self._sorted[bisect_left(self._sorted, page) :]:
-            if not prefix.startswith(page):
-                return False
-            if prefix.startswith(key + b" ") or (is_note and prefix.startswith(page + b"?") and _POSTED in prefix):
-                return True
-        return False
-
-    def add_line(self, line: bytes) -> None:
-        """Take a capture's line."""
-        met = set[str]()
-        if not any(hidden_list.visible([line], self._prefixes, met)):
-            self._gone.append(_offset(line))
-            self.met.update(met)
-
-    def ranges(self, end: int, size: int) -> list[Range]:
-        """The ranges to cut out: the records that are hidden, and all that is behind `end`."""
-        found = list[Range]()
-        for begin in sorted(set(self._gone)):
-            at = bisect_right(self._begins, begin)
-            last = min(end, self._begins[at]) if at < len(self._begins) else end
-            if found and found[-1][1] == begin:
-                found[-1] = found[-1][0], last
-            else:
-                found.append((begin, last))
-        return [*found, (end, size)] if end < size else found
-
-
-class _Asked:
-    """Listens to a request: what it posts is in the key of its capture."""
-
-    def __init__(self, found: _Hidden, head: RecordHead, url: str) -> None:
-        self._found, self._head, self._url = found, head, url
-        self._block = bytearray()
-
-    def feed(self, piece: memoryview) -> None:
-        """The next bytes of the request."""
-        self._block += piece[: BLOCK_LIMIT - len(self._block)]
-
-    def end(self, _offset: int, _length: int) -> None:
-        """It is whole: judge it."""
-        request = posted(bytes(self._block))
-        self._found.judge(self._head, urlkey(request.appended_to(self._url) if request else self._url).encode())
-
-
-class _Warc:
-    """A WARC of the store, written while it is read, without the records that are cut out."""
-
-    def __init__(self, store: Store, holding: Holding, cuts: _Cuts, advance: Callable[[int], None]) -> None:
-        self.name, self._stored = holding.name, holding.stored
-        self._store, self._cuts, self._advance = store, cuts, advance
-        self._sha512, self._size = hashlib.sha512(), 0
-
-    def read_with(self, work: Callable[[_Warc], Result], write: Write | None = None) -> Result:
-        """Read the WARC by `work` to its end, and write it; Mismatch if it changed since it was verified."""
-        self._write = write
-        with self._open() as self._stream:
-            result = work(self)
-        if self._sha512.hexdigest() != self._stored.sha512:
-            raise self._changed("sha512", self._stored.sha512, self._sha512.hexdigest())
-        return result
-
-    def read(self, size: int, /) -> bytes:
-        """Read the store, and write what was read."""
-        while piece := self._stream.read(size):
-            at = self._size
-            self._size += len(piece)
-            if self._size > self._stored.size:
-                raise self._changed("length", f"{self._stored.size} bytes", "more")
-            self._sha512.update(piece)
-            self._advance(len(piece))
-            if kept := self._cuts.kept(piece, at) if self._cuts.ranges else piece:
-                if self._write:
-                    self._write(kept)
-                return kept
-        return b""
-
-    def _open(self) -> BinaryIO:
-        try:
-            return self._store.open(self._stored.path)
-        except NotReady:
-            raise self._changed("length", f"{self._stored.size} bytes", "no file") from None
-
-    def _changed(self, what: str, expected: object, found: object) -> Mismatch:
-        return Mismatch(f"store:{self._stored.path} changed since it was verified; {what}", expected, found)

@@ -1,7 +1,8 @@
 """The pages that a WACZ lists: all HTML captures, with titles and text; those of seeds in a list of their own.
 
 A crawl log gives the keys of seeds and of their redirects, the index gives the captures: a page is listed only
-if it can be replayed. A title and text are from the extract of text, or else the title is from the record.
+if it can be replayed. A title and text are from the extract of text, or else the title is from the record. A page that
+came in a WACZ's list is listed again, in the same list and with the title that it has there.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from warcmill.formats.index.urlkey import urlkey
 from warcmill.formats.logs import crawllog, logzip
 from warcmill.formats.logs.crawllog import CrawlRecord, blocks
 from warcmill.formats.wacz import Page
+from warcmill.launches import listed_pages
+from warcmill.launches.listed_pages import ListedPage, ListedPages
 from warcmill.markers.claim import Evidence
 from warcmill.markers.facts.output import PackedLogs
 from warcmill.markers.state import MarkerStore
@@ -42,10 +45,13 @@ class WaczPages:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._keys, self._found, self._seeds = (SortedLines(folder) for _ in range(3))
+        self._listed: list[ListedPages] = []
         self.captures = 0
 
     def add_logs(self, state: MarkerStore, logs: Evidence) -> list[str]:
         """Read the crawl logs in a 02 zip; return those that could not be read to their end."""
+        if listed := listed_pages.of_launch(state, layout.launch_of(logs.claim.key)):
+            self._listed.append(listed)
         members = PackedLogs.from_claim(logs.claim).members
         unread = []
         for item in logs.claim.items:
@@ -80,21 +86,28 @@ class WaczPages:
             key, _, rest = line.partition(b" ")
             while wanted < key:
                 wanted = next(keys, _LAST)
-            is_seed = wanted == key
-            if not (_HTML.search(line) or (fate.is_html if fate else is_seed and _REVISIT in line)):
-                continue
             stamp, _, text = rest.partition(b" ")
+            listed = self._listed_page(key.decode(), stamp.decode()) if self._listed else None
+            is_seed = listed.is_seed if listed else wanted == key
+            if not (listed or _HTML.search(line) or (fate.is_html if fate else is_seed and _REVISIT in line)):
+                continue
             if line[: len(key) + 1 + len(stamp)] != last:
                 last, urls = line[: len(key) + 1 + len(stamp)], set()
-            self._note(stamp.decode(), json.loads(text), fate, urls, is_seed=is_seed)
+            title = listed.title if listed else ""
+            self._note(stamp.decode(), json.loads(text), fate, urls, title, is_seed=is_seed)
 
-    def _note(self, stamp: str, fields: dict[str, str], fate: Fate | None, urls: set[str], *, is_seed: bool) -> None:
+    def _listed_page(self, key: str, time: str) -> ListedPage | None:
+        return next((page for pages in self._listed if (page := pages.of(key, time))), None)
+
+    def _note(
+        self, stamp: str, fields: dict[str, str], fate: Fate | None, urls: set[str], title: str, *, is_seed: bool
+    ) -> None:
         """Note a page, once for its URL and time."""
         status, url = fate.status if fate else fields.get("status", "200"), fields["url"]
         if status.startswith("2") and url not in urls:
             urls.add(url)
             at = (fate.warc, fate.offset) if fate else (fields["filename"], int(fields["offset"]))
-            self._found.add(_entry(*at, _PAGE, [stamp, url, _SEED if is_seed else ""]))
+            self._found.add(_entry(*at, _PAGE, [stamp, url, _SEED if is_seed else "", title]))
 
     def others(self, words: Callable[[str], Iterator[Words]]) -> Iterator[Page]:
         """Yield all pages but those of seeds, WARC by WARC. `words`: the titles and texts of the records of a WARC."""
@@ -119,8 +132,9 @@ class WaczPages:
             if kind == _WORDS:
                 known, (title, text) = offset, json.loads(data)
                 continue
-            stamp, url, seed = json.loads(data)
-            page = Page(stamp, url, *((title, text) if offset == known else ("", "")))
+            stamp, url, seed, listed = json.loads(data)
+            own, words = (title, text) if offset == known else ("", "")
+            page = Page(stamp, url, listed or own, words)
             if not seed:
                 yield page
                 continue
@@ -134,6 +148,8 @@ class WaczPages:
         """Free what it holds."""
         for one in (self._keys, self._found, self._seeds):
             one.close()
+        for listed in self._listed:
+            listed.close()
 
 
 def _entry(warc: str, offset: int, kind: bytes, data: list[str]) -> bytes:

@@ -3,7 +3,7 @@
 As with the CDX, new WARCs make a new segment, and a segment that is not at least FACTOR times as large is rebuilt with
 them. Documents come from extracts. Hidden documents stay in the segments: a query leaves them out. An extract in which
 office documents are unread is rebuilt once something reads them, and becomes an input of another generation. Its text
-stays when that is switched off.
+stays when that is switched off. A document whose page is in a list of an imported WACZ has its title there, too.
 
 A segment has the documents of some WARCs, in a SQLite file with FTS5 that is never changed.
 
@@ -27,10 +27,10 @@ import logging
 import os
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import closing, contextmanager
 from functools import partial
-from itertools import islice
+from itertools import groupby, islice
 from typing import IO, Any, BinaryIO
 from urllib.parse import quote
 
@@ -45,6 +45,8 @@ from warcmill.extracts.per_warc import Extractor
 from warcmill.extracts.text import GENERATION, KINDS, OFFICE_TEXT, TEXT, WITH_OFFICE, extract_kind
 from warcmill.formats.index.urlkey import urlkey
 from warcmill.formats.seal import seal
+from warcmill.launches import listed_pages
+from warcmill.launches.listed_pages import ListedPages
 from warcmill.markers.state import MarkerStore
 from warcmill.stores import LocalStore, temporary_names
 from warcmill.versions import dataset, index_inputs, segments
@@ -57,6 +59,7 @@ from warcmill.versions.segments import COUNTS, INPUTS, Segment, SegmentSources, 
 FACTOR = 4
 NAME = "text"
 _LOST = "the text of its office documents is lost, and [text] tika, which would extract it anew, is not set"
+Line = Mapping[str, Any]
 log = logging.getLogger(__name__)
 
 
@@ -112,7 +115,7 @@ class Text(Struct, frozen=True):
         listed = tuple(sorted(there))
         if not fresh:
             return Built(listed, kept, troubles=list(troubles.values()))
-        written = write(self.index, ((one, self._documents(one)) for one in fresh))
+        written = write(self.index, self._sources(fresh))
         if not written.lines:  # no document: nothing is published of it
             written.stream.close()
             return Built(listed, kept, troubles=list(troubles.values()))
@@ -182,12 +185,22 @@ class Text(Struct, frozen=True):
             log.warning("%s; its WARCs are taken from their extracts", error)
             return None
 
-    def _documents(self, one: ListedWarc) -> Iterator[bytes]:
+    def _sources(self, fresh: Iterable[ListedWarc]) -> Iterator[tuple[ListedWarc, Iterator[Line]]]:
+        """The documents of WARCs, with the titles that are listed for their launch: those of one before the next."""
+        for launch, ones in groupby(fresh, key=lambda one: one.launch):
+            pages = listed_pages.of_launch(self.state, launch)
+            for one in ones:
+                documents = self._documents(one)
+                yield one, map(partial(_titled, pages), documents) if pages else documents
+            if pages:
+                pages.close()
+
+    def _documents(self, one: ListedWarc) -> Iterator[Line]:
         """The documents of a WARC, without those left out. Mismatch if its extract changed meanwhile."""
         digest = hashlib.sha512()
         for line in self._digesting(one, digest):
             if text.offset(line) not in one.left_out:
-                yield line
+                yield json.loads(line)
         if digest.hexdigest() != one.extract:
             raise Mismatch(f"index:{_path(one)}", one.extract, digest.hexdigest())
 
@@ -198,6 +211,11 @@ class Text(Struct, frozen=True):
         for line in lines:
             digest.update(line)
             yield line
+
+
+def _titled(pages: ListedPages, document: Line) -> Line:
+    title = pages.titled(urlkey(document["url"]), str(document["wayback_date"]), document.get("title", ""))
+    return {**document, "title": title}
 
 
 def _path(one: ListedWarc) -> str:
@@ -225,7 +243,7 @@ class WrittenSegment(Struct, frozen=True):
     lines: int
 
 
-def write(index: LocalStore, sources: Iterable[tuple[ListedWarc, Iterable[bytes]]]) -> WrittenSegment:
+def write(index: LocalStore, sources: Iterable[tuple[ListedWarc, Iterable[Line]]]) -> WrittenSegment:
     """Write the documents of some WARCs into a nameless file. Unavailable if the disk is full."""
     folder = index.base / FOLDER
     folder.mkdir(exist_ok=True)
@@ -245,12 +263,11 @@ def write(index: LocalStore, sources: Iterable[tuple[ListedWarc, Iterable[bytes]
         path.unlink(missing_ok=True)
 
 
-def _insert(database: sqlite3.Connection, number: int, one: ListedWarc, documents: Iterable[bytes]) -> int:
+def _insert(database: sqlite3.Connection, number: int, one: ListedWarc, documents: Iterable[Line]) -> int:
     """Insert the documents of a WARC; return how many there are."""
     database.execute("INSERT INTO warc VALUES (?, ?)", (number, one.name))
     count = 0
-    for line in documents:
-        document: dict[str, Any] = json.loads(line)
+    for document in documents:
         url, time = document["url"], str(document["wayback_date"])
         type_ = document.get("content_type_served", "")
         row = (number, document["source_file_offset"], f"{urlkey(url)} {time}", url, time, type_)
