@@ -135,6 +135,10 @@ class ForeignWacz:
             some = ", ".join(list(self.declared)[:_NAMED]) + (", ..." if len(self.declared) > _NAMED else "")
             why = f"a multi-WACZ, which only lists other WACZ files ({some}); unpack it, and import these by name"
             raise BadInput(self._where, why)
+        proven = {path for path, one in self.declared.items() if one.digest}
+        if others := [member.name for member in self.members if member.name not in {*proven, PACKAGE, DIGEST}]:
+            number = f"{len(others)} of its {len(self.members)} files"
+            self.remarks.append(f"{number} have no digest in {PACKAGE} that is known, such as {others[0]}")
         self.is_believed = self._fits_digest(packages[0], data) and len(packages) == 1
         if len(packages) > 1:
             self.bad[packages[0].path] = f"one of {len(packages)} of this name; none is believed"

@@ -157,6 +157,8 @@ def test_lengths_old_packages_and_other_algorithms_are_compared_too(bench: Bench
         "x.wacz/archive/gone.warc.gz:",
         "x.wacz/pages/pages.jsonl:",
     ]
+    said = "2 of its 6 files have no digest in datapackage.json that is known, such as pages/extraPages.jsonl"
+    assert bench.facts().remarks == (f"x.wacz: {said}",)
     assert f"it has {len(B)} bytes, and datapackage.json declares {len(B) + 1}" in " ".join(bench.facts().missing)
 
 
