@@ -281,9 +281,11 @@ class RestOfFile:
         self._looked += match.start()
         if self._is_warc:
             head = self._file.at(found, _HEADER)
-            self._looked += len(head)
+            if another := _next_warc(head):  # which no header has in it
+                head = head[: another.start() + 1]
             end = head.find(warc.END_OF_HEADER) + len(warc.END_OF_HEADER)
             is_record = end >= len(warc.END_OF_HEADER) and _length(head, 0, end) is not None
+            self._looked += end if is_record else len(head)
         else:
             is_record = self._fits(found)
             if not is_record:

@@ -52,6 +52,17 @@ def test_many_bad_records_are_counted_and_the_first_listed() -> None:
     assert [one.offset for one in verdict.rest.bad[:2]] == [len(member(warcinfo())), len(member(warcinfo()) + bad)]
 
 
+@pytest.mark.parametrize(
+    ("lost", "bad_records"),
+    [(b"WARC/1.0\r\nContent-Length: 99\r\n\r\n", 5000), (b"WARC/1.0\r\nWARC-Type: response\r\n", 1)],
+)
+def test_a_record_behind_many_lines_that_begin_none_is_found(lost: bytes, bad_records: int) -> None:
+    verdict, urls = read_on(warcinfo() + lost * 5000 + warc_record(1), "x.warc")
+    assert urls == [url(1)]
+    assert verdict.rest
+    assert (verdict.rest.bad_records, verdict.rest.odd_records) == (bad_records, 1)
+
+
 def test_a_sound_member_whose_record_is_bad_is_not_searched() -> None:
     inner = record(block=member(warc_record(2)), digest=sha1(b"other"))
     data = member(warcinfo()) + member(inner, 0) + member(warc_record(1))
