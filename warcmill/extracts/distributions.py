@@ -85,13 +85,14 @@ class IndexAnswer(Struct, frozen=True):
 
 
 class FactTally(Struct, frozen=True):
-    """The counts of an extract, and how many of its lines are for certain records."""
+    """The counts of an extract, and how many of its lines are for certain records; and the bad records of the WARC."""
 
     pages: int
     files: int
     without_facts: int
     other: int
     found: int = 0
+    bad: int = 0
 
 
 class DistributionHearer(Maker):
@@ -115,8 +116,12 @@ class DistributionHearer(Maker):
             self._counts["without_facts"] += 1
         self._lines.write(line_of(answer))
 
+    def skipped(self, _offset: int, _why: str, /) -> None:
+        """Count a bad record."""
+        self._counts["bad"] = self._counts.get("bad", 0) + 1
+
     def leave(self, sha512: str) -> None:
-        """Publish the extract of the WARC with this SHA-512, of which the gate accepted every record."""
+        """Publish the extract of the WARC with this SHA-512."""
         self._extracts.leave(FACTS, sha512, self._content())
 
     def _content(self) -> Iterator[bytes]:
@@ -295,13 +300,13 @@ def tally(extracts: Extracts, sha512: str, offsets: Set[int] = frozenset()) -> F
     """Read an extract to its end, and count its lines for records at these offsets; fails as `answers`."""
     known = _counts(next(extracts.lines(FACTS, sha512), b""), sha512)
     found = sum(answer.offset in offsets for answer in answers(extracts, sha512))
-    return FactTally(known.pages, known.files, known.without_facts, known.other, found)
+    return FactTally(known.pages, known.files, known.without_facts, known.other, found, known.bad)
 
 
 def _counts(first: bytes, sha512: str) -> FactTally:
     try:
         raw = json.loads(first)
-        return FactTally(raw["pages"], raw["files"], raw["without_facts"], raw["other"])
+        return FactTally(raw["pages"], raw["files"], raw["without_facts"], raw["other"], bad=raw.get("bad", 0))
     except (ValueError, KeyError, TypeError) as error:
         raise BadInput(FACTS.path(sha512), f"its first line does not count its lines: {first[:80]!r}", 0) from error
 

@@ -13,7 +13,7 @@ from warcmill.extracts import distributions
 from warcmill.extracts.distributions import FACTS, FactTally
 from warcmill.extracts.extracts import Extracts
 from warcmill.extracts.per_warc import Extractor
-from warcmill.extracts.stage_extracts import StageExtracts, extracted
+from warcmill.extracts.stage_extracts import StageExtracts, bad_records, extracted
 from warcmill.markers.attempts import Attempts
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts.pypi import Processed
@@ -36,7 +36,7 @@ def process(
     counts: dict[str, Json] = {"warcs": len(files)}
     for name in ("pages", "files", "without_facts", "other", "hits"):
         counts[name] = sum(getattr(file, name) for file in files)
-    return replace(claim, counts=counts)
+    return replace(claim, counts=counts | bad_records(sum(file.bad for file in files)))
 
 
 def _facts(_copy: FileRef, tally: FactTally) -> dict[str, Json]:
@@ -46,4 +46,4 @@ def _facts(_copy: FileRef, tally: FactTally) -> dict[str, Json]:
         "without_facts": tally.without_facts,
         "other": tally.other,
         "hits": tally.found,
-    }
+    } | bad_records(tally.bad)

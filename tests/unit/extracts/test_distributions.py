@@ -35,12 +35,26 @@ def extracts(tmp_path: Path) -> Extracts:
 
 def made(extracts: Extracts, *records: bytes) -> tuple[list[IndexAnswer], FactTally]:
     """The answers in the extract of a WARC with these records."""
-    data = warc_gz(*records)
+    return made_of(extracts, warc_gz(*records))
+
+
+def made_of(extracts: Extracts, data: bytes) -> tuple[list[IndexAnswer], FactTally]:
+    """The answers in the extract of a WARC."""
     digest = hashlib.sha512(data).hexdigest()
     store = FileStore("store", extracts.folder.parent / "store")
     store.commit_new(f"{digest[:9]}.warc.gz", io.BytesIO(data), len(data), digest)
     distributions.make(extracts, store, f"{digest[:9]}.warc.gz", digest)
     return [*distributions.answers(extracts, digest)], distributions.tally(extracts, digest)
+
+
+def test_the_sound_answers_of_a_damaged_warc_are_taken_and_its_bad_records_counted(extracts: Extracts) -> None:
+    content, damaged = index.wheel("alpha", "1.0", "beta>=1"), bytearray(warc_gz(refused(page_url("beta"), 404)))
+    damaged[-8] ^= 0xFF
+    whole = warc_gz(page("Alpha", 7, {WHEEL: content})), warc_gz(file(WHEEL, content))
+    answers, tally = made_of(extracts, whole[0] + damaged + whole[1])
+    assert [bool(answer.page) for answer in answers] == [True, False]
+    assert [answer.offset for answer in answers] == [0, len(whole[0]) + len(damaged)]
+    assert tally == FactTally(pages=1, files=1, without_facts=0, other=0, bad=1)
 
 
 def test_pages_and_files(extracts: Extracts) -> None:

@@ -374,6 +374,16 @@ def test_a_record_that_a_search_found_is_sound_where_the_log_names_it(tmp_path: 
     assert known.sound == is_named
 
 
+@pytest.mark.parametrize("logged", [7, len(SOUND + BEHIND), 10**12])
+def test_a_log_that_names_a_wrong_offset_hides_no_record(tmp_path: Path, extracts: Extracts, logged: int) -> None:
+    line = one_warc(tmp_path / "line", SOUND + BEHIND, line_of("http://e.x/", "one.warc.gz", logged))
+    items = line.state.require(layout.step("checksum", LAUNCH, FINAL)).claim.items
+    (checked,) = (item for item in items if item.file.name == "one.warc.gz")
+    assert (checked.outcome, checked.offset) == (Outcome.REFUSED, logged)
+    assert checked.why.startswith(f"its crawl log names a record at offset {logged}, but ")
+    assert found(index(line, extracts)) == {"one.warc.gz": IndexedFile({"response": 2}, {}, 0)}
+
+
 def test_what_an_older_scan_left_out_behind_a_fault_is_not_indexed(tmp_path: Path, extracts: Extracts) -> None:
     line = refusing(tmp_path / "line")
     known = line.state.require(layout.step("verify", LAUNCH, FINAL)) if steps.upto(line, "Verify") else None

@@ -14,13 +14,14 @@ from warcmill.model import FileRef, Json, Window
 
 class ProcessedFile(NamedTuple):
     """The answers of an index in a WARC: pages, files, others; those pages and files that could not be read; and the
-    answers in which a virus was found, which no dump has."""
+    answers in which a virus was found, which no dump has. `bad`: the bad records of a refused WARC."""
 
     pages: int
     files: int
     without_facts: int
     other: int
     hits: int
+    bad: int = 0
 
 
 class Processed(Struct, frozen=True):
@@ -34,7 +35,10 @@ class Processed(Struct, frozen=True):
 
 
 def _processed(facts: ClaimFields) -> ProcessedFile:
-    return ProcessedFile(*(facts.require(name, number) for name in ProcessedFile._fields))
+    pages, files, without_facts, other, hits = (
+        facts.require(name, number) for name in ("pages", "files", "without_facts", "other", "hits")
+    )
+    return ProcessedFile(pages, files, without_facts, other, hits, facts.maybe("bad", number) or 0)
 
 
 class Lacked(NamedTuple):
