@@ -98,6 +98,27 @@ def test_four_holders_at_once_lease_each_uri_once_and_keep_one_politeness(there:
     assert Counter(uri for one in found for uri in one) + Counter(make_name(page) for page in rest) == Counter(wanted)
 
 
+def test_what_a_spider_remembers_in_one_process_another_reads_once(there: There) -> None:
+    one, other = there.another("w1"), there.another("w2")
+    offer(one, *(f"h{number}/1" for number in range(9)), spider="s")
+    lease(other, 1, spider="s")
+    before = other.remembered
+    run(one.change(lambda change: change.remember("s", {"a": "1", "b": "2"})))
+    lease(other, 1, spider="s")
+    assert other.remembered > before
+    version, texts = run(other.memory("s"))
+    assert texts == {"a": "1", "b": "2"}
+    run(one.change(lambda change: change.remember("s", {"b": ""})))
+    assert run(other.memory("s", version)).texts == {"b": ""}
+    assert run(other.memory("s", version + 1_000)).texts == {"a": "1", "b": ""}, "of a Redis that was loaded again"
+    lease(other, 1, spider="s")
+    seen, own = other.remembered, one.remembered
+    lease(other, 1, spider="s")
+    lease(one, 1, spider="s")
+    lease(one, 1, spider="s")
+    assert (other.remembered, one.remembered - own) == (seen, 0), "nobody else has changed it"
+
+
 def make_name(page: str) -> str:
     return f"http://{page.replace('/', '.example/', 1)}"
 
@@ -266,6 +287,7 @@ def test_a_frontier_of_sqlite_is_dumped_into_redis(there: There) -> None:
         assert change.finish([Finish(fetched(first), b"history")]) == [True]
         change.keep_cookies("c", [cookie])
         change.keep_site(site)
+        change.remember("s", {"state": "ü", "cookie": "1"})
         change.spend([(first.uri, line)])
 
     run(here.change(act))
@@ -282,6 +304,7 @@ def test_a_frontier_of_sqlite_is_dumped_into_redis(there: There) -> None:
     assert run(frontier.spent([first.uri])) == spent
     assert run(frontier.sites(["http://a.example"])) == {"http://a.example": site}
     assert frontier.jar("c").header("http://a.example/", START) == "n=v"
+    assert run(frontier.memory("s")).texts == {"state": "ü", "cookie": "1"}
     again = dumped.with_name("again.jsonl.gz")
     run(frontier.snapshot(again))
     lines = [[line for line in dump.read(path) if not {"dump", "heard"} & line.keys()] for path in (dumped, again)]

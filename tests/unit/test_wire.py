@@ -325,8 +325,9 @@ NONE_OF_ITS_OWN = {
     "warcmill/crawl/render/page.py",
     # The value of a digest over which two readers differ; the finding has no text of this module.
     "warcmill/formats/warc/declared_digests.py",
-    # A request of a spider as it waits, and its items, in the names that it has given them.
+    # A request of a spider as it waits, its items, in the names that it has given them, and what it remembers.
     "warcmill/spiders/items.py",
+    "warcmill/spiders/memory.py",
     "warcmill/spiders/requests.py",
     # Scrapy Cluster's log lines, and what a spider puts into a queue of its own.
     "warcmill/scutils/log_factory.py",

@@ -6,6 +6,7 @@
     visit       one visit: admitted and fetched by us, its callback run by Scrapy, kept with what that found
     guard       the project's code while it runs: the page it is at, what it raises, what blocks the loop, what dies
     addon       what Scrapy is given: settings, scheduler, download handler, the outermost spider middleware
+    memory      what a spider remembers: its cookies and spider.state, kept by the frontier
     items       an item as a line of results.jsonl, for the application that has asked for it
     requests    a request as it waits in the frontier, and back
     values      what is in its meta, likewise

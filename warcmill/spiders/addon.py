@@ -150,6 +150,7 @@ class LaunchMiddleware:
             bridge.left(request)
 
         slot.remove_request = removed  # no signal says that all of a page is done
+        bridge.opened()
         self._guard(bridge.crawler.engine.scraper, bridge.crawler.engine.downloader.middleware)
 
     def _guard(self, scraper: Any, downloads: Any) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from warcmill.crawl.uri import Uri, shown, without_credentials
 from warcmill.crawl.visit.visit import Kit
 from warcmill.errors import BadInput, WarcmillError
 from warcmill.spiders.guard import CodeGuard
+from warcmill.spiders.memory import SpiderMemory
 from warcmill.spiders.requests import APPID, CRAWLID, MARK, RequestForms
 from warcmill.spiders.visit import Besides, SpiderVisit
 
@@ -51,6 +52,17 @@ class ScrapyBridge:
         self._offering = asyncio.Lock()
         self._flushing: asyncio.Task[None] | None = None
         self._starts = self._others = 0
+        self.remembered: Mapping[str, str] = {}  # by the frontier, before the spider is open
+        self.continues = 0  # requests that waited then
+        self.memory: SpiderMemory | None = None
+
+    def opened(self) -> None:
+        """Have the spider remember what the frontier has of it. Scrapy has opened it: its middlewares are there."""
+        self.memory = SpiderMemory(self.crawler, self._forms.values, self.remembered)
+        if self.continues:
+            kept = f"{self.continues} requests wait; its cookies and spider.state are as they were kept"
+            anew = "All else begins anew: its attributes, and files that it had open"
+            log.warning("spider %s continues: %s. %s", self.crawler.spidercls.name, kept, anew)
 
     @cached_property
     def _forms(self) -> RequestForms:

@@ -68,10 +68,13 @@ class ScrapyLoop(Spider):
         setattr(self._crawler, "crawl_async", crawl_async)  # noqa: B010 - what is made and opened at its beginning
         self._name = str(spider.name)
         self._look_again = 0.0
+        self._version = self._seen = 0  # of what the spider remembers
 
     async def run(self, seed_list: Path | None = None) -> End:
         """Crawl until Scrapy has closed the spider, or the launch is to end."""
         self._guard.begin()
+        self.bridge.continues = (await self._kit.books.frontier.count(self._name)).get(Status.SCHEDULED, 0)
+        self.bridge.remembered = await self._changed_elsewhere()
         self._crawling = asyncio.ensure_future(self._runner.crawl(self._crawler, **self._arguments))
         self._crawling.add_done_callback(self._closed)
         try:
@@ -91,12 +94,22 @@ class ScrapyLoop(Spider):
     async def _lease(self, limit: int) -> list[Lease]:
         if self._crawling is None or self._crawling.done() or self._crawler.spider is None:
             return []
-        leases = await self._kit.books.frontier.lease(HOLDER, limit, spider=self._name)
+        frontier, memory = self._kit.books.frontier, self.bridge.memory
+        leases = await frontier.lease(HOLDER, limit, spider=self._name)
+        if memory and frontier.remembered != self._seen:
+            memory.learn(await self._changed_elsewhere())
         if leases:
             self.bridge.is_drained = False
         if self._kit.job.audiences and len(leases) < limit:  # some may be for our own crawler
             leases += await super()._lease(limit - len(leases))
         return leases
+
+    async def _changed_elsewhere(self) -> Mapping[str, str]:
+        """Return what other processes have changed of what the spider remembers, since this was last asked."""
+        frontier = self._kit.books.frontier
+        self._seen = frontier.remembered
+        self._version, texts = await frontier.memory(self._name, self._version)
+        return texts
 
     def _visit(self, lease: Lease, thread: int) -> Visit:
         if not lease.uri.spider:

@@ -46,7 +46,7 @@ class RequestForms:
 
     def __init__(self, spider: Spider) -> None:
         self._spider = spider
-        self._values = Values(Project(spider), self._written, self._read)
+        self.values = Values(Project(spider), self._written, self._read)
         self._names: dict[int, str] = {}
 
     def waiting(self, request: Request, name: bytes, *, parent: Uri | None, hop: str, number: int) -> Uri:
@@ -87,7 +87,7 @@ class RequestForms:
                 raise BadInput(uri.uri, f"its payload is no JSON: {error}") from error
             form = whole.get(_REQUEST, {}) if isinstance(whole, dict) else {}
         if form.get(_TAGGED):
-            form = {**form, **{name: self._values.read(form[name]) for name in _VALUES if name in form}}
+            form = {**form, **{name: self.values.read(form[name]) for name in _VALUES if name in form}}
         return self._made(form, uri.uri, -uri.priority)
 
     def _form(self, request: Request, uri: str) -> dict[str, Any]:
@@ -107,7 +107,7 @@ class RequestForms:
         values = {"meta": _meta(request), "cb_kwargs": request.cb_kwargs, "cookies": request.cookies, "own": own}
         values = {name: value for name, value in values.items() if value}
         if not is_plain(values):
-            values = {name: self._values.written(value, name) for name, value in values.items()}
+            values = {name: self.values.written(value, name) for name, value in values.items()}
             found[_TAGGED] = True
         plain: tuple[tuple[str, Any, Any], ...] = (
             ("method", request.method, "GET"),
@@ -149,7 +149,7 @@ class RequestForms:
 
     def _read(self, form: Mapping[str, Any]) -> Request:
         if form.get(_TAGGED):
-            form = {**form, **{name: self._values.read(form[name]) for name in _VALUES if name in form}}
+            form = {**form, **{name: self.values.read(form[name]) for name in _VALUES if name in form}}
         return self._made(form, "", 0)
 
     # Its functions

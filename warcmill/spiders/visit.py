@@ -184,7 +184,8 @@ class ScrapyReader:
             await bridge.flush()
             bridge.flush_feeds()
             guard.forget(visit.uri)
-            return taken.read()
+            reading = taken.read()
+            return reading._replace(memory=bridge.memory.changed()) if bridge.memory else reading
         finally:
             taken.end()
             bridge.forget(taken)
@@ -194,6 +195,8 @@ class ScrapyReader:
         return await self.read(visit)
 
     def outlived(self, visit: Visit) -> None:
+        if self._bridge.memory:
+            self._bridge.memory.unkept(visit.reading.memory)
         if visit.answer is not None:
             text = f"{visit.uri.uri}: its lease had ended before its callback did{_AGAIN}"
             self._kit.heard.alert("WARNING", text)

@@ -165,6 +165,21 @@ def test_a_uri_comes_back_as_it_was_offered(there: Place) -> None:
     assert (first.gate, first.holder, first.history) == (Gate("a.example"), "h", b"")
 
 
+# What a spider remembers
+
+
+def test_what_a_spider_remembers_is_there_after_a_restart_and_what_it_forgot_is_not(there: Place) -> None:
+    frontier = there.open()
+    run(frontier.change(lambda change: change.remember("s", {"a": "1", "b": "ü" * 5_000, "c": "3"})))
+    run(frontier.change(lambda change: change.remember("s", {"a": "2", "c": ""})))
+    run(frontier.change(lambda change: change.remember("t", {"a": "9"})))
+    for _ in range(2):
+        found = {name: text for name, text in run(frontier.memory("s")).texts.items() if text}
+        assert found == {"a": "2", "b": "ü" * 5_000}
+        assert run(frontier.memory("nobody")).texts == {}
+        frontier = there.open()
+
+
 # Order
 
 
@@ -772,6 +787,7 @@ def test_a_launch_takes_over_its_part_of_the_one_before(
 ) -> None:
     frontier = there.open()
     run(frontier.change(lambda change: change.begin("20261126000000", Begins.FRESH)))
+    run(frontier.change(lambda change: change.remember("s", {"cookie": "1"})))
     offer(frontier, "a/1", "b/1")
     offer(frontier, "c/1", not_before=there.now + 60)
     (one,) = lease(frontier, 1)
@@ -793,3 +809,5 @@ def test_a_launch_takes_over_its_part_of_the_one_before(
     assert sums.get(By.HOST, Spent()).documents == documents
     there.now += 61
     assert ("c/1" in drain(frontier)) == (begins is not Begins.FRESH)
+    continues = begins in (Begins.KEEPS, Begins.CONTINUES)
+    assert run(frontier.memory("s")).texts == ({"cookie": "1"} if continues else {})

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from warcmill.crawl.books.files import BookFiles, Folders, recover
@@ -68,7 +68,8 @@ class BookEntry(Struct, frozen=True):
 
     The URI is as it is now: Parsed, Failed or Removed; or Scheduled, to be tried again when its `not_before` has
     come. Without a lease it was fetched besides the frontier, as robots.txt is. `opens`, `again`: see Finish.
-    `cookies` are those that its answers have changed in its crawl's jar; `site` is its answer about its site.
+    `cookies` are those that its answers have changed in its crawl's jar; `site` is its answer about its site; `memory`
+    is what its spider remembers from now on.
     `may_recall`: its first record answers a browser that asks for the URI later (`Books.find`), also by the URI with
     `asked` behind it, which stands for what a browser has sent. `is_part`: its URI
     is a page, which is still to be opened in its turn; `is_document`: it came as a page does, so that its first record
@@ -87,6 +88,7 @@ class BookEntry(Struct, frozen=True):
     again: float = 0.0
     cookies: Sequence[Cookie] = ()
     site: SiteRow | None = None
+    memory: Mapping[str, str] = field(default_factory=dict)
     may_recall: bool = False
     asked: str = ""
     is_part: bool = False
@@ -397,6 +399,8 @@ def _end_visits(changes: Change, done: Sequence[tuple[BookEntry, Kept]], is_shar
             changes.keep_cookies(entry.uri.crawl, entry.cookies)
         if entry.site:
             changes.keep_site(entry.site)
+        if entry.memory:
+            changes.remember(entry.uri.spider, entry.memory)
     return [
         *(
             journal.finished(visit, places[id(entry)], visit.opens if is_shared else 0.0)
@@ -406,6 +410,7 @@ def _end_visits(changes: Change, done: Sequence[tuple[BookEntry, Kept]], is_shar
         *(journal.visited(entry.uri, entry.history, place=places[id(entry)]) for entry in others),
         *(journal.cookies(entry.uri.crawl, entry.cookies) for entry in entries if entry.cookies),
         *(journal.site(entry.site) for entry in entries if entry.site),
+        *(journal.memory(entry.uri.spider, entry.memory) for entry in entries if entry.memory),
     ]
 
 

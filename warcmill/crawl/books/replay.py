@@ -205,6 +205,8 @@ def _apply_one(changes: Change, entry: JournalLine) -> None:
         changes.keep_cookies(crawl, [Cookie(**fields) for fields in more["cookies"]])
     elif entry.word == journal.SITE:
         changes.keep_site(_site(more))
+    elif entry.word == journal.MEMORY:
+        changes.remember(more["spider"], more["texts"])
     elif entry.word == journal.PURGED:
         changes.purge(crawl)
 

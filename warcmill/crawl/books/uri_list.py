@@ -25,7 +25,8 @@ LONGEST = 1 << 19  # bytes of a line
 PREREQUISITE = "P"  # the last hop of a name and of a robots.txt, which this crawler asks for itself
 _VISITED = {"Fs": "Parsed", "Fd": "Removed"}
 _PASSED = frozenset({"Fe", "Fr", "Ff", *map(str.strip, (journal.COOKIES, journal.SITE, journal.SPENT, journal.GROUP,
-                                                        journal.ROUND, journal.CARRIED, journal.PURGED))})  # fmt: skip
+                                                        journal.ROUND, journal.CARRIED, journal.PURGED,
+                                                        journal.MEMORY))})  # fmt: skip
 
 
 class ListRead(Struct):
@@ -84,7 +85,7 @@ def _of_dump(text: str, found: ListRead) -> dict[str, Any] | None:
             raise BadInput("line", f"a dump of version {line['dump']}, not {dump.VERSION}")
     elif "seen" in line:
         found.left_out["visited, of which a dump has the digest alone"] += 1
-    elif not {"heard", "worker", "counts", "cookies", "site", "sum", "rate"} & line.keys():
+    elif not {"heard", "worker", "counts", "cookies", "site", "sum", "rate", "memory"} & line.keys():
         raise BadInput("line", "it has no 'uri'")
     return None
 

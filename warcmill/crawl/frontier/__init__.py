@@ -2,8 +2,8 @@
 
 A URI is offered, leased to a holder, and finished or deferred, or a person removes it. A lease belongs to its visit:
 what a person asks for meanwhile, `defer` or `remove`, takes effect at its end. A lease passes a *gate*, by which rates
-and blocks are kept. A frontier also keeps what visits share: cookies, the robots.txt of each site, and the
-sums that quotas count.
+and blocks are kept. A frontier also keeps what visits share: cookies, the robots.txt of each site, the
+sums that quotas count, and the memory of a spider that is not this crawler: what it needs in order to continue.
 
 It has two forms:
 
@@ -197,6 +197,13 @@ class SiteRow(NamedTuple):
     text: bytes = b""
 
 
+class Memory(NamedTuple):
+    """The texts that a spider remembers, by their names, '' for one that was forgotten; and the version of all."""
+
+    version: int
+    texts: Mapping[str, str]
+
+
 Sums = Mapping[By, Spent]
 """The sums of the host, the target and the crawl of a URI."""
 
@@ -264,6 +271,10 @@ class Change(Protocol):
 
     def keep_site(self, row: SiteRow) -> None:
         """Keep the robots.txt of a site."""
+        ...
+
+    def remember(self, spider: str, changed: Mapping[str, str]) -> None:
+        """Keep what a spider remembers, texts by their names; '' forgets a text."""
         ...
 
     def spend(self, documents: Iterable[tuple[Uri, CrawlRecord]]) -> None:
@@ -451,6 +462,15 @@ class Frontier(Protocol):
 
     def jar(self, crawl: str) -> Jar:
         """Return the cookies of a crawl, as this process knows them."""
+        ...
+
+    @property
+    def remembered(self) -> int:
+        """A number that changes when another process has changed a memory; it is read with leases."""
+        ...
+
+    async def memory(self, spider: str, after: int = 0) -> Memory:
+        """Return what a spider remembers, or what of that was changed after a version."""
         ...
 
     async def snapshot(self, path: Path) -> None:

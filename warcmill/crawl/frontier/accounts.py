@@ -1,4 +1,5 @@
-"""The accounts of a frontier, in its database: cookies, the robots.txt of each site, and the sums that quotas count.
+"""The accounts of a frontier, in its database: cookies, the robots.txt of each site, the sums that quotas count, and
+the memory of each spider.
 
 All is read and written within a transaction of the caller.
 """
@@ -7,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from msgspec.structs import astuple
 
@@ -87,6 +88,28 @@ class Sites:
     def clear(self) -> None:
         """Forget all: each is asked anew."""
         self._db.execute("DELETE FROM sites")
+
+
+class Memories:
+    """The rows of what spiders remember."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+
+    def of(self, spider: str) -> dict[str, str]:
+        """Return what a spider remembers."""
+        return dict(self._db.execute("SELECT name, value FROM memory WHERE spider = ?", (spider,)))
+
+    def keep(self, spider: str, changed: Mapping[str, str]) -> None:
+        """Keep what has changed; '' forgets a text."""
+        gone = [(spider, name) for name, value in changed.items() if not value]
+        self._db.executemany("DELETE FROM memory WHERE spider = ? AND name = ?", gone)
+        kept = [(spider, name, value) for name, value in changed.items() if value]
+        self._db.executemany("INSERT OR REPLACE INTO memory VALUES (?, ?, ?)", kept)
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._db.execute("DELETE FROM memory")
 
 
 class Spending:

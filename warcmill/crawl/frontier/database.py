@@ -18,7 +18,7 @@ from warcmill.base import disk
 from warcmill.crawl.durable import failed, sync
 from warcmill.errors import BadInput, Busy, Conflict, Foreign, Unavailable, WarcmillError
 
-APPLICATION, SCHEMA = 0x57434D4C, 4  # "WCML"
+APPLICATION, SCHEMA = 0x57434D4C, 5  # "WCML"
 CACHE_KIB = 16 << 10
 MOST_NAMES = 10_000  # of each table of them, kept in memory
 _CHUNK = 500  # parameters of one query
@@ -40,6 +40,9 @@ CREATE TABLE sites (origin TEXT PRIMARY KEY, status INTEGER NOT NULL, until REAL
 -- What was fetched of each host, target and crawl: `what` is one of these.
 CREATE TABLE spent (what TEXT NOT NULL, name TEXT NOT NULL, documents INTEGER NOT NULL, bytes INTEGER NOT NULL,
     seconds REAL NOT NULL, PRIMARY KEY (what, name)) WITHOUT ROWID;
+-- What a spider that is not this crawler remembers.
+CREATE TABLE memory (spider TEXT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (spider, name))
+    WITHOUT ROWID;
 -- Those of the launch that the books are open for.
 CREATE TABLE files (name TEXT PRIMARY KEY, folder TEXT NOT NULL, length INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE about (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -70,7 +73,11 @@ CREATE TABLE seen (crawl INTEGER NOT NULL, digest BLOB NOT NULL, round INTEGER N
 
 
 # By the schema before: what turns its tables into those of the next.
-_RENEWALS = {3: "ALTER TABLE waiting ADD COLUMN spider TEXT"}
+_RENEWALS = {
+    3: "ALTER TABLE waiting ADD COLUMN spider TEXT",
+    4: "CREATE TABLE memory (spider TEXT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (spider, name))"
+    " WITHOUT ROWID",
+}
 
 
 def open_database(path: Path) -> sqlite3.Connection:

@@ -7,7 +7,7 @@
 {"uri": "http://a.example/", "hops": "L", ...}         a URI that waits; its key, crawl, until ... where it has any
 {"seen": "0f3c...", "crawl": "", "status": "P", ...}   one that was visited, by its digest; what it left
 {"history": "...", "seen": "0f3c...", "crawl": ""}     what an earlier launch left of one
-{"cookies": [...], "crawl": ""}, {"site": ...}, {"sum": ...}, {"rate": ...}
+{"cookies": [...], "crawl": ""}, {"site": ...}, {"sum": ...}, {"rate": ...}, {"memory": {...}, "spider": "s"}
 """
 
 from __future__ import annotations
@@ -181,12 +181,21 @@ def lines_of_redis(ask: Ask, now: float) -> Iterator[dict[str, Any]]:
     _, *cookies = ask("look", "cookies")
     for crawl, found in zip(cookies[::2], cookies[1::2], strict=True):
         yield {"cookies": [json.loads(one) for one in found], "crawl": crawl.decode()}
+    yield from _memories(ask)
     for origin, value in _pairs(_scan(ask, "era", "sites")):
         until, text = value.split(b" ", 1)
         yield {"site": origin.decode(), "until": int(until) / 1000, "text": base64.b64encode(text).decode()}
     for by in ("host", "target", "crawl"):
         for name, value in dict(_pairs(_scan(ask, "round", f"sum:{by}"))).items():  # each once: they are added
             yield {"sum": by, "name": name.decode(), "values": [int(one) for one in value.split()]}
+
+
+def _memories(ask: Ask) -> Iterator[dict[str, Any]]:
+    """Yield what each spider remembers."""
+    for spider in set(_scan(ask, "era", "remember")):
+        _, *texts = ask("look", "memory", spider, 0)
+        for name, text in _pairs(iter(texts)):
+            yield from [{"memory": {name.decode(): text.decode()}, "spider": spider.decode()}] if text else []
 
 
 def _done(ask: Ask, crawl: str, cid: str) -> Iterator[dict[str, Any]]:
@@ -251,6 +260,8 @@ def lines_of_sqlite(db: sqlite3.Connection) -> Iterator[dict[str, Any]]:
         if crawl in names:
             cookie = Cookie(**dict(zip(fields.split(", "), values, strict=True)))
             yield {"cookies": [asdict(cookie)], "crawl": names[crawl]}
+    memories = db.execute("SELECT spider, name, value FROM memory")
+    yield from ({"memory": {name: value}, "spider": spider} for spider, name, value in memories)
     for origin, status, until, failures, text in db.execute("SELECT origin, status, until, failures, text FROM sites"):
         packed = base64.b64encode(site_value(status, failures, zlib.decompress(text))).decode()
         yield {"site": origin, "until": until, "text": packed}
@@ -281,6 +292,8 @@ def _share(line: Mapping[str, Any], now: float) -> list[Any]:
         names = ["\0".join((one["domain"], one["path"], one["name"])) for one in line["cookies"]]
         cookies = zip(names, map(json.dumps, line["cookies"]), strict=True)
         return [word for name, text in cookies for word in ("C", line["crawl"], name, text, "", "")]
+    if "memory" in line:
+        return [word for name, text in line["memory"].items() for word in ("M", line["spider"], name, text, "", "")]
     if "site" in line:
         span = round((line["until"] - now) * 1000)
         return ["R", line["site"], span, base64.b64decode(line["text"]), "", ""]

@@ -8,6 +8,7 @@
     Fx CRAWL                  a crawl is forgotten
     Fk {...}                  cookies that changed
     Ft {...}                  the robots.txt of a site
+    Fm {...}                  what a spider remembers: texts by their names, '' for one that it has forgotten
     Fq {...}                  what was fetched, for quotas: only where a frontier elsewhere hears the journal
     Fg {...}                  the end of a group: how long each file is with it, and up to where the feed was read
 
@@ -34,6 +35,7 @@ from warcmill.formats.warc.writer import RecordPlace
 
 NAME = "frontier.recover.gz"
 TAKEN, DEFERRED, PURGED, COOKIES, SITE, SPENT, GROUP = "F+", "Fr", "Fx", "Fk", "Ft", "Fq", "Fg"
+MEMORY = "Fm"
 ROUND, CARRIED = "Fn", "Fl"
 VISITED = {Status.PARSED: "Fs", Status.FAILED: "Ff", Status.REMOVED: "Fd"}
 _json = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
@@ -102,6 +104,11 @@ def purged(crawl: str) -> str:
 def cookies(crawl: str, changed: Iterable[Cookie]) -> str:
     """The line of cookies that an answer has changed."""
     return _line(COOKIES, [], {"crawl": crawl, "cookies": [asdict(cookie) for cookie in changed]})
+
+
+def memory(spider: str, changed: Mapping[str, str]) -> str:
+    """The line of what a spider remembers from now on."""
+    return _line(MEMORY, [], {"spider": spider, "texts": changed})
 
 
 def site(row: SiteRow) -> str:

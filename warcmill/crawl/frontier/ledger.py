@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, KeysView, Sequence
+from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping, Sequence
 from typing import NamedTuple
 
 from warcmill.base import clock
@@ -32,7 +32,7 @@ from warcmill.crawl.frontier import (
     check_offer,
     check_visit,
 )
-from warcmill.crawl.frontier.accounts import Jars, Sites, Spending
+from warcmill.crawl.frontier.accounts import Jars, Memories, Sites, Spending
 from warcmill.crawl.frontier.database import milliseconds
 from warcmill.crawl.frontier.queues import Queues, move_back, note_clock
 from warcmill.crawl.frontier.table import Row, Table, pack_visit, read_visit, unusual
@@ -75,6 +75,7 @@ class Ledger:
         self.jars = Jars(db)
         self.sites = Sites(db)
         self.spending = Spending(db)
+        self.memories = Memories(db)
         self._is_purging = bool(db.execute(_PURGED).fetchall())
 
     def offer(self, uris: Sequence[Uri]) -> list[Offered]:
@@ -269,6 +270,9 @@ class Ledger:
     def keep_site(self, row: SiteRow) -> None:
         self.sites.put(row)
 
+    def remember(self, spider: str, changed: Mapping[str, str]) -> None:
+        self.memories.keep(spider, changed)
+
     def spend(self, documents: Iterable[tuple[Uri, CrawlRecord]]) -> None:
         self.spending.add(documents)
 
@@ -296,12 +300,14 @@ class Ledger:
         self.jars.clear()
         self.sites.clear()
         self.spending.clear()
+        self.memories.clear()
         self.table.begin_round()
 
     def carry_round(self) -> None:
         """Begin with what waits, each at its time, and with the cookies and robots.txt that were got; all other URIs
-        may come again, and quotas begin anew."""
+        may come again, quotas begin anew, and so does what spiders remember."""
         self.spending.clear()
+        self.memories.clear()
         self.table.carry_round()
 
     def _without_purged(self, found: Sequence[Row]) -> list[Row]:

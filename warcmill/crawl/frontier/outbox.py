@@ -92,6 +92,7 @@ class Recorded(Struct):
     ends: list[Finish | Defer | Visited] = field(default_factory=list)
     cookies: list[tuple[str, Cookie]] = field(default_factory=list)
     sites: list[SiteRow] = field(default_factory=list)
+    memory: list[tuple[str, str, str]] = field(default_factory=list)
     purges: list[str] = field(default_factory=list)
     totals: list[tuple[str, str, int, int, int]] = field(default_factory=list)
 
@@ -143,6 +144,9 @@ class Recorded(Struct):
     def keep_site(self, row: SiteRow) -> None:
         self.sites.append(row)
 
+    def remember(self, spider: str, changed: Mapping[str, str]) -> None:
+        self.memory += [(spider, name, value) for name, value in changed.items()]
+
     def spend(self, documents: Iterable[tuple[Uri, CrawlRecord]]) -> None:
         self.totals += added_up(documents)
 
@@ -158,7 +162,7 @@ class Recorded(Struct):
     @property
     def size(self) -> int:
         """The number of things that it holds."""
-        accounts = len(self.totals) + len(self.cookies) + len(self.sites)
+        accounts = len(self.totals) + len(self.cookies) + len(self.sites) + len(self.memory)
         return len(self.offers) + len(self.ends) + accounts + len(self.purges)
 
     def calls(self, now: float) -> Iterator[tuple[str, list[Word]]]:
@@ -179,6 +183,8 @@ class Recorded(Struct):
             yield ["R", row.origin, _milliseconds(row.until - now), value, "", ""]
         for total in self.totals:
             yield ["S", *total]
+        for spider, name, remembered in self.memory:
+            yield ["M", spider, name, remembered, "", ""]
 
 
 def added_up(documents: Iterable[tuple[Uri, CrawlRecord]]) -> list[tuple[str, str, int, int, int]]:

@@ -30,6 +30,7 @@ from warcmill.crawl.frontier import (
     Gate,
     GateBy,
     Lease,
+    Memory,
     Offered,
     Rate,
     SiteRow,
@@ -105,6 +106,7 @@ class RedisFrontier:
         self._turn = asyncio.Lock()
         self._sender = Sender(link, register, self._writer, leads, self._held, now, self._sent)
         self._jars: dict[str, Jar] = {}
+        self._memory = self.remembered = 0
         self._counts: dict[str, Mapping[Status, int]] = {}
         try:
             self._link.examine()
@@ -315,9 +317,11 @@ class RedisFrontier:
                     if reply == b"lost":
                         await self._sender.catch_up()
                         return found
-                    again, cookies, *answer = reply
+                    again, cookies, memory, *answer = reply
                     found += self._leases(answer, holder, self.now() + seconds)
                     more = bool(again) or len(answer) == 4 * MOST
+                if int(memory) != self._memory:
+                    self._memory, self.remembered = int(memory), self.remembered + 1
                 if int(cookies) != self._cookies:  # another process has kept some
                     self._jars.clear()
                     self._cookies = await self._sender.aside(self._read_jars)
@@ -433,6 +437,11 @@ class RedisFrontier:
         pairs = zip(origins, found, strict=True)
         return {origin: site_of(origin, one[0], one[1], now) for origin, one in pairs if one}
 
+    async def memory(self, spider: str, after: int = 0) -> Memory:
+        version, *found = await self._sender.patient("look", "memory", spider, after)
+        texts = zip(found[::2], found[1::2], strict=True)
+        return Memory(int(version), {name.decode(): value.decode() for name, value in texts})
+
     async def turn(self, name: str, span: float, *, waits: bool = True) -> float:
         by = f"{name} {self._exit}" if "exit" in self._gate_by and name.startswith("address ") else name
         left = await self._sender.unless_away("manage", "turn", by, max(1, round(span * 1000)), int(waits))
@@ -457,6 +466,7 @@ class RedisFrontier:
 
     def _sent(self, group: Recorded) -> None:
         self._cookies += len(group.cookies)
+        self._memory += len(group.memory)
         for crawl in group.purges:
             self._jars.pop(crawl, None)
 

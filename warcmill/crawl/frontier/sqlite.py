@@ -22,6 +22,7 @@ from warcmill.crawl.frontier import (
     Gate,
     GateBy,
     Lease,
+    Memory,
     Offered,
     Rate,
     SiteRow,
@@ -51,6 +52,7 @@ class SqliteFrontier:
     nothing more: open it anew."""
 
     is_shared = False
+    remembered = 0  # nobody else changes it
 
     def __init__(
         self,
@@ -243,6 +245,9 @@ class SqliteFrontier:
 
     def jar(self, crawl: str) -> Jar:
         return self.ledger.jar(crawl)
+
+    async def memory(self, spider: str, after: int = 0) -> Memory:
+        return Memory(0, await self._within(lambda: self.ledger.memories.of(spider)) if not after else {})
 
     async def snapshot(self, path: Path) -> None:
         await self._within(self.ledger.table.pages.sweep)

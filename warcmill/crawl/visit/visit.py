@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from msgspec import Struct
@@ -52,7 +53,8 @@ from warcmill.formats.logs.crawllog import ASKED_AGAIN
 
 class Reading(NamedTuple):
     """All that was got from a URI: its links, for the metadata record; notes of its line in crawl.log; URIs that it has
-    led to, and results for who asked. `fault`: a traceback of code of the name `where`."""
+    led to, and results for who asked. `fault`: a traceback of code of the name `where`. `memory`: what the spider of
+    the URI remembers from now on."""
 
     links: Sequence[Link] = ()
     notes: tuple[str, ...] = ()
@@ -61,6 +63,7 @@ class Reading(NamedTuple):
     rendered: Render = NOT_RENDERED
     fault: str = ""
     where: str = ""
+    memory: Mapping[str, str] = MappingProxyType({})
 
 
 class PageReader(Protocol):
@@ -142,7 +145,7 @@ class Visit:
     For the reader it has the URI, the job and the audience of that URI, and the `number` of the lease; `refusal`, why
     the URI may never be fetched, or cannot be reached; and `fetch`. After that `answer` is the answer, or the failure;
     `is_postponed` is True if the URI is asked again; `late` is why an answer that came too late does not count; `sent`
-    is a digest of what was sent.
+    is a digest of what was sent. `reading` is what its reader has returned.
     """
 
     def __init__(self, kit: Kit, lease: Lease, thread: int, reader: PageReader) -> None:
@@ -152,6 +155,7 @@ class Visit:
         self.refusal: Refusal | Failure | None = None
         self.answer: Exchange | Failure | None = None
         self.is_postponed, self.late = False, ""
+        self.reading = Reading()
         self._kit, self._lease, self._thread, self._reader = kit, lease, thread, reader
         self._moves = kit.books.frontier.transitions
         self._admitted: Admitted | None = None
@@ -180,7 +184,7 @@ class Visit:
             if self._kit.books.stopped:
                 raise
             trace = describe(error) if isinstance(error, WarcmillError) else traceback.format_exc()
-            await self._kit.books.keep(self._broken(trace, "Warcmill"))
+            await self._kit.books.keep(self._with_reading(self._broken(trace, "Warcmill")))
 
     async def _result(self) -> BookEntry:
         """Take the steps in this order; each may end the visit."""
@@ -193,9 +197,13 @@ class Visit:
             self._admitted = admitted
         else:
             self.refusal = admitted
-        reading = await self._reader.read(self)
-        entry = self._entry(reading)
-        return replace(entry, found=reading.found, results=[*entry.results, *reading.results])
+        self.reading = await self._reader.read(self)
+        return self._with_reading(self._entry(self.reading))
+
+    def _with_reading(self, entry: BookEntry) -> BookEntry:
+        """An entry with all that was read and led to; nothing of that is lost with a record that cannot be kept."""
+        results = [*entry.results, *self.reading.results]
+        return replace(entry, found=self.reading.found, results=results, memory=self.reading.memory)
 
     # For the reader.
 

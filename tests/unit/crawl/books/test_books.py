@@ -128,7 +128,7 @@ def test_what_was_found_is_answered_for_and_scheduled(crawl: Path) -> None:
         async with opened(crawl) as books:
             (lease,) = await leases(books, 1)
             found = [make("http://x.example/"), make(killed_books.page(1)), make("http://y.example/")]
-            found[2].priority = 1 << 40
+            found[2].priority = 1 << 60
             kept = await books.keep(replace(fetched(books, lease), found=found))
             assert [one.answer for one in kept.offered] == [Intake.NEW, Intake.SEEN, Intake.REFUSED]
             assert [uri.status for uri in found] == [Status.SCHEDULED, Status.CREATED, Status.CREATED]

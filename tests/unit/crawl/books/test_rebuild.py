@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from crawls import killed_books
 
-from warcmill.crawl.books.books import Books, open_books
+from warcmill.crawl.books.books import BookEntry, Books, open_books
 from warcmill.crawl.books.files import Folders
 from warcmill.crawl.frontier import Defer, Finish, Gate, Intake, Rate
 from warcmill.crawl.frontier.sqlite import SqliteFrontier
@@ -90,7 +90,7 @@ async def _opened(crawl: Path) -> tuple[SqliteFrontier, Books]:
 
 async def _before(crawl: Path) -> list[object]:
     """Do all that may be done to a URI."""
-    frontier, _ = await _opened(crawl)
+    frontier, books = await _opened(crawl)
     await frontier.set_rate(Gate(""), Rate(at_once=None))
     offered = [
         make("http://a.example/1", key="the key", hops="LE", via="http://v.example/", source="http://s.example/",
@@ -118,6 +118,10 @@ async def _before(crawl: Path) -> list[object]:
     asked = [leases[uri] for uri in ("http://b.example/4", "data:,with a space", "http://b.example/5")]
     ends = [Defer(one.uri.crawl, one.uri.key, 0.0, one) for one in asked]  # what was asked for takes effect
     assert await frontier.defer(ends) == [True] * 3
+    for number, memory in enumerate(({"cookie": "é", "state": "1"}, {"state": "", "more": "2"})):
+        visited = make(f"http://spider.example/{number}", crawl="c", spider="s")
+        visited.status = Status.PARSED
+        await books.keep(BookEntry(visited, memory=memory))
     return await _seen(frontier)
 
 
@@ -133,6 +137,8 @@ async def _seen(frontier: SqliteFrontier) -> list[object]:
     counts = [dict(await frontier.count(crawl)) for crawl in ("", "c", "purged")]
     for one in counts:  # what is out waits again
         one[Status.SCHEDULED] += one.pop(Status.DOWNLOADING)
+    remembered = (await frontier.memory("s")).texts
+    assert remembered == {"cookie": "é", "more": "2"}
     found: list[object] = [*counts]
     names = ("key", "uri", "queue", "crawl", "hops", "via", "source", "priority", "payload", "cluster", "tries")
     found += [

@@ -70,6 +70,7 @@ def test_a_database_of_the_schema_before_is_renewed_when_it_is_opened(there: Her
     frontier = there.open()
     offer(frontier, "a/1", "b/1")
     frontier.db.execute("ALTER TABLE waiting DROP COLUMN spider")
+    frontier.db.execute("DROP TABLE memory")
     frontier.db.execute("PRAGMA user_version=3")
     assert names(lease(there.open())) == ["a/1", "b/1"]
     offer(there.open(), "c/1", spider="s")

@@ -1,6 +1,6 @@
 -- ARGV: time, writer, spider, limit, span in ms, the launch, the number that was heard last, the exit. Returns 'lost' when Redis
--- knows less than that; else 1 if more may be had at once, the version of the cookies, then for each lease: id, token,
--- row, history.
+-- knows less than that; else 1 if more may be had at once, the versions of cookies and of memories, then for each
+-- lease: id, token, row, history.
 local writer, spider, limit, span, exit = ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[8]
 local SOME = 100
 if ARGV[6] ~= (about[9] or '') or tonumber(call('HGET', P .. 'heard', writer) or 999) < tonumber(ARGV[7]) then
@@ -34,10 +34,10 @@ for _, id in ipairs(due) do
 end
 refresh_touched()
 
-local more = call('HMGET', P .. 'about', 'visited', 'cookies', 'tokens', 'paused')
+local more = call('HMGET', P .. 'about', 'visited', 'cookies', 'tokens', 'paused', 'memory')
 local visited = more[1]
 local token = math.max(tonumber(more[3] or 0), now) -- not before the time: none is given twice, also after some were lost
-local found = {0, more[2] or '0'}
+local found = {0, more[2] or '0', more[5] or '0'}
 if #expired == SOME or #opened == SOME or #due == SOME or not is_listed_whole then found[1] = 1 end
 if more[4] then limit = 0 end
 local ready = ready_of(spider, exit)

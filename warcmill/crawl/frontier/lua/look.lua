@@ -87,6 +87,17 @@ function ask.cookies()
   end
   return found
 end
+-- spider, version: the version now, and of each text that it remembers and that changed after: its name, and the text.
+function ask.memory()
+  local version, after = call('HGET', P .. 'about', 'memory') or '0', tonumber(ARGV[4])
+  if tonumber(version) < after then after = 0 end -- it was lost, and loaded again
+  local found = {version}
+  for _, name in ipairs(call('ZRANGEBYSCORE', E .. 'changed:' .. ARGV[3], '(' .. after, '+inf')) do
+    found[#found + 1] = name
+    found[#found + 1] = call('HGET', E .. 'memory:' .. ARGV[3], name)
+  end
+  return found
+end
 -- crawl: how many wait, are suspended, are leased, and are done: P, F, R.
 function ask.count()
   local cid = cid_of(ARGV[3], false)

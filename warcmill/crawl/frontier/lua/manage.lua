@@ -1,5 +1,11 @@
 -- ARGV: time, the act, what it is of.
 local act = {}
+local function forget(of) -- what spiders remember
+  for _, spider in ipairs(call('SMEMBERS', of .. 'remember')) do
+    call('UNLINK', of .. 'memory:' .. spider, of .. 'changed:' .. spider)
+  end
+  call('UNLINK', of .. 'remember')
+end
 -- writer, number heard, launch, how: begins the round of a launch, unless it has begun. Returns by how much the clock
 -- was set back, and the launch before. One that continues has in it what its writer noted until now: its checkpoint has.
 function act.begin()
@@ -15,6 +21,7 @@ function act.begin()
     if how == 'follows' then
       call('UNLINK', E .. round .. ':done')
       call('HSET', P .. 'about', 'round', round + 1)
+      forget(E)
     end
     call('HSET', P .. 'about', 'launch', launch, 'visited', 1, 'version', 1)
   end
@@ -183,6 +190,7 @@ function act.tidy()
     for _, name in ipairs(left) do call('UNLINK', O .. 's:' .. name) end
     if #left > 0 then return {0, 0} end
   end
+  forget(O)
   local spiders, exits = call('SMEMBERS', O .. 'spiders'), call('HKEYS', P .. 'exits')
   spiders[#spiders + 1] = ''
   for _, spider in ipairs(spiders) do

@@ -2,6 +2,7 @@
 --   S by name documents bytes milliseconds      what was fetched, for quotas
 --   C crawl name value                          a cookie; '' for one that has ended
 --   R origin span text                          the robots.txt of a site, for how long
+--   M spider name value                         what a spider remembers; '' for what it has forgotten
 local done = heard(ARGV[2], ARGV[3])
 if done then return done end
 for item = 5, #ARGV, 6 do
@@ -16,6 +17,10 @@ for item = 5, #ARGV, 6 do
     local key = E .. 'cookies:' .. cid_of(name, true)
     if ARGV[item + 3] == '' then call('HDEL', key, value) else call('HSET', key, value, ARGV[item + 3]) end
     call('HINCRBY', P .. 'about', 'cookies', 1)
+  elseif word == 'M' then -- what was forgotten stays, as other processes read what has changed
+    call('HSET', E .. 'memory:' .. name, value, ARGV[item + 3])
+    call('ZADD', E .. 'changed:' .. name, call('HINCRBY', P .. 'about', 'memory', 1), value)
+    call('SADD', E .. 'remember', name)
   else
     call('HSET', E .. 'sites', name, string.format('%.0f', now + value) .. ' ' .. ARGV[item + 3])
   end
