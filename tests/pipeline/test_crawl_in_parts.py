@@ -122,6 +122,22 @@ def test_a_part_without_markers_is_named_and_the_code_is_1(folder: Path) -> None
     assert f"a part of the crawl is missing: {missing}" in warcmill(folder, "report", JOB, last)[1]
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_parts_that_another_line_takes_up_are_counted_as_one_crawl(crawled: Path, tmp_path: Path, named: bool) -> None:
+    _, first, second, last = launches(crawled)
+    no_state = shutil.ignore_patterns(".warcmill.json", "state")
+    for name in ("output", "jobs"):
+        shutil.copytree(crawled / "archive" / name, tmp_path / name, symlinks=True, ignore=no_state)
+    assert warcmill(tmp_path, "init", ".", "--output", "output", "--jobs", "jobs")[0] == 0
+    if not named:
+        (tmp_path / "jobs" / JOB / last / "continues").unlink()
+    code, out, err = warcmill(tmp_path, "scan", f"{last[:4]}-{last[4:6]}-{last[6:8]}")
+    before = (Launch(JOB, first), Launch(JOB, second)) if named else ()
+    assert crawl_parts.of(MarkerStore(FileStore("state", tmp_path / "state")), Launch(JOB, last)).before == before
+    assert "other count" not in out, err
+    assert (code, "no gap\n" in out) == ((0, True) if named else (1, False)), "a seed is of an earlier part"
+
+
 def test_a_part_of_which_a_stored_warc_is_gone_is_named_and_nothing_is_written(folder: Path) -> None:
     _, first, _, last = launches(folder)
     (warc,) = (folder / "archive/store").rglob(f"*{first}*.warc.gz")

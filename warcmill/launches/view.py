@@ -13,6 +13,7 @@ import io
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import cached_property
 
@@ -32,6 +33,7 @@ from warcmill.model import FINAL, FileRef, Json, Key, Launch, Stage, stamp_time
 
 log = logging.getLogger(__name__)
 TAIL = 1 << 16  # bytes that are read of a log's end
+CONTINUES = "continues"  # beside a launch of the built-in crawler: the checkpoint that it was resumed from
 _TIME = re.compile(rb"^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d+)?Z", re.MULTILINE)
 
 
@@ -148,11 +150,14 @@ class LaunchView:
     def continues(self) -> Continued | None:
         """The launch and checkpoint that it continues; None for a fresh one, and when it is uncertain.
 
-        Its 01.started marker decides. A launch resumed by hand has none: then its first checkpoint has a number above
-        1, and exactly one earlier checkpoint of the job must have the number before that.
+        Its 01.started marker decides. A launch resumed by hand, or brought from another line, has none: the built-in
+        crawler keeps the checkpoint's name beside it. Of Heritrix, its first checkpoint then has a number above 1, and
+        exactly one earlier checkpoint of the job must have the number before that.
         """
         if started := self.marker("pulse.Started"):
             return Started.from_claim(started.claim).continues
+        with suppress(NotReady, BadInput), self.roots.jobs.open(f"{self.launch}/{CONTINUES}") as file:
+            return of_checkpoint(self.roots, self.launch.job, file.read(TAIL).decode("ascii", "replace").strip())
         first = min((stage.number or 0 for stage in self.checkpoints), default=1)
         earlier = ((other, stage) for other, stage in history(self.roots, self.launch.job) if other < self.launch)
         candidates = {(other, stage) for other, stage in earlier if stage.number == first - 1}

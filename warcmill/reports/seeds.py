@@ -11,8 +11,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from io import BytesIO
+from itertools import islice
 from pathlib import Path
 
 from msgspec import Struct
@@ -25,7 +26,7 @@ from warcmill.formats import seeds as seed_list
 from warcmill.formats.feed import Target
 from warcmill.formats.logs import retired
 from warcmill.formats.seeds import SEED_LIST, ListedSeed, comparable
-from warcmill.launches import crawl_parts, stored_logs
+from warcmill.launches import crawl_parts, discovery, stored_logs
 from warcmill.launches.stored_logs import StoredLogs
 from warcmill.launches.view import Part, parts
 from warcmill.markers.claim import Claim, Evidence
@@ -46,6 +47,7 @@ LIST = "seeds.txt"
 _REPORTS = "reports/"
 _LARGEST = 256 << 20  # bytes of a seed list, or of a report
 _HEAD = 1 << 12  # bytes of a report that show that it has content
+_LOOKED_AT = 10  # launches before one
 _PASSES = 4  # readings of the logs: one more for each redirect that leads to what no reading has looked for
 _STATUS = re.compile(rb"crawl status: ([^\r\n]*)")
 # The built-in crawler writes it. Heritrix has `Stopping - Active` after a stop and after a limit alike: that is a loss.
@@ -205,10 +207,14 @@ def _differing(
     if any(one.ended is Ended.IMPORTED for part, one in assembled.items() if part[0] == launch):
         return {}
     own, reports = [one for part, one in assembled.items() if part[0] == launch], papers.reports
-    is_whole = len(assembled) == len(markers) and not crawl_parts.of(state, launch).broken
+    crawl = crawl_parts.of(state, launch)
+    is_whole = len(assembled) == len(markers) and not crawl.broken
     lines = seeds_lost = ""
     if is_whole and retired.RETIRED not in reports.heads:
-        lines = engine_counts.lines(reports, (one.tables["by_status"] for one in assembled.values()))
+        tables = [one.tables["by_status"] for one in assembled.values()]
+        lines = engine_counts.lines(reports, tables)
+        if lines and not crawl.before and len(own) == 1 and _is_resumed(state, launch, reports, tables):
+            lines = ""
     if known is not None and not papers.serves:
         seeds_lost = engine_counts.seeds(reports, known)
     found = {engine_counts.CRAWL_LOG: lines, LIST: seeds_lost}
@@ -218,6 +224,23 @@ def _differing(
         "empty_reports": [*engine_counts.empty(reports)],
     }
     return {name: value for name, value in facts.items() if value}
+
+
+def _is_resumed(state: MarkerStore, launch: Launch, reports: EngineReports, own: Iterable[Mapping[str, int]]) -> bool:
+    """True if the engine counts what a launch had up to a checkpoint, too.
+
+    A launch of Heritrix that is resumed by hand, and takes no checkpoint, has no other trace of it.
+    """
+    earlier = (one for one in discovery.of_job(state, launch.job) if one < launch)
+    for before in islice(earlier, _LOOKED_AT):
+        tables = [*own]
+        with suppress(NotReady):
+            for part in parts(state, before):
+                assembled = Assembled.from_claim(state.require(layout.step("assemble", *part)).claim)
+                tables.append(assembled.tables["by_status"])
+                if not engine_counts.lines(reports, tables):
+                    return True
+    return False
 
 
 def _untried_as(started: Evidence | None, papers: _Papers) -> str:
