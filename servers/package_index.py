@@ -134,6 +134,18 @@ class PackageIndex(process.SingleServer):
         """Remove a project: its page is 404."""
         return self._append("remove_project", project=project)
 
+    def quarantine(self, project: str) -> int:
+        """Quarantine a project: its page has no files."""
+        return self._append("quarantine", project=project, on=True)
+
+    def clear_quarantine(self, project: str) -> int:
+        """End a quarantine."""
+        return self._append("quarantine", project=project, on=False)
+
+    def said(self) -> dict[int, dict[str, dict[str, str | None]]]:
+        """The files on each project's page after each event, with the reasons of those that are yanked, by serial."""
+        return self._journal().said()
+
     def event(self, project: str, action: str, version: str | None = None) -> int:
         """Add an event with any text, which changes no file; the project need not exist."""
         return self._append("event", project=project, version=version, action=action)
@@ -175,6 +187,10 @@ class PackageIndex(process.SingleServer):
     def release_page(self, project: str) -> None:
         """Show the project's page as it is again."""
         self._append("fresh", project=project)
+
+    def lag_page(self, project: str) -> None:
+        """Show the project's page as it is, but with the serial that it has now, until `recover`."""
+        self._append("lag", project=project)
 
     def report_serial(self, serial: int | None) -> None:
         """Answer this as the last serial, even one that goes backwards; None ends that."""

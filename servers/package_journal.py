@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 NAME = "journal.jsonl"
 CREATOR = "someone"
@@ -40,12 +41,19 @@ class HostedFile(Struct, frozen=True):
 
 
 class HostedProject(Struct):
-    """A project as its page shows it; `serial` is that of its newest event, `yanked` has the reason by version."""
+    """A project as its page shows it; `serial` is that of its newest event, `yanked` has the reason by version. The
+    page of a quarantined one has no files."""
 
     name: str
     serial: int = 0
     files: dict[str, HostedFile] = field(default_factory=dict)
     yanked: dict[str, str] = field(default_factory=dict)
+    is_quarantined: bool = False
+
+    @property
+    def listed(self) -> list[HostedFile]:
+        """The files on its page."""
+        return [] if self.is_quarantined else [*self.files.values()]
 
 
 class IndexFault(Struct):
@@ -77,6 +85,7 @@ class IndexJournal:
         self.rows: list[Row] = []
         self.projects: dict[str, HostedProject] = {}
         self.stale: dict[str, HostedProject | None] = {}
+        self.lagging: dict[str, int] = {}
         self.faults: list[IndexFault] = []
         self.reported_serial: int | None = None
 
@@ -107,7 +116,23 @@ class IndexJournal:
     def page(self, name: str) -> HostedProject | None:
         """The project as its page shows it, which may be older than it is; None where there is none."""
         name = normalized(name)
-        return self.stale[name] if name in self.stale else self.projects.get(name)
+        found = self.stale[name] if name in self.stale else self.projects.get(name)
+        return replace(found, serial=self.lagging[name]) if found and name in self.lagging else found
+
+    def said(self) -> dict[int, dict[str, dict[str, str | None]]]:
+        """The files on each project's page after each event, with the reasons of those that are yanked, by serial."""
+        found, replayed = dict[int, dict[str, dict[str, str | None]]](), IndexJournal(self._path.parent)
+        for line in self._path.read_bytes().splitlines():
+            before = replayed.serial
+            replayed._apply(json.loads(line))
+            pages = {
+                name: {one.filename: project.yanked.get(one.version) for one in project.listed}
+                for name, project in replayed.projects.items()
+            }
+            last = found.get(before, {})
+            found |= dict.fromkeys(range(before + 1, replayed.serial), last)
+            found[replayed.serial] = pages
+        return found
 
     def take_fault(self, path: str) -> IndexFault | None:
         """The fault that a request of this path meets; one that is used up is gone."""
@@ -166,6 +191,11 @@ class IndexJournal:
     def _do_remove_project(self, time: str, project: str) -> None:
         self._event(time, self.projects.pop(normalized(project)), None, "remove project")
 
+    def _do_quarantine(self, time: str, project: str, *, on: bool) -> None:
+        found = self.projects[normalized(project)]
+        found.is_quarantined = on
+        self._event(time, found, None, "project quarantined" if on else "project quarantine cleared")
+
     def _do_event(self, time: str, project: str, version: str | None, action: str) -> None:
         found = self.projects.get(normalized(project))
         self._event(time, HostedProject(project) if found is None else found, version, action)
@@ -182,6 +212,9 @@ class IndexJournal:
     def _do_fresh(self, _: str, project: str) -> None:
         del self.stale[normalized(project)]
 
+    def _do_lag(self, _: str, project: str) -> None:
+        self.lagging[normalized(project)] = self.projects[normalized(project)].serial
+
     def _do_fault(self, _: str, **fault: Any) -> None:
         self.faults.append(IndexFault(**fault))
 
@@ -190,7 +223,7 @@ class IndexJournal:
 
     def _do_recover(self, _: str) -> None:
         """End all that is wrong with the index; its projects stay."""
-        self.stale, self.faults, self.reported_serial = {}, [], None
+        self.stale, self.lagging, self.faults, self.reported_serial = {}, {}, [], None
 
 
 def normalized(name: str) -> str:

@@ -141,7 +141,7 @@ class IndexSite:
         return HTTPStatus.OK, fields, body
 
     def _detail(self, project: HostedProject) -> dict[str, Any]:
-        files = sorted(project.files.values(), key=lambda one: (_order(one.version), one.filename))
+        files = sorted(project.listed, key=lambda one: (_order(one.version), one.filename))
         return {
             "meta": {"api-version": API_VERSION, "_last-serial": project.serial},
             "name": normalized(project.name),

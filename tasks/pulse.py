@@ -97,7 +97,7 @@ class CrawlFeed(JobStep):
             return index_feed.again(line.state, self.key, earlier)
         source = indexes.source()
         if self.full:
-            return index_feed.full(line.state, self.key, source)
+            return index_feed.full(line.state, self.key, source, dumps.newest(line.state, self.job))
         newest = dumps.newest(line.state, self.job)
         if newest is None:
             why = "it has no whole dump yet, after which changes count; first run"

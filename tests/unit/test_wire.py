@@ -274,6 +274,8 @@ NONE_OF_ITS_OWN = {
     "warcmill/formats/pypi/lives.py",
     "warcmill/extracts/distributions.py",
     "warcmill/formats/pypi/simple_pages.py",
+    "warcmill/pypi/carried.py",
+    "warcmill/pypi/journal.py",
     # Lists of seeds, payloads of URIs, calls of an index: their own tests hold their bytes.
     "warcmill/clients/package_index.py",
     "warcmill/formats/seeds.py",

@@ -10,6 +10,7 @@ an event of another shape is passed over with a fault. An index that is busy (42
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -39,12 +40,14 @@ _LONGEST_TEXT, _DIGITS = 2_000, 19
 
 
 class IndexEvent(NamedTuple):
-    """An event of a changelog: the project, its release or '', what happened, and its serial."""
+    """An event of a changelog: the project, its release or '', what happened, its serial, and its time in seconds since
+    1970; 0: unknown."""
 
     project: str
     version: str
     action: str
     serial: int
+    time: int = 0
 
 
 class IndexedProject(NamedTuple):
@@ -63,15 +66,16 @@ class ProjectList(NamedTuple):
 
 class _ProjectEntry(msgspec.Struct):
     name: str
-    serial: int = msgspec.field(name="_last-serial", default=0)
+    serial: object = msgspec.field(name="_last-serial", default=0)
 
 
 class _Meta(msgspec.Struct):
-    serial: int = msgspec.field(name="_last-serial", default=0)
+    serial: object = msgspec.field(name="_last-serial", default=0)
+    version: str = msgspec.field(name="api-version", default="1.0")
 
 
 class _Projects(msgspec.Struct):
-    projects: list[_ProjectEntry]
+    projects: list[object]
     meta: _Meta = msgspec.field(default_factory=_Meta)
 
 
@@ -111,7 +115,7 @@ class IndexClient:
         """
         begin, number = window.after, 0
         while begin < window.up_to:
-            newest = begin
+            newest, is_beyond = begin, False
             for event in (_event(value, self._rpc) for value in self._call("changelog_since_serial", begin, depth=2)):
                 number += 1
                 if number > MOST_EVENTS:
@@ -119,24 +123,35 @@ class IndexClient:
                 if isinstance(event, BadInput):
                     yield event
                     continue
+                if event.serial > window.up_to:  # of the next window: this one has ended
+                    is_beyond = True
+                    continue
                 newest = max(newest, event.serial)
-                if window.after < event.serial <= window.up_to:
+                if window.after < event.serial:
                     yield event
+            if newest == begin and is_beyond:
+                return
             if newest == begin:
                 why = f"its changelog ends at serial {newest}, and its last serial is {window.up_to}: it lags, or its"
                 raise Unavailable(shown(self._rpc), f"{why} newest events cannot be read; nothing is asked for")
             begin = newest
 
-    def projects(self) -> ProjectList:
-        """All projects, as the index names them. BadInput for an invalid list."""
+    def projects(self, note: Callable[[BadInput], object] = lambda _fault: None) -> ProjectList:
+        """All projects, as the index names them. BadInput for an invalid list; `note` gets each row that is invalid."""
         place = f"{self.url}/simple/"
         with self._asked("GET", place, {"Accept": JSON}) as answer:
             data = _Bounded(answer, place).read()
         try:
-            found = msgspec.json.decode(data, type=_Projects)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            found = msgspec.convert(json.loads(data), _Projects)  # msgspec's own reader refuses all of it for one NaN
+        except (ValueError, RecursionError) as error:
             raise BadInput(shown(place), f"it is not a list of projects in JSON (PEP 691): {error}") from error
-        return ProjectList(found.meta.serial, [IndexedProject(one.name, max(0, one.serial)) for one in found.projects])
+        if found.meta.version.partition(".")[0] != "1":
+            why = f"it is of version {found.meta.version[:40]!a}, and 1 is known (PEP 691)"
+            raise BadInput(shown(place), why)
+        rows = [*filter(None, (_listed(row, shown(place), note) for row in found.projects))]
+        if found.projects and not rows:
+            raise BadInput(shown(place), "it is not a list of projects in JSON (PEP 691): no row names one")
+        return ProjectList(_serial(found.meta.serial), rows)
 
     @property
     def _rpc(self) -> str:
@@ -257,11 +272,29 @@ def _value(element: Element) -> object:
     return None if data is None else [_value(one) for one in data]
 
 
+def _listed(row: object, where: str, note: Callable[[BadInput], object]) -> IndexedProject | None:
+    """The project of a row of the list."""
+    try:
+        entry = msgspec.convert(row, _ProjectEntry)
+    except msgspec.ValidationError as error:
+        note(BadInput(where, f"a row that is not a project: {str(row)[:200]!a} ({error})"))
+        return None
+    return IndexedProject(entry.name, _serial(entry.serial))
+
+
+def _serial(value: object) -> int:
+    """A serial; 0 for what is not one."""
+    return value if type(value) is int and value > 0 else 0
+
+
 def _event(value: object, where: str) -> IndexEvent | BadInput:
     match value:
-        case [str() as project, str() | None as version, _, str() as action, int() as serial] if project and serial > 0:
+        case [str() as project, str() | None as version, time, str() as action, int() as serial] if (
+            project and serial > 0
+        ):
             if max(len(project), len(version or ""), len(action)) <= _LONGEST_TEXT:
-                return IndexEvent(project, version or "", action, serial)
+                known = time if isinstance(time, int) and time > 0 else 0
+                return IndexEvent(project, version or "", action, serial, known)
     return BadInput(shown(where), f"an event that is none: {str(value)[:200]!a}")
 
 

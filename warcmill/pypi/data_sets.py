@@ -86,14 +86,7 @@ class PackageData(Struct, frozen=True, dict=True):
     @cached_property
     def _inputs(self) -> list[ListedWarc]:
         """The files of the newest generation's chain."""
-        newest = max((dump.generation for dump in self.dumps), default=0)
-        chain, at = list[WholeDump](), 0
-        for dump in sorted(self.dumps, key=lambda dump: (dump.window.up_to, dump.window.after)):
-            if dump.generation == newest and dump.window.after == at:
-                chain.append(dump)
-                at = dump.window.up_to
-        files = (file for dump in chain for file in dump.files)
-        return [ListedWarc(file.path.removeprefix(DUMPS), str(file.sha512), self.generation) for file in files]
+        return [_input(file, self.generation) for dump in chain_of(self.dumps) for file in dump.files]
 
     def _commit(
         self, index: LocalStore, folder: str, *, fresh: Sequence[ListedWarc], before: Published | None
@@ -111,6 +104,27 @@ class PackageData(Struct, frozen=True, dict=True):
                             filling.take_project(project, window)
                 filling.is_empty = False
             return made.publish(index, folder, filling.finish())
+
+
+def chain_of(dumps: Sequence[WholeDump]) -> list[WholeDump]:
+    """The dumps of the newest generation whose windows follow each other, from serial 0 on."""
+    newest = max((dump.generation for dump in dumps), default=0)
+    chain, at = list[WholeDump](), 0
+    for dump in sorted(dumps, key=lambda dump: (dump.window.up_to, dump.window.after)):
+        if dump.generation == newest and dump.window.after == at:
+            chain.append(dump)
+            at = dump.window.up_to
+    return chain
+
+
+def readings(open_store: Callable[[], Store], chain: Sequence[WholeDump]) -> Iterator[tuple[Window, DumpReading]]:
+    """The windows of a chain, each with its rows."""
+    for window, files in _by_window([_input(file, GENERATION) for dump in chain for file in dump.files]):
+        yield window, DumpReading(open_store, files)
+
+
+def _input(file: FileRef, generation: int) -> ListedWarc:
+    return ListedWarc(file.path.removeprefix(DUMPS), str(file.sha512), generation)
 
 
 def place_of(one: ListedWarc) -> DumpFile:

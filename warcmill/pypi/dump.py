@@ -14,6 +14,7 @@ import logging
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from itertools import groupby
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
 
@@ -29,6 +30,7 @@ from warcmill.extracts.extracts import Extracts
 from warcmill.extracts.per_warc import Extractor
 from warcmill.formats.logs import joblog
 from warcmill.formats.pypi import dump as form
+from warcmill.formats.pypi.lives import ProjectLives
 from warcmill.launches import holdings, stored_logs
 from warcmill.launches.holdings import Holding
 from warcmill.launches.view import Part, parts
@@ -38,8 +40,9 @@ from warcmill.markers.claim import Claim, Evidence
 from warcmill.markers.facts.pulse import Started
 from warcmill.markers.facts.pypi import Dumped, Lacked
 from warcmill.markers.state import MarkerStore, rests_on
-from warcmill.model import FINAL, FileRef, Item, Json, Launch, Outcome, Window
-from warcmill.pypi import feed
+from warcmill.model import FINAL, FileRef, Item, Json, Key, Launch, Outcome, Window
+from warcmill.pypi import feed, journal
+from warcmill.pypi.carried import Carried, with_events
 from warcmill.pypi.dumps import followed, next_generation, whole_before
 from warcmill.pypi.process import process
 from warcmill.pypi.window_rows import WindowRows
@@ -86,9 +89,26 @@ def dump(
                     process(state, making, extracts, *part, Attempts(state, key))
                 for answers in answers_of(state, extracts, part):
                     rows.hear(answers)
-            rows.join(feed.targets(state, fed), newest=newest_alone(state, store, folder, read))
+            past = past_of(state, store, folder, fed, window, generation)
+            rows.join(feed.targets(state, fed), past, newest=newest_alone(state, store, folder, read))
             items = write(Attempts(state, key), store, folder, place, rows, at_once)
     return Claim(key, inputs, items=items, counts=dict(rows.counts), facts={**facts, **found(rows)})
+
+
+def past_of(
+    state: MarkerStore, store: Store, folder: Path, fed: Key, window: Window, generation: int
+) -> Iterator[ProjectLives] | None:
+    """The past of projects, by name: the events that a feed kept, and in the first dump of a generation the lives that
+    are known of the one before. None without either."""
+    events = journal.events(state, fed)
+    carried = None
+    if window.after == 0 and generation > 1:
+        carried = Carried.of(state, store, folder, fed["job"], generation, window.up_to)
+    if events is None and carried is None:
+        return None
+    by_project = groupby(events or (), lambda one: one[0])
+    named = (ProjectLives(name, tuple(event for _, event in some)) for name, some in by_project)
+    return with_events(carried.lives() if carried else iter(()), named, has_events=events is not None)
 
 
 def write(
@@ -188,7 +208,9 @@ class _DumpFiles(Struct, frozen=True):
     def of(cls, store: Store, scratch: Path, place: Callable[[DumpedData, int], str], rows: WindowRows) -> _DumpFiles:
         """Write the lines of each shard to scratch. A shard without rows is a file, too."""
         found = {}
-        for data, shards in ((DumpedData.DISTRIBUTIONS, rows.rows()), (DumpedData.STATE, rows.states())):
+        written = [(DumpedData.DISTRIBUTIONS, rows.rows()), (DumpedData.STATE, rows.states())]
+        written += [(DumpedData.LIVES, rows.lives())] if rows.has_past else []
+        for data, shards in written:
             for number in range(rows.shards):
                 (path := scratch / f"{data}{number}").touch()
                 found[place(data, number)] = _Unwritten(path, hashlib.sha512().hexdigest())

@@ -12,7 +12,7 @@ from warcmill.markers.facts.pypi import Dumped
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Key, Launch, Window
 from warcmill.pypi import feed
-from warcmill.pypi.feed import EarlierDump
+from warcmill.pypi.feed import EarlierDump, LackedProject
 
 
 def newest(state: MarkerStore, job: str) -> EarlierDump | None:
@@ -21,10 +21,16 @@ def newest(state: MarkerStore, job: str) -> EarlierDump | None:
     if marker is None:
         return None
     dumped, asked = last_of(state, marker), fed_by(state, layout.launch_of(marker.claim.key))
-    lacking: dict[str, int | None] = dict.fromkeys(dumped.lacking)
+    lacking = {name: LackedProject() for name in dumped.lacking}
     if lacking:  # a page that was older than its event may still be
-        lacking |= {one.project: one.serial for one in feed.targets(state, asked) if one.project in lacking}
-    return EarlierDump(dumped.window.up_to, lacking, feed.projects_of(state, asked))
+        pages = {one.project for one in dumped.lacked if not one.file}
+        files = {name: tuple(one.file for one in dumped.lacked if one.project == name) for name in lacking}
+        for one in feed.targets(state, asked):
+            if one.project in pages:
+                lacking[one.project] = LackedProject(one.serial, one.files, one.tries + 1)
+            elif one.project in lacking:
+                lacking[one.project] = LackedProject(one.serial, files[one.project])
+    return EarlierDump(dumped.window.up_to, lacking, feed.projects_of(state, asked), asked)
 
 
 def fed_by(state: MarkerStore, launch: Launch) -> Key:

@@ -1,7 +1,8 @@
 """The feed of a package index: the projects that a launch asks for, by a window of serials. Writes to the state.
 
 A line a project, by name: its page; the serial of its last event, null where the index does not give it; and of a
-project that only got new files, their names. Without `files` all of its files are asked for.
+project that is known, the names of its new files. Without `files` all of its files are asked for. `tries`: so many
+launches before this one have found a page that was older than its last event. The events are in a file beside it.
 
     {"files": ["PyYAML-6.0.tar.gz"], "id": "pyyaml", "seeds": ["https://index.example/simple/pyyaml/"], "serial": 31415}
 
@@ -15,25 +16,27 @@ import json
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from msgspec import Struct, field
 
 from warcmill import layout
-from warcmill.base import digests
 from warcmill.clients.package_index import IndexClient, IndexEvent, ProjectList
 from warcmill.crawl.extract import package_index
 from warcmill.crawl.job import text
 from warcmill.crawl.job.values import CONFIGURATION
-from warcmill.errors import BadConfig, BadInput, Mismatch, NotReady, Unavailable
+from warcmill.errors import BadConfig, BadInput, Unavailable
 from warcmill.formats.pypi.filenames import is_project, normalised
+from warcmill.formats.pypi.lives import EventKind, LifeEvent, kind_of
 from warcmill.formats.seeds import SEED_LIST, SeedLine
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts.pulse import Fed
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef, Json, Key, Window
+from warcmill.pypi import journal
+from warcmill.pypi.journal import ProjectEvent
 
 log = logging.getLogger(__name__)
 MOST_FAULTS, MOST_FILES = 100, 40_000  # faults in a claim; characters of the names of a project's new files
@@ -50,11 +53,6 @@ SETTINGS: Mapping[str, object] = {
 }
 """The keys that all jobs of an index begin with. Its robots.txt closes the pages to crawlers, and its documents offer
 them to mirrors: it is not asked."""
-_ADDED = re.compile(r"add \S+ file (\S+)")
-_PAGE_ALONE = re.compile(
-    r"create|new release|remove(?: project| release| file .+)?|(?:un)?yank release.*|docupdate|update .+"
-    r"|(?:add|remove|accepted|change|invite) (?:Owner|Maintainer) .+"
-)
 
 
 class IndexSource(Struct, frozen=True):
@@ -68,27 +66,40 @@ class IndexSource(Struct, frozen=True):
         return self.projects is None or project in self.projects
 
 
+class LackedProject(NamedTuple):
+    """A project that a dump lacks: the serial of its last event that is known; its files that are asked for; None: all;
+    and how many launches have found its page older than that event."""
+
+    serial: int | None = None
+    files: tuple[str, ...] | None = None
+    tries: int = 0
+
+
 class EarlierDump(Struct, frozen=True):
-    """The newest whole dump of a job: the last serial of its window; the projects that it lacks, each with the serial
-    of its last event that is known; and the projects that its launch asked for; None: all."""
+    """The newest whole dump of a job: the last serial of its window; the projects that it lacks; the projects that its
+    launch asked for; None: all; and the key of its feed."""
 
     up_to: int
-    lacking: Mapping[str, int | None] = field(default_factory=dict)
+    lacking: Mapping[str, LackedProject] = field(default_factory=dict)
     projects: frozenset[str] | None = None
+    feed: Key | None = None
 
 
 class ProjectTarget(NamedTuple):
-    """A project that a launch asks for. `files` are those that are new; None: all that its page has."""
+    """A project that a launch asks for. `files` are those that are new; None: all that its page has. `tries`: see
+    above."""
 
     project: str
     page: str
     serial: int | None
     files: tuple[str, ...] | None
+    tries: int = 0
 
     def line(self) -> bytes:
         """Its line in the feed."""
-        files = {} if self.files is None else {"files": [*self.files]}
-        whole = {**files, "id": self.project, "seeds": [self.page], "serial": self.serial}
+        more: dict[str, object] = {} if self.files is None else {"files": [*self.files]}
+        more |= {"tries": self.tries} if self.tries else {}
+        whole = {**more, "id": self.project, "seeds": [self.page], "serial": self.serial}
         return json.dumps(whole, sort_keys=True).encode() + b"\n"
 
 
@@ -97,22 +108,39 @@ class _Changed(Struct):
 
     serial: int | None = None
     files: dict[str, None] | None = field(default_factory=dict)
+    tries: int = 0
 
-    def take_all(self, serial: int | None) -> None:
-        """Ask for all files, of a page that is not older than a serial."""
-        self.serial, self.files = max(self.serial or 0, serial or 0) or None, None
+    def lack(self, lacked: LackedProject) -> None:
+        """Ask for what a dump lacks, of a page that is not older than the last event."""
+        self.serial, self.tries = max(self.serial or 0, lacked.serial or 0) or None, lacked.tries
+        for name in lacked.files or ():
+            self.add(name)
+        if lacked.files is None:
+            self.files = None
+
+    def add(self, name: str) -> None:
+        """Ask for one more file."""
+        if self.files is not None:
+            self.files[name] = None
+            if sum(map(len, self.files)) > MOST_FILES:  # a payload has bounds
+                self.files = None
 
 
-def full(state: MarkerStore, key: Key, source: IndexSource) -> Claim:
-    """The claim of 00.feed of a crawl of all projects. BadInput for an index without any."""
+def full(state: MarkerStore, key: Key, source: IndexSource, newest: EarlierDump | None = None) -> Claim:
+    """The claim of 00.feed of a crawl of all projects, with the events since an earlier dump. BadInput for an index
+    without any project."""
     up_to, faults = source.index.last_serial(), list[str]()
-    listed = source.index.projects()
+    listed = source.index.projects(partial(_note, faults))
     found = {name: _Changed(None, None) for name in source.projects or ()}
     found |= {name: _Changed(serial, None) for name, serial in _listed(listed, faults) if source.wants(name)}
     if not found:
         raise BadInput(source.index.url, "it lists no project; a crawl of nothing would replace all that is known")
     window = Window(0, min(up_to, listed.serial or up_to))  # of a list that lags, the projects that are newer lack
-    return _claim(state, key, source, window, found, faults)
+    events = None
+    if newest and newest.up_to <= window.up_to:
+        changes = _changes(source, Window(newest.up_to, window.up_to), faults)
+        events = journal.keep_events(state, filter(None, (_kept(name, event) for name, event in changes)))
+    return _claim(state, key, source, window, found, faults, events)
 
 
 def increment(state: MarkerStore, key: Key, source: IndexSource, newest: EarlierDump) -> Claim:
@@ -122,15 +150,42 @@ def increment(state: MarkerStore, key: Key, source: IndexSource, newest: Earlier
         why = f"its last serial is {up_to}, and serials up to {newest.up_to} are dumped: it is another index, or a copy"
         raise BadInput(source.index.url, f"{why} that lags; nothing is asked for")
     window, faults, found = Window(newest.up_to, up_to), list[str](), dict[str, _Changed]()
+
+    def events() -> Iterator[ProjectEvent]:
+        if newest.feed and newest.lacking:
+            earlier = journal.events(state, newest.feed) or ()
+            yield from (one for one in earlier if one[0] in newest.lacking and source.wants(one[0]))
+        for name, event in _changes(source, window, faults):
+            changed = found.setdefault(name, _Changed())
+            changed.serial = max(changed.serial or 0, event.serial)
+            if one := _kept(name, event):
+                yield one
+                kind, file = kind_of(event.action) or (None, "")
+                if kind is EventKind.ADD:
+                    changed.add(file)
+
+    kept = journal.keep_events(state, events())
+    for name, lacked in (*newest.lacking.items(), *_new(source, newest, faults)):
+        if source.wants(name):
+            found.setdefault(name, _Changed()).lack(lacked)
+    return _claim(state, key, source, window, found, faults, kept)
+
+
+def _changes(source: IndexSource, window: Window, faults: list[str]) -> Iterator[tuple[str, IndexEvent]]:
+    """The events of the projects that are wanted, each with the name of its project."""
     for event in source.index.changes(window):
         if isinstance(event, BadInput):
             _note(faults, event)
         elif (name := _name(event.project, faults)) and source.wants(name):
-            _add(found.setdefault(name, _Changed()), event)
-    for name, serial in (*newest.lacking.items(), *_new(source, newest, faults)):
-        if source.wants(name):
-            found.setdefault(name, _Changed()).take_all(serial)
-    return _claim(state, key, source, window, found, faults)
+            yield name, event
+
+
+def _kept(name: str, event: IndexEvent) -> ProjectEvent | None:
+    """The event as it is kept; None for one that names no file, version or project, or is unknown: it takes the page
+    alone."""
+    if kind_of(event.action) is None:
+        return None
+    return name, LifeEvent(event.serial, event.time, event.version, event.action)
 
 
 def again(state: MarkerStore, key: Key, earlier: Key) -> Claim:
@@ -152,7 +207,7 @@ def targets(state: MarkerStore, key: Key) -> Iterator[ProjectTarget]:
     """Yield the projects of a feed, in the order of their names. NotReady without its marker or file; Mismatch if the
     file is no longer the one that was kept."""
     kept = Fed.from_claim(state.require(key).claim).kept
-    with _verified(state, kept) as stream:
+    with journal.opened(state, kept) as stream:
         for line in stream:
             yield _target(line, kept.path)
 
@@ -162,7 +217,7 @@ def projects_of(state: MarkerStore, key: Key) -> frozenset[str] | None:
     listed = Fed.from_claim(state.require(key).claim).projects
     if listed is None:
         return None
-    with _verified(state, listed) as stream:
+    with journal.opened(state, listed) as stream:
         return frozenset(line.decode().rstrip("\n") for line in stream)
 
 
@@ -240,30 +295,17 @@ def parse_projects(text: str, where: str) -> frozenset[str]:
     return frozenset(map(normalised, words))
 
 
-def _add(changed: _Changed, event: IndexEvent) -> None:
-    """Add an event. One that is not understood takes the whole page."""
-    changed.serial = max(changed.serial or 0, event.serial)
-    if changed.files is None:
-        return
-    if added := _ADDED.fullmatch(event.action):
-        changed.files[added[1]] = None
-        if sum(map(len, changed.files)) > MOST_FILES:  # a payload has bounds
-            changed.files = None
-    elif not _PAGE_ALONE.fullmatch(event.action):
-        changed.files = None
-
-
-def _new(source: IndexSource, newest: EarlierDump, faults: list[str]) -> Iterator[tuple[str, int | None]]:
+def _new(source: IndexSource, newest: EarlierDump, faults: list[str]) -> Iterator[tuple[str, LackedProject]]:
     """The projects that are wanted, and were not asked for before, each with the serial of its last event."""
     before = newest.projects
     if before is None or (source.projects is not None and source.projects <= before):
         return
-    listed = source.index.projects()
+    listed = source.index.projects(partial(_note, faults))
     if 0 < listed.serial < newest.up_to:
         why = f"its list of projects is of serial {listed.serial}, and serials up to {newest.up_to} are dumped: it lags"
         raise Unavailable(source.index.url, f"{why}; nothing is asked for")
     known = dict.fromkeys(source.projects or ()) | dict(_listed(listed, faults))
-    yield from ((name, serial) for name, serial in known.items() if name not in before)
+    yield from ((name, LackedProject(serial)) for name, serial in known.items() if name not in before)
 
 
 def _listed(listed: ProjectList, faults: list[str]) -> Iterator[tuple[str, int | None]]:
@@ -286,19 +328,28 @@ def _note(faults: list[str], fault: object) -> None:
 
 
 def _claim(
-    state: MarkerStore, key: Key, source: IndexSource, window: Window, found: Mapping[str, _Changed], faults: list[str]
+    state: MarkerStore,
+    key: Key,
+    source: IndexSource,
+    window: Window,
+    found: Mapping[str, _Changed],
+    faults: list[str],
+    events: FileRef | None,
 ) -> Claim:
     def lines() -> Iterator[bytes]:
         for name in sorted(found):
             changed = found[name]
             files = None if changed.files is None else tuple(changed.files)
-            yield ProjectTarget(name, source.index.page(name), changed.serial, files).line()
+            yield ProjectTarget(name, source.index.page(name), changed.serial, files, changed.tries).line()
 
     facts: dict[str, Json] = {"source": source.index.url, **serials(window)}
-    outputs = [_keep(state, lines())]
+    outputs = [journal.keep(state, lines())]
     if source.projects is not None:
-        outputs.append(_keep(state, (f"{one}\n".encode() for one in sorted(source.projects))))
+        outputs.append(journal.keep(state, (f"{one}\n".encode() for one in sorted(source.projects))))
         facts["projects"] = outputs[-1].sha512
+    if events:
+        outputs.append(events)
+        facts["events"] = events.sha512
     if faults:
         facts["faulty"] = [*faults]
     log.info("%s: serials %s, %d projects", key["job"], window, len(found))
@@ -309,35 +360,11 @@ def _counts(number: int) -> dict[str, Json]:
     return {"targets": number, "of_job": number}
 
 
-def _keep(state: MarkerStore, lines: Iterable[bytes]) -> FileRef:
-    """Keep lines in the state, by their digest; a long list is never in memory."""
-    with state.scratch() as folder:
-        path = folder / "feed"
-        with path.open("wb") as stream:
-            stream.writelines(lines)
-        with path.open("rb") as file:
-            size, sha512 = digests.sha512(file)
-            file.seek(0)
-            state.store.commit_new(layout.feed_path(sha512), file, size, sha512)
-    return FileRef("state", layout.feed_path(sha512), size, sha512)
-
-
-@contextmanager
-def _verified(state: MarkerStore, kept: FileRef) -> Iterator[Iterator[bytes]]:
-    """The lines of a kept file. NotReady without it; Mismatch if it has other bytes than were kept."""
-    if state.store.stat(kept.path) is None:
-        raise NotReady(f"state:{kept.path}", "this feed is not there; 'warcmill restore' brings it back")
-    with state.store.open(kept.path) as file:
-        if (found := digests.sha512(file)) != (kept.size, kept.sha512):
-            raise Mismatch(f"size and SHA-512 of state:{kept.path}", (kept.size, kept.sha512), found)
-        file.seek(0)
-        yield iter(file)
-
-
 def _target(line: bytes, path: str) -> ProjectTarget:
     try:
         found = json.loads(line)
         files = found.get("files")
-        return ProjectTarget(found["id"], found["seeds"][0], found["serial"], None if files is None else tuple(files))
+        named = None if files is None else tuple(files)
+        return ProjectTarget(found["id"], found["seeds"][0], found["serial"], named, found.get("tries", 0))
     except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
         raise BadInput(f"state:{path}", f"a line is not a project: {error!r}") from error

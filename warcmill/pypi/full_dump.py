@@ -2,13 +2,13 @@
 
 A full dump is decided of the newest launch with a whole dump. Its rows are joined anew of the answers of all launches
 since the full crawl that its chain began with; where the rules of reading files have changed, their facts are read from
-the stored WARCs again. No server is asked.
+the stored WARCs again. The lives of files are carried over from the generation before. No server is asked.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import groupby
 from pathlib import Path
@@ -31,6 +31,7 @@ from warcmill.markers.facts.pypi import Dumped
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import Json, Launch, Window
 from warcmill.pypi import dump, feed, verify_dump
+from warcmill.pypi.carried import Carried
 from warcmill.pypi.dumps import fed_by
 from warcmill.pypi.feed import ProjectTarget
 from warcmill.pypi.process import process
@@ -104,11 +105,16 @@ def dump_full(
         return DumpFile(full.launch.job, full.generation, data, window, number).path
 
     with state.scratch() as folder, closing(WindowRows(folder, dump.SHARDS)) as rows:
+        carried = Carried.of(state, store, folder, full.launch.job, full.generation, window.up_to)
         for part in (part for one in read for part in one):
             for answers in dump.answers_of(state, extracts, part):
                 rows.hear(answers)
-        targets = _newest_targets(folder, (feed.targets(state, fed) for fed in feeds))
-        rows.join(targets, newest=dump.newest_alone(state, store, folder, read[-1]))
+        lacking = frozenset(Dumped.from_claim(markers[-1].claim).lacking)
+        pages = {name: serial for name, serial in (carried.pages() if carried else ()) if name not in lacking}
+        targets = _newest_targets(folder, (feed.targets(state, fed) for fed in feeds), pages)
+        rows.join(
+            targets, carried.lives() if carried else None, newest=dump.newest_alone(state, store, folder, read[-1])
+        )
         items = dump.write(attempts, store, folder, place, rows, at_once)
     facts: dict[str, Json] = {**feed.serials(window), "generation": full.generation, **dump.found(rows)}
     rested = rests_on(*markers, *(state.require(fed) for fed in dict.fromkeys(feeds)), *inputs)
@@ -127,8 +133,11 @@ def refuse_late(state: MarkerStore, full: FullDump) -> None:
             raise NotReady(layout.marker_path(full.key), f"{why}; run 'warcmill pypi dump_full {one.job}' again")
 
 
-def _newest_targets(folder: Path, feeds: Iterable[Iterator[ProjectTarget]]) -> Iterator[ProjectTarget]:
-    """The projects of some feeds, by name: each with the last page and the highest serial of all, and all its files."""
+def _newest_targets(
+    folder: Path, feeds: Iterable[Iterator[ProjectTarget]], pages: Mapping[str, int]
+) -> Iterator[ProjectTarget]:
+    """The projects of some feeds, by name: each with the last page and all its files; and with the serial of the page
+    that was dumped of it, or else the highest of all."""
     with closing(SortedLines(folder)) as lines:
         for number, targets in enumerate(feeds):
             for one in targets:
@@ -136,4 +145,5 @@ def _newest_targets(folder: Path, feeds: Iterable[Iterator[ProjectTarget]]) -> I
         for name, some in groupby(lines, lambda line: line.partition(b"\t")[0]):
             asked = [json.loads(line.split(b"\t", 2)[2]) for line in some]
             serials = [serial for _, serial in asked if serial is not None]
-            yield ProjectTarget(name.decode(), asked[-1][0], max(serials, default=None), None)
+            serial = pages.get(name.decode(), max(serials, default=None))
+            yield ProjectTarget(name.decode(), asked[-1][0], serial, None)

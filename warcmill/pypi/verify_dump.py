@@ -1,8 +1,8 @@
 """Read a dump back from the store, by other code than wrote it: Python's own gzip and JSON. Reads only.
 
 Each file has to have the length and the SHA-512 that pypi.dumped claims. Its rows have to be in their shard, in order,
-each once; there have to be as many as were counted; and each row has to be of a file that a project's page lists, with
-the digest that it lists.
+each once; there have to be as many as were counted; and each row of facts has to be of a file that a project's page
+lists, with the digest that it lists.
 """
 
 from __future__ import annotations
@@ -77,14 +77,16 @@ def _rows(copy: BinaryIO, file: FileRef, listed: SortedLines) -> Counter[str]:
         raise BadInput(file.path, "no path of a dump's file")
     found, before = Counter[str](), ("", "")
     for row in _parsed(copy, file.path):
-        is_state = place.data is DumpedData.STATE
-        name = (row["project"], "" if is_state else row["filename"])
+        is_state, is_past = place.data is DumpedData.STATE, place.data is DumpedData.LIVES
+        name = (row["project"], "" if is_state or is_past else row["filename"])
         if name <= before:
             raise Mismatch(f"order of rows in store:{file.path}", f"after {before}", name)
         before = name
-        digest = hashlib.sha256(row["project"].encode()).hexdigest() if is_state else row["sha256"]
+        digest = hashlib.sha256(row["project"].encode()).hexdigest() if is_state or is_past else row["sha256"]
         _check_shard(place, file.path, digest)
-        if is_state:
+        if is_past:
+            found["lives"] += 1
+        elif is_state:
             found["projects"] += 1
             found["files"] += len(row["files"])
             for one in row["files"]:

@@ -1,9 +1,11 @@
 """The rows of a launch's window: its targets, pages and facts, joined in sorted order. Writes to nameless files only.
 
     targets  project -> its last event              pages  project -> files      facts  URL -> what the file has
+    past     project -> its events, and lives that are carried over
 
 Memory is bounded, for any number of projects and files. A project whose page is older than its last event, or was not
-got, is *lacked*: it has no row. A file that was not got, or is not the one that its page lists, is lacked alone.
+got, is *lacked*: it has no page. At the third try a page is taken that has all that the events name. A file that was
+not got, or is not the one that its page lists, is lacked alone. A project's past is dumped whether it is lacked or not.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from ada_url import join_url
@@ -27,11 +29,15 @@ from warcmill.extracts.distributions import IndexAnswer, answer_of, line_of
 from warcmill.formats.pypi import filenames
 from warcmill.formats.pypi.dump import DistributionRow, ListedFile, ProjectState, row_line
 from warcmill.formats.pypi.filenames import FileForm
+from warcmill.formats.pypi.lives import LifeEvent, ProjectLives
 from warcmill.formats.pypi.simple_page import SimplePage
 from warcmill.markers.facts.pypi import Lacked
 from warcmill.pypi.feed import ProjectTarget
+from warcmill.pypi.lives import shows
 
 MOST_NAMED = 1_000  # unreadable files that a claim names
+TRIES = 3  # launches, until a page is taken whose serial lags
+Value = TypeVar("Value")
 _GONE = (404, 410)
 _IN_MEMORY = 32 << 20  # bytes of lines that are sorted at once
 _NOTHING = HeaderFields([])
@@ -48,7 +54,7 @@ class WindowRows:
     """The rows of one window, in 256 shards or in one. `hear` all answers, and `join` the targets; then read the rows.
 
     `counts`, `lacked` and `unreadable` are valid after `join`; a file is unreadable if its row has less than files of
-    its kind mostly have, and the reason is a fault in the file itself.
+    its kind mostly have, and the reason is a fault in the file itself. `has_past`: there are rows of the past.
     """
 
     def __init__(self, folder: Path, shards: int) -> None:
@@ -56,14 +62,15 @@ class WindowRows:
         self.counts: Counter[str] = Counter(projects=0, removed=0, files=0, rows=0, unreadable=0)
         self.lacked: list[Lacked] = []
         self.unreadable: list[Lacked] = []
-        self._pages, self._facts, self._asked, self._rows, self._states = (
-            SortedLines(folder, _IN_MEMORY) for _ in range(5)
+        self._pages, self._facts, self._asked, self._rows, self._states, self._lives = (
+            SortedLines(folder, _IN_MEMORY) for _ in range(6)
         )
+        self.has_past = False
         self._order = 0
 
     def close(self) -> None:
         """Free what it holds."""
-        for lines in (self._pages, self._facts, self._asked, self._rows, self._states):
+        for lines in (self._pages, self._facts, self._asked, self._rows, self._states, self._lives):
             lines.close()
 
     def hear(self, answers: Iterable[IndexAnswer]) -> None:
@@ -76,21 +83,33 @@ class WindowRows:
             key = f"{project}\t{answer.date}\t{self._order:012d}" if project else answer.url
             (self._pages if project else self._facts).add(key.encode() + b"\t" + line_of(answer))
 
-    def join(self, targets: Iterable[ProjectTarget], *, newest: bool) -> None:
-        """Join all that was heard with the targets, which are sorted by project. `newest`: of each project only the
-        newest release was asked for."""
-        pages = _groups(self._pages)
-        at = next(pages, None)
+    def join(
+        self, targets: Iterable[ProjectTarget], past: Iterable[ProjectLives] | None = None, *, newest: bool
+    ) -> None:
+        """Join all that was heard with the targets and their past, which are sorted by project. `past` None: none is
+        known. `newest`: of each project only the newest release was asked for."""
+        self.has_past = past is not None
+        pages, known = _InStep(_groups(self._pages)), _InStep(self._keep(past or ()))
         for target in targets:
-            while at is not None and at[0] < target.project:
-                at = next(pages, None)
-            answers = at[1] if at is not None and at[0] == target.project else []
-            self._take(target, answers, newest=newest)
+            lives = known.of(target.project)
+            events = (lives.events if lives else None) or ()
+            self._take(target, pages.of(target.project) or [], events, newest=newest)
+        known.end()
         self._join_files()
         self.counts["lacked"] = len(self.lacked)
 
-    def _take(self, target: ProjectTarget, answers: list[IndexAnswer], *, newest: bool) -> None:
-        answer, why = _chosen(target, answers)
+    def _keep(self, past: Iterable[ProjectLives]) -> Iterator[tuple[str, ProjectLives]]:
+        """Take the rows of the past as they are read, also those of projects without a target."""
+        for lives in past:
+            digest = hashlib.sha256(lives.project.encode()).hexdigest()
+            self._lives.add(self._keyed(digest, lives.project, "", row_line(lives)))
+            self.counts["lives"] += 1
+            yield lives.project, lives
+
+    def _take(
+        self, target: ProjectTarget, answers: list[IndexAnswer], events: Iterable[LifeEvent], *, newest: bool
+    ) -> None:
+        answer, why = _chosen(target, answers, events)
         if answer is None:
             self.lacked.append(Lacked(target.project, "", why))
             return
@@ -122,15 +141,11 @@ class WindowRows:
                 self._add(_Asked(target.project, file), None)
 
     def _join_files(self) -> None:
-        facts = _by_key(self._facts)
-        at = next(facts, None)
+        facts = _InStep(_by_key(self._facts))
         for line in self._asked:
             key, _, about = line.partition(b"\t")
-            while at is not None and at[0] < key:
-                at = next(facts, None)
             project, listed = json.loads(about)
-            answers = at[1] if at is not None and at[0] == key else []
-            self._add(_Asked(project, ListedFile(**listed)), answers)
+            self._add(_Asked(project, ListedFile(**listed)), facts.of(key) or [])
 
     def _add(self, asked: _Asked, answers: list[IndexAnswer] | None) -> None:
         """Add the row of a file. `answers` is None for one of which the name alone is read."""
@@ -170,6 +185,10 @@ class WindowRows:
         """The same of the states of projects."""
         return _sharded(self._states)
 
+    def lives(self) -> Iterator[tuple[int, Iterator[bytes]]]:
+        """The same of their past."""
+        return _sharded(self._lives)
+
     def _keyed(self, digest: str, project: str, name: str, line: bytes) -> bytes:
         shard = digest[:2] if self.shards > 1 else "00"
         return f"{shard}\t{project}\t{name}\t".encode("utf-8", "backslashreplace") + line + b"\n"
@@ -186,7 +205,9 @@ def _project_of(answer: IndexAnswer) -> str:
     return filenames.normalised(name) if is_page and filenames.is_project(name) else ""
 
 
-def _chosen(target: ProjectTarget, answers: list[IndexAnswer]) -> tuple[IndexAnswer | None, str]:
+def _chosen(
+    target: ProjectTarget, answers: list[IndexAnswer], events: Iterable[LifeEvent]
+) -> tuple[IndexAnswer | None, str]:
     """The newest answer that has the page, or says that it is gone; else None, and the reason."""
     sound = [one for one in answers if (one.page and one.page.page) or one.status in _GONE]
     if not answers:
@@ -200,6 +221,9 @@ def _chosen(target: ProjectTarget, answers: list[IndexAnswer]) -> tuple[IndexAns
     if page and page.project != target.project:
         return None, f"its page is that of {page.project}"
     if page and page.serial is not None and target.serial is not None and page.serial < target.serial:
+        state = ProjectState(target.project, page.serial, removed=False, files=page.files)
+        if target.tries + 1 >= TRIES and shows(target.project, state, events):
+            return answer, ""
         return None, f"its page is of serial {page.serial}, and its last event of {target.serial}"
     return answer, ""
 
@@ -229,6 +253,25 @@ def _joined(page: str, url: str) -> str:
         return join_url(page, url).partition("#")[0]
     except ValueError:
         return ""
+
+
+class _InStep(Generic[Value]):
+    """Sorted pairs, read in step with sorted keys."""
+
+    def __init__(self, pairs: Iterator[tuple[Any, Value]]) -> None:
+        self._pairs = pairs
+        self._at = next(pairs, None)
+
+    def of(self, key: object) -> Value | None:
+        """The value of a key, which is not before the last one; None without it."""
+        while self._at is not None and self._at[0] < key:
+            self._at = next(self._pairs, None)
+        return self._at[1] if self._at is not None and self._at[0] == key else None
+
+    def end(self) -> None:
+        """Read the rest."""
+        while self._at is not None:
+            self._at = next(self._pairs, None)
 
 
 def _sharded(lines: SortedLines) -> Iterator[tuple[int, Iterator[bytes]]]:

@@ -73,7 +73,7 @@ def test_the_changelog_is_asked_for_in_pages_up_to_the_end_of_the_window() -> No
         found = list(index.changes(Window(3, 9)))
     assert [event.serial for event in found if isinstance(event, IndexEvent)] == [4, 5, 6, 7, 8, 9]
     assert asked == [("changelog_since_serial", 3), ("changelog_since_serial", 6)]
-    assert found[0] == IndexEvent("demo", "1", "new release", 4)
+    assert found[0] == IndexEvent("demo", "1", "new release", 4, 1_700_000_000)
 
 
 def test_serials_backwards_and_the_same_page_for_ever_end() -> None:
@@ -150,6 +150,33 @@ def test_projects_are_listed_with_their_serials() -> None:
         assert index.page("foo-bar").endswith("/simple/foo-bar/")
     assert asked[0][:2] == ("/simple/", "application/vnd.pypi.simple.v1+json")
     assert "http://me.example/" in str(asked[0][2])
+
+
+def test_each_invalid_row_of_the_list_fails_alone() -> None:
+    rows = '{"name": "a", "_last-serial": NaN}, {"name": "b", "_last-serial": -7}, {"name": 1}, {"name": "c"}, 9'
+    body = f'{{"meta": {{"_last-serial": NaN}}, "projects": [{rows}]}}'.encode()
+    faults = list[BadInput]()
+    with serving(lambda *_: (200, {}, body)) as (index, _):
+        assert index.projects(faults.append) == (0, [("a", 0), ("b", 0), ("c", 0)])
+    assert [fault.why.partition(" (")[0] for fault in faults] == [
+        "a row that is not a project: \"{'name': 1}\"",
+        "a row that is not a project: '9'",
+    ]
+
+
+def test_a_list_of_a_greater_version_is_refused() -> None:
+    body = b'{"meta": {"api-version": "2.0"}, "projects": []}'
+    with serving(lambda *_: (200, {}, body)) as (index, _), pytest.raises(BadInput, match=r"of version '2\.0'"):
+        index.projects()
+
+
+def test_events_beyond_the_last_serial_are_of_the_next_window() -> None:
+    def answer(_: str, words: tuple[object, ...]) -> Answer:
+        return xml([row(10**9), *(row(serial) for serial in (4, 5) if serial > words[0])])  # type: ignore[operator]
+
+    with serving(answer) as (index, _):
+        found = [event.serial for event in index.changes(Window(3, 6)) if isinstance(event, IndexEvent)]
+    assert found == [4, 5]
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"projects": [{"name": 1}]}', b"\xff", b"[" * 100_000])

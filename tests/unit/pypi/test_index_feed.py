@@ -19,8 +19,8 @@ from warcmill.formats.seeds import SEED_LIST, SeedLine
 from warcmill.markers.facts.pulse import Fed
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Window
-from warcmill.pypi import feed
-from warcmill.pypi.feed import EarlierDump, IndexRecipe, IndexSource, ProjectTarget
+from warcmill.pypi import feed, journal
+from warcmill.pypi.feed import EarlierDump, IndexRecipe, IndexSource, LackedProject, ProjectTarget
 from warcmill.stores.file import FileStore
 from warcmill.stores.sentinel import adopt
 
@@ -95,8 +95,49 @@ def test_an_increment_asks_for_what_changed_with_the_names_of_new_files(
     assert feed.window_of(state, SECOND) == Window(before, index.serial)
     assert asked(state) == {
         "gone": (), "grows": ("grows-2.0-py3-none-any.whl", "grows-2.1-py3-none-any.whl"),
-        "new": ("new-0.1-py3-none-any.whl",), "odd": None, "yanked": (),
+        "new": ("new-0.1-py3-none-any.whl",), "odd": (), "yanked": (),
     }  # fmt: skip
+
+
+def test_the_events_that_name_something_are_kept_with_their_times(
+    state: MarkerStore, index: local.PackageIndex, tmp_path: Path
+) -> None:
+    first = upload(index, tmp_path, "a", "1.0")
+    state.publish(FIRST, feed.full(state, FIRST, source(index)))
+    assert journal.events(state, FIRST) is None
+    index.event("a", "add Owner someone")
+    index.yank("a", "1.0", "broken")
+    index.quarantine("a")
+    upload(index, tmp_path, "b", "1.0")
+    state.publish(SECOND, feed.increment(state, SECOND, source(index), EarlierDump(first, feed=FIRST)))
+    kept = list(journal.events(state, SECOND) or ())
+    assert [(name, event.action, event.version) for name, event in kept] == [
+        ("a", "yank release", "1.0"),
+        ("a", "project quarantined", ""),
+        ("b", "add py3 file b-1.0-py3-none-any.whl", "1.0"),
+    ]
+    events = Fed.from_claim(state.require(SECOND).claim).events
+    assert events
+    assert journal.times(state, events) == (kept[0][1].time, kept[-1][1].time)
+    assert all(event.serial > first and event.time > 0 for _, event in kept)
+    again = feed.full(state, FIRST, source(index), EarlierDump(first))
+    assert [*journal.events_of(state, again.outputs[-1])] == kept
+
+
+def test_of_a_page_that_lags_only_what_is_named_is_asked_for_again(
+    state: MarkerStore, index: local.PackageIndex, tmp_path: Path
+) -> None:
+    first = upload(index, tmp_path, "a", "1.0")
+    second = upload(index, tmp_path, "a", "2.0")
+    state.publish(FIRST, feed.increment(state, FIRST, source(index), EarlierDump(first)))
+    upload(index, tmp_path, "a", "3.0")
+    lacked = LackedProject(second, ("a-2.0-py3-none-any.whl",), 1)
+    dump = EarlierDump(second, {"a": lacked}, feed=FIRST)
+    state.publish(SECOND, feed.increment(state, SECOND, source(index), dump))
+    (found,) = feed.targets(state, SECOND)
+    assert (found.files, found.tries) == (("a-3.0-py3-none-any.whl", "a-2.0-py3-none-any.whl"), 1)
+    named = [event.version for _, event in journal.events(state, SECOND) or ()]
+    assert named == ["2.0", "3.0"], "that of the window before too: no page has shown it"
 
 
 def test_what_the_dump_lacked_and_a_project_that_is_wanted_now_is_asked_for_whole(
@@ -107,7 +148,7 @@ def test_what_the_dump_lacked_and_a_project_that_is_wanted_now_is_asked_for_whol
     before = index.serial
     for name in ("a", "b", "c", "d"):
         upload(index, tmp_path, name, "2.0")
-    dump = EarlierDump(before, {"a": None, "d": None}, frozenset(["a", "b"]))
+    dump = EarlierDump(before, {"a": LackedProject(), "d": LackedProject()}, frozenset(["a", "b"]))
     state.publish(SECOND, feed.increment(state, SECOND, source(index, "a", "b", "c"), dump))
     assert asked(state) == {"a": None, "b": ("b-2.0-py3-none-any.whl",), "c": None}
     assert feed.projects_of(state, SECOND) == frozenset(["a", "b", "c"])
@@ -127,7 +168,9 @@ def test_a_page_that_was_older_than_its_event_is_asked_for_as_new_as_that(
     state: MarkerStore, index: local.PackageIndex, tmp_path: Path
 ) -> None:
     lacked, whole = upload(index, tmp_path, "a", "1.0"), upload(index, tmp_path, "b", "1.0")
-    state.publish(SECOND, feed.increment(state, SECOND, source(index), EarlierDump(whole, {"a": lacked})))
+    state.publish(
+        SECOND, feed.increment(state, SECOND, source(index), EarlierDump(whole, {"a": LackedProject(lacked)}))
+    )
     assert [(one.project, one.serial, one.files) for one in feed.targets(state, SECOND)] == [("a", lacked, None)]
 
 

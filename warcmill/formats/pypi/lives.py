@@ -266,9 +266,13 @@ class ProjectLives(Struct, frozen=True):
 
 def lives_of(stream: Readable, path: str) -> Iterator[ProjectLives]:
     """The rows of a `python_distribution_lives` file; fails as `dump.rows_of`."""
-    for raw in dump.read(stream, path, dump.decoder(_StoredLives)):
-        files = tuple(map(DistributionLife.of, raw.files))
-        yield ProjectLives(raw.project, raw.events, raw.since, files)
+    return dump.read(stream, path, lives_in)
+
+
+def lives_in(line: bytes) -> ProjectLives:
+    """The row of a line; ValueError for any other."""
+    raw = _decoder_of_rows()(line)
+    return ProjectLives(raw.project, raw.events, raw.since, tuple(map(DistributionLife.of, raw.files)))
 
 
 _Mark = TypedDict("_Mark", {"from": int, "reason": str})
@@ -325,6 +329,11 @@ def _continues(one: LifeInterval, after: LifeInterval) -> bool:
     """True if the pages of the two intervals listed the same bytes without a break."""
     is_listed = not one.is_quarantined and not after.is_quarantined
     return is_listed and one.last == after.first - 1 and one.file.sha256 == after.file.sha256
+
+
+@cache
+def _decoder_of_rows() -> Callable[[bytes], _StoredLives]:
+    return dump.decoder(_StoredLives)
 
 
 def _as(one: LifeInterval, file: ListedFile) -> LifeInterval:

@@ -48,6 +48,9 @@ def read(data: bytes, url: str) -> SimplePage:
     if not isinstance(name, str) or not filenames.is_project(name) or not isinstance(listed, list):
         raise BadInput(url, "the page has no name of a project, or no list of its files")
     meta = raw.get("meta")
+    version = meta.get("api-version") if isinstance(meta, dict) else None
+    if isinstance(version, str) and version.partition(".")[0] != "1":
+        raise BadInput(url, f"the page is of version {version[:40]!a}, and 1 is known (PEP 691)")
     serial = meta.get("_last-serial") if isinstance(meta, dict) else None
     files = [file for one in listed if (file := _file(one, url))]
     by_name = {file.filename: file for file in files}  # of two with one name the last one, as of a JSON object

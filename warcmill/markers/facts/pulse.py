@@ -51,7 +51,8 @@ def _continued(job: str, value: Json) -> Continued:
 class Fed(Struct, frozen=True):
     """00.feed: the source of a feed, its faulty targets, its number of targets, and the file in which it is kept.
 
-    The feed of a package index has a `window` of serials, and a file of the `projects` that are wanted; None: all are.
+    The feed of a package index has a `window` of serials, a file of the `projects` that are wanted; None: all are; and
+    a file of the `events` of the window; None: it kept none.
     """
 
     source: str
@@ -61,12 +62,13 @@ class Fed(Struct, frozen=True):
     kept: FileRef
     projects: FileRef | None
     window: Window | None
+    events: FileRef | None = None
 
     @classmethod
     def from_claim(cls, claim: Claim) -> Self:
         facts, counts = ClaimFields.facts(claim), ClaimFields.counts(claim)
-        listed = facts.maybe("projects", text)
-        files = [file for file in claim.outputs if file.sha512 != listed]
+        listed, events = facts.maybe("projects", text), facts.maybe("events", text)
+        files = [file for file in claim.outputs if file.sha512 not in (listed, events)]
         if len(files) != 1:
             raise facts.bad("source", "is of no feed that is kept, or of several")
         after = facts.maybe("serial_from", number)
@@ -78,6 +80,7 @@ class Fed(Struct, frozen=True):
             files[0],
             next((file for file in claim.outputs if file.sha512 == listed), None),
             None if after is None else Window(after, facts.require("serial_to", number)),
+            next((file for file in claim.outputs if events and file.sha512 == events), None),
         )
 
 

@@ -97,9 +97,11 @@ class DumpVerified(Struct, frozen=True):
 
 
 def dump_counts(claim: Claim) -> Mapping[str, int]:
-    """The counts of a dump, and of its check, that have to be equal."""
+    """The counts of a dump, and of its check, that have to be equal. `lives`: of a dump that has a file of them."""
     counts = ClaimFields.counts(claim)
-    return {name: counts.require(name, number) for name in ("rows", "projects", "files")}
+    found = {name: counts.require(name, number) for name in ("rows", "projects", "files")}
+    lives = counts.maybe("lives", number)
+    return found if lives is None else {**found, "lives": lives}
 
 
 def _lacked(value: Json) -> tuple[Lacked, ...]:

@@ -1,0 +1,99 @@
+"""The files of an index's feed in the state: its targets, and the events that name files, versions and projects.
+
+    {"events": 2, "first": 1764000071, "last": 1764000072}
+    {"action": "add py3 file six-1.18.0-py3-none-any.whl", "project": "six", "serial": 72, "time": 1764000072,
+     "version": "1.18.0"}
+
+Events are sorted by project and serial; the first line has their number, and the first and the last of their times. Of
+a project that the dump before lacks, the events that its page did not show are there too. Writes to the state.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+
+from msgspec.structs import asdict
+
+from warcmill import layout
+from warcmill.base import digests
+from warcmill.base.line_sort import SortedLines
+from warcmill.errors import BadInput, Mismatch, NotReady
+from warcmill.formats.pypi.lives import LifeEvent
+from warcmill.markers.facts.pulse import Fed
+from warcmill.markers.state import MarkerStore
+from warcmill.model import FileRef, Key
+
+ProjectEvent = tuple[str, LifeEvent]
+
+
+def keep(state: MarkerStore, lines: Iterable[bytes]) -> FileRef:
+    """Keep lines in the state, by their digest; a long list is never in memory."""
+    with state.scratch() as folder:
+        path = folder / "feed"
+        with path.open("wb") as stream:
+            stream.writelines(lines)
+        with path.open("rb") as file:
+            size, sha512 = digests.sha512(file)
+            file.seek(0)
+            state.store.commit_new(layout.feed_path(sha512), file, size, sha512)
+    return FileRef("state", layout.feed_path(sha512), size, sha512)
+
+
+@contextmanager
+def opened(state: MarkerStore, kept: FileRef) -> Iterator[Iterator[bytes]]:
+    """The lines of a kept file. NotReady without it; Mismatch if it has other bytes than were kept."""
+    if state.store.stat(kept.path) is None:
+        raise NotReady(f"state:{kept.path}", "this feed is not there; 'warcmill restore' brings it back")
+    with state.store.open(kept.path) as file:
+        if (found := digests.sha512(file)) != (kept.size, kept.sha512):
+            raise Mismatch(f"size and SHA-512 of state:{kept.path}", (kept.size, kept.sha512), found)
+        file.seek(0)
+        yield iter(file)
+
+
+def keep_events(state: MarkerStore, events: Iterable[ProjectEvent]) -> FileRef:
+    """Keep events."""
+    number, times = 0, set[int]()
+    with state.scratch() as folder, closing(SortedLines(folder)) as lines:
+        for project, event in events:
+            number += 1
+            times = {min(times | {event.time}), max(times | {event.time})}
+            line = json.dumps({"project": project, **asdict(event)}, sort_keys=True)
+            lines.add(f"{project}\t{event.serial:019d}\t{line}\n".encode())
+        counted = {"events": number, "first": min(times, default=0), "last": max(times, default=0)}
+        head = json.dumps(counted, sort_keys=True).encode() + b"\n"
+        return keep(state, _with_head(head, lines))
+
+
+def _with_head(head: bytes, lines: Iterable[bytes]) -> Iterator[bytes]:
+    yield head
+    yield from (line.split(b"\t", 2)[2] for line in lines)
+
+
+def times(state: MarkerStore, kept: FileRef) -> tuple[int, int] | None:
+    """The first and the last time of kept events; None without any."""
+    with opened(state, kept) as lines:
+        head = json.loads(next(lines, b"{}"))
+        return (head["first"], head["last"]) if head.get("events") else None
+
+
+def events(state: MarkerStore, feed: Key) -> Iterator[ProjectEvent] | None:
+    """The events that a feed kept, by project and serial; None for a feed that kept none, as of a first full crawl.
+    Fails as `opened`; BadInput for a line that is not an event."""
+    kept = Fed.from_claim(state.require(feed).claim).events
+    return None if kept is None else events_of(state, kept)
+
+
+def events_of(state: MarkerStore, kept: FileRef) -> Iterator[ProjectEvent]:
+    """The events of a kept file; fails as `events`."""
+    with opened(state, kept) as lines:
+        next(lines, b"")
+        for line in lines:
+            try:
+                found = json.loads(line)
+                project = found.pop("project")
+                yield project, LifeEvent(**found)
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                raise BadInput(f"state:{kept.path}", f"a line is not an event: {error!r}") from error
