@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from contextlib import closing
+from datetime import UTC, datetime
 from typing import cast
 
 from commands.console.arguments import add_json, job
@@ -28,6 +29,7 @@ from warcmill.pypi.answers import PublishedData
 from warcmill.pypi.update_leveldb import UpdateRoots
 from warcmill.stores.opening import open_folder
 
+_DAY = 86_400  # seconds
 SUMMARY = "crawl a package index, in full or what has changed; ask what is known of its packages"
 EPILOG = """\
 examples:
@@ -36,6 +38,7 @@ examples:
   warcmill pypi provides yaml
   warcmill pypi requires requests-2.32.5-py3-none-any.whl
   warcmill pypi show six --as-of 31415926
+  warcmill pypi show six --as-of 2026-11-27
   warcmill pypi lag --json
   warcmill pypi dump_full pypi
   warcmill pypi retire 1
@@ -49,9 +52,10 @@ makes first if it lacks; if nothing has, nothing is launched. Cron does the same
 Both run pulse.StartJob, which logs to stderr; a line on stdout reports what happened.
 
 provides lists the distributions that give "import MODULE"; requires, the requirements of a
-file; show, the files that a project has, or had at a serial, with the serials from and to
-which each was there; lag, how far each step has come. They read the newest version of the
-data sets that pypi.UpdateLevelDb publishes, and ask no server; lag asks the index.
+file; show, the files that a project has, or had at a serial, or at the end of a day or at a
+time by the times of the changelog, with the serials from and to which each was there; lag,
+how far each step has come. They read the newest version of the data sets that
+pypi.UpdateLevelDb publishes, and ask no server; lag asks the index.
 
 dump_full dumps all that the stored WARCs have, from serial 0 to the newest whole dump, as a
 generation of its own, and asks no server; what has changed in how files are read counts for
@@ -63,7 +67,8 @@ current version is made of. Each full crawl and full dump begins one. Its marker
 --json: provides {"files": [{"filename", "project", "version"}], "module", "serial"};
 requires {"filename", "project", "requires_dist", "requires_python", "serial", "sha256",
 "type", "version"}; show {"files": [{"filename", "from", "modules", "requires_python",
-"sha256", "to", "url", "version", "yanked"}], "newest", "project", "serial"}; lag {"crawled",
+"sha256", "to", "url", "version", "yanked"}], "newest", "project", "serial"}, with
+"quarantined", names of files, where some are; lag {"crawled",
 "dumped", "index", "job", "published"}. null: unknown, or none yet; a file without an end
 has "to" null; "yanked" is the reason, '' without one. "serial" is the last one that is known
 
@@ -85,7 +90,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     asked["requires"].add_argument("name", metavar="FILE", help="the name of a distribution's file")
     asked["requires"].add_argument("--project", default="", metavar="NAME", help="its project, if its name is unclear")
     asked["show"].add_argument("name", metavar="NAME", help="of a project")
-    asked["show"].add_argument("--as-of", type=int, metavar="NUMBER", help="at this serial; by default the last one")
+    as_of = "at this serial, UTC day or time, such as 2026-11-27T08:00:00Z; by default the last serial"
+    asked["show"].add_argument("--as-of", type=_moment, metavar="WHEN", help=as_of)
     asked["lag"].add_argument("job", type=job, nargs="?", metavar="JOB", help="by default the first of [pypi]")
     for one in asked.values():
         add_json(one)
@@ -164,10 +170,14 @@ def _requires(args: argparse.Namespace) -> int:
 
 
 def _show(args: argparse.Namespace) -> int:
-    found = answers.show(_data(open_line()), normalised(args.name), args.as_of)
+    line, asked = open_line(), args.as_of
+    serial = answers.serial_at(line.state, _data(line), *asked) if isinstance(asked, tuple) else asked
+    found = answers.show(_data(line), normalised(args.name), serial)
     files = cast("list[dict[str, Json]]", found["files"])
     if args.json:
         print(as_json(found))
+    elif "quarantined" in found:
+        out(f"{found['project']}: in quarantine at serial {found['serial']}; its page had no files")
     elif not files:
         out(
             f"{found['project']}: no file at serial {found['serial']} is known; the last known one is {found['newest']}"
@@ -177,6 +187,18 @@ def _show(args: argparse.Namespace) -> int:
         yanked = "" if one["yanked"] is None else f"  yanked: {one['yanked']}"
         out(f"{one['filename']}  from serial {one['from']} {until}{yanked}")
     return 0 if files else 1
+
+
+def _moment(text: str) -> int | tuple[int, int]:
+    """A serial; or the begin and the end of a day or of a second, in seconds since 1970."""
+    if text.isascii() and text.isdigit():
+        return int(text)
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a serial, a day or a time") from error
+    begin = int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp())
+    return begin, begin + _DAY - 1 if len(text) == len("2026-11-27") else begin
 
 
 def _job(args: argparse.Namespace) -> str:

@@ -1,4 +1,5 @@
-"""Mirror a package index, and play a day of it: an upload, a yank, a removal, a page that is away, a kill.
+"""Mirror a package index, and play a day of it: uploads, yanks, removals, a quarantine, pages that are away or lag, a
+kill. In the end each page is asked for as of each serial, and compared with what the index said then.
 
 Run by `scripts/demo --pypi`; with `--s3` the archive is in an S3 server. Index and server are on loopback, with real
 files; they end with the demo, and what happened to them stays. A second run finds nothing new.
@@ -14,10 +15,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from demo import BIN, RECONCILED, TROUBLE, kill, run
 
@@ -29,6 +33,7 @@ from warcmill.crawl.launch import job_log
 from warcmill.crawl.launch.folders import state_of
 
 JOB = "packages"
+MILLS, SAILS, VANE = "mills", "sails", "vane"  # projects of the demo's own
 BEFORE_KILL, STUCK = 6, 60  # files that are sent before the kill; seconds that each later one takes
 PATIENCE = 300  # seconds for a crawl
 DATA = "python_distribution_data"
@@ -73,6 +78,8 @@ def main(folder: Path, *, s3: bool = False) -> int:
         if not index.serial:
             print("Real files for the index: pip fetches them, the first time", flush=True)
             index.populate()
+            for project in (MILLS, SAILS, VANE):
+                index.upload(distributions.wheel(folder / "package-index", project, "1.0"))
         server = _s3(folder) if s3 else None
         if server:
             process.end_in_order()
@@ -89,6 +96,7 @@ def main(folder: Path, *, s3: bool = False) -> int:
             _play_and_dump_anew(folder, index, pages)
         _crawl_changes(folder)
         _ask(folder, pages)
+        _compare(folder, index, pages)
         code = run("warcmill", "reconcile", _days(), may_be=(0, 1), shown=RECONCILED)
         _where_to_look(folder, time.monotonic() - began)
         if sys.stdout.isatty():
@@ -156,14 +164,17 @@ def _play_and_dump_anew(folder: Path, index: PackageIndex, pages: RunningServe) 
     if index.serial == first:
         _play(made, index)
     _crawl_changes(folder)
+    _play_on(index)
+    _crawl_changes(folder)
     for serial in (first, index.serial):
         run("warcmill", "pypi", "show", "six", "--as-of", str(serial))
         for project in ("six", "yamlish"):
             _resolve(pages, serial, project)
     run("warcmill", "pypi", "dump_full", JOB, shown=CRAWLED + "|^generation")
     index.recover()
+    _lag(index)
     index.upload(distributions.wheel(made, "yamlish", "1.1", {"yaml/__init__.py": b""}))
-    print("At the index: docopt answers again, and yamlish 1.1 is uploaded", flush=True)
+    print(f"At the index: docopt answers again, yamlish 1.1 is uploaded; {MILLS} lags", flush=True)
 
 
 def _play(made: Path, index: PackageIndex) -> None:
@@ -174,11 +185,34 @@ def _play(made: Path, index: PackageIndex) -> None:
     index.remove_project("wget")
     index.upload(distributions.wheel(made, "docopt", "0.7.0"))
     index.fail("/simple/docopt/", 503)
+    index.quarantine(SAILS)
+    index.remove_file(MILLS, f"{MILLS}-1.0-py3-none-any.whl")
+    index.upload(distributions.wheel(made, MILLS, "1.0", {f"{MILLS}.py": b"turning = True"}))
+    index.yank(VANE, "1.0", "the wind turned")
+    index.upload(distributions.wheel(made, MILLS, "1.1"))
+    _lag(index)
     print(
         "At the index: yamlish 1.0, six 1.18.0 and docopt 0.7.0 are uploaded, six 1.17.0 is yanked, wget is removed;"
-        " the page of docopt answers 503",
+        f" the page of docopt answers 503; {SAILS} is in quarantine, {VANE} 1.0 yanked; {MILLS} 1.0 is removed and"
+        " uploaded anew, 1.1 uploaded, while the serial of its page lags",
         flush=True,
     )
+
+
+def _lag(index: PackageIndex) -> None:
+    """Let a page have all its files, and the serial of before the last event."""
+    project = index.project(MILLS)
+    assert project, "it was uploaded first"
+    index.lag_page(MILLS, project.serial - 1)
+
+
+def _play_on(index: PackageIndex) -> None:
+    """What begins once the day is crawled; not again where the demo was interrupted."""
+    project = index.project(SAILS)
+    if project and project.is_quarantined:
+        index.clear_quarantine(SAILS)
+        index.unyank(VANE, "1.0")
+        print(f"At the index: the quarantine of {SAILS} is cleared, {VANE} 1.0 is unyanked", flush=True)
 
 
 def _crawl_changes(folder: Path) -> None:
@@ -225,6 +259,32 @@ def _ask(folder: Path, pages: RunningServe) -> None:
     run("warcmill", "pypi", "requires", "yamlish-1.0-py3-none-any.whl")
     run("warcmill", "pypi", "lag")
     _resolve(pages, int(newest), "yamlish")
+
+
+def _compare(folder: Path, index: PackageIndex, pages: RunningServe) -> None:
+    """Ask for the page of each project that has changed, as of each serial, and compare it with what the index said."""
+    first, newest = (int(dumps(folder)[0].name.partition("-")[2]), int(dumps(folder, 2)[-1].name.partition("-")[2]))
+    said = {serial: shown for serial, shown in index.said().items() if first <= serial <= newest}
+    names = sorted({name for shown in said.values() for name in shown})
+    changed = [name for name in names if len({str(shown.get(name)) for shown in said.values()}) > 1]
+    for serial, shown in said.items():
+        for name in changed:
+            if (found := _page(pages, serial, name)) != shown.get(name, {}):
+                sys.exit(f"demo: {name} as of {serial} is {found}; the index had {shown.get(name, {})}")
+    print(f"Serials {first} to {newest}: {', '.join(changed)} are answered at each as the index was", flush=True)
+
+
+def _page(pages: RunningServe, serial: int, project: str) -> dict[str, str | None]:
+    """The files of a project as of a serial, each with the reason for which it is yanked."""
+    headers = {"Authorization": f"Bearer {pages.token}", "Accept": "application/vnd.pypi.simple.v1+json"}
+    with closing(HTTPConnection(urlsplit(pages.address).netloc, timeout=PATIENCE)) as connection:
+        connection.request("GET", f"/as-of/{serial}/simple/{project}/", headers=headers)
+        answer = connection.getresponse()
+        data = answer.read()
+    if answer.status == HTTPStatus.NOT_FOUND:
+        return {}
+    yanked = {one["filename"]: one["yanked"] for one in json.loads(data)["files"]}
+    return {name: None if why is False else "" if why is True else str(why) for name, why in yanked.items()}
 
 
 def dumps(folder: Path, generation: int = 1) -> list[Path]:

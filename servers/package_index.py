@@ -188,9 +188,9 @@ class PackageIndex(process.SingleServer):
         """Show the project's page as it is again."""
         self._append("fresh", project=project)
 
-    def lag_page(self, project: str) -> None:
-        """Show the project's page as it is, but with the serial that it has now, until `recover`."""
-        self._append("lag", project=project)
+    def lag_page(self, project: str, serial: int) -> None:
+        """Show the project's page as it is, but with this serial, until `recover`."""
+        self._append("lag", project=project, serial=serial)
 
     def report_serial(self, serial: int | None) -> None:
         """Answer this as the last serial, even one that goes backwards; None ends that."""

@@ -212,8 +212,8 @@ class IndexJournal:
     def _do_fresh(self, _: str, project: str) -> None:
         del self.stale[normalized(project)]
 
-    def _do_lag(self, _: str, project: str) -> None:
-        self.lagging[normalized(project)] = self.projects[normalized(project)].serial
+    def _do_lag(self, _: str, project: str, serial: int) -> None:
+        self.lagging[normalized(project)] = serial
 
     def _do_fault(self, _: str, **fault: Any) -> None:
         self.faults.append(IndexFault(**fault))

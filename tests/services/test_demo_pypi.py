@@ -55,6 +55,7 @@ def as_it_is_to_be(first: str) -> None:
         "Would install six-1.18.0 yamlish-1.0",
         "Would install yamlish-1.1",
     ]
+    assert re.search(r"^Serials \d+ to \d+: .*mills, .*sails, .*vane.* are answered at each", first, re.MULTILINE)
     assert "generation 2 is dumped" in said(first, "warcmill pypi dump_full")[0]
     assert len(set(re.findall(r"\d+", said(first, "warcmill pypi lag")[0]))) == 1, (
         "each step has come to the last serial"

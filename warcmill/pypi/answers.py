@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import cast
 
 from msgspec import Struct
@@ -16,12 +16,13 @@ from warcmill.errors import NotReady
 from warcmill.formats.pypi import data_sets, filenames
 from warcmill.formats.pypi.data_sets import DEPGRAPH, DISTRIBUTIONS, MODULES, Dependencies
 from warcmill.formats.pypi.lives import DistributionLife
+from warcmill.launches import discovery
 from warcmill.launches.discovery import with_markers
 from warcmill.markers.facts.pulse import Fed, Started
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Json, JsonObject
-from warcmill.pypi import dumps
-from warcmill.pypi.data_sets import newest_serial, open_history
+from warcmill.pypi import dumps, journal
+from warcmill.pypi.data_sets import newest_serial, open_history, place_of
 from warcmill.stores import LocalStore
 from warcmill.versions.inputs import Lists
 from warcmill.versions.leveldb import reading
@@ -92,9 +93,52 @@ def show(data: PublishedData, project: str, serial: int | None = None) -> JsonOb
         at = history.newest if serial is None else serial
         if at > history.newest:
             raise NotReady(f"serial {at}", f"the last one that is published is {history.newest}")
-        there = (life for life in history.lives(project) if life.was_there(at))
-        files: list[Json] = [_file(life, at) for life in there]
-    return {"project": project, "serial": at, "newest": history.newest, "files": files}
+        lives = list(history.lives(project))
+        if serial is None:  # a page of the full crawl may be younger than its window
+            at = max((at, *(life.first for life in lives)))
+        files: list[Json] = [_file(life, at) for life in lives if life.was_there(at)]
+        away: list[Json] = [life.file.filename for life in lives if (one := life.at(at)) and one.is_quarantined]
+    found: dict[str, Json] = {"project": project, "serial": at, "newest": history.newest, "files": files}
+    if away:
+        found["quarantined"] = away
+    return found
+
+
+def serial_at(state: MarkerStore, data: PublishedData, begin: int, end: int) -> int:
+    """The serial of the last event before the end of a time, in seconds since 1970, by the journal that feeds keep.
+
+    NotReady if the time begins after the last published window, or ends before what is known.
+    """
+    found = data.current(DISTRIBUTIONS)
+    inputs = Lists(data.state, DISTRIBUTIONS).read(found.number).inputs
+    newest, is_first = newest_serial(inputs), True
+    for due, fed in _feeds(state, place_of(inputs[0]).job):
+        if fed.window is None or fed.window.up_to > newest:
+            continue
+        times = journal.times(state, fed.events) if fed.events else None
+        if is_first and begin > max(due, times[1] if times else 0):
+            why = f"the last serial that is published is {newest}, and it was crawled before"
+            raise NotReady("the index at that time", why)
+        is_first = False
+        if fed.events and times and times[0] <= end:
+            window, events = fed.window, journal.events_of(state, fed.events)
+            before = (one.serial for _, one in events if one.serial > window.after and one.time <= end)
+            if (last := max(before, default=0)) > 0:
+                return last
+        if fed.window.after == 0 and due <= end:
+            return fed.window.up_to
+    why = "it is before the first full crawl, and before the first event that was kept since"
+    raise NotReady("the index at that time", why)
+
+
+def _feeds(state: MarkerStore, job: str) -> Iterator[tuple[int, Fed]]:
+    """The feeds of a job's launches, the newest first, each with the time at which it was due."""
+    for launch in discovery.of_job(state, job):
+        if started := state.read(layout.key("pulse.Started", launch)):
+            due = Started.from_claim(started.claim).due
+            if fed := state.read(layout.feed_key(job, due)):
+                moment = datetime.strptime(due, "%Y%m%d%H%M%S").replace(tzinfo=UTC)
+                yield int(moment.timestamp()), Fed.from_claim(fed.claim)
 
 
 def _file(life: DistributionLife, serial: int) -> JsonObject:
@@ -104,7 +148,7 @@ def _file(life: DistributionLife, serial: int) -> JsonObject:
     return {
         "filename": listed.filename,
         "version": row.version if row else None,
-        "url": listed.url,
+        "url": listed.url or None,
         "sha256": listed.sha256,
         "requires_python": listed.requires_python,
         "from": first,

@@ -139,7 +139,7 @@ def full(state: MarkerStore, key: Key, source: IndexSource, newest: EarlierDump 
     events = None
     if newest and newest.up_to <= window.up_to:
         changes = _changes(source, Window(newest.up_to, window.up_to), faults)
-        events = journal.keep_events(state, filter(None, (_kept(name, event) for name, event in changes)))
+        events = journal.keep_events(state, filter(None, (_kept(name, event) for name, event in changes)), newest.up_to)
     return _claim(state, key, source, window, found, faults, events)
 
 
@@ -164,7 +164,7 @@ def increment(state: MarkerStore, key: Key, source: IndexSource, newest: Earlier
                 if kind is EventKind.ADD:
                     changed.add(file)
 
-    kept = journal.keep_events(state, events())
+    kept = journal.keep_events(state, events(), window.after)
     for name, lacked in (*newest.lacking.items(), *_new(source, newest, faults)):
         if source.wants(name):
             found.setdefault(name, _Changed()).lack(lacked)

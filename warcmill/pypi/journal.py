@@ -4,8 +4,9 @@
     {"action": "add py3 file six-1.18.0-py3-none-any.whl", "project": "six", "serial": 72, "time": 1764000072,
      "version": "1.18.0"}
 
-Events are sorted by project and serial; the first line has their number, and the first and the last of their times. Of
-a project that the dump before lacks, the events that its page did not show are there too. Writes to the state.
+Events are sorted by project and serial; the first line has their number, and the first and the last time of those in
+the window. Of a project that the dump before lacks, earlier events that no page has shown are there too. Writes to the
+state.
 """
 
 from __future__ import annotations
@@ -53,13 +54,14 @@ def opened(state: MarkerStore, kept: FileRef) -> Iterator[Iterator[bytes]]:
         yield iter(file)
 
 
-def keep_events(state: MarkerStore, events: Iterable[ProjectEvent]) -> FileRef:
-    """Keep events."""
+def keep_events(state: MarkerStore, events: Iterable[ProjectEvent], after: int) -> FileRef:
+    """Keep the events of a window, which begins after a serial."""
     number, times = 0, set[int]()
     with state.scratch() as folder, closing(SortedLines(folder)) as lines:
         for project, event in events:
             number += 1
-            times = {min(times | {event.time}), max(times | {event.time})}
+            if event.serial > after and event.time:
+                times = {min(times | {event.time}), max(times | {event.time})}
             line = json.dumps({"project": project, **asdict(event)}, sort_keys=True)
             lines.add(f"{project}\t{event.serial:019d}\t{line}\n".encode())
         counted = {"events": number, "first": min(times, default=0), "last": max(times, default=0)}
@@ -73,10 +75,10 @@ def _with_head(head: bytes, lines: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def times(state: MarkerStore, kept: FileRef) -> tuple[int, int] | None:
-    """The first and the last time of kept events; None without any."""
+    """The first and the last time of the events of a window; None without any."""
     with opened(state, kept) as lines:
         head = json.loads(next(lines, b"{}"))
-        return (head["first"], head["last"]) if head.get("events") else None
+        return (head["first"], head["last"]) if head.get("last") else None
 
 
 def events(state: MarkerStore, feed: Key) -> Iterator[ProjectEvent] | None:

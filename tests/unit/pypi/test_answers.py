@@ -7,15 +7,18 @@ from pathlib import Path
 
 import pytest
 from configured import configured
-from mirroring.package_dumps import DumpedIndex, listed, row, state
+from mirroring.package_dumps import JOB, DumpedIndex, listed, row, state
 
 from commands import pypi as command
 from commands.init import configuration
 from commands.main import main
+from warcmill import layout
 from warcmill.errors import NotReady
+from warcmill.formats.pypi.lives import LifeEvent
 from warcmill.layout import OutputLayout
-from warcmill.model import Root
-from warcmill.pypi import answers
+from warcmill.markers.claim import Claim
+from warcmill.model import Json, Launch, Root, Window
+from warcmill.pypi import answers, feed, journal
 from warcmill.pypi.answers import PublishedData
 from warcmill.stores import sentinel
 
@@ -81,6 +84,44 @@ def test_the_files_of_a_project_now_and_then(index: DumpedIndex, capsys: pytest.
     assert [(one["from"], one["to"], one["modules"]) for one in found["files"]] == [(7, 104, ["yaml"])]
     assert asked("show", "ruamel.yaml") == 1
     assert "no file at serial 120 is known" in capsys.readouterr().out
+
+
+def fed(index: DumpedIndex, due: str, window: Window, *events: LifeEvent) -> None:
+    """Leave the feed of a launch, and that it was started."""
+    kept = [journal.keep(index.state, [f"{window}\n".encode()])]
+    facts: dict[str, Json] = {"source": "http://index.example", **feed.serials(window)}
+    if events:
+        kept.append(journal.keep_events(index.state, (("pyyaml", event) for event in events), window.after))
+        facts["events"] = kept[-1].sha512
+    key = layout.feed_key(JOB, due)
+    index.state.publish(key, Claim(key, outputs=tuple(kept), counts={"targets": 0, "of_job": 0}, facts=facts))
+    started = layout.key("pulse.Started", Launch(JOB, due))
+    index.state.publish(started, Claim(started, facts={"due": due}))
+
+
+def test_a_time_is_the_serial_of_the_last_event_before_it(
+    index: DumpedIndex, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fed(index, "20261126100000", Window(0, 100))
+    day = 1_795_824_000  # 2026-11-28T00:00:00Z
+    late, added, yanked = (50, day - 90_000, ""), (110, day - 60, "add py3 file x"), (111, day + 60, "yank release")
+    events = (LifeEvent(serial, time, "6.0", action) for serial, time, action in (late, added, yanked))
+    fed(index, "20261128100000", Window(100, 120), *events)
+    for when, serial in (
+        ("2026-11-26T10:00:00Z", 100),
+        ("2026-11-26", 100),
+        ("2026-11-27T23:59:00Z", 110),
+        ("2026-11-27", 110),
+        ("2026-11-28", 111),
+        ("2026-11-28T00:59:30+01:00", 110),
+    ):
+        assert asked("show", "pyyaml", "--as-of", when, "--json") in (0, 1)
+        assert json.loads(capsys.readouterr().out)["serial"] == serial, when
+    for when, why in (("2026-11-29", "the last serial that is published is 120"), ("2026-11-25", "before the first")):
+        assert asked("show", "pyyaml", "--as-of", when) == 1
+        assert why in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        asked("show", "pyyaml", "--as-of", "soon")
 
 
 def test_nothing_published_is_too_early_and_not_an_answer(tmp_path: Path) -> None:
