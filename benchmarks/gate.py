@@ -9,6 +9,7 @@ the sha1 of each declared payload from its known begin. It checks nothing: no
 gate built on zlib can be faster.
 warcio check: a separate process, like `warcmill check`; start-up is counted.
 Small records: the members of the same files of at most 700 bytes.
+Damaged: the same records, of which some, or all, are bad; beside the whole ones.
 
 The first target is for a corpus: the sample's records have 2 kB on average, so
 Python's work for each record costs more than inflating it.
@@ -19,6 +20,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -58,6 +60,7 @@ def rows() -> Iterator[tuple[str, str, str, str, str]]:
     target = "<= 1.3 x zlib + sha1" if "CORPUS" in os.environ else "<= 1.3 on a corpus"
     yield floor_row("gate, Heritrix's WARCs", warcs, target)
     yield floor_row("gate, small records", [small], "<= 2 x zlib + sha1")
+    yield from damaged_rows(warcs)
     yield warcio_row("warcmill check, Heritrix's WARCs", warcs, ENOUGH, ">= 1.7 x as fast as warcio")
     yield warcio_row("warcmill check, small records", [small], ENOUGH_SMALL, ">= 2.5 x as fast as warcio")
     yield memory_row()
@@ -78,6 +81,41 @@ def floor_row(what: str, warcs: list[bytes], target: str) -> tuple[str, str, str
 
     ours, peer = medians(lambda: own_cpu(gate), lambda: own_cpu(floor))
     return what, f"{ours:.3f} s", f"{peer:.3f} s zlib + sha1", f"{ours / peer:.2f}", target
+
+
+def damaged_rows(warcs: list[bytes]) -> Iterator[tuple[str, str, str, str, str]]:
+    """Measure what reading on costs: members whose CRC is wrong, and records whose length is."""
+    packed = [data[m.begin : m.end] for data in warcs for m in members(data)]
+    plain = [zlib.decompress(member, 31) for member in packed]
+    for what, every in (("one record", len(packed)), ("one in ten", 10), ("every record", 1)):
+        yield damaged_row(f"gate, {what} bad", packed, every, _with_wrong_crc, NAME)
+        yield damaged_row(f"gate, {what} bad, plain", plain, every, _with_wrong_length, NAME.removesuffix(".gz"))
+
+
+def damaged_row(
+    what: str, records: list[bytes], every: int, damage: Callable[[bytes], bytes], name: str
+) -> tuple[str, str, str, str, str]:
+    """Measure the gate on these records, of which each n-th is damaged, beside the whole ones."""
+    whole = b"".join(records)
+    bad = b"".join(damage(one) if number % every == every // 2 else one for number, one in enumerate(records))
+    assert not examine(io.BytesIO(bad), name).ok
+
+    def read(data: bytes) -> None:
+        for _ in range(ROUNDS):
+            examine(io.BytesIO(data), name, again=lambda: io.BytesIO(data))
+
+    ours, peer = medians(lambda: own_cpu(lambda: read(bad)), lambda: own_cpu(lambda: read(whole)))
+    return what, f"{ours:.3f} s", f"{peer:.3f} s the same, whole", f"{ours / peer:.2f}", "<= 2 x"
+
+
+def _with_wrong_crc(member: bytes) -> bytes:
+    return member[:-8] + bytes([member[-8] ^ 1]) + member[-7:]
+
+
+def _with_wrong_length(record: bytes) -> bytes:
+    return re.sub(
+        rb"\r\nContent-Length: (\d+)", lambda found: b"\r\nContent-Length: %d" % (int(found[1]) + 3), record, count=1
+    )
 
 
 def warcio_row(what: str, warcs: list[bytes], enough: int, target: str) -> tuple[str, str, str, str, str]:

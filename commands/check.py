@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -21,13 +21,13 @@ from commands.console.progress import bytes_done
 from commands.console.show import out
 from warcmill.base.digests import Readable
 from warcmill.base.progress import Advance, Counted
-from warcmill.formats.bagit import bag
-from warcmill.formats.bagit.containers import Container, Folder, Tar, Zip, gunzipped
-from warcmill.formats.bagit.findings import BagResult, BagVerdict
-from warcmill.formats.bagit.tag_files import manifest_of
 from warcmill.formats.warc.gate import FileVerdict, examine
 from warcmill.formats.warc.second_opinion import Opinion, Problem, opinion
 from warcmill.model import Json
+
+if TYPE_CHECKING:  # what bags need takes a megabyte, and is imported where there is one
+    from warcmill.formats.bagit.containers import Container
+    from warcmill.formats.bagit.findings import BagVerdict
 
 SUMMARY = "check that WARC files and bags are whole, anywhere, without a line"
 EPILOG = """\
@@ -71,7 +71,7 @@ BAD, ODD, SOUND = "bad", "odd", "sound"  # records of a refused file
 OK, INCOMPLETE, REFUSED, UNREADABLE = "ok", "incomplete", "refused", "unreadable"
 _TARS, _GZIPPED, _ZIPS = (".tar",), (".tar.gz", ".tgz"), (".zip",)
 _SIGNS = ("bagit.txt", "bag-info.txt", "data")  # of a bag that has lost the first
-_RESULTS = {BagResult.VALID: OK, BagResult.INCOMPLETE: INCOMPLETE, BagResult.INVALID: REFUSED}
+_RESULTS = {"valid": OK, "incomplete": INCOMPLETE, "invalid": REFUSED}  # of a bag
 SHOWN = 50  # faults, and as many files to be fetched, of one bag; --json has all
 Watch = Callable[[BinaryIO], Readable]
 NOTHING_WRONG = "nothing wrong"
@@ -281,6 +281,8 @@ def is_bag(path: Path) -> bool:
 @contextmanager
 def opened(path: Path, watch: Watch) -> Iterator[Container]:
     """The bag at a path, to be read with `watch` on all that is read of it."""
+    from warcmill.formats.bagit.containers import Folder, Tar, Zip
+
     name = path.name.lower()
     if path.is_dir():
         yield Folder(path, watch)
@@ -293,6 +295,8 @@ def opened(path: Path, watch: Watch) -> Iterator[Container]:
 
 @contextmanager
 def _tar_stream(path: Path, watch: Watch, *, gzipped: bool) -> Iterator[Readable]:
+    from warcmill.formats.bagit.containers import gunzipped
+
     with ExitStack() as stack:
         stream = watch(stack.enter_context(path.open("rb")))
         inner: AbstractContextManager[Readable] | None = gunzipped(path.name, stream) if gzipped else None
@@ -301,6 +305,8 @@ def _tar_stream(path: Path, watch: Watch, *, gzipped: bool) -> Iterator[Readable
 
 def check(path: Path, watch: Watch) -> CheckedBag:
     """Judge one bag; OSError is its result."""
+    from warcmill.formats.bagit import bag
+
     try:
         with opened(path, watch) as container:
             return CheckedBag(str(path), bag.examine(container))
@@ -327,6 +333,8 @@ def bag_lines(checked: CheckedBag) -> Iterator[str]:
 
 
 def _parts(verdict: BagVerdict) -> Iterator[str]:
+    from warcmill.formats.bagit.tag_files import manifest_of
+
     if verdict.version:
         manifests = [found[1] for found in map(manifest_of, verdict.manifests) if found and not found[0]]
         yield f"BagIt {verdict.version}, {', '.join(manifests) or 'without a manifest'}"

@@ -24,7 +24,7 @@ PIECE = 1 << 18  # inflated bytes at a time
 HEADER_LIMIT = 1 << 17  # bytes of a member's header: 64 KiB of extra field, a name, a comment
 
 MAGIC = b"\x1f\x8b"
-_InflateError = cast("type[Exception]", isal_zlib.error)  # its stub calls it an instance
+InflateError = cast("type[Exception]", isal_zlib.error)  # its stub calls it an instance
 _PLAIN = b"\x1f\x8b\x08\x00"  # deflate, and no optional field (RFC 1952, 2.3)
 _BARE_HEADER = _PLAIN + bytes(6)
 _FHCRC, _FEXTRA, _FNAME, _FCOMMENT, _RESERVED = 0x02, 0x04, 0x08, 0x10, 0xE0
@@ -82,7 +82,7 @@ class Members:
             self._raw = b""
             try:
                 piece = inflater.decompress(raw, PIECE)
-            except _InflateError as error:
+            except InflateError as error:
                 self.is_damaged = True
                 raise self.bad(f"damaged gzip member: {error}") from error
             if inflater.eof:

@@ -5,7 +5,7 @@ the first bad record; who wants the rest opens the file again, and it is read fr
 
 After a bad record the next one is where the bad one ends, if that is known: a gzip member whose deflate stream ends is
 never searched, since a payload may be a WARC. Otherwise the next one is searched: at the next gzip magic, or the next
-line `WARC/`, in an ARC at the next URL line. A record that was found by a search is odd.
+`WARC/`, in an ARC at the next URL line. A record that was found by a search is odd.
 
 All of it is within limits: of the bytes that are looked at, and of those that members inflate to. Where a limit is
 reached, the file is not read further.
@@ -18,11 +18,12 @@ import zlib
 from collections.abc import Callable
 from typing import BinaryIO, Protocol
 
+from isal import isal_zlib
 from msgspec import Struct, field
 
 from warcmill.errors import BadInput
 from warcmill.formats.warc import header as warc
-from warcmill.formats.warc.gzip import CHUNK, MAGIC
+from warcmill.formats.warc.gzip import CHUNK, MAGIC, InflateError
 from warcmill.formats.warc.hearers import Hearers
 from warcmill.formats.warc.reader import (
     ARC_LINE_LIMIT,
@@ -46,10 +47,14 @@ _BEGIN = 1 << 12  # raw bytes of a member that show what it begins with
 _CANDIDATE = 1 << 6  # bytes that looking at one costs
 _FEW = 1 << 12  # bytes by which an ARC's length may be wrong
 _GZIP_HEADER, _TRAILER = 10, 8
+_BARE = _GZIP_HEADER + 1  # bytes that show the length of a header without optional fields
+_NEAR = 1 << 13  # bytes that are searched first; less than ARC_LINE_LIMIT, so that they are searched again
 _FIRST, _LONGER = 1 << 13, 4  # bytes of a piece after a seek; times as many in the next
 _DEFLATE = MAGIC + b"\x08"
 
-_next_warc = re.compile(rb"\nWARC/(?:1\.[01]|0\.1[78])\r\n[A-Za-z-]+[ \t]*:", re.IGNORECASE).search
+_VERSION = rb"WARC/(?:1\.[01]|0\.1[78])\r\n[A-Za-z-]+[ \t]*:"
+_next_warc = re.compile(_VERSION).search  # also within a line: the end of the record before it may be missing
+_next_warc_line = re.compile(rb"\n(?=" + _VERSION + rb")", re.IGNORECASE).search
 _is_warc = re.compile(rb"WARC/(?:1\.[01]|0\.1[78])\r\n", re.IGNORECASE).match
 _length = re.compile(rb"\r\ncontent-length[ \t]*:[ \t]*([0-9]{1,18})[ \t]*\r\n", re.IGNORECASE).search
 
@@ -115,7 +120,7 @@ class RestOfFile:
                 offset = place if bad.offset is None else bad.offset
                 skipped = reader.skip_rest(_INFLATED - self._inflated)
                 self._inflated += skipped or 0
-                if skipped is None:
+                if skipped is None or self._is_chance(reader.position):
                     self._bad(offset, bad.why)
                     return self._after(offset)
                 if self._is_odd_arc(offset):
@@ -129,6 +134,10 @@ class RestOfFile:
                     self._odd(reader.offset, odd)
                 else:
                     self.rest.sound += 1
+
+    def _is_chance(self, end: int) -> bool:
+        """True if an uncompressed WARC's record has its end by chance, within another one, as no record follows."""
+        return self._is_warc and not self._gzip and end < self._size and not self._begins(end)
 
     def _reader(self, place: int) -> MemberReader | PlainReader:
         self._file.seek(place)
@@ -204,8 +213,8 @@ class RestOfFile:
 
     def _deflate_end(self, offset: int) -> int | None:
         """Where a member ends: its deflate stream, with the CRC and the length after it. None if it does not end."""
-        header = _header_size(self._file.at(offset, _HEADER))
-        inflater = zlib.decompressobj(-zlib.MAX_WBITS)
+        header = _header_size(self._file.at(offset, _BARE)) or _header_size(self._file.at(offset, _HEADER))
+        inflater = isal_zlib.decompressobj(-zlib.MAX_WBITS)
         if header is None:
             return None
         self._file.seek(offset + header)
@@ -216,38 +225,54 @@ class RestOfFile:
                 self._looked += len(raw) - len(inflater.unconsumed_tail)
                 if not inflater.eof:
                     raw = inflater.unconsumed_tail or self._file.read(_AT_ONCE)
-        except zlib.error:
+        except InflateError:
             return None
         return self._file.position - len(inflater.unused_data) + _TRAILER if inflater.eof else None
 
     def _length_end(self, offset: int) -> int | None:
         """Where an uncompressed record ends by its length; None if it does not end there as records do."""
-        head = self._file.at(offset, _HEADER)
-        end = head.find(warc.END_OF_HEADER) + len(warc.END_OF_HEADER)
-        declared = _length(head, 0, end)
-        if not self._is_warc or not _is_warc(head) or end < len(warc.END_OF_HEADER) or not declared:
+        head = self._head(offset) if self._is_warc else b""
+        declared = _length(head)
+        if not _is_warc(head) or not declared:
             return None
-        end += offset + int(declared[1])
+        end = offset + len(head) + int(declared[1])
         closed = self._file.at(end, len(warc.END_OF_RECORD)) == warc.END_OF_RECORD
         return end + len(warc.END_OF_RECORD) if closed else None
+
+    def _head(self, place: int) -> bytes:
+        """The header of an uncompressed record, with its end; b"" if that is beyond a limit, or behind the begin of
+        another record: it was cut."""
+        for room in (_FIRST, _HEADER):
+            data = self._file.at(place, room)
+            another = _next_warc(data, 1)
+            most = another.start() if another else len(data)
+            end = data.find(warc.END_OF_HEADER, 0, most) + len(warc.END_OF_HEADER)
+            if end >= len(warc.END_OF_HEADER):
+                self._looked += end
+                return data[:end]
+            if another:
+                break
+        self._looked += most
+        return b""
 
     def _search(self, place: int) -> int | None:
         """Where the next record may begin, at this place or behind it. None if nothing is found within limits."""
         find = self._next_member if self._gzip else self._next_line
         at: int | None = place
+        room = _NEAR  # most records begin close to each other
         while at is not None and at < self._size:
             if self._looked > _LOOKED * self._size + _LOOKED_FREE or self._inflated >= _INFLATED:
                 self._bad(at, NOT_READ)
                 return None
-            found, again = find(at)
+            found, again = find(at, room)
             if found is not None:
                 return found
-            at = again
+            at, room = again, _AT_ONCE
         return None
 
-    def _next_member(self, place: int) -> tuple[int | None, int | None]:
-        """The next member that may have a record; or where to search on."""
-        data = self._file.at(place, _AT_ONCE)
+    def _next_member(self, place: int, room: int) -> tuple[int | None, int | None]:
+        """The next member that may have a record, in so many bytes; or where to search on."""
+        data = self._file.at(place, room)
         at = data.find(_DEFLATE)
         if at < 0:
             return None, place + len(data) - 2 if len(data) > len(_DEFLATE) else None
@@ -267,25 +292,22 @@ class RestOfFile:
         except zlib.error:
             return b""
 
-    def _next_line(self, place: int) -> tuple[int | None, int | None]:
-        """The next line with which an uncompressed record may begin; or where to search on."""
+    def _next_line(self, place: int, room: int) -> tuple[int | None, int | None]:
+        """The next line in so many bytes with which an uncompressed record may begin; or where to search on."""
         start = max(0, place - 1)  # with the end of the line before
-        data = self._file.at(start, _AT_ONCE)
-        find = _next_warc if self._is_warc else find_arc_line
-        match = find(data)
-        if match is None:
+        data = self._file.at(start, room)
+        line = _next_warc_line(data) if self._is_warc else find_arc_line(data)
+        begins = [start + line.start() + 1] if line else []
+        if self._is_warc and (match := _next_warc(data, place - start)):
+            begins.append(start + match.start())
+        if not begins:
             if start + len(data) >= self._size:
                 return None, None
             return None, max(place + 1, start + len(data) - ARC_LINE_LIMIT)
-        found = start + match.start() + 1
-        self._looked += match.start()
+        found = min(begins)
+        self._looked += found - start
         if self._is_warc:
-            head = self._file.at(found, _HEADER)
-            if another := _next_warc(head):  # which no header has in it
-                head = head[: another.start() + 1]
-            end = head.find(warc.END_OF_HEADER) + len(warc.END_OF_HEADER)
-            is_record = end >= len(warc.END_OF_HEADER) and _length(head, 0, end) is not None
-            self._looked += end if is_record else len(head)
+            is_record = _length(self._head(found)) is not None
         else:
             is_record = self._fits(found)
             if not is_record:
@@ -321,11 +343,11 @@ class _Window:
     def at(self, place: int, size: int) -> bytes:
         """The bytes at a place, fewer only at the end of the file."""
         parts = list[bytes]()
-        before, self.position = self.position, place
+        before, self.position, self._most = (self.position, self._most), place, size
         while size > 0 and (piece := self.read(size)):
             parts.append(piece)
             size -= len(piece)
-        self.position = before
+        self.position, self._most = before
         return b"".join(parts)
 
     def read(self, size: int, /) -> bytes:

@@ -112,6 +112,17 @@ def test_a_member_whose_end_was_overwritten_by_the_next_costs_only_itself() -> N
         assert [one.offset for one in verdict.rest.bad] == [len(member(warcinfo()))]
 
 
+@pytest.mark.parametrize("between", [b"", bytes(100), b"WARC/1.0\r\nnothing", b"x\nwarc/1.1\r\n"])
+def test_an_uncompressed_record_whose_end_is_missing_costs_only_itself(between: bytes) -> None:
+    first, second = warc_record(1), warc_record(2)
+    for lost in range(1, len(first) - first.index(b"\r\n\r\n")):
+        data = warcinfo() + first[:-lost] + between + second + warc_record(3)
+        verdict, urls = read_on(data, "x.warc")
+        assert urls == [url(2), url(3)], lost
+        assert verdict.rest
+        assert [one.offset for one in verdict.rest.bad] == [len(warcinfo())]
+
+
 @pytest.mark.parametrize("name", ["x.warc.wat.gz", "x.warc.wet.gz", "x.wat.gz"])
 def test_what_was_derived_from_warcs_is_read_as_they_are(name: str) -> None:
     data = warc_gz(warcinfo(), record("metadata", b"{}", http=False))
