@@ -30,6 +30,7 @@ from warcmill.errors import BadConfig, BadInput, Busy, NotReady
 from warcmill.formats.seeds import SEED_LIST
 
 if TYPE_CHECKING:
+    from warcmill.spiders.process import SpiderEnd
     from warcmill.spiders.project import ScrapyProject
 
 INTERRUPTED = 130
@@ -58,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
         checkpoint = _continued(engine, args.job)
         follows = "" if checkpoint else engine.follows(args.job)
         done = process.run(engine.places, args.job, found, checkpoint, engine.allow_private, follows)
-        return _reported(engine, args.job, done.end, done.closed_by)
+        return _reported(engine, args.job, done)
 
 
 def _work(args: argparse.Namespace) -> int:
@@ -70,11 +71,12 @@ def _work(args: argparse.Namespace) -> int:
     found = _found(args)
     place = read_place(FRONTIER, args.frontier, args.password_file)
     bus = requests.place_of_worker(args.job)
-    refused = process.work(
+    done = process.work(
         args.output.absolute(), args.name, args.job, place, found, unserved="" if bus else requests.unserved(args.job),
         beside=partial(requests.sending, place=bus),
     )  # fmt: skip
-    return _told_refused(args.job, refused)
+    _name_unarchived(args.job, done)
+    return _told_refused(args.job, done.refused)
 
 
 def _found(args: argparse.Namespace) -> ScrapyProject:
@@ -105,6 +107,12 @@ def _continued(engine: WarcmillEngine, job: str) -> str:
     return found
 
 
+def _name_unarchived(job: str, done: SpiderEnd) -> None:
+    """Name the middlewares whose answers are in no WARC."""
+    for name, number in done.unarchived.items():
+        err(f"{job}: {number} answered by {name}, not archived")
+
+
 def _told_refused(job: str, refused: int) -> int:
     """Name the requests that were refused, and return the exit code."""
     if refused:
@@ -126,7 +134,7 @@ def _refused(places: Places, job: str, launch: str) -> int:
     return number
 
 
-def _reported(engine: WarcmillEngine, job: str, end: End, closed_by: str) -> int:
+def _reported(engine: WarcmillEngine, job: str, done: SpiderEnd) -> int:
     launch = engine.look(job).launch_id
     result = reports.read(engine.places.job(job) / launch)
     out(f"{job}: launch {launch}: {answers(result, each=True)}")
@@ -134,12 +142,13 @@ def _reported(engine: WarcmillEngine, job: str, end: End, closed_by: str) -> int
     out(f"next: warcmill scan {clock.stamp_text(launch)[:10]}")
     if result.get("failed_first") and result.get("documents"):  # else they are of an earlier launch
         err(f"{job}: {result['failed']} got no answer, first {result['failed_first']}")
+    _name_unarchived(job, done)
     lost = _told_refused(job, _refused(engine.places, job, launch))
-    if end is End.STOPPED:
+    if done.end is End.STOPPED:
         out(f"{job}: stopped, with a checkpoint; the same command continues from there")
         return INTERRUPTED
-    if closed_by:
-        out(f"{job}: the spider has closed itself, by {closed_by}; the next run begins anew")
+    if done.closed_by:
+        out(f"{job}: the spider has closed itself, by {done.closed_by}; the next run begins anew")
     elif not result.get("documents"):
         name_refusals(job, result)
         return 1

@@ -408,8 +408,33 @@ def test_a_page_that_is_closed_is_ignored_and_a_site_that_does_not_answer_has_fa
     done = run_spider(line, *words, folder=tmp_path / "ours")
     assert done.returncode == 0, done.stderr
     assert items(tmp_path / "ours") == [
-        '{"error": "DownloadFailedError", "page": ""}', '{"error": "IgnoreRequest", "page": "closed/article/1"}',
+        '{"error": "DownloadConnectionRefusedError", "page": ""}',
+        '{"error": "IgnoreRequest", "page": "closed/article/1"}',
     ]  # fmt: skip
+
+
+ANSWERING = """
+def parse(self, response):
+    yield {"page": response.url}
+    for page in ("/mocked", "/mocked?2", "/shelf/1#part"):
+        yield response.follow(page, self.parse)
+
+class Mock:
+    async def process_request(self, request):
+        if "mocked" in request.url:
+            return scrapy.http.HtmlResponse(request.url, body=b"")
+"""
+
+
+def test_a_middleware_that_answers_itself_is_named_and_a_url_has_no_fragment(port: int, tmp_path: Path) -> None:
+    line, file = line_for(tmp_path / "line", JOB), written(tmp_path, ANSWERING)
+    file.write_text(file.read_text() + "\n    custom_settings['DOWNLOADER_MIDDLEWARES'] = {Mock: 543}\n")
+    done = run_spider(line, str(file), "-a", f"url={url(port, '/shelf/0')}", "--job", JOB, folder=tmp_path / "ours")
+    assert done.returncode == 0, done.stderr
+    assert "spiders: 2 answered by Mock, not archived" in done.stderr
+    found = {json.loads(one)["page"] for one in items(tmp_path / "ours")}
+    assert found == {url(port, path) for path in ("/shelf/0", "/shelf/1", "/mocked", "/mocked?2")}
+    assert {page for page, _ in pages(line, JOB)} == {url(port, path) for path in ("/shelf/0", "/shelf/1")}
 
 
 COUNTING = """

@@ -7,24 +7,28 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator
-from typing import Any
+from inspect import isawaitable
+from typing import Any, Self
 from weakref import WeakKeyDictionary
 
 from scrapy import Request, signals
 from scrapy.core.downloader.handlers.base import BaseDownloadHandler
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.crawler import Crawler
+from scrapy.downloadermiddlewares.retry import RetryMiddleware
 from scrapy.http import Response
 from scrapy.settings import BaseSettings
+from scrapy.utils.misc import load_object
 
 from warcmill.spiders.bridge import ScrapyBridge
+from warcmill.spiders.visit import Postponed
 
 log = logging.getLogger(__name__)
 BRIDGES: WeakKeyDictionary[Crawler, ScrapyBridge] = WeakKeyDictionary()
 OURS = 1_000
 """The priority of our settings: above those of the project, the spider and the command line."""
 REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
-_MIDDLEWARES, _HANDLERS = "SPIDER_MIDDLEWARES", "DOWNLOAD_HANDLERS"
+_MIDDLEWARES, _DOWNLOADER, _HANDLERS = "SPIDER_MIDDLEWARES", "DOWNLOADER_MIDDLEWARES", "DOWNLOAD_HANDLERS"
 
 
 class LaunchAddon:
@@ -42,7 +46,7 @@ class LaunchAddon:
         """Set them."""
         if settings.getbool("HTTPCACHE_ENABLED"):
             log.warning("HTTPCACHE_ENABLED: switched off, as what comes from a cache is in no WARC")
-        for name in ("HTTPCACHE_ENABLED", "ROBOTSTXT_OBEY", "RETRY_ENABLED", "HTTPPROXY_ENABLED"):
+        for name in ("HTTPCACHE_ENABLED", "ROBOTSTXT_OBEY", "HTTPPROXY_ENABLED"):
             settings.set(name, False, OURS)
         settings.set("TWISTED_REACTOR", REACTOR, OURS)
         settings.set("SCHEDULER", FrontierScheduler, OURS)
@@ -51,12 +55,54 @@ class LaunchAddon:
             log.warning("%s for %s: not used, as the launch fetches each page itself", _HANDLERS, ", ".join(unused))
         handlers = {**theirs, "http": LaunchHandler, "https": LaunchHandler}
         settings.set(_HANDLERS, handlers, OURS)
+        downloader = {name: place for name, place in settings.getdict(_DOWNLOADER).items() if not _is_retry(name)}
+        listed = settings.get_component_priority_dict_with_base(_DOWNLOADER)
+        place = next((place for name, place in listed.items() if _is_retry(name)), None)
+        settings.set(_DOWNLOADER, {**downloader, RetryMiddleware: None, LaunchRetry: place}, OURS)
         others = settings.get_component_priority_dict_with_base(_MIDDLEWARES)
         outermost = min((place for place in others.values() if place is not None), default=0) - 1
         settings.set(_MIDDLEWARES, {**settings.getdict(_MIDDLEWARES), LaunchMiddleware: outermost}, OURS)
         settings.set("USER_AGENT", self._bridge.kit.job.user_agent, "addon")  # unless the project has its own
         for name in ("TELNETCONSOLE_ENABLED", "REMOTE_CONTROL_ENABLED"):  # they listen
             settings.set(name, False, "addon")
+
+
+def _is_retry(name: Any) -> bool:
+    return load_object(name) is RetryMiddleware
+
+
+class LaunchRetry(RetryMiddleware):
+    """Scrapy's middleware for retries: it counts them, and the frontier has the requests."""
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Make it for a crawler of a launch."""
+        made = super().from_crawler(crawler)
+        BRIDGES[crawler].retries = True
+        return made
+
+    def process_response(self, request: Request, response: Response, spider: Any = None) -> Request | Response:
+        """Have a request asked again whose answer asks for that."""
+        _ = spider
+        again = super().process_response(request, response)
+        return response if self._is_ours(request) else again
+
+    def process_exception(self, request: Request, exception: Exception, spider: Any = None) -> Any:
+        """Have a request asked again that has failed."""
+        _ = spider
+        if (visit := BRIDGES[self.crawler].first_of(request)) and visit.is_refused:
+            return None  # that is final, whatever its reason was
+        again = super().process_exception(request, exception)
+        return None if self._is_ours(request) else again
+
+    def _is_ours(self, request: Request) -> bool:
+        """True for the request of a visit; `Postponed` if that is made again."""
+        visit = BRIDGES[self.crawler].first_of(request)
+        if visit and visit.is_postponed:
+            assert self.crawler.stats is not None
+            self.crawler.stats.inc_value("scheduler/enqueued")
+            raise Postponed
+        return visit is not None
 
 
 class FrontierScheduler(BaseScheduler):
@@ -152,6 +198,9 @@ class LaunchMiddleware:
         slot.remove_request = removed  # no signal says that all of a page is done
         bridge.opened()
         self._guard(bridge.crawler.engine.scraper, bridge.crawler.engine.downloader.middleware)
+        asked = bridge.crawler.engine.downloader.middleware.methods["process_request"]
+        for place, method in enumerate(asked):
+            asked[place] = _Asked(method, bridge)
 
     def _guard(self, scraper: Any, downloads: Any) -> None:
         """Have the code of the project guarded: middlewares, callbacks, errbacks and pipelines."""
@@ -195,3 +244,33 @@ class LaunchMiddleware:
         request = getattr(response, "request", None)
         if request is not None and (visit := self._bridge.visit_of(request)):
             visit.trace = failure.getTraceback()
+
+
+class _Asked:
+    """A method of a downloader middleware that is asked before a request is fetched: it may answer that itself."""
+
+    def __init__(self, method: Any, bridge: ScrapyBridge) -> None:
+        self._method, self._bridge = method, bridge
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._method, name)
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self._method == other)
+
+    def __hash__(self) -> int:
+        return hash(self._method)
+
+    def __call__(self, **words: Any) -> Any:
+        found = self._method(**words)
+        if found is None:
+            return None
+        return self._awaited(found) if isawaitable(found) else self._heard(found)
+
+    async def _awaited(self, found: Any) -> Any:
+        return self._heard(await found)
+
+    def _heard(self, found: Any) -> Any:
+        if isinstance(found, Response):
+            self._bridge.answers(type(self._method.__self__).__name__)
+        return found

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -23,10 +23,12 @@ from twisted.python.failure import Failure
 from warcmill.crawl.durable import failed
 from warcmill.crawl.extract.links import LINK, REDIRECT
 from warcmill.crawl.frontier import Intake, Offered, check_offer
+from warcmill.crawl.job.job import Audience
 from warcmill.crawl.uri import Uri, shown, without_credentials
 from warcmill.crawl.visit.visit import Kit
 from warcmill.errors import BadInput, WarcmillError
 from warcmill.spiders.guard import CodeGuard
+from warcmill.spiders.heard import HeardSettings
 from warcmill.spiders.memory import SpiderMemory
 from warcmill.spiders.requests import APPID, CRAWLID, MARK, RequestForms
 from warcmill.spiders.visit import Besides, SpiderVisit
@@ -44,6 +46,8 @@ class ScrapyBridge:
     def __init__(self, kit: Kit, crawler: Crawler, guard: CodeGuard) -> None:
         self.kit, self.crawler, self.guard = kit, crawler, guard
         self.is_drained = False  # nothing waits for this spider
+        self.retries = False  # until Scrapy makes the middleware for them
+        self.unarchived = Counter[str]()  # answers of middlewares, by the name of each
         self.refused = self.hung = 0
         self._ready: deque[SpiderVisit] = deque()  # admitted; Scrapy has not asked for them yet
         self._visits: dict[int, SpiderVisit] = {}  # these, and those that Scrapy has
@@ -69,6 +73,12 @@ class ScrapyBridge:
         assert self.crawler.spider
         return RequestForms(self.crawler.spider)
 
+    @cached_property
+    def heard(self) -> HeardSettings:
+        """The settings that our fetcher hears."""
+        assert self.crawler.spider
+        return HeardSettings(self.crawler.settings, self.crawler.spider, retries=self.retries)
+
     @property
     def loss_is_error(self) -> bool:
         """True if an answer that broke off does not count."""
@@ -91,14 +101,21 @@ class ScrapyBridge:
 
     # From the launch to Scrapy
 
-    async def scraped(self, visit: SpiderVisit) -> None:
+    def restored(self, uri: Uri, audience: Audience) -> Request:
+        """The request of a URI; BadInput if the spider is another now."""
+        request = self._forms.restored(uri, audience)
+        if uri.tries:  # before this one
+            request.meta["retry_times"] = request.meta.get("retry_times", 0) + uri.tries
+        return request
+
+    def lost(self, uri: Uri, error: BadInput) -> BadInput:
+        """Name a URI whose request cannot be restored; return its error."""
+        self.kit.offers.lost(uri, error.why)
+        self._refuse(uri.uri, error.why)
+        return error
+
+    async def scraped(self, visit: SpiderVisit, request: Request) -> None:
         """Hand a visit to Scrapy, and wait until it has nothing left to do for it."""
-        try:
-            request = self._forms.restored(visit.uri, visit.audience)
-        except BadInput as error:
-            self.kit.offers.lost(visit.uri, error.why)
-            self._refuse(visit.uri.uri, error.why)
-            raise
         request.meta[MARK] = visit.number
         visit.errback, request.errback = request.errback, visit.failed
         visit.request, visit.ended = request, asyncio.get_running_loop().create_future()
@@ -166,6 +183,17 @@ class ScrapyBridge:
         if number not in self._visits:
             raise IgnoreRequest("its visit was given back")
         return self._visits[number]
+
+    def first_of(self, request: Request) -> SpiderVisit | None:
+        """The visit that a request is the first of."""
+        visit = self._visits.get(request.meta.get(MARK, -1))
+        return visit if visit and visit.request is request else None
+
+    def answers(self, name: str) -> None:
+        """Hear that a middleware has answered a request itself: that is in no WARC."""
+        if name not in self.unarchived:
+            log.warning("%s answers requests itself: such answers are not archived", name)
+        self.unarchived[name] += 1
 
     def uri_of(self, request: Request | None) -> Uri | None:
         """The URI of the visit that a request belongs to, or has belonged to."""

@@ -31,6 +31,7 @@ from warcmill.requests.serving.scope import crawl_name
 from warcmill.spiders.addon import BRIDGES, OURS, LaunchAddon
 from warcmill.spiders.bridge import ScrapyBridge
 from warcmill.spiders.guard import CodeGuard
+from warcmill.spiders.heard import FIRST_WAIT
 from warcmill.spiders.visit import ScrapyReader
 
 log = logging.getLogger(__name__)
@@ -47,6 +48,7 @@ class ScrapyLoop(Spider):
         arguments: Mapping[str, str],
     ) -> None:  # fmt: skip
         super().__init__(kit, figures, began)
+        kit.live.wait = FIRST_WAIT
         self._runner = AsyncCrawlerRunner(settings.copy())
         self._crawler = self._runner.create_crawler(spider)
         own = self._crawler.settings  # with the spider's, which may have add-ons, too
@@ -54,7 +56,6 @@ class ScrapyLoop(Spider):
         self._arguments = dict(arguments)
         self._guard = CodeGuard(str(spider.name), state, kit.heard.alert)
         self.bridge = BRIDGES[self._crawler] = ScrapyBridge(kit, self._crawler, self._guard)
-        self._reader = ScrapyReader(kit, self.bridge)
         self._before, kit.books.hear = kit.books.hear, self._heard
         self._crawling: asyncio.Task[None] | None = None
         self._is_closing = False
@@ -114,7 +115,10 @@ class ScrapyLoop(Spider):
     def _visit(self, lease: Lease, thread: int) -> Visit:
         if not lease.uri.spider:
             return super()._visit(lease, thread)
-        return Visit(self._kit, lease, thread, self._reader)
+        reader = ScrapyReader(self._kit, self.bridge)
+        visit = Visit(self._kit, lease, thread, reader)
+        reader.begin(visit)
+        return visit
 
     async def _has_nothing_left(self) -> bool:
         if self._crawling is None or self._crawling.done():

@@ -39,6 +39,10 @@ _COOKIES_PLACE = 700  # that of Scrapy's own
 _OWN_COOKIES = "scrapy.downloadermiddlewares.cookies.CookiesMiddleware"
 
 
+def _text(value: object) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
 class RequestCookies(CookiesMiddleware):
     """Cookies of a request are sent with it; those of answers are not kept."""
 
@@ -47,6 +51,9 @@ class RequestCookies(CookiesMiddleware):
         _ = spider
         self.jars.clear()
         super().process_request(request)
+        if isinstance(request.cookies, dict) and any(";" in str(value) for value in request.cookies.values()):
+            crumbs = ("=".join(map(_text, one)) for one in request.cookies.items())
+            request.headers["Cookie"] = "; ".join(crumbs)  # a jar ends a cookie at a semicolon, quoted or not
 
     def process_response(self, request: Request, response: Response, spider: Spider | None = None) -> Response:
         """Leave the cookies of an answer."""

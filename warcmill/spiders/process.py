@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections import Counter
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -41,10 +42,13 @@ HEAD = """\
 
 
 class SpiderEnd(NamedTuple):
-    """The end of a launch, and why the spider has closed itself; '' if it has not."""
+    """The end of a launch, and why the spider has closed itself; '' if it has not. The number of requests that this
+    process has refused, and of those that middlewares have answered themselves, by the name of each."""
 
     end: End
     closed_by: str
+    refused: int
+    unarchived: Mapping[str, int]
 
 
 def files() -> dict[str, bytes]:
@@ -64,16 +68,16 @@ def run(
         project, loops, places.state(job),
         lambda made: crawl(places, job, checkpoint, allow_private, follows, spider=made, service=RequestService),
     )  # fmt: skip
-    return SpiderEnd(end, "".join(loop.closed_by for loop in loops))
+    return _ended(end, loops)
 
 
 def work(
     output: Path, name: str, job: str, place: RedisPlace, project: ScrapyProject, *, unserved: str,
     beside: Callable[[Worker], AbstractContextManager[None]],
-) -> int:  # fmt: skip
-    """Join the launches of a job as a worker, by a spider, until that ends or a signal comes; return the number of
-    requests that were refused. `beside` does something while it works, such as to send results; `unserved`: why none
-    are sent, so that a job of requests is refused; '' if they are."""
+) -> SpiderEnd:  # fmt: skip
+    """Join the launches of a job as a worker, by a spider, until that ends or a signal comes. `beside` does something
+    while it works, such as to send results; `unserved`: why none are sent, so that a job of requests is refused; '' if
+    they are."""
     loops: list[ScrapyLoop] = []
 
     async def whole(made: SpiderMaker) -> None:
@@ -83,7 +87,13 @@ def work(
             await worker.run()
 
     _beside_reactor(project, loops, WorkerPlaces(output, output / OWN).state(job), whole)
-    return sum(loop.bridge.refused for loop in loops)
+    return _ended(End.EMPTY, loops)
+
+
+def _ended(end: End, loops: Sequence[ScrapyLoop]) -> SpiderEnd:
+    unarchived = sum((loop.bridge.unarchived for loop in loops), Counter())
+    closed_by = "".join(loop.closed_by for loop in loops)
+    return SpiderEnd(end, closed_by, sum(loop.bridge.refused for loop in loops), unarchived)
 
 
 def _beside_reactor(

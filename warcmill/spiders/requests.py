@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import copy
 import json
+import re
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any
@@ -30,6 +31,7 @@ LONGEST_PATH = 250  # hops that are noted
 SPIDERID, CRAWLID, APPID = "spiderid", "crawlid", "appid"
 _REQUEST = "request"
 _AGENT, _COOKIE = "User-Agent", "Cookie"
+_CRUMBS = re.compile(r'(?:[^;"]|"[^"]*"|")+').findall  # a quoted value may have a semicolon
 _TAGGED = "tagged"  # set if its values are those that `Values` has written: else they are plain JSON
 _VALUES = ("meta", "cb_kwargs", "cookies", "own")
 _OF_ALL = frozenset(state(Request("data:,")))
@@ -248,7 +250,7 @@ def _asked(target: RequestTarget) -> dict[str, Any]:
         "allow_regex": list(scope.allow) or None, "deny_regex": list(scope.deny) or None,
         "useragent": headers.get(_AGENT), "cookie": headers.get(_COOKIE),
     }  # fmt: skip
-    crumbs = [one.strip().partition("=") for one in headers.get(_COOKIE, "").split(";")]
+    crumbs = [one.strip().partition("=") for one in _CRUMBS(headers.get(_COOKIE, ""))]
     agent = {_AGENT: [headers[_AGENT]]} if _AGENT in headers else {}
     return {"meta": meta, "cookies": {name: value for name, equals, value in crumbs if equals}, "headers": agent}
 

@@ -1,7 +1,7 @@
 """The reader for a spider of Scrapy: we admit and fetch, Scrapy runs middlewares, callback and pipelines.
 
 Scrapy hears of a URI once it is admitted or refused for good. A fetch that failed, or an answer that asks to come
-back, is tried again by us: then Scrapy gets `Postponed`, which no errback of the spider hears.
+back, is tried again by us: then Scrapy's downloader gets `Postponed`, which no errback of the spider hears.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ import logging
 import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urldefrag
 
 from scrapy import Request
 from scrapy.exceptions import (
     CannotResolveHostError,
+    DownloadCancelledError,
     DownloadConnectionRefusedError,
     DownloadFailedError,
     DownloadTimeoutError,
@@ -31,13 +33,14 @@ from warcmill.crawl.books.books import CrawlResult
 from warcmill.crawl.extract.links import EMBED
 from warcmill.crawl.fetch import heartbeat
 from warcmill.crawl.fetch.exchange import Exchange, FetchRequest
-from warcmill.crawl.fetch.limits import CONNECT_FAILED, DISCONNECT, NO_ADDRESS, TIMED_OUT, Failure
+from warcmill.crawl.fetch.limits import CONNECT_FAILED, DISCONNECT, LENGTH, NO_ADDRESS, TIME, TIMED_OUT, Failure
 from warcmill.crawl.job.job import Audience
 from warcmill.crawl.logs import lines
 from warcmill.crawl.uri import Data, Uri, make, shown
 from warcmill.crawl.visit import history
 from warcmill.crawl.visit.fetching import Refusal
 from warcmill.crawl.visit.visit import Kit, Reading, Visit
+from warcmill.errors import BadInput
 from warcmill.spiders.guard import DEATHS, CodeExit
 from warcmill.spiders.items import result_of
 from warcmill.spiders.requests import InHand
@@ -88,6 +91,16 @@ class SpiderVisit(InHand):
         return self._visit.answer is not None
 
     @property
+    def is_refused(self) -> bool:
+        """True if it may never be fetched."""
+        return self._visit.refusal is not None
+
+    @property
+    def is_postponed(self) -> bool:
+        """True if it is asked again."""
+        return self._visit.is_postponed
+
+    @property
     def is_data(self) -> bool:
         """True if it holds its own bytes, which Scrapy reads itself."""
         return self.uri.uri.startswith("data:")
@@ -98,11 +111,10 @@ class SpiderVisit(InHand):
             if refusal := self._visit.refusal:
                 raise _refused(refusal)
             await self._visit.fetch(asked(request, self.uri.uri))
-            if self._visit.is_postponed:
-                raise Postponed
             match self._visit.answer:
                 case Exchange() as answer:
-                    return response(request, answer, loss_is_error=self._bridge.loss_is_error)
+                    most = self._bridge.heard.maxsize(request.meta)
+                    return response(request, answer, loss_is_error=self._bridge.loss_is_error, maxsize=most)
                 case Failure() as failure:
                     raise _error(failure)
             raise IgnoreRequest("it was given back")
@@ -165,22 +177,35 @@ class SpiderVisit(InHand):
 
 
 class ScrapyReader:
-    """The reader of a launch for a spider of Scrapy. Scrapy hears of what may not be fetched, too."""
+    """The reader of one visit for a spider of Scrapy. Scrapy hears of what may not be fetched, too."""
 
     shares = False
 
     def __init__(self, kit: Kit, bridge: ScrapyBridge) -> None:
         self._kit, self._bridge = kit, bridge
+        self._request: Request | BadInput | None = None
+
+    def begin(self, visit: Visit) -> None:
+        """Have the request of a visit, and the job of its URI as the project has its settings."""
+        try:
+            self._request = request = self._bridge.restored(visit.uri, visit.audience)
+        except BadInput as error:
+            self._request = error
+        else:
+            visit.job = self._bridge.heard.job(visit.job, request.meta)
 
     async def read(self, visit: Visit) -> Reading:
-        bridge, guard = self._bridge, self._bridge.guard
+        bridge, guard, request = self._bridge, self._bridge.guard, self._request
+        if not isinstance(request, Request):
+            assert request is not None
+            raise bridge.lost(visit.uri, request)
         if (deaths := guard.deaths(visit.uri)) >= DEATHS:
             guard.forget(visit.uri)
             why = f"it is given up: the process has died {deaths} times while {guard.code} was at this page"
             return Reading(fault=why, where=guard.code)
         taken = SpiderVisit(visit, bridge)
         try:
-            await bridge.scraped(taken)
+            await bridge.scraped(taken, request)
             await bridge.flush()
             bridge.flush_feeds()
             guard.forget(visit.uri)
@@ -193,6 +218,11 @@ class ScrapyReader:
     async def read_data(self, visit: Visit, data: Data) -> Reading:
         _ = data
         return await self.read(visit)
+
+    def lacks(self, answer: Exchange) -> str:
+        if answer.truncated == TIME:
+            return "it was not whole in time"
+        return "it broke off" if answer.truncated == DISCONNECT and self._bridge.loss_is_error else ""
 
     def outlived(self, visit: Visit) -> None:
         if self._bridge.memory:
@@ -241,21 +271,26 @@ def asked(request: Request, uri: str) -> FetchRequest:
     return FetchRequest(uri, request.method, headers, request.body, timeout)
 
 
-def response(request: Request, answer: Exchange, *, loss_is_error: bool) -> Response:
-    """The answer as Scrapy's own handler gives it: chunks are joined, codings of the content stay."""
-    body = b"".join(answer.payload())
+def response(request: Request, answer: Exchange, *, loss_is_error: bool, maxsize: int = 0) -> Response:
+    """The answer as Scrapy's own handler gives it: chunks are joined, codings of the content stay. `maxsize`: the bytes
+    that it may have, by the project."""
+    body, url = b"".join(answer.payload()), urldefrag(request.url)[0]
     flags = []
     if answer.truncated:
+        if answer.truncated == LENGTH and maxsize and len(body) >= maxsize:
+            raise DownloadCancelledError(f"the answer of {url} is larger than {maxsize} bytes, its DOWNLOAD_MAXSIZE")
+        if answer.truncated == TIME:
+            raise DownloadTimeoutError(f"the answer of {url} was not whole in time")
         if loss_is_error and answer.truncated == DISCONNECT:
-            raise ResponseDataLossError(f"the answer of {request.url} broke off after {len(body)} bytes")
+            raise ResponseDataLossError(f"the answer of {url} broke off after {len(body)} bytes")
         flags = ["dataloss"]
     headers = Headers()
     for name, value in answer.fields.pairs:
         headers.appendlist(name, value.encode("latin-1", "replace"))
-    made = responsetypes.from_args(headers=headers, url=request.url, body=body)
+    made = responsetypes.from_args(headers=headers, url=url, body=body)
     request.meta["download_latency"] = answer.took_ms / 1000
     return made(
-        url=request.url, status=answer.status, headers=headers, body=body, flags=flags,
+        url=url, status=answer.status, headers=headers, body=body, flags=flags,
         ip_address=ipaddress.ip_address(answer.address), protocol="HTTP/1.1",
     )  # fmt: skip
 
@@ -263,7 +298,9 @@ def response(request: Request, answer: Exchange, *, loss_is_error: bool) -> Resp
 def _refused(refusal: Refusal | Failure) -> Exception:
     if isinstance(refusal, Failure):
         return _error(refusal)
-    return DownloadFailedError(refusal.why) if refusal.status == lines.NO_ROBOTS else IgnoreRequest(refusal.why)
+    if refusal.status == lines.NO_ROBOTS:
+        return _ERRORS.get(refusal.cause, DownloadFailedError)(refusal.why)
+    return IgnoreRequest(refusal.why)
 
 
 def _error(failure: Failure) -> Exception:

@@ -20,8 +20,11 @@ import pytest
 from scrapy import Field, FormRequest, Item, Request, Selector, Spider
 from scrapy.http import JsonRequest, Response
 
-from warcmill.crawl.uri import Uri
+from warcmill.crawl.uri import Uri, make
 from warcmill.errors import BadInput
+from warcmill.requests.serving.scope import RequestScope, RequestTarget
+from warcmill.requests.serving.targets import RequestAudience
+from warcmill.spiders.names import RequestCookies
 from warcmill.spiders.requests import MARK, InHand, RequestForms
 
 PAGE = "http://windmills.example/"
@@ -217,6 +220,15 @@ def test_functions_are_found_whatever_their_names() -> None:
     found: list[Any] = [back(one).callback for one in asked]
     assert [one(None) for one in found] == ["hidden", "of the base", "detail", "plain", "of the instance"]
     assert back(Request(PAGE, SPIDER.shared, errback=SPIDER.detail)).errback(None) == "detail"
+
+
+def test_a_quoted_semicolon_of_a_posted_cookie_stays() -> None:
+    headers = (("Cookie", 'a="x;y"; b=1; c="'),)
+    target = RequestTarget(1, PAGE, "app", "crawl", "mills", RequestScope(), headers=headers)
+    found = RequestForms(SPIDER).restored(make(PAGE, spider="mills"), RequestAudience(target, gets_notices=False))
+    assert found.cookies == {"a": '"x;y"', "b": "1", "c": '"'}
+    RequestCookies().process_request(found)
+    assert found.headers["Cookie"] == b'a="x;y"; b=1; c="'
 
 
 class Handle:

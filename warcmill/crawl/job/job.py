@@ -325,11 +325,19 @@ class Job(Struct, frozen=True):
 
 
 class Live:
-    """The job that a launch is crawled by now: an edit of its files replaces it."""
+    """The job that a launch is crawled by now: an edit of its files replaces it. `wait`: the first wait of a retry, in
+    seconds, for which crawl.toml has no key."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
+        self.wait = Retries().wait
         self._asked, self._renders = job, job.renders
+
+    @property
+    def retries(self) -> Retries:
+        """The retries of a robots.txt."""
+        own = self.job.retries
+        return own if "[retries] wait" in self.job.given else Retries(own.times, self.wait, own.statuses)
 
     @property
     def renders(self) -> bool:

@@ -285,6 +285,8 @@ class Figures(Statistics):
             self.cut_first.setdefault(word, f"{shown(line.uri)}: {why}" if why else shown(line.uri))
         for bound, value in () if line.is_asked_again else bounds.of_line(line):
             limit, is_set = self.limit_of(bound, line)
+            if bound == "body" and (line.content_size or 0) < limit:
+                limit, is_set = 0, True  # who asked for it has cut it, such as a spider
             self.left_out.add(bound, (limit if value is None else value, is_set), shown(line.uri))
         self.unrendered.add(line)
         if line.is_document:

@@ -157,7 +157,7 @@ class Admission:
             if not self._sites.is_given_up(site):
                 return Later(site.until, site.until)
             why = f"its robots.txt cannot be had: {site.why}"
-            return Refusal(lines.NO_ROBOTS, Decision(Verdict.REJECT, "robots", why))
+            return Refusal(lines.NO_ROBOTS, Decision(Verdict.REJECT, "robots", why), site.status)
         verdict = await self._sites.judge(site, uri)
         if verdict.allowed:
             return None

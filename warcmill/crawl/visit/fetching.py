@@ -46,10 +46,12 @@ class Admitted(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """It will not be fetched: the `status` of its line, and the policy that refused it."""
+    """It will not be fetched: the `status` of its line, and the policy that refused it. `cause`: the status of the
+    robots.txt that cannot be had."""
 
     status: int
     against: Decision
+    cause: int = 0
 
     @property
     def why(self) -> str:
@@ -178,7 +180,7 @@ class Entries:
 
     def refused(self, uri: Uri, refusal: Refusal, lease: Lease | None = None, thread: int = BESIDES) -> BookEntry:
         """The entry of a URI that a policy refuses."""
-        status, against = refusal
+        status, against = refusal.status, refusal.against
         self._refusals.add(uri.uri, against)
         words = lines.words(against) if status in lines.NAMED else ()
         return self.given_up(uri, status, refusal.why, lease, thread, words)

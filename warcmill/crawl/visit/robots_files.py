@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 class RobotsSite(Struct, frozen=True):
     """The robots.txt of a site, as it is known until a time. `failures`: the number of fetches that failed. `is_new`:
-    it was fetched just now, so its host should be left alone before the next fetch."""
+    it was fetched just now, so its host should be left alone before the next fetch. `status` is of the last fetch."""
 
     standing: Standing
     rules: Rules
@@ -56,6 +56,7 @@ class RobotsSite(Struct, frozen=True):
     failures: int = 0
     why: str = ""
     is_new: bool = False
+    status: int = 0
 
 
 class RobotsKeeper(Protocol):
@@ -125,7 +126,7 @@ class RobotsFiles:
 
     @property
     def _retries(self) -> Retries:
-        return self._live.job.retries
+        return self._live.retries
 
     async def _find(self, origin: str, via: Uri, known: RobotsSite | None, keeper: RobotsKeeper) -> RobotsSite:
         """Take what the keeper has, as after a kill; else have it ask."""
@@ -181,7 +182,7 @@ class RobotsFiles:
 
     def _remember(self, row: SiteRow, rules: Rules, why: str) -> RobotsSite:
         why = why or f"it is answered by {row.status}"
-        site = RobotsSite(robots.standing(row.status), rules, row.until, row.failures, why)
+        site = RobotsSite(robots.standing(row.status), rules, row.until, row.failures, why, status=row.status)
         self._size += _size(site) - _size(self._sites.pop(row.origin, None))
         self._sites[row.origin] = site
         while self._size > RULES_REMEMBERED and len(self._sites) > 1:  # the books have the others

@@ -80,6 +80,9 @@ class PageReader(Protocol):
     async def read_data(self, visit: Visit, data: Data) -> Reading:
         """Read a `data:` URI."""
 
+    def lacks(self, answer: Exchange) -> str:
+        """The reason for which an answer is of no use, so that it is asked for again; '' for one that is."""
+
     def outlived(self, visit: Visit) -> None:
         """Hear that the lease of a visit had ended before the visit did: nothing of it was kept."""
 
@@ -126,6 +129,10 @@ class LinkReader:
 
     def outlived(self, visit: Visit) -> None:
         """Nobody is to hear of it: the URI is visited again."""
+
+    def lacks(self, answer: Exchange) -> str:
+        _ = answer
+        return ""
 
     async def _links(self, visit: Visit, answer: Exchange, rendered: Render) -> Read:
         """The links of an answer, and those that its scripts have made besides; and notes for the log."""
@@ -232,7 +239,7 @@ class Visit:
         if request is None and self.audience.has_jar:
             jar = self._kit.books.jar(self.uri.crawl)
             self._cookies = jar.receive(self.uri.uri, answer.set_cookies, clock.steady())
-        self.late = self.audience.late(answer)
+        self.late = self.audience.late(answer) or self._reader.lacks(answer)
         retries, tries = self.job.retries, self.uri.tries
         if retries.asks_again(answer.status, tries, answer.retry_after, is_late=bool(self.late)):
             self.is_postponed = True
