@@ -10,7 +10,9 @@ import msgspec
 import pytest
 from packaging.metadata import Metadata
 
+from warcmill.errors import BadInput
 from warcmill.formats.pypi.dump import DistributionRow, DistType, ListedFile
+from warcmill.formats.pypi.simple_page import read
 from warcmill.formats.pypi.simple_pages import OfferedFile, PageKind, index_page, metadata, preferred, project_page
 
 HTML, HTML_V1, JSON_V1 = PageKind
@@ -119,3 +121,10 @@ def test_a_bad_requirement_is_kept_as_it_is() -> None:
     made = metadata(msgspec.structs.replace(ROW, requires_dist=("six >>> 1", "caf\u00e9", "\ud800")))
     assert made
     assert message_from_bytes(made).get_all("Requires-Dist")[:1] == ["six >>> 1"]  # type: ignore[index]
+
+
+def test_a_page_of_a_greater_version_is_refused() -> None:
+    page = {"meta": {"api-version": "2.0"}, "name": "a-b", "files": []}
+    with pytest.raises(BadInput, match=r"of version '2\.0', and 1 is known"):
+        read(json.dumps(page).encode(), "https://x.example/simple/a-b/")
+    assert read(json.dumps({**page, "meta": {"api-version": "1.9"}}).encode(), "https://x.example/a-b/").files == ()
