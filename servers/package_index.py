@@ -174,6 +174,11 @@ class PackageIndex(process.SingleServer):
         """Hang up after `after` bytes of a body."""
         self._fault(IndexFault(path, cut=after, times=times))
 
+    def refuse_ranges(self, project: str, status: int, *, others: bool = False) -> None:
+        """Answer a range that counts from the end of a project's file with `status`, 206: as if it counted from the
+        begin. `others`: so is every other range."""
+        self._append("ranges", project=project, status=status, others=others)
+
     def limit_calls(self, method: str, *, times: int = 1) -> None:
         """Answer calls by XML-RPC as the real index does where there are too many: 200, with a fault."""
         self._fault(

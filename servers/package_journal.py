@@ -72,6 +72,14 @@ class IndexFault(Struct):
     fault: str = ""
 
 
+class RangeFault(Struct, frozen=True):
+    """A server's answer to a range `-N` of a project's files: a status, or 206 for `0-N` in its place. `others`: the
+    status is the answer to every range."""
+
+    status: int
+    others: bool = False
+
+
 class IndexJournal:
     """The state of an index after the lines that are there; `refresh` reads those that were added."""
 
@@ -88,6 +96,7 @@ class IndexJournal:
         self.lagging: dict[str, int] = {}
         self.faults: list[IndexFault] = []
         self.reported_serial: int | None = None
+        self.ranges: dict[str, RangeFault] = {}
 
     def refresh(self) -> None:
         """Take in the lines that were added since."""
@@ -221,9 +230,12 @@ class IndexJournal:
     def _do_report_serial(self, _: str, serial: int | None) -> None:
         self.reported_serial = serial
 
+    def _do_ranges(self, _: str, project: str, **fault: Any) -> None:
+        self.ranges[normalized(project)] = RangeFault(**fault)
+
     def _do_recover(self, _: str) -> None:
         """End all that is wrong with the index; its projects stay."""
-        self.stale, self.lagging, self.faults, self.reported_serial = {}, {}, [], None
+        self.stale, self.lagging, self.faults, self.reported_serial, self.ranges = {}, {}, [], None, {}
 
 
 def normalized(name: str) -> str:

@@ -26,7 +26,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from packaging.version import InvalidVersion, Version
 
-from servers.package_journal import CREATOR, HostedFile, HostedProject, IndexFault, IndexJournal, normalized
+from servers.package_journal import CREATOR, HostedFile, HostedProject, IndexFault, IndexJournal, RangeFault, normalized
 from servers.pins import HOST
 
 API_VERSION = "1.4"
@@ -225,14 +225,15 @@ class IndexSite:
         place, _, filename = unquote(path).removeprefix("/packages/").rpartition("/")
         wanted = filename.removesuffix(".metadata")
         with self._lock:
-            found = [one for project in self._journal.projects.values() for one in project.files.values()]
-        one = next((one for one in found if one.place == place and one.filename == wanted), None)
+            found = [(name, one) for name, project in self._journal.projects.items() for one in project.files.values()]
+            faults = dict(self._journal.ranges)
+        project, one = next((it for it in found if (it[1].place, it[1].filename) == (place, wanted)), ("", None))
         if one is None or (wanted != filename and not one.metadata_sha256):
             return _not_found()
         body = Path(one.source).read_bytes()
         if wanted != filename:
-            return _file_answer(metadata_in(one.source), headers)
-        return _file_answer(body, headers)
+            return file_answer(metadata_in(one.source), headers)
+        return file_answer(body, headers, faults.get(project))
 
 
 METADATA_FIELDS = ("dist-info-metadata", "core-metadata")
@@ -316,7 +317,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.site.note({**line, "sent": len(sent), "began": began, "ended": time.time()})
 
 
-def _file_answer(body: bytes, headers: Message) -> Answer:
+def file_answer(body: bytes, headers: Message, fault: RangeFault | None = None) -> Answer:
     """A file, or the range of it that is asked for: one, as the real index has it (RFC 9110, 14.2)."""
     fields = {"Content-Type": "application/octet-stream", "Accept-Ranges": "bytes"}
     fields["ETag"] = f'"{hashlib.md5(body, usedforsecurity=False).hexdigest()}"'
@@ -327,6 +328,11 @@ def _file_answer(body: bytes, headers: Message) -> Answer:
     first, dash, last = spec.partition("-")
     if unit != "bytes" or not dash or "," in spec or not (first or last) or not (first + last).isdigit():
         return HTTPStatus.OK, fields, body
+    if fault and fault.status != HTTPStatus.PARTIAL_CONTENT and (fault.others or not first):
+        named = {"Content-Range": f"bytes */{len(body)}"} if fault.status == 416 else {}
+        return fault.status, {"Content-Type": "text/plain", **named}, b"Unsupported client Range"
+    if fault and not first:
+        first = "0"
     start = int(first) if first else max(0, len(body) - int(last))
     end = min(int(last), len(body) - 1) if first and last else len(body) - 1
     if start > end:

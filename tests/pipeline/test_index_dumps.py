@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -95,6 +96,22 @@ def test_a_full_dump_and_an_increment(line: Line, index: PackageIndex, tmp_path:
     for name in ("modules", "depgraph", "distributions"):
         done = line.warcmill("versions", "verify", "--of", name)
         assert "nothing is wrong" in done.stdout, done.stdout + done.stderr
+
+
+def test_wheels_of_servers_that_refuse_ranges_are_read_all_the_same(
+    line: Line, index: PackageIndex, tmp_path: Path
+) -> None:
+    content = random.Random(7).randbytes(90_000)
+    for status in (501, 416, 405, 400, 206):
+        for others in (False, True):
+            name = f"p{status}{others}".lower()
+            index.upload(distributions.wheel(tmp_path, name, "1.0", {f"{name}.py": content}, ["six"]))
+            index.refuse_ranges(name, status, others=others)
+    first = crawled(line, "trigger_full")
+    assert not dumped(line, first).lacked
+    found = [row for row in rows(line, first, "python_distribution_data") if row["project"].startswith("p")]
+    assert len(found) == 10
+    assert all((row["modules"], row["requires_dist"]) == ([row["project"]], ["six"]) for row in found)
 
 
 def test_the_steps_run_by_themselves_and_a_dump_that_is_made_again_is_the_same(line: Line, index: PackageIndex) -> None:

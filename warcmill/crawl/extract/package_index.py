@@ -3,12 +3,14 @@
 A URI is read so if its payload, which the feed of the index or this module has made, has `package_index`:
 
     {"package_index": {"page": "pyyaml", "files": ["PyYAML-6.0.tar.gz"], "newest": true, "whole": true}}
-    {"package_index": {"wheel": 1}}
+    {"package_index": {"size": 81920, "wheel": 1}}
 
 A page embeds its files, so that they belong to the crawl on whatever host. Of them those named are wanted, or all;
 those of the newest release alone, or of all. A wheel is a zip file (PEP 427): its last 64 KiB mostly have its directory
 and its METADATA. Where they begin before, it is asked for once more from there on, by a hop `R`, so that one record
-suffices to read it. Installers for Windows and RPMs are not wanted: their names have all that is known of them.
+suffices to read it. Servers refuse a range that counts from the end, or misread it: such a wheel is asked for by its
+size, which its page has, or an answer for its first byte; and where that is refused, too, it is asked for whole.
+Installers for Windows and RPMs are not wanted: their names have all that is known of them.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from ada_url import join_url
 from msgspec import Struct
 
 from warcmill.crawl.extract.links import DAMAGED, EMBED, LIMITS, LINKS, LONGEST, REDIRECT, Link, LinkLimits, Outlinks
+from warcmill.crawl.fetch import exchange
 from warcmill.crawl.fetch.answer import HeaderFields
 from warcmill.formats.pypi import distribution, filenames
 from warcmill.formats.pypi.filenames import FileForm
@@ -33,9 +36,12 @@ from warcmill.formats.pypi.zip_directory import TAIL
 
 NAME = "package_index"
 MOST_TAIL = 64 << 20  # bytes of a wheel that are asked for; a directory of so many is of no package
+MOST_WHOLE = 64 << 20  # bytes of a wheel that is asked for whole because the ranges of it are refused
 MOST_TIMES = 3  # requests for parts of one wheel
 
-_PART = re.compile(r"bytes (\d{1,18})-\d{1,18}/(?:\d{1,18}|\*)")
+_REFUSED = frozenset([400, 405, 406, 416, 500, 501, 502, 505])  # others are of the file, or of whoever asks
+_WHOLE = '{"fetch":{"method":"GET"}}'  # as without a payload, by which a redirect to the same URI leads nowhere
+_part_of = re.compile(r"bytes (?:(\d{1,18})-(\d{1,18})|\*)/(?:(\d{1,18})|\*)").match
 
 
 def page(
@@ -59,13 +65,28 @@ def find(
     asked = _asked(payload)
     if status == 200 and isinstance(asked.get("page"), str):
         return _files(data, uri, asked, limits.links)
-    times, part = asked.get("wheel"), _PART.match(fields.first("content-range"))
-    if status == 206 and part and isinstance(times, int) and times < MOST_TIMES:
+    if isinstance(asked.get("wheel"), int) and (again := _again(data, uri, status, fields, payload)):
+        return Outlinks([Link(uri, REDIRECT, NAME, payload=again)])
+    return Outlinks()
+
+
+def _again(data: bytes, uri: str, status: int, fields: HeaderFields, payload: str) -> str:
+    """The payload by which a wheel is asked for once more; '' if it is not, whether or not this answer suffices."""
+    asked, wanted = _asked(payload), exchange.read(payload).range
+    times, listed, part = int(asked["wheel"]), asked.get("size"), _part_of(fields.first("content-range"))
+    size = int(part[3]) if part and part[3] else listed if isinstance(listed, int) else None
+    if status == 206 and part and part[1] and (int(part[2]) + 1 == size if size is not None else int(part[1])):
         begin, name = int(part[1]), filenames.parse(unquote(uri.partition("?")[0].rpartition("/")[2]))
         first = distribution.needed_from(io.BytesIO(data), name, begin + len(data), begin) if name else None
-        if first is not None and first < begin and begin + len(data) - first <= MOST_TAIL:
-            return Outlinks([Link(uri, REDIRECT, NAME, payload=_part(first, times + 1))])
-    return Outlinks()
+        is_wanted = first is not None and first < begin and begin + len(data) - first <= MOST_TAIL
+        return _part(first, times + 1, size) if first is not None and is_wanted and times < MOST_TIMES else ""
+    if wanted is None or (status != 206 and status not in _REFUSED):
+        return ""
+    if wanted[0] < 0 and size is None:
+        return _part(0, times, last=0)  # its answer has the size
+    if (wanted[0] < 0 or wanted == (0, 0)) and size is not None and size > TAIL:
+        return _part(size - TAIL, times, size)
+    return _WHOLE if size is None or size <= MOST_WHOLE else ""
 
 
 def _files(data: bytes, uri: str, asked: Mapping[str, Any], most: int) -> Outlinks:
@@ -89,7 +110,7 @@ def _files(data: bytes, uri: str, asked: Mapping[str, Any], most: int) -> Outlin
             continue
         is_part = _form(file.filename) is FileForm.WHEEL and not asked.get("whole")
         is_short = file.size is not None and file.size <= TAIL
-        found.append(Link(place, EMBED, NAME, payload=_part(-TAIL, 1) if is_part and not is_short else ""))
+        found.append(Link(place, EMBED, NAME, payload=_part(-TAIL, 1, file.size) if is_part and not is_short else ""))
     return found
 
 
@@ -116,9 +137,10 @@ def _listed(data: bytes) -> tuple[list[PageFile], bool]:
     return found, len(found) < len(entries)
 
 
-def _part(first: int, times: int) -> str:
-    """The payload of a wheel that is asked for from its byte `first` on."""
-    payload = {"fetch": {"range": [first, None]}, NAME: {"wheel": times}}
+def _part(first: int, times: int, size: int | None = None, last: int | None = None) -> str:
+    """The payload of a wheel that is asked for from its byte `first` on; `size`: that of the whole, if it is known."""
+    known = {} if size is None else {"size": size}
+    payload = {"fetch": {"range": [first, last]}, NAME: {"wheel": times, **known}}
     return json.dumps(payload, sort_keys=True, separators=(",", ":"))
 
 

@@ -6,14 +6,17 @@ import io
 import json
 import random
 import zipfile
+from email.message import Message
 
 import pytest
 
+from servers.package_journal import RangeFault
+from servers.package_site import file_answer
 from warcmill.crawl import extract
 from warcmill.crawl.extract import package_index
 from warcmill.crawl.extract.links import Outlinks
 from warcmill.crawl.fetch.answer import HeaderFields
-from warcmill.crawl.fetch.exchange import key_of, read
+from warcmill.crawl.fetch.exchange import key_of, read, request_of
 
 URI = "https://index.example/simple/demo/"
 WHEEL = "https://files.example/demo-1.0-py3-none-any.whl"
@@ -135,17 +138,25 @@ def wheel(modules: int, *, metadata_first: bool = False, before: bytes = b"", si
     return made.getvalue()
 
 
-def asked(whole: bytes) -> list[bytes]:
-    """What the crawler gets of a wheel, request after request."""
-    payload, got = json.dumps({"fetch": {"range": [-65536, None]}, package_index.NAME: {"wheel": 1}}), []
+def answered(whole: bytes, fault: RangeFault | None = None, size: int | None = None) -> list[tuple[str, int, bytes]]:
+    """What the crawler asks for of a wheel, and gets from the tests' index, request after request."""
+    more = {} if size is None else {"size": size}
+    payload, got = json.dumps({"fetch": {"range": [-65536, None]}, package_index.NAME: {"wheel": 1, **more}}), []
     while payload:
-        first, _ = read(payload).range or (0, None)
-        begin = max(0, len(whole) + first) if first < 0 else first
-        got.append(whole[begin:])
-        fields = HeaderFields([("content-range", f"bytes {begin}-{len(whole) - 1}/{len(whole)}")])
-        links: Outlinks = extract.find(whole[begin:], WHEEL, 206, fields, [package_index.NAME], payload)
+        headers = Message()
+        for name, value in request_of(WHEEL, read(payload)).headers:
+            headers[name] = value
+        status, sent, body = file_answer(whole, headers, fault)
+        got.append((headers.get("Range", ""), int(status), body))
+        fields = HeaderFields([(name.lower(), value) for name, value in sent.items()])
+        links: Outlinks = extract.find(body, WHEEL, status, fields, [package_index.NAME], payload)
+        assert [link.hop for link in links] in ([], ["R"])
         payload = links[0].payload if links else ""
     return got
+
+
+def asked(whole: bytes) -> list[bytes]:
+    return [body for _, _, body in answered(whole)]
 
 
 @pytest.mark.parametrize(
@@ -165,6 +176,52 @@ def test_of_a_wheel_so_many_parts_are_asked_for_and_the_last_one_suffices(whole:
     assert len(parts) == requests
     with zipfile.ZipFile(io.BytesIO(b"\0" * (len(whole) - len(parts[-1])) + parts[-1])) as archive:
         assert archive.read("demo-1.0.dist-info/METADATA") == b"Name: demo\n"
+
+
+@pytest.mark.parametrize("status", [501, 416, 405, 400, 500, 206])
+def test_a_wheel_whose_range_from_the_end_is_refused_is_asked_for_by_its_size(status: int) -> None:
+    whole, fault = wheel(300, size=2000), RangeFault(status)
+    size, refused = len(whole), ("bytes=-65536", status)
+    by_size = (f"bytes={size - 65536}-", 206)
+    for known in (size, size + 9, size - 9, None) if status in (206, 416) else (size,):
+        assert [one[:2] for one in answered(whole, fault, known)] == [refused, by_size]  # the answer has the size
+    if status not in (206, 416):
+        first = ("bytes=0-0", 206)
+        assert [one[:2] for one in answered(whole, fault)] == [refused, first, by_size]
+    assert answered(whole, fault, size)[-1][2] == whole[-65536:]
+    long = wheel(2000)
+    assert len(answered(long, fault, len(long))) == 3, "its directory is longer"
+
+
+@pytest.mark.parametrize("status", [501, 416, 405, 400])
+def test_a_wheel_whose_ranges_are_all_refused_is_asked_for_whole_below_a_limit(
+    status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, fault = wheel(300, size=2000), RangeFault(status, others=True)
+    for known in (len(whole), None):
+        got = answered(whole, fault, known)
+        assert (len(got), got[-1]) == (3, ("", 200, whole))
+    short = wheel(3)
+    assert answered(short, RangeFault(416))[1:] == [("", 200, short)], "longer than the file"
+    monkeypatch.setattr(package_index, "MOST_WHOLE", len(whole) - 1)
+    assert len(answered(whole, fault, len(whole))) == 2
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 410, 429, 503])
+def test_what_is_refused_for_another_reason_than_its_range_is_not_asked_for_again(status: int) -> None:
+    assert len(answered(wheel(300), RangeFault(status, others=True), 900_000)) == 1
+
+
+@pytest.mark.parametrize(
+    "lie", ["", "bytes", "bytes 0-9/*", "bytes 9-0/5", "bytes */x", "bytes 0-65535/0", f"bytes 0-{'9' * 30}/1"]
+)
+def test_ranges_that_lie_end_with_the_whole_wheel(lie: str) -> None:
+    payload, times = json.dumps({"fetch": {"range": [-65536, None]}, package_index.NAME: {"wheel": 1}}), 0
+    while read(payload).range:
+        (link,) = extract.find(b"PK", WHEEL, 206, HeaderFields([("content-range", lie)]), [package_index.NAME], payload)
+        payload, times = link.payload, times + 1
+    assert times <= 3
+    assert key_of(WHEEL, payload) == WHEEL
 
 
 @pytest.mark.parametrize(
