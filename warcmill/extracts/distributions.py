@@ -40,7 +40,7 @@ from warcmill.formats.warc.http import MessageHead, codings_of
 from warcmill.formats.warc.payload import is_http
 from warcmill.stores import Store
 
-FACTS = ExtractKind("facts", 1, "jsonl.gz")
+FACTS = ExtractKind("facts", 2, "jsonl.gz")
 _IN_MEMORY = 1 << 20  # bytes of an answer; more of them go to a nameless file in the index root
 _STATUS = re.compile(rb"(?:HTTP/\S*|ICY) +(\d{3})(?!\S)")
 _TYPE = re.compile(rb"\ncontent-type[ \t]*:[ \t]*([^\r\n]*)", re.IGNORECASE)

@@ -165,6 +165,8 @@ class _Papers(Struct):
             inner.endswith(".egg-info") or folder == "EGG-INFO"
         ):
             return "", (False, 0), ""
+        if modules.is_aside(folder.rpartition("/")[0]):
+            return "", (False, 0), ""
         own = folder == "EGG-INFO" or normalised(inner.removesuffix(".egg-info")) == self.name.project
         return (f"egg {file}", (not own, depth), folder) if own or depth <= 2 else ("", (False, 0), "")
 
@@ -240,7 +242,8 @@ class _Papers(Struct):
         if self.name.form is FileForm.EGG:
             found = modules.of_wheel(self.paths)
             return found if tops is None else tuple(one for one in found if one.partition(".")[0] in tops)
-        return modules.of_source(self.paths, tops, self.name.project)
+        above, slash, _ = (egg_info or "").rpartition("/")
+        return modules.of_source(self.paths, tops, self.name.project, above + slash)
 
 
 def _read_tar(tar: TarReader, papers: _Papers) -> None:

@@ -2,17 +2,20 @@
 
 A wheel has the modules that Python's finders find in its unpacked files: a package is a folder with an `__init__`, a
 module a file of Python's, compiled or not. A folder without an `__init__` is not a module, since no file of the
-distribution makes it one; modules in it are. `top_level.txt` says which of an sdist's folders are installed. Without
-it, its layout does: `src/`, else packages and modules at its top, but no tests, documents, examples or tools.
+distribution makes it one; modules in it are. `top_level.txt` says which names of an sdist are installed; the folder
+that its egg-info is in has them, else one other folder that is not of tests, documents, examples or tools. Without it
+the layout says so: the packages in `src/`, else the only package at the top, else the only module. Of several the
+modules are unknown.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 MOST = 250_000  # modules of one distribution; a million take 660 MB on their way into a data set
 MOST_BYTES = 64 << 20  # of their names; the largest have 3 MB
+_DEEPEST = 8  # folders above a name of top_level.txt
 _EXTENSION = re.compile(
     r"([^.]+)(?:\.(?:cpython-[0-9]+[a-z]*(?:-[A-Za-z0-9_-]+)?|cp[0-9]+[a-z]*-[A-Za-z0-9_]+|abi3|abi3t|abi3-[A-Za-z0-9_-]+"
     r"|pypy[0-9]+-[A-Za-z0-9_-]+|graalpy[0-9]+-[A-Za-z0-9_-]+))?\.(?:so|pyd)"
@@ -23,7 +26,8 @@ _NEVER = frozenset(
     {
         "test", "tests", "testing", "doc", "docs", "documentation", "example", "examples", "sample", "samples", "demo",
         "demos", "bench", "benchmark", "benchmarks", "script", "scripts", "tool", "tools", "ci", "build", "dist",
-        "contrib", "extras", "node_modules",
+        "contrib", "extras", "node_modules", "util", "utils", "unit_test", "unit_tests", "testdata", "fixtures", "bin",
+        "debian", "manpages", "exercise", "exercises", "tutorial", "tutorials", "benchmarking",
     }
 )  # fmt: skip
 _NEVER_MODULES = frozenset(
@@ -67,49 +71,89 @@ def _moved(path: str) -> str:
     return installed[1] if installed else path
 
 
-def of_source(paths: Iterable[str], tops: Sequence[str] | None, project: str) -> tuple[str, ...] | None:
+def of_source(paths: Iterable[str], tops: Sequence[str] | None, project: str, root: str = "") -> tuple[str, ...] | None:
     """The modules of an sdist, by the paths of its files below its folder; None if they are unknown. `tops` are the
-    names in its top_level.txt, None without one."""
-    files = sorted(paths, key=lambda path: (path.count("/"), path))
+    names in its top_level.txt, None without one; `root` is the folder that has its egg-info, '' or with a slash."""
+    files = sorted(paths)
     if tops is not None:
-        return _of_tops(files, [top for top in tops if all(part.isidentifier() for part in top.split("."))])
+        return _of_tops(files, {top for top in tops if all(part.isidentifier() for part in top.split("."))}, root)
     inside = [path[4:] for path in files if path.startswith("src/")]
-    found = _modules(inside) or _modules(_at_top(files, project))
-    return found or None
+    if found := _packages(inside, project):
+        return _modules(path for path in inside if path.partition("/")[0] in found)
+    found = _packages(files, project) or _single(files)
+    if not found:
+        files, found = inside, _single(inside)
+    return _modules(path for path in files if _top(path) in found) if len(found) == 1 else None
 
 
-def _of_tops(files: Sequence[str], tops: Sequence[str]) -> tuple[str, ...]:
-    """The modules below each name. Its folder may be anywhere: the one that is least deep counts. A name without a
-    file in Python is a module all the same: it may be one in C."""
-    found = set[str]()
+def is_aside(folder: str) -> bool:
+    """True for a folder that is not installed, nor is what is in it: one of tests, examples, or documents."""
+    return not _NEVER.isdisjoint(folder.lower().split("/"))
+
+
+def _of_tops(files: Sequence[str], tops: Set[str], root: str) -> tuple[str, ...] | None:
+    """The modules below each name; None if several folders may have them. A name without a file in Python is a module
+    all the same: it may be one in C."""
+    places, found = _places(files, {top.replace(".", "/") for top in tops}), set[str]()
     for top in tops:
-        name = top.replace(".", "/")
-        place = _place(files, name)
-        below = (path[len(place) :] for path in files if path.startswith(f"{place}{name}")) if place is not None else ()
-        found.update(one for one in _modules(below) if one == top or one.startswith(f"{top}."))
+        below = _chosen(places.get(top.replace(".", "/"), {}), top, root)
+        if len(below) > 1:
+            return None
+        found.update(*below)
         if not any(one.startswith(f"{top}.") for one in found):
             found.add(top)
     return tuple(sorted(found))
 
 
-def _place(files: Iterable[str], name: str) -> str | None:
-    """The folder in which a module, a package or a folder with modules has this name; None without one."""
+def _places(files: Iterable[str], names: Set[str]) -> dict[str, dict[str, list[str]]]:
+    """The paths of a module, a package or a folder of each name, by the folder that has it."""
+    found, longest = dict[str, dict[str, list[str]]](), 1 + max((name.count("/") for name in names), default=0)
     for path in files:
-        at = 0 if path.startswith(name) else path.find(f"/{name}") + 1
-        if (at or path.startswith(name)) and path[at + len(name) : at + len(name) + 1] in ("/", "."):
-            return path[:at]
-    return None
+        parts = path.split("/")
+        last, parts[-1] = len(parts), _stem(path)
+        for begin in range(min(last, _DEEPEST)):
+            for end in range(begin + 1, min(last, begin + longest) + 1):
+                if (name := "/".join(parts[begin:end])) in names:
+                    folder = "".join(f"{part}/" for part in parts[:begin])
+                    found.setdefault(name, {}).setdefault(folder, []).append(path)
+    return found
 
 
-def _at_top(files: Sequence[str], project: str) -> Iterator[str]:
-    """The files of packages and modules at the top of an sdist."""
-    packages = {path.partition("/")[0] for path in files if path.count("/") == 1 and _stem(path) == "__init__"}
-    packages.add(re.split("[-_.]", project)[0])  # a namespace has no `__init__`
-    for path in files:
-        top, _, rest = path.partition("/")
-        name = top if rest else _stem(top)
-        if name.lower() not in _NEVER and (top in packages if rest else name.lower() not in _NEVER_MODULES):
-            yield path
+def _chosen(places: Mapping[str, Sequence[str]], top: str, root: str) -> set[tuple[str, ...]]:
+    """The modules of a name in the folder that has the egg-info. Else in another one: packages come before files, then
+    the folder that is least deep. They are several where folders of one rank differ."""
+    ranked = dict[tuple[bool, bool, int], set[tuple[str, ...]]]()
+    for folder, paths in places.items():
+        below = _modules(path[len(folder) :] for path in paths)
+        known = tuple(one for one in below if one == top or one.startswith(f"{top}."))
+        if known and (folder == root or not is_aside(folder.rstrip("/"))):
+            is_package = any(path.startswith(f"{folder}{top.replace('.', '/')}/__init__.") for path in paths)
+            ranked.setdefault((folder != root, not is_package, folder.count("/")), set()).add(known)
+    return ranked[min(ranked)] if ranked else set()
+
+
+def _packages(files: Iterable[str], project: str) -> set[str]:
+    """The packages at the top of a folder, and the namespace that a project's name begins with."""
+    namespace = re.split("[-_.]", project)[0]  # it has no `__init__`
+    inside = [path.split("/", 2) for path in files if "/" in path]
+    known = {parts[0] for parts in inside if len(parts) == 2 and _stem(parts[1]) == "__init__"}
+    known |= {parts[0] for parts in inside if parts[0] == namespace}
+    return {name for name in known if name.isidentifier() and name.lower() not in _NEVER}
+
+
+def _single(files: Iterable[str]) -> set[str]:
+    """The modules at the top of a folder that are not of its building and its tests."""
+    return {
+        name
+        for name in _modules(path for path in files if "/" not in path)
+        if name.lower() not in _NEVER | _NEVER_MODULES and not name.startswith("test_") and not name.endswith("_test")
+    }
+
+
+def _top(path: str) -> str:
+    """The name of a folder or a module at the top of a folder."""
+    top, slash, _ = path.partition("/")
+    return top if slash else _stem(top)
 
 
 def _stem(path: str) -> str:

@@ -158,6 +158,20 @@ def test_a_wheel_with_names_beyond_the_limit_has_its_requirements(monkeypatch: p
             ">=3.8",
             ("foo",),
         ),
+        # The modules are beside the egg-info, not in an example; those of tests and examples do not count.
+        (
+            {
+                "examples/foo.py": b"",
+                "examples/a.egg-info/top_level.txt": b"a\n",
+                "lib/foo/__init__.py": b"",
+                "lib/foo/loader.py": b"",
+                "lib/foo_bar.egg-info/top_level.txt": b"foo\n",
+            },
+            (),
+            None,
+            ("foo", "foo.loader"),
+        ),
+        ({"tests/a.egg-info/top_level.txt": b"a\n", "tests/a.egg-info/requires.txt": b"b\n"}, None, None, None),
         # Setuptools leaves out an empty requires.txt.
         ({"PKG-INFO": INFO, "foo_bar.egg-info/top_level.txt": b"foo\n"}, (), ">=3.8", ("foo",)),
         # Else the static part of pyproject.toml.

@@ -39,6 +39,19 @@ def test_a_top_level_txt_decides() -> None:
     assert modules.of_source(paths, ["../foo", "a b"], "foo") == ()
 
 
+def test_the_folder_of_the_egg_info_has_the_modules_and_no_example_does() -> None:
+    lib = ["examples/pygments/yaml.py", "lib/yaml/__init__.py", "lib/yaml/loader.py", "lib3/yaml/__init__.py"]
+    assert modules.of_source(lib, ["yaml"], "pyyaml", "lib/") == ("yaml", "yaml.loader")
+    assert modules.of_source(lib, ["yaml"], "pyyaml", "lib3/") == ("yaml",)
+    assert modules.of_source(lib, ["yaml"], "pyyaml") is None, "lib and lib3 differ"
+    assert modules.of_source(lib[:3], ["yaml"], "pyyaml") == ("yaml", "yaml.loader")
+    assert modules.of_source(["a.py", "x/a/__init__.py", "x/a/b.py"], ["a"], "a") == ("a",), "beside the egg-info"
+    assert modules.of_source(["y/a.py", "x/y/a/__init__.py"], ["a"], "a") == ("a",)
+    assert modules.of_source(["y/a.py", "x/y/a/__init__.py", "x/y/a/b.py"], ["a"], "a") == ("a", "a.b"), "a package"
+    assert modules.of_source(["tests/__init__.py", "docs/a.py"], ["tests", "a"], "a") == ("a", "tests")
+    assert modules.of_source(["examples/a/__init__.py", "examples/a/b.py"], ["a"], "a") == ("a",), "it may be in C"
+
+
 @pytest.mark.parametrize(
     ("paths", "project", "known"),
     [
@@ -48,6 +61,13 @@ def test_a_top_level_txt_decides() -> None:
         (["foo/tests/__init__.py", "foo/__init__.py"], "foo", ("foo", "foo.tests")),
         (["foo.py", "setup.py", "examples/a.py", "conftest.py"], "foo", ("foo",)),
         (["ns/foo/__init__.py", "scripts/x/__init__.py"], "ns.foo", ("ns.foo",)),
+        (["foo.py", "test_foo.py", "setup.py"], "foo", ("foo",)),
+        (["foo/__init__.py", "helper.py", "setup.py"], "foo", ("foo",)),
+        (["src/foo/__init__.py", "src/bar/__init__.py", "src/tests/__init__.py"], "foo", ("bar", "foo")),
+        (["foo/__init__.py", "src/generate.py"], "foo", ("foo",)),
+        (["foo/__init__.py", "bar/__init__.py"], "foo", None),
+        (["foo.py", "helper.py", "setup.py"], "foo", None),
+        (["examples/foo/__init__.py", "docs/foo.py"], "foo", None),
         (["README", "foo.c"], "foo", None),
         (["setup.py", "tests/__init__.py"], "foo", None),
         ([], "foo", None),
