@@ -224,9 +224,9 @@ class _DumpFiles(Struct, frozen=True):
         return cls(store, scratch, found)
 
     def in_order(self) -> list[FileRef]:
-        """The files in the order in which they are written: those of the chains by turns."""
+        """The files in the order in which they are written: those of the chains by turns, of one data set first."""
         paths = list(self.unwritten)
-        turns = max(1, len(paths) // CHAINS)
+        turns = max(1, min(len(paths), SHARDS) // CHAINS)
         return [FileRef("store", paths[at], 0) for turn in range(turns) for at in range(turn, len(paths), turns)]
 
     def version(self, file: FileRef) -> str:

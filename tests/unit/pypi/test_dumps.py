@@ -12,11 +12,12 @@ from mirroring.package_dumps import JOB, DumpedIndex
 from msgspec.structs import replace
 
 from warcmill import layout
+from warcmill.base.digests import Readable
 from warcmill.errors import BadInput, NotReady, Unsettled
 from warcmill.extracts.distributions import FACTS
 from warcmill.launches import full_dumps
 from warcmill.launches.full_dumps import FullDump
-from warcmill.layout import DumpedData, DumpFile
+from warcmill.layout import DumpedData, DumpFile, parse_dump_path
 from warcmill.markers import decisions
 from warcmill.markers.attempts import Attempts
 from warcmill.markers.claim import Claim
@@ -24,6 +25,8 @@ from warcmill.markers.state import rests_on
 from warcmill.model import Launch, Window
 from warcmill.pypi import dump, dumps, feed, full_dump
 from warcmill.pypi.window_rows import WindowRows
+from warcmill.stores import Sha512
+from warcmill.stores.file import FileStore
 
 LAUNCHES = [Launch(JOB, f"2026112106000{at}") for at in range(4)]
 
@@ -132,6 +135,26 @@ def test_a_decision_that_names_nothing_is_refused(tmp_path: Path) -> None:
     decisions.make(index.state.store, lambda: index.store, decisions.GENERATIONS, {"job": JOB, "generation": True})
     with pytest.raises(BadInput, match="it names no job, launch and generation"):
         full_dumps.all_decided(index.state, JOB)
+
+
+def test_chains_of_shards_begin_a_quarter_of_a_data_set_apart(tmp_path: Path) -> None:
+    index, key, asked = DumpedIndex(tmp_path), layout.step("dump", LAUNCHES[0]), list[tuple[DumpedData, int]]()
+
+    def place(data: DumpedData, number: int) -> str:
+        return DumpFile(JOB, 1, data, Window(0, 9), number).path
+
+    class Store(FileStore):
+        def commit_new(self, path: str, source: Readable, size: int, sha512: Sha512) -> bool:
+            if found := parse_dump_path(path):
+                asked.append((found.data, found.number))
+            return super().commit_new(path, source, size, sha512)
+
+    with index.state.scratch() as folder, closing(WindowRows(folder, 256)) as rows:
+        rows.join([], newest=False)
+        dump.write(Attempts(index.state, key), Store("store", index.base / "store"), folder, place, rows, 1)
+    first = [(data, number) for data in (DumpedData.DISTRIBUTIONS, DumpedData.STATE) for number in (0, 64, 128, 192)]
+    assert asked[:12] == [*first, *((DumpedData.DISTRIBUTIONS, number) for number in (1, 65, 129, 193))]
+    assert len(set(asked)) == len(asked) == 512
 
 
 def test_a_damaged_file_in_the_way_of_a_dump_is_no_file_of_it(tmp_path: Path) -> None:
