@@ -10,6 +10,8 @@
     items       an item as a line of results.jsonl, for the application that has asked for it
     requests    a request as it waits in the frontier, and back
     values      what is in its meta, likewise
+    heard       settings of a project that our fetcher hears: retries and limits
+    browsers    requests that ask for a browser
     names       modules that spiders of Scrapy Cluster import by its names
 
 The way of a request

@@ -20,6 +20,7 @@ from scrapy.http import Response
 from scrapy.settings import BaseSettings
 from scrapy.utils.misc import load_object
 
+from warcmill.spiders import browsers
 from warcmill.spiders.bridge import ScrapyBridge
 from warcmill.spiders.visit import Postponed
 
@@ -55,6 +56,8 @@ class LaunchAddon:
             log.warning("%s for %s: not used, as the launch fetches each page itself", _HANDLERS, ", ".join(unused))
         handlers = {**theirs, "http": LaunchHandler, "https": LaunchHandler}
         settings.set(_HANDLERS, handlers, OURS)
+        if theirs_left := browsers.leave_out(settings, OURS):
+            log.warning("%s: left out, as the launch has a browser of its own, or none", ", ".join(theirs_left))
         downloader = {name: place for name, place in settings.getdict(_DOWNLOADER).items() if not _is_retry(name)}
         listed = settings.get_component_priority_dict_with_base(_DOWNLOADER)
         place = next((place for name, place in listed.items() if _is_retry(name)), None)

@@ -27,6 +27,7 @@ from warcmill.crawl.job.job import Audience
 from warcmill.crawl.uri import Uri, shown, without_credentials
 from warcmill.crawl.visit.visit import Kit
 from warcmill.errors import BadInput, WarcmillError
+from warcmill.spiders import browsers
 from warcmill.spiders.guard import CodeGuard
 from warcmill.spiders.heard import HeardSettings
 from warcmill.spiders.memory import SpiderMemory
@@ -213,6 +214,8 @@ class ScrapyBridge:
 
     def start(self, request: Request) -> None:
         """Take a request of `start()`."""
+        if not self._is_wanted(request):
+            return
         self._starts += 1
         self._take(request, None, "", self._starts)
 
@@ -314,6 +317,7 @@ class ScrapyBridge:
         name = self.crawler.request_fingerprinter.fingerprint(request)
         try:
             uri = self._forms.waiting(request, name, parent=parent, hop=hop, number=number)
+            browsers.check(request.meta, uri.uri, renders=self.kit.live.renders)
             uri.queue = self.kit.job.queue(uri.uri)
             check_offer(uri)
         except BadInput as error:

@@ -25,22 +25,24 @@ from scrapy.exceptions import (
     NotSupported,
     ResponseDataLossError,
 )
-from scrapy.http import Headers, Response
+from scrapy.http import Headers, HtmlResponse, Response
 from scrapy.responsetypes import responsetypes
 from twisted.python.failure import Failure as ScrapyFailure
 
 from warcmill.crawl.books.books import CrawlResult
 from warcmill.crawl.extract.links import EMBED
 from warcmill.crawl.fetch import heartbeat
-from warcmill.crawl.fetch.exchange import Exchange, FetchRequest
+from warcmill.crawl.fetch.exchange import Exchange, FetchRequest, RenderOptions
 from warcmill.crawl.fetch.limits import CONNECT_FAILED, DISCONNECT, LENGTH, NO_ADDRESS, TIME, TIMED_OUT, Failure
 from warcmill.crawl.job.job import Audience
 from warcmill.crawl.logs import lines
 from warcmill.crawl.uri import Data, Uri, make, shown
 from warcmill.crawl.visit import history
 from warcmill.crawl.visit.fetching import Refusal
+from warcmill.crawl.visit.rendering import DOM_TYPE, NOT_RENDERED
 from warcmill.crawl.visit.visit import Kit, Reading, Visit
 from warcmill.errors import BadInput
+from warcmill.spiders import browsers
 from warcmill.spiders.guard import DEATHS, CodeExit
 from warcmill.spiders.items import result_of
 from warcmill.spiders.requests import InHand
@@ -72,7 +74,7 @@ class SpiderVisit(InHand):
         self.uri, self.number, self.found, self.results = visit.uri, visit.number, list[Uri](), list[CrawlResult]()
         self.offered = 0  # requests that are not to be filtered: each has a number
         self.size = 0  # bytes of the payloads of what was found
-        self.trace = ""
+        self.trace, self.rendered = "", NOT_RENDERED
         self.request: Request | None = None
         self.errback: Callable[[ScrapyFailure], Any] | None = None  # of the spider
         self.ended: asyncio.Future[None] | None = None
@@ -112,6 +114,8 @@ class SpiderVisit(InHand):
                 raise _refused(refusal)
             await self._visit.fetch(asked(request, self.uri.uri))
             match self._visit.answer:
+                case Exchange() as answer if browsers.asks(request.meta) and not self._visit.is_postponed:
+                    return await self._rendered(request, answer)
                 case Exchange() as answer:
                     most = self._bridge.heard.maxsize(request.meta)
                     return response(request, answer, loss_is_error=self._bridge.loss_is_error, maxsize=most)
@@ -120,6 +124,28 @@ class SpiderVisit(InHand):
             raise IgnoreRequest("it was given back")
         finally:
             self.hand_over()
+
+    async def _rendered(self, request: Request, answer: Exchange) -> Response:
+        """The answer as the browser has it; as it came if it is not a page."""
+        plain, rendering = (
+            response(request, answer, loss_is_error=self._bridge.loss_is_error),
+            self._bridge.kit.rendering,
+        )
+        page = self._visit.page(answer)
+        if not rendering.wants(page, RenderOptions()):
+            return plain
+        self.rendered = await rendering.render(page, None)
+        if self.rendered.page is None:
+            raise DownloadFailedError(f"{plain.url} could not be opened in the browser: {self.rendered.failure}")
+        headers = plain.headers.copy()
+        headers.pop("Content-Encoding", None)
+        headers["Content-Type"] = DOM_TYPE
+        flags = [*plain.flags, browsers.PLAYWRIGHT] if request.meta.get(browsers.PLAYWRIGHT) else plain.flags
+        found = self.rendered.page
+        return HtmlResponse(
+            url=found.final_url, status=plain.status, headers=headers, body=found.dom, flags=flags,
+            ip_address=plain.ip_address, protocol=plain.protocol,
+        )  # fmt: skip
 
     def hand_over(self) -> None:
         """Let Scrapy have its answer: callback and pipelines have the patience of the bridge from now on."""
@@ -156,11 +182,12 @@ class SpiderVisit(InHand):
     def read(self) -> Reading:
         """All that Scrapy has got from it. An application that gets no item hears of the fault."""
         if not self.trace or self._was_not_fetched:
-            return Reading(found=self.found, results=self.results)
+            return Reading(found=self.found, results=self.results, rendered=self.rendered)
         if not (self.is_data or self._visit.answer):
             return Reading(found=self.found, results=self.results, fault=self.trace, where=self._bridge.guard.code)
         told = self.results or self.audience.notice(self.uri, "its callback, or a pipeline, has failed")
-        return Reading((), ("callbackFailed",), self.found, told, fault=self.trace, where=self._bridge.guard.code)
+        where = self._bridge.guard.code
+        return Reading((), ("callbackFailed",), self.found, told, self.rendered, self.trace, where)
 
     def end(self) -> None:
         """Wait no more."""
@@ -240,6 +267,8 @@ class Besides(NamedTuple):
 
     async def download(self, request: Request, via: str) -> Response:
         """Fetch it when it is its host's turn."""
+        if browsers.asks(request.meta):
+            raise NotSupported(f"{shown(request.url)}: it asks for a browser, which opens the pages of a spider alone")
         kit = self.kit
         uri = make(request.url, via=via, hops=EMBED)
         uri.key += BESIDES
@@ -276,9 +305,9 @@ def response(request: Request, answer: Exchange, *, loss_is_error: bool, maxsize
     that it may have, by the project."""
     body, url = b"".join(answer.payload()), urldefrag(request.url)[0]
     flags = []
+    if maxsize and len(body) >= maxsize + (answer.truncated != LENGTH):
+        raise DownloadCancelledError(f"the answer of {url} is larger than {maxsize} bytes, its DOWNLOAD_MAXSIZE")
     if answer.truncated:
-        if answer.truncated == LENGTH and maxsize and len(body) >= maxsize:
-            raise DownloadCancelledError(f"the answer of {url} is larger than {maxsize} bytes, its DOWNLOAD_MAXSIZE")
         if answer.truncated == TIME:
             raise DownloadTimeoutError(f"the answer of {url} was not whole in time")
         if loss_is_error and answer.truncated == DISCONNECT:
