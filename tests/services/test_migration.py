@@ -127,6 +127,24 @@ def test_a_pickle_that_asks_for_more_than_it_has_is_left_out(old: Any, redis: Re
     assert "4 items are left out" in done.stdout
 
 
+def test_an_item_with_a_number_that_cannot_be_converted_is_left_out_alone(
+    old: Any, redis: RedisServer, line: Path
+) -> None:
+    about = {"url": "http://a.example/p", "appid": "testapp", "crawlid": "crawl"}
+    written = json.dumps(about)[:-1].encode()
+    endless = [written + b', "%b": 1e999}' % name for name in (b"maxdepth", b"curdepth", b"priority", b"expires")]
+    pickled = [{"priority": float("inf")}, {"maxdepth": float("nan")}, {"cookie": {"a": 1 << 20_000}}]
+    items = [*endless, *(pickle.dumps({**about, **more}, 2) for more in pickled)]
+    begin, nested = pickle.dumps({**about, "method": []}, 2).split(b"]", 1)
+    items.append(begin + b"]" * 5_000 + b"a" * 4_999 + nested[2:])
+    old.zadd("link:a.example:queue", {**dict.fromkeys(items, -1), json.dumps(about): 9})
+    done = migrate(line, "--from", redis.url)
+    assert done.returncode == 1, done.stderr
+    assert done.stdout.splitlines()[0] == "1 requests, 0 stopped crawls, 0 rates and bans are sent"
+    assert f"{len(items)} items are left out" in done.stdout
+    assert "whose depth or priority is no number" in done.stdout
+
+
 @pytest.mark.parametrize(("url", "code"), [("nonsense", 3), ("redis://127.0.0.1:9/0", 4)])
 def test_a_redis_that_is_none_or_away_is_named(line: Path, url: str, code: int) -> None:
     done = migrate(line, "--from", url)

@@ -61,10 +61,7 @@ def policy_messages(text: bytes, where: str, known: DomainPolicy | None = None) 
     found = _policy(text, where)
     if known is not None and not found:
         raise BadInput(where, "it has nothing, so all would be removed; if that is meant, write 'domains: {}'")
-    domains, banned = found.get("domains") or {}, found.get("blacklist") or []
-    if not isinstance(domains, dict) or not isinstance(banned, list):
-        raise BadInput(where, "'domains' is not a table of domains, or 'blacklist' not a list of them")
-    rates = {str(domain): rate for domain, rate in domains.items()}
+    rates, banned = _by_name(found, where)
     for domain, rate in rates.items():
         values = rate if isinstance(rate, dict) else {}
         change = _change(DOMAIN_UPDATE, domain, **{key: values[key] for key in _RATE if key in values})
@@ -73,16 +70,17 @@ def policy_messages(text: bytes, where: str, known: DomainPolicy | None = None) 
             if isinstance(taken, DroppedMessage):
                 raise BadInput("domain", taken.why.rpartition("ZookeeperHandler: ")[2])
             read_request(taken.handler.name, taken.document)
-        except BadInput as error:
-            why = f"{domain} has no rate that can be set, such as hits: 60 and window: 60 ({error.why})"
+        except (BadInput, ValueError, RecursionError) as error:  # the last two of a rate that JSON cannot write
+            reason = error.why if isinstance(error, BadInput) else str(error)
+            why = f"{domain} has no rate that can be set, such as hits: 60 and window: 60 ({reason})"
             raise BadInput(where, why) from error
         yield change
-    for domain in map(str, banned):
+    for domain in banned:
         yield _change("blacklist-update", domain)
     if known:
         for domain in sorted(known.rates.keys() - {*map(domain_of, rates)}):
             yield _change("domain-remove", domain)
-        for domain in sorted(known.bans - {domain_of(str(domain)) for domain in banned}):
+        for domain in sorted(known.bans - {*map(domain_of, banned)}):
             yield _change("blacklist-remove", domain)
 
 
@@ -165,6 +163,17 @@ def _policy(text: bytes, where: str) -> Mapping[str, Any]:
     return found
 
 
+def _by_name(found: Mapping[str, Any], where: str) -> tuple[dict[str, Any], list[str]]:
+    """The rates of a policy by domain, and its banned domains."""
+    domains, banned = found.get("domains") or {}, found.get("blacklist") or []
+    if not isinstance(domains, dict) or not isinstance(banned, list):
+        raise BadInput(where, "'domains' is not a table of domains, or 'blacklist' not a list of them")
+    try:
+        return {str(domain): rate for domain, rate in domains.items()}, [*map(str, banned)]
+    except ValueError as error:  # a whole number of more digits than Python writes
+        raise BadInput(where, f"it names a domain that is not text: {error}") from None
+
+
 def _change(action: str, domain: str, **more: Any) -> dict[str, Any]:
     return {"action": action, "appid": APPID, "domain": domain, "uuid": uuid.uuid4().hex, **more}
 
@@ -173,28 +182,30 @@ def _request(item: Any) -> dict[str, Any]:
     """The message of a queued request, which a monitor has put there, or a spider. BadInput for another thing."""
     if not isinstance(item, dict) or not isinstance(item.get("url"), str):
         raise BadInput("item", "an item is no request: it has no url")
-    if item.get("method", "GET") != "GET":
-        raise BadInput("item", f"a request by {str(item['method'])[:20]!a}; only GET is asked for here")
+    if (method := item.get("method", "GET")) != "GET":
+        shown = repr(method[:20]) if isinstance(method, str) else "another kind of value"
+        raise BadInput("item", f"a request by {shown}; only GET is asked for here")
     fields = item["meta"] if isinstance(item.get("meta"), dict) else item
     found = {name: fields[name] for name in _FIELDS if fields.get(name) is not None}
-    cookie = fields.get("cookie")
-    if isinstance(cookie, dict):
-        cookie = "; ".join(f"{name}={value}" for name, value in cookie.items())
     try:
         depth = int(fields.get("maxdepth") or 0) - int(fields.get("curdepth") or 0)
         priority = int(fields.get("priority") or 1)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):  # an infinity overflows: JSON writes it as 1e999
         raise BadInput("item", "a request whose depth or priority is no number") from None
     message = {
         **found,
         "url": item["url"],
         "maxdepth": min(max(depth, 0), MOST_DEPTH),
         "priority": min(max(priority, 1), 100),
-        **({"cookie": cookie} if cookie else {}),
     }
     try:
+        cookie = fields.get("cookie")
+        if isinstance(cookie, dict):
+            cookie = "; ".join(f"{name}={value}" for name, value in cookie.items())
+        if cookie:
+            message["cookie"] = cookie
         checked = sort_message(json.dumps(message).encode())
-    except (TypeError, ValueError, RecursionError):
+    except (TypeError, ValueError, RecursionError):  # a whole number of more digits than Python writes, too
         raise BadInput("item", "a request with values that JSON does not have") from None
     if isinstance(checked, DroppedMessage):
         raise BadInput("item", f"a request that does not fit: {checked.why}")

@@ -24,6 +24,11 @@ KNOWN = DomainPolicy({"a.example": DomainRate(60, 60, 1.0)}, frozenset({"b.examp
         (b"domains:\n  a.example: {hits: x, window: 60}\n", "a.example has no rate"),
         (b"domains:\n  a.example: {hits: 0, window: 60}\n", "a.example has no rate"),
         (b"domains:\n  a.example: {hits: 1, window: 2026-11-27}\n", "a.example has no rate"),
+        (b"domains:\n  a.example: {hits: 1, window: 60, scale: .inf}\n", "a.example has no rate"),
+        (b"domains:\n  a.example: {window: 60, hits: 0x%b}\n" % (b"f" * 5_000), "a.example has no rate"),
+        (b"domains:\n  a.example: {window: 60, hits: &a [*a]}\n", "a.example has no rate"),
+        (b"domains:\n  ? 0x%b\n  : {hits: 1, window: 60}\n" % (b"f" * 5_000), "a domain that is not text"),
+        (b"blacklist: [0x%b]\n" % (b"f" * 5_000), "a domain that is not text"),
     ],
 )
 def test_a_file_that_is_no_policy_is_refused_whole(text: bytes, why: str) -> None:
