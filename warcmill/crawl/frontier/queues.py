@@ -27,6 +27,9 @@ AT_ONCE = 1000  # queues opened, or rows that have waited long enough, in one ca
 _FIRST = "(SELECT priority, id FROM waiting WHERE queue = queues.id AND until IS NULL ORDER BY priority, id LIMIT 1)"
 _ROWS = "SELECT priority, id FROM waiting WHERE queue = ?1 AND until IS NULL ORDER BY priority, id"
 _OF_SPIDER = _ROWS.replace("until IS NULL", "until IS NULL AND spider IS ?2")
+_ANY_OF_SPIDER = "SELECT 1 FROM waiting WHERE until IS NULL AND spider IS ? LIMIT 1"
+# Of a database in which spiders' URIs wait: a crawl without spiders does not pay for it.
+_BY_SPIDER = "CREATE INDEX IF NOT EXISTS turn_of_spider ON waiting (spider, queue, priority) WHERE until IS NULL"
 _TIME = struct.Struct("<d")  # a hit of a rate
 _ANY = 1 << 30  # leases of a gate that has no bound
 _SET_BACK = 1.0  # seconds: less is how clocks are kept right
@@ -64,6 +67,8 @@ class Queues:
         about = dict(db.execute("SELECT name, value FROM about WHERE name IN ('rate', 'spiders')").fetchall())
         self._usual = read(about["rate"]) if "rate" in about else POLITE
         self._has_spiders = "spiders" in about  # URIs of others than this crawler
+        if self._has_spiders:
+            db.execute(_BY_SPIDER)
         self.look()
 
     def pick(self, limit: int, now: float, leased: Container[int], spider: str = "") -> list[int]:
@@ -74,6 +79,8 @@ class Queues:
         taken: dict[int, tuple[_Open, int]] = {}
         self._ask.add(spider)
         self._dry.add(spider)
+        if self._has_spiders and not self._db.execute(_ANY_OF_SPIDER, (spider or None,)).fetchone():
+            return []
         for queue, row in islice(self._merged(self._open(now), leased, spider), limit):
             picked.append(row)
             taken[queue.id] = (queue, taken[queue.id][1] + 1 if queue.id in taken else 1)
@@ -161,6 +168,7 @@ class Queues:
         if not self._has_spiders:
             self._has_spiders = True
             self._db.execute("INSERT INTO about VALUES ('spiders', 1)")
+            self._db.execute(_BY_SPIDER)
 
     def arrived(self, rows: Sequence[tuple[int, int, int]]) -> None:
         """Note new rows: queue, priority, id."""

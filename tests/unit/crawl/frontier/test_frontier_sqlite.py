@@ -66,6 +66,24 @@ def test_a_crawl_is_counted_and_purged_without_walking_the_rest(there: Here) -> 
     assert all(more <= 2 * few + 10 for few, more in zip(alone, beside, strict=True)), (alone, beside)
 
 
+@pytest.mark.parametrize("spider", ["", "few"])
+def test_a_lease_does_not_walk_what_waits_for_another_spider(there: Here, spider: str) -> None:
+    """Nor in a database that has rows of spiders and no index yet."""
+    frontier = there.open()
+    run(frontier.set_rate(Gate(""), Rate(at_once=50)))
+    offer(frontier, "a/0", spider="many")
+    frontier.db.execute("DROP INDEX turn_of_spider")
+    frontier = there.open()
+    run(frontier.offer([make(f"http://a.example/many/{n}", spider="many") for n in range(2000)]))
+    offer(frontier, "a/1", "a/2", spider=spider)
+    made: list[None] = []
+    frontier.db.set_progress_handler(lambda: made.append(None), 10)
+    assert names(lease(frontier, spider=spider)) == ["a/1", "a/2"]
+    assert lease(frontier, spider="none") == []
+    frontier.db.set_progress_handler(None, 0)
+    assert len(made) < 200
+
+
 def test_a_database_of_the_schema_before_is_renewed_when_it_is_opened(there: Here) -> None:
     frontier = there.open()
     offer(frontier, "a/1", "b/1")
