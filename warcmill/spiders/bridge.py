@@ -265,6 +265,7 @@ class ScrapyBridge:
                 for uri, answer in zip(some, answers, strict=True):
                     if answer.answer is Intake.REFUSED:
                         self.kit.offers.lost(uri, answer.why)
+                self.kit.woken.set()
 
     def flush_feeds(self) -> None:
         """Hand the items in Scrapy's feeds to the system, so that a kill loses no item of a kept page: Scrapy does

@@ -41,7 +41,10 @@ def bridge(frontier: AwayFrontier) -> ScrapyBridge:
     crawler: Any = get_crawler(Mills)
     crawler.spider = Mills()
     kit: Any = SimpleNamespace(
-        books=SimpleNamespace(frontier=frontier), job=SimpleNamespace(queue=lambda _: "windmills.example")
+        woken=asyncio.Event(),
+        live=SimpleNamespace(renders=False),
+        books=SimpleNamespace(frontier=frontier),
+        job=SimpleNamespace(queue=lambda _: "windmills.example"),
     )
     guard: Any = SimpleNamespace()
     return ScrapyBridge(kit, crawler, guard)

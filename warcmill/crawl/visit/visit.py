@@ -78,16 +78,20 @@ class PageReader(Protocol):
         no answer came, or where the URI is asked again. Raises what the visit raises."""
 
     async def read_data(self, visit: Visit, data: Data) -> Reading:
-        """Read a `data:` URI."""
+        """Read a `data:` URI; without more nothing is read of it."""
+        _ = visit, data
+        return Reading()
 
     def lacks(self, answer: Exchange) -> str:
         """The reason for which an answer is of no use, so that it is asked for again; '' for one that is."""
+        _ = answer
+        return ""
 
     def outlived(self, visit: Visit) -> None:
         """Hear that the lease of a visit had ended before the visit did: nothing of it was kept."""
 
 
-class LinkReader:
+class LinkReader(PageReader):
     """Renders a page if the job wants that, and takes the links of an answer, as a crawler does."""
 
     shares = True
@@ -129,10 +133,6 @@ class LinkReader:
 
     def outlived(self, visit: Visit) -> None:
         """Nobody is to hear of it: the URI is visited again."""
-
-    def lacks(self, answer: Exchange) -> str:
-        _ = answer
-        return ""
 
     async def _links(self, visit: Visit, answer: Exchange, rendered: Render) -> Read:
         """The links of an answer, and those that its scripts have made besides; and notes for the log."""

@@ -22,7 +22,7 @@ from warcmill.crawl.launch.launch import open_launch
 from warcmill.crawl.logs.statistics import Figures
 from warcmill.crawl.uri import Uri, make
 from warcmill.crawl.visit.spider import Spider
-from warcmill.crawl.visit.visit import Kit, Reading, Visit
+from warcmill.crawl.visit.visit import Kit, PageReader, Reading, Visit
 from warcmill.layout import RESULTS_LOG
 
 PAGES = {
@@ -36,7 +36,7 @@ SITE = {
 }
 
 
-class NumberReader:
+class NumberReader(PageReader):
     """Yields the number on each page, and follows its paths: no link extractor would find them."""
 
     shares = False
