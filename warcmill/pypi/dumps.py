@@ -25,9 +25,10 @@ def newest(state: MarkerStore, job: str) -> EarlierDump | None:
     if lacking:  # a page that was older than its event may still be
         pages = {one.project for one in dumped.lacked if not one.file}
         files = {name: tuple(one.file for one in dumped.lacked if one.project == name) for name in lacking}
+        is_full = dumped.window.after < feed.window_of(state, asked).after  # what earlier launches got is not in it
         for one in feed.targets(state, asked):
             if one.project in pages:
-                lacking[one.project] = LackedProject(one.serial, one.files, one.tries + 1)
+                lacking[one.project] = LackedProject(one.serial, None if is_full else one.files, one.tries + 1)
             elif one.project in lacking:
                 lacking[one.project] = LackedProject(one.serial, files[one.project])
     return EarlierDump(dumped.window.up_to, lacking, feed.projects_of(state, asked), asked)

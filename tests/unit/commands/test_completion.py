@@ -103,6 +103,7 @@ def test_every_argument_can_be_completed_or_is_free(verb: str) -> None:
         "WORD",
         "HOST",
         "DAY",
+        "WHEN",
         "OLD",
         "NEW",
         "N",
