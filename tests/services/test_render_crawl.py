@@ -249,9 +249,12 @@ def test_a_browser_that_dies_costs_no_page(
     script = "fetch('/hangs').finally(() => document.body.innerHTML += '<a href=/from-script>x</a>')"
     site.pages["/"] = (f"<a href=/third>x</a><script>{script}</script>", "text/html")
 
-    def once(_: Any) -> None:
+    def once(handler: Any) -> None:
         del site.acts["/hangs"]
         _do(number)
+        handler.send_response(200)
+        handler.send_header("Content-Length", "0")
+        handler.end_headers()
 
     site.acts["/hangs"] = once
     crawled.crawl(tmp_path, job(site, render=replace(RENDER, seconds=5.0)))
