@@ -132,7 +132,7 @@ def test_an_extract_that_lacks_what_can_be_read_now_is_made_again_by_the_next_sc
     assert line.warcmill("versions", "diff", "1", "2").stdout.startswith(f"~ {JOB}/{IMPORTED}/offsets.warc.gz\n")
     before = files(tmp_path)
     why = line.warcmill("scan", "2016-10").stdout
-    assert files(tmp_path) == before, "it is made again once"
+    assert files(tmp_path) == before, "its extracts are made anew once"
     assert f"-> warcmill redo {JOB} {IMPORTED} cdx final --downstream\n" in why
 
 

@@ -200,25 +200,25 @@ def test_a_launch_without_a_list_is_named_and_accepted_with_its_absent_log(line:
     assert "seeds: unknown, for the launch has no seeds.txt" in line.warcmill("report", "listless").stdout
     words = ("--launch", "listless", sample.LAUNCH_ID, "--reason", "its seeds were in its beans")
     assert line.warcmill("accept", "final/seeds.txt", *words).returncode == 0
-    told = why(line, "listless")
-    assert (told.returncode, "nothing is missing" in told.stdout) == (0, True), told.stdout
+    answer = why(line, "listless")
+    assert (answer.returncode, "nothing is missing" in answer.stdout) == (0, True), answer.stdout
 
 
 def test_what_differs_from_the_engine_s_reports_is_named_and_accepted(line: Line) -> None:
-    told = why(line, ALTERED)
-    assert told.returncode == 1
+    answer = why(line, ALTERED)
+    assert answer.returncode == 1
     for found in (
         "other count: the crawl logs have 266 lines, and crawl-report.txt counts 277 URIs; of status ",
         f"other count: seeds.txt lacks 1 of the 5 seeds in seeds-report.txt: {GONE}\n",
         "unread lines: 1 line of the crawl logs is cut or damaged, and not counted\n",
         "empty report: it is empty, and no engine leaves it so\n",
     ):
-        assert f"  {found}" in told.stdout
+        assert f"  {found}" in answer.stdout
     names = ("count:crawl.log", "count:seeds.txt", "unread:crawl.log", "reports/hosts-report.txt")
     words = ("--launch", ALTERED, sample.LAUNCH_ID, "--reason", "its disk failed")
     assert line.warcmill("accept", *names, *words).returncode == 0
-    told = why(line, ALTERED)
-    assert (told.returncode, "nothing is missing" in told.stdout) == (0, True), told.stdout
+    answer = why(line, ALTERED)
+    assert (answer.returncode, "nothing is missing" in answer.stdout) == (0, True), answer.stdout
 
 
 def test_of_a_hundred_thousand_dead_seeds_the_first_are_printed_and_all_are_accepted_at_once(line: Line) -> None:

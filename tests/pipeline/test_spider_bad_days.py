@@ -182,9 +182,9 @@ def test_a_callback_that_raises_what_is_no_error_is_an_error_of_its_page(port: i
     assert done.returncode == 0, done.stdout + done.stderr
     gone = {(f"http://{HERE}:{port}/book/03", 404): 1}
     assert pages(line, JOB) == {(shelf(port, number), 200): 1 for number in range(4)} | gone
-    told = log(line, "runtime-errors.log")
+    logged = log(line, "runtime-errors.log")
     for what in ("raised GeneratorExit", "raised KeyboardInterrupt", "raised CancelledError", "called sys.exit(7)"):
-        assert f"the code of spider small has {what}" in told, told
+        assert f"the code of spider small has {what}" in logged, logged
     assert "a fault in the code of spider small" in log(line, "alerts.log")
 
 
@@ -302,9 +302,9 @@ def test_an_exit_in_a_middleware_a_pipeline_or_start_is_an_error_of_its_page_alo
     shelves_ = {(shelf(port, number), -5 if number in (1, 2) else 200): 1 for number in range(6)}
     assert pages(line, JOB) == books | shelves_
     assert [json.loads(one)["page"] for one in items(tmp_path / "ours")] == ["0", "11", "14", "5"]
-    told = log(line, "runtime-errors.log")
+    logged = log(line, "runtime-errors.log")
     for what in ("called sys.exit(1)", "raised GeneratorExit", "called sys.exit(3)", "called sys.exit(4)"):
-        assert f"the code of spider small has {what}" in told, told
+        assert f"the code of spider small has {what}" in logged, logged
     for number in (7, 8):
         assert f"called sys.exit({number})" in done.stderr
 

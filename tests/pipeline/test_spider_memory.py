@@ -81,8 +81,8 @@ def test_a_spider_that_was_killed_asks_with_its_cookies_and_one_that_begins_anew
             assert {one["text"] for one in found} == {"inside"}
             assert {one["since"] for one in found} == {"2026-01-02"}
             assert sorted(one["pages"] for one in found) == list(range(2, MEMBERS + 2))
-            told = "members continues: 8 requests wait; its cookies and spider.state are as they were kept"
-            assert (told in done.stderr) == (folder == "continued")
+            expected = "members continues: 8 requests wait; its cookies and spider.state are as they were kept"
+            assert (expected in done.stderr) == (folder == "continued")
     logins = [cookies for path, cookies in asked if path == "/login"]
     assert logins == ["", ""]
     assert pages(line, JOB) == {

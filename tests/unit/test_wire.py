@@ -114,7 +114,9 @@ CLAIMS = (
         only=("BareFolder", "TASK", "_sort_in", "why_not_read", "names", "paper_names"),
     ),
     Place("warcmill/decisions/wacz_source.py", only=("WaczFiles", "_compared")),
-    Place("warcmill/formats/foreign_wacz.py", but=("_Guarded", "_FAULTS", "_begins_as_json", "_ALGORITHMS", "_said")),
+    Place(
+        "warcmill/formats/foreign_wacz.py", but=("_Guarded", "_FAULTS", "_begins_as_json", "_ALGORITHMS", "_words_of")
+    ),
     Place("warcmill/decisions/folder_import.py", only=("Taking._sort_in", "claim_of", "_counts", "_item")),
     Place("warcmill/decisions/redo.py", only=("_move",)),
     Place("warcmill/decisions/statements.py", only=("_sources",), documents=True),

@@ -59,10 +59,10 @@ class WarcSource(Protocol):
         """Return a path as messages show it."""
 
     def stat(self, path: str) -> Stat | None:
-        """Return the entry at this path; None when there is none."""
+        """Return the entry at this path; None for a path without one."""
 
     def open(self, path: str) -> BinaryIO:
-        """Return a reader; NotReady when there is no file. It may raise BadInput at the end: not what was announced."""
+        """Return a reader; NotReady without a file. Reading raises BadInput if a file is not as its source declares."""
 
 
 class BareFolder(SourceFolder):

@@ -85,7 +85,7 @@ class ForeignWacz:
         try:
             self._zip = ZipFile(cast(IO[bytes], _Guarded(file)))
         except _FAULTS as error:
-            what = "a list of other WACZ files" if _begins_as_json(file) else f"not a whole zip ({_said(error)})"
+            what = "a list of other WACZ files" if _begins_as_json(file) else f"not a whole zip ({_words_of(error)})"
             raise BadInput(where, f"{what}; get the WACZ itself again, whole") from error
         self.members = tuple(_members(self._zip.infolist()))
         if sum(member.info.compress_size for member in self.members) > file.seek(0, io.SEEK_END):
@@ -105,7 +105,7 @@ class ForeignWacz:
         try:
             opened = self._zip.open(member.info)
         except _FAULTS as error:
-            raise BadInput(f"{self._where}/{member.path}", f"damaged in the zip ({_said(error)})") from error
+            raise BadInput(f"{self._where}/{member.path}", f"damaged in the zip ({_words_of(error)})") from error
         where, doubted = f"{self._where}/{member.path}", None if self.is_believed else seen
         return cast(BinaryIO, _Compared(opened, where, member.size, expected, doubted))
 
@@ -222,8 +222,8 @@ def _begins_as_json(file: BinaryIO) -> bool:
     return file.read(64).lstrip().startswith(b"{")
 
 
-def _said(error: BaseException) -> str:
-    """The words of an error that a name can stand before: without a colon and a blank."""
+def _words_of(error: BaseException) -> str:
+    """The words of an error, in a text that begins with a name and a colon."""
     return (str(error) or type(error).__name__).replace(": ", " ")
 
 
@@ -280,7 +280,7 @@ class _Compared(io.BufferedIOBase):
         try:
             piece = self._member.read(-1 if size is None else size)
         except _FAULTS as error:
-            raise self._bad(f"damaged in the zip ({_said(error)})") from error
+            raise self._bad(f"damaged in the zip ({_words_of(error)})") from error
         self._read += len(piece)
         if self._digest:
             self._digest.update(piece)

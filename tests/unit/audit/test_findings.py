@@ -64,7 +64,7 @@ def reconciled(engine: Engine) -> LaunchReport:
     return report(engine.state, engine.rootmap, engine.store, LAUNCH, {})
 
 
-def told(engine: Engine) -> list[tuple[str, str, str]]:
+def gaps_of(engine: Engine) -> list[tuple[str, str, str]]:
     return [(gap.stage, gap.kind, gap.name) for gap in reconciled(engine).gaps if gap.kind != "lacking"]
 
 
@@ -95,7 +95,7 @@ def test_a_checkpoint_of_which_every_log_is_gone_is_named(engine: Engine) -> Non
     (hole,) = (gap for gap in found if gap.kind == "checkpoint hole")
     assert (hole.name, hole.why) == ("cp00002", "job.log says that it was taken, and none of its logs is there")
     accept(engine, "cp00002")
-    assert "checkpoint hole" not in {kind for _, kind, _ in told(engine)}
+    assert "checkpoint hole" not in {kind for _, kind, _ in gaps_of(engine)}
 
 
 def test_a_log_that_was_not_there_is_a_gap_by_its_name_and_stage_until_it_is_accepted(engine: Engine) -> None:
@@ -110,12 +110,12 @@ def test_a_log_that_was_not_there_is_a_gap_by_its_name_and_stage_until_it_is_acc
     assembled(engine)
     names = {f"alerts.log.{CP1}": str(CP1), **dict.fromkeys(("final/uri-errors.log", "final/surts.dump"), "final")}
     names["final/reports/"] = "final"
-    found = [one for one in told(engine) if one[1] == "absent log"]
+    found = [one for one in gaps_of(engine) if one[1] == "absent log"]
     assert {name: stage for stage, _, name in found} == names
     for name, stage in names.items():
         packed = layout.key("output.PackageLogs", LAUNCH, stage=stage)
         assert [one.marker for one in accept(engine, name).inputs] == [layout.marker_path(packed)]
-    assert not [one for one in told(engine) if one[1] == "absent log"]
+    assert not [one for one in gaps_of(engine) if one[1] == "absent log"]
     assert {gap.name for gap in reconciled(engine).accepted} >= set(names)
 
 
@@ -157,13 +157,13 @@ def test_what_a_default_bound_cut_is_a_gap_until_that_is_accepted(engine: Engine
     chain.upto(engine, "Verify")
     claim = crawl.report(engine.state, engine.store, LAUNCH, FINAL)
     engine.state.publish(claim.key, claim)
-    assert told(engine) == [("final", "cut by a default", "bound:queries")]
+    assert gaps_of(engine) == [("final", "cut by a default", "bound:queries")]
     (gap,) = reconciled(engine).gaps
     assert gap.why == "[traps] queries = 20000, the default, left out 300 links, first http://a.example/?21"
     assert gap.todo.startswith(f"raise [traps] queries of job {LAUNCH.job}, then: warcmill pulse start ")
     assert gap.todo.endswith(f"; else: warcmill accept bound:queries --launch {LAUNCH.job} {LAUNCH.id} --reason TEXT")
     assert [one.marker for one in accept(engine, "bound:queries").inputs] == [layout.marker_path(claim.key)]
-    assert told(engine) == []
+    assert gaps_of(engine) == []
 
 
 def test_what_the_engine_counted_and_the_logs_lack_is_a_gap_until_that_is_accepted(engine: Engine) -> None:
@@ -189,7 +189,7 @@ def test_what_the_engine_counted_and_the_logs_lack_is_a_gap_until_that_is_accept
     }  # fmt: skip
     seeds = layout.marker_path(layout.key("reports.ListDeadSeeds", LAUNCH))
     assert {one.marker for name in found for one in accept(engine, name).inputs} == {seeds}
-    assert told(engine) == []
+    assert gaps_of(engine) == []
 
 
 def test_damaged_results_are_a_gap_until_that_is_accepted(engine: Engine) -> None:
@@ -201,12 +201,12 @@ def test_damaged_results_are_a_gap_until_that_is_accepted(engine: Engine) -> Non
     chain.upto(engine, "Verify")
     claim = crawl.report(engine.state, engine.store, LAUNCH, FINAL)
     engine.state.publish(claim.key, claim)
-    assert told(engine) == [("final", "damaged results", "final/results.jsonl")]
+    assert gaps_of(engine) == [("final", "damaged results", "final/results.jsonl")]
     assert next(iter(reconciled(engine).gaps)).why.startswith("2 lines are damaged")
     accepted = accept(engine, "final/results.jsonl")
     assert accepted.facts["kind"] == "damaged results"
     assert len(accepted.inputs) == 1
-    assert told(engine) == []
+    assert gaps_of(engine) == []
 
 
 def test_pages_whose_browser_ended_are_a_gap_until_that_is_accepted(engine: Engine) -> None:
@@ -222,11 +222,11 @@ def test_pages_whose_browser_ended_are_a_gap_until_that_is_accepted(engine: Engi
     engine.state.publish(claim.key, claim)
     assert [(one["why"], one["number"]) for one in claim.facts["unrendered"]] == [("browserEnded", 2), ("hung", 1)]
     name = "render:failed:browserEnded"
-    assert told(engine) == [("final", "not rendered", name)]
+    assert gaps_of(engine) == [("final", "not rendered", name)]
     (gap,) = reconciled(engine).gaps
     assert gap.why.startswith(f"2 pages were not rendered: its browser ended each time ({name}), first http")
     assert accept(engine, name).facts["kind"] == "not rendered"
-    assert told(engine) == []
+    assert gaps_of(engine) == []
 
 
 def test_visits_of_a_dead_worker_are_a_gap_until_it_is_accepted(engine: Engine) -> None:
@@ -236,14 +236,14 @@ def test_visits_of_a_dead_worker_are_a_gap_until_it_is_accepted(engine: Engine) 
     chain.upto(engine, "Verify")
     packed = layout.key("output.PackageLogs", LAUNCH, stage=FINAL)
     assert engine.state.require(packed).claim.facts == {"absent": [], "lost_visits": {"w1": 12, "w3": 1}}
-    assert told(engine) == [("final", "lost visits", f"worker:{name}") for name in ("w1", "w3")]
+    assert gaps_of(engine) == [("final", "lost visits", f"worker:{name}") for name in ("w1", "w3")]
     first, second = reconciled(engine).gaps
     assert first.why.startswith("it was declared dead: since its last stage 12 visits have no file")
     assert "since its last stage 1 visit has no file" in second.why
     assert first.todo.startswith("warcmill accept worker:w1 ")
     for name in ("w1", "w3"):
         assert [one.marker for one in accept(engine, f"worker:{name}").inputs] == [layout.marker_path(packed)]
-    assert told(engine) == []
+    assert gaps_of(engine) == []
     assert {gap.name for gap in reconciled(engine).accepted} == {"worker:w1", "worker:w3"}
 
 
@@ -269,10 +269,10 @@ def test_what_is_odd_in_a_launch_s_folders_is_a_gap_until_it_is_accepted(engine:
     assembled(engine)
     chain.upto(engine, "Verify")
     names = [f"warcs/daily/{LAUNCH.id}/{name}" for name in ("link.warc.gz", "more", "notes: not all.txt")]
-    assert told(engine) == [("final", "odd", name) for name in names]
+    assert gaps_of(engine) == [("final", "odd", name) for name in names]
     for name in names:
         accept(engine, name)
-    assert told(engine) == []
+    assert gaps_of(engine) == []
 
 
 # What a stage leaves to the next.
@@ -283,12 +283,12 @@ def test_a_warc_that_is_carried_is_no_gap_before_final_and_none_that_a_later_sta
     engine.job_log(f"CHECKPOINTED {CP1}")
     path = engine.warc(f"{NAMES[0]}.open", WHOLE)
     chain.assembled(engine, CP1)
-    assert told(engine) == []
+    assert gaps_of(engine) == []
     path.rename(path.with_name(NAMES[0]))
     engine.logs()
     engine.finish()
     assembled(engine)
-    assert told(engine) == []
+    assert gaps_of(engine) == []
 
 
 def test_a_warc_that_no_later_stage_has_taken_over_is_a_gap_once(engine: Engine) -> None:
@@ -302,7 +302,7 @@ def test_a_warc_that_no_later_stage_has_taken_over_is_a_gap_once(engine: Engine)
 
     for stage in (CP1, CP2):
         write_anew(engine, layout.key("output.AssembleOutput", LAUNCH, stage=stage), carries)
-    found = [one for one in told(engine) if one[1] == "carried"]
+    found = [one for one in gaps_of(engine) if one[1] == "carried"]
     assert found == [(str(CP2), "carried", "lost.warc.gz")]
     (gap,) = (gap for gap in reconciled(engine).gaps if gap.kind == "carried")
     assert gap.todo == f"warcmill redo daily {LAUNCH.id} assemble {CP2} --downstream"
@@ -362,7 +362,7 @@ def test_a_file_that_03_does_not_list_is_a_gap_too(engine: Engine) -> None:
         return replace(claim, items=(*claim.items, claim.items[0]._replace(file=beside)))
 
     write_anew(engine, key, more)
-    assert ("final", "not listed", "warcs/daily/elsewhere/x.warc.gz") in told(engine)
+    assert ("final", "not listed", "warcs/daily/elsewhere/x.warc.gz") in gaps_of(engine)
 
 
 def test_a_whole_launch_has_no_such_gap_after_any_step(engine: Engine) -> None:

@@ -285,8 +285,8 @@ def test_a_name_that_not_every_reader_takes_is_another_one_in_the_bag(tmp_path: 
     described = ElementTree.fromstring(found[f"data/{facts(claim).bag}/{eark.PRESERVATION}"])
     originals = [element.text for element in described.iter(f"{PREMIS}originalName")]
     assert sorted(name for name in originals if name.endswith(".warc.gz")) == sorted(NAMES_IN_BAG)
-    told = {f"warcs/{other}": name for name, other in NAMES_IN_BAG.items() if other != name}
-    assert facts(claim).renamed == told == claim.facts["renamed"]
+    renamed = {f"warcs/{other}": name for name, other in NAMES_IN_BAG.items() if other != name}
+    assert facts(claim).renamed == renamed == claim.facts["renamed"]
 
 
 def test_names_in_the_bag_do_not_depend_on_the_order_in_which_files_are_found(tmp_path: Path) -> None:

@@ -289,9 +289,9 @@ def test_a_sip_has_its_files_under_the_names_that_05_gives_them(
     put(oddly_named, oddly_named.store.real(Packaged.from_claim(claim).sip.path).read_bytes())
     assert checked(oddly_named).counts["warcs"] == len(ODD_NAMES)
     monkeypatch.setattr(second_opinion, "opinion", lambda stream: Opinion(0, ()))
-    told = checked(oddly_named).facts["unread"]
-    assert isinstance(told, list)
-    assert sorted(str(one).partition(": ")[0] for one in told) == sorted(ODD_NAMES), "by their own names"
+    unread = checked(oddly_named).facts["unread"]
+    assert isinstance(unread, list)
+    assert sorted(str(one).partition(": ")[0] for one in unread) == sorted(ODD_NAMES), "by their own names"
 
 
 def gap_of(engine: Engine, claim: Claim, name: str) -> str:
