@@ -70,12 +70,14 @@ def wheel(
     modules: Mapping[str, bytes] | None = None,
     requires: Sequence[str] = (),
     requires_python: str = "",
+    fields: Sequence[str] = (),
 ) -> Path:
-    """Make a pure wheel; without `modules` it has one, named as the project. The same call gives the same bytes."""
+    """Make a pure wheel; without `modules` it has one, named as the project. The same call gives the same bytes.
+    `fields`: more lines of its METADATA."""
     name = re.sub(r"[-_.]+", "_", project).lower()
     files = dict({f"{name}.py": b""} if modules is None else modules)
     info = f"{name}-{version}.dist-info"
-    files[f"{info}/METADATA"] = metadata(project, version, requires, requires_python)
+    files[f"{info}/METADATA"] = metadata(project, version, requires, requires_python, fields)
     files[f"{info}/WHEEL"] = b"Wheel-Version: 1.0\nGenerator: servers\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     files[f"{info}/RECORD"] = _record(files, f"{info}/RECORD")
     path = folder / f"{name}-{version}-py3-none-any.whl"
@@ -96,12 +98,14 @@ def sdist(folder: Path, project: str, version: str, files: Mapping[str, bytes], 
     return path
 
 
-def metadata(project: str, version: str, requires: Sequence[str], requires_python: str) -> bytes:
+def metadata(
+    project: str, version: str, requires: Sequence[str], requires_python: str, fields: Sequence[str] = ()
+) -> bytes:
     """A METADATA or PKG-INFO file."""
     lines = ["Metadata-Version: 2.2", f"Name: {project}", f"Version: {version}", "Summary: Made for a test"]
     lines += [f"Requires-Python: {requires_python}"] if requires_python else []
     lines += [f"Requires-Dist: {requirement}" for requirement in requires]
-    return "\n".join([*lines, "", "Made for a test.", ""]).encode()
+    return "\n".join([*lines, *fields, "", "Made for a test.", ""]).encode()
 
 
 def _fetch(building: Path, one: LockedFile) -> None:

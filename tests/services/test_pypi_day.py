@@ -180,6 +180,8 @@ def test_pip_and_uv_resolve_as_of_before_and_after_the_day(
     index.yank("six", "1.17.0", "it broke the build")
     index.upload(wheel("app", "2.0", None, ["six", "yamlish; python_version>'3'"]))
     index.upload(wheel("yamlish", "1.0", {"yaml/__init__.py": b""}))
+    extras = ["Provides-Extra: bare", "Provides-Extra: fast", "X-Of-Tomorrow: 1"]
+    index.upload(wheel("extras", "1.0", None, ["yamlish; 'fast' == extra", 'six; "win32" != sys_platform'], "", extras))
     index.remove_project("goes")
     assert "no gap" in mirror.crawl()
     after = index.serial
@@ -196,11 +198,15 @@ def test_pip_and_uv_resolve_as_of_before_and_after_the_day(
             (after, "app", ["app==2.0", "six==1.18.0", "yamlish==1.0"]),
             (after, "six==1.17.0", ["six==1.17.0"]),
             (after, "goes", []),
+            (after, "extras[bare]", ["extras==1.0", "six==1.18.0"]),
+            (after, "extras[fast]", ["extras==1.0", "six==1.18.0", "yamlish==1.0"]),
         ):
             simple = f"{server.address}as-of/{serial}/simple/".replace("http://", f"http://any:{token}@")
             assert by_uv(simple, wanted) == expected, (serial, wanted)
             assert by_pip(simple, wanted) == expected, (serial, wanted)
             assert by_uv(simple.replace(token, "no-such-token"), wanted) == []
+            if serial == after:
+                assert by_pip(index.simple, wanted) == by_uv(index.simple, wanted) == expected
         got = tmp_path / "got"
         simple = f"http://any:{token}@127.0.0.1:{port}/as-of/{before}/simple/"
         done = run_pip("download", "--quiet", "--dest", got, "--index-url", simple, "app")

@@ -169,6 +169,7 @@ class WindowRows:
             requires_dist=facts.requires_dist if facts else None,
             requires_python=(facts.requires_python if facts else None) or file.requires_python,
             modules=facts.modules if facts else None,
+            metadata=facts.metadata if facts else None,
         )
         self.counts["rows"] += 1
         if facts and facts.why:

@@ -28,7 +28,7 @@ _MOST_METADATA = 100  # in one wheel; it should have one
 class DistributionFacts(Struct, frozen=True):
     """The known facts of a distribution. None is unknown; `why`: each fault that is the reason for that.
 
-    `name` and `version` are from its metadata, as written there.
+    `name` and `version` are from its metadata, as written there. `metadata`: of a wheel, `MetadataFields.kept`.
     """
 
     name: str | None = None
@@ -38,6 +38,7 @@ class DistributionFacts(Struct, frozen=True):
     requires_python: str | None = None
     modules: tuple[str, ...] | None = None
     why: tuple[str, ...] = ()
+    metadata: tuple[str, ...] | None = None
 
 
 def read(stream: BinaryIO, name: DistributionName, size: int, begin: int = 0) -> DistributionFacts:
@@ -103,7 +104,14 @@ def _wheel(directory: ZipDirectory, name: DistributionName) -> DistributionFacts
     if fields is None:
         return DistributionFacts(modules=known, why=tuple(why))
     return DistributionFacts(
-        fields.name, fields.version, fields.requires, fields.requires_dist, fields.requires_python, known, tuple(why)
+        fields.name,
+        fields.version,
+        fields.requires,
+        fields.requires_dist,
+        fields.requires_python,
+        known,
+        tuple(why),
+        fields.kept,
     )
 
 

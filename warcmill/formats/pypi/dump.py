@@ -43,11 +43,12 @@ class DistType(StrEnum):
     BDIST = "BDIST"
 
 
-class DistributionRow(Struct, frozen=True):
+class DistributionRow(Struct, frozen=True, omit_defaults=True):
     """The known facts of one file of a package index. None is unknown; an empty tuple is known to be none.
 
     `project` is the normalised name. `requires_dist` are requirements as the file has them, sound or not;
-    `requires` are the older `Requires` fields. `modules` are all that can be imported, with dots, sorted.
+    `requires` are the older `Requires` fields. `modules` are all that can be imported, with dots, sorted. `metadata`
+    are the lines of a wheel's METADATA but for those that describe; none where readers of it differ.
     """
 
     filename: str
@@ -59,10 +60,11 @@ class DistributionRow(Struct, frozen=True):
     requires_dist: tuple[str, ...] | None
     requires_python: str | None
     modules: tuple[str, ...] | None
+    metadata: tuple[str, ...] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The row as JSON has it."""
-        return {
+        found = {
             "filename": self.filename,
             "project": self.project,
             "version": self.version,
@@ -73,6 +75,7 @@ class DistributionRow(Struct, frozen=True):
             "requires_python": self.requires_python,
             "modules": _listed(self.modules),
         }
+        return found if self.metadata is None else {**found, "metadata": list(self.metadata)}
 
 
 class ListedFile(Struct, frozen=True):

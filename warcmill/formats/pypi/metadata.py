@@ -13,10 +13,15 @@ from typing import Any
 from msgspec import Struct
 
 LONGEST = 16 << 20  # bytes of the header of a METADATA, of a requires.txt, of a pyproject.toml
-_FIELD = re.compile(rb"([A-Za-z][A-Za-z0-9_-]*)[ \t]*:[ \t]?(.*)", re.DOTALL)
+_FIELD = re.compile(rb"([A-Za-z][A-Za-z0-9_-]*)([ \t]*):[ \t]?(.*)", re.DOTALL)
 _WANTED = frozenset(
     (b"metadata-version", b"name", b"version", b"requires", b"requires-dist", b"requires-python", b"dynamic")
 )
+_DESCRIBING = frozenset(
+    b"author author-email classifier description description-content-type download-url home-page keywords license"
+    b" license-file maintainer maintainer-email platform project-url summary supported-platform".split()
+)  # of use to no installer, and nine tenths of the bytes
+_MOST_KEPT = 1 << 20  # bytes of the other fields
 _UNKNOWN = "UNKNOWN"  # so distutils wrote a field that it did not have
 _VERSION = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})")
 _STATIC = (2, 2)  # from this version of the metadata on, an sdist's fields hold unless `Dynamic` names them
@@ -30,7 +35,10 @@ class Requirements(Struct, frozen=True):
 
 
 class MetadataFields(Struct, frozen=True):
-    """The fields of a METADATA or PKG-INFO that matter here, each as it is written."""
+    """The fields of a METADATA or PKG-INFO that matter here, each as it is written.
+
+    `kept` are all but those that describe, as lines in their order; () where some line is not a field: readers differ then.
+    """
 
     metadata_version: str | None
     name: str | None
@@ -39,6 +47,7 @@ class MetadataFields(Struct, frozen=True):
     requires_dist: tuple[str, ...]
     requires_python: str | None
     dynamic: frozenset[str]
+    kept: tuple[str, ...] = ()
 
     @property
     def is_static(self) -> bool:
@@ -65,11 +74,17 @@ def header_of(pieces: Iterable[bytes], most: int = LONGEST) -> bytes | None:
 def read_fields(header: bytes) -> MetadataFields:
     """Read the fields of a header. Raises nothing: it passes over an invalid line. A value is UTF-8, or Latin-1."""
     found: dict[bytes, list[str]] = {}
-    for name, value in _fields(header):
-        if name in _WANTED:
-            text = _text(value)
-            if text and text != _UNKNOWN:
-                found.setdefault(name, []).append(text)
+    kept, size, is_clear = list[str](), 0, True
+    for written, value in _fields(header):
+        name = written.lower()
+        if name in _DESCRIBING:
+            continue
+        text, size = _text(value), size + len(value)
+        is_clear = is_clear and bool(name) and size <= _MOST_KEPT
+        if is_clear:
+            kept.append(f"{written.decode('ascii')}: {text}")
+        if name in _WANTED and text and text != _UNKNOWN:
+            found.setdefault(name, []).append(text)
 
     def first(name: bytes) -> str | None:
         return found[name][0] if name in found else None
@@ -82,21 +97,26 @@ def read_fields(header: bytes) -> MetadataFields:
         requires_dist=tuple(found.get(b"requires-dist", ())),
         requires_python=first(b"requires-python"),
         dynamic=frozenset(name.lower() for name in found.get(b"dynamic", ())),
+        kept=tuple(kept) if is_clear else (),
     )
 
 
 def _fields(header: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """The names, in lower case, and the values of fields; folded lines (RFC 5322, 2.2.3) are joined."""
-    name, value = b"", b""
+    """The names and the values of fields; folded lines (RFC 5322, 2.2.3) are joined. '' for a line that is not one, or
+    for some readers alone, as with a blank before its colon."""
+    name, value, is_read = b"", b"", False
     for line in header.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n"):
         if line[:1] in (b" ", b"\t"):
-            if name in _WANTED:  # a folded description may have megabytes
+            if is_read:  # a folded description may have megabytes
                 value += b"\n" + line
             continue
         if name:
             yield name, value
         match = _FIELD.fullmatch(line)
-        name, value = (match[1].lower(), match[2]) if match else (b"", b"")
+        name, value = (match[1], match[3]) if match else (b"", b"")
+        is_read = name.lower() not in _DESCRIBING
+        if line and (not match or match[2]):
+            yield b"", b""
     if name:
         yield name, value
 

@@ -1,8 +1,8 @@
 """Pages of a package index, as installers read them: PEP 503, 658, 691 and 700, made of the rows of dumps. Pure.
 
 Links to files are relative to a project's page: `../../files/PROJECT/FILENAME`. A wheel whose requirements are known
-has its METADATA beside it, at the same address and `.metadata`: it is made of its row, so that an installer resolves
-without the file.
+has its METADATA beside it, at the same address and `.metadata`, with the fields that its row has: so an installer
+resolves without the file.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
 from html import escape
 from typing import Any
@@ -84,18 +84,24 @@ def index_page(kind: PageKind, serial: int, projects: Iterable[str]) -> Iterator
 
 
 def metadata(row: DistributionRow | None) -> bytes | None:
-    """The METADATA of a wheel, as far as its row has it: what an installer needs to resolve. None where that is not
-    known, or would not be read as it was written."""
+    """The METADATA of a wheel, its fields as they were but for those that describe. None where they are not known, or
+    would not be read as they were written. A row of an earlier version has requirements alone."""
     if row is None or row.dist_type is not DistType.WHEEL or row.version is None or row.requires_dist is None:
         return None
+    if row.metadata is not None:
+        return _document(row.metadata)
     extras = sorted({extra for requirement in row.requires_dist for extra in _EXTRA.findall(requirement)})
     fields = [("Metadata-Version", "2.1"), ("Name", row.project), ("Version", row.version)]
     fields += [("Requires-Python", row.requires_python)] if row.requires_python else []
     fields += [("Provides-Extra", extra) for extra in extras]
     fields += [("Requires-Dist", requirement) for requirement in row.requires_dist]
-    if any(_CONTROL.search(value) for _, value in fields):
+    return _document([f"{name}: {value}" for name, value in fields])
+
+
+def _document(lines: Sequence[str]) -> bytes | None:
+    if not lines or any(map(_CONTROL.search, lines)):
         return None
-    return "".join(f"{name}: {value}\n" for name, value in fields).encode("utf-8", "backslashreplace")
+    return "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace")
 
 
 def _project_in_json(project: str, serial: int, offered: list[OfferedFile]) -> dict[str, Any]:

@@ -6,9 +6,11 @@ import gzip
 import io
 import json
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from warcmill.errors import BadInput
 from warcmill.formats.pypi import dump
@@ -50,6 +52,19 @@ def test_half_of_a_surrogate_pair_in_a_name_is_kept() -> None:
     listed = ListedFile("a\udcff", "u", None, 1, None, None, None)
     for life in (DistributionLife(listed, 1, None, odd), DistributionLife(listed, 1, 2, None)):
         assert DistributionLife.parse(life.encode()) == life
+
+
+def test_a_row_of_an_earlier_version_keeps_its_bytes() -> None:
+    line = (
+        b'{"dist_type": "WHEEL", "filename": "a-1-py3-none-any.whl", "modules": null, "project": "a", "requires": null, '
+        b'"requires_dist": [], "requires_python": null, "sha256": "00", "version": "1"}'
+    )
+    (row,) = dump.rows_of(io.BytesIO(b"".join(dump.written([line]))), "d")
+    assert row.metadata is None
+    assert dump.row_line(row) == line
+    assert b"metadata" not in msgspec.json.encode(row)
+    kept = replace(row, metadata=("Name: a",))
+    assert list(dump.rows_of(io.BytesIO(written([kept])), "d")) == [kept]
 
 
 def test_a_dump_has_a_row_a_line() -> None:

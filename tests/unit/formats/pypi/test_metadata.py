@@ -58,6 +58,41 @@ def test_old_and_odd_headers() -> None:
     assert not read.is_static
 
 
+def test_fields_that_do_not_describe_are_kept_as_they_were() -> None:
+    header = (
+        b"Metadata-Version: 2.4\r\nName: Foo.Bar\r\nVersion: 1.0\r\nSummary: long\r\n\tfolded\r\nClassifier: a\r\n"
+        b"Provides-Extra: bare\r\nRequires-Dist: six ;\r\n 'bare' == extra\r\nX-New: caf\xc3\xa9\r\nrequires-python:UNKNOWN"
+    )
+    assert metadata.read_fields(header).kept == (
+        "Metadata-Version: 2.4",
+        "Name: Foo.Bar",
+        "Version: 1.0",
+        "Provides-Extra: bare",
+        "Requires-Dist: six ; 'bare' == extra",
+        "X-New: caf\u00e9",
+        "requires-python: UNKNOWN",
+    )
+
+
+@pytest.mark.parametrize("line", [b"no field", b"Name : y", b": z", b"Sp ace: 1", b"X-Long: " + bytes(1 << 20)])
+def test_nothing_is_kept_where_readers_differ(line: bytes) -> None:
+    """A parser of mail ends the header at a line that is not a field."""
+    header = b"Name: x\n" + line + b"\nRequires-Dist: y"
+    assert (metadata.read_fields(header).kept, metadata.read_fields(header).requires_dist) == ((), ("y",))
+
+
+lines = st.lists(st.sampled_from(["Name", "Requires-Dist", "Provides-Extra", "X-A", "Author"]).flatmap(
+    lambda field: values.map(lambda value: f"{field}: {value}")
+), max_size=6)  # fmt: skip
+
+
+@given(lines)
+def test_a_parser_of_mail_reads_the_same_of_the_kept_fields(some: list[str]) -> None:
+    kept = metadata.read_fields("\n".join(some).encode()).kept
+    judged = email.message_from_string("\n".join(some)).items()
+    assert email.message_from_string("\n".join(kept)).items() == [one for one in judged if one[0] != "Author"]
+
+
 @given(st.binary(max_size=300))
 def test_no_header_raises(data: bytes) -> None:
     read = metadata.read_fields(metadata.header_of([data]) or b"")

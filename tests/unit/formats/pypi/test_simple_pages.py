@@ -103,6 +103,19 @@ def test_metadata_of_a_row_is_what_an_installer_reads() -> None:
     assert read.provides_extra == ["docs"]
 
 
+def test_metadata_of_a_row_that_has_its_fields_is_as_it_was() -> None:
+    lines = (
+        "Metadata-Version: 2.1",
+        "Name: A.b",
+        "Version: 1.0",
+        "Provides-Extra: bare",
+        "Requires-Dist: six; 'x' == extra",
+    )
+    made = metadata(msgspec.structs.replace(ROW, metadata=lines))
+    assert made == "".join(f"{line}\n" for line in lines).encode()
+    assert metadata(msgspec.structs.replace(ROW, metadata=())) is None
+
+
 @pytest.mark.parametrize(
     "changed",
     [
@@ -111,6 +124,7 @@ def test_metadata_of_a_row_is_what_an_installer_reads() -> None:
         {"requires_dist": None},
         {"requires_dist": ("six\nRequires-Dist: evil",)},
         {"requires_python": ">=3\r\nName: other"},
+        {"metadata": ("Name: a-b\x0bRequires-Dist: evil",)},
     ],
 )
 def test_what_is_not_known_or_would_be_read_otherwise_has_no_metadata(changed: dict[str, object]) -> None:
