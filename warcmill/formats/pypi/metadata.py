@@ -37,7 +37,7 @@ class Requirements(Struct, frozen=True):
 class MetadataFields(Struct, frozen=True):
     """The fields of a METADATA or PKG-INFO that matter here, each as it is written.
 
-    `kept` are all but those that describe, as lines in their order; () where some line is not a field: readers differ then.
+    `kept` are all but those that describe, as lines in their order; () where a line is not a field, as readers differ.
     """
 
     metadata_version: str | None

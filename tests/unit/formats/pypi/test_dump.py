@@ -56,8 +56,8 @@ def test_half_of_a_surrogate_pair_in_a_name_is_kept() -> None:
 
 def test_a_row_of_an_earlier_version_keeps_its_bytes() -> None:
     line = (
-        b'{"dist_type": "WHEEL", "filename": "a-1-py3-none-any.whl", "modules": null, "project": "a", "requires": null, '
-        b'"requires_dist": [], "requires_python": null, "sha256": "00", "version": "1"}'
+        b'{"dist_type": "WHEEL", "filename": "a-1-py3-none-any.whl", "modules": null, "project": "a", '
+        b'"requires": null, "requires_dist": [], "requires_python": null, "sha256": "00", "version": "1"}'
     )
     (row,) = dump.rows_of(io.BytesIO(b"".join(dump.written([line]))), "d")
     assert row.metadata is None

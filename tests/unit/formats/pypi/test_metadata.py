@@ -61,7 +61,8 @@ def test_old_and_odd_headers() -> None:
 def test_fields_that_do_not_describe_are_kept_as_they_were() -> None:
     header = (
         b"Metadata-Version: 2.4\r\nName: Foo.Bar\r\nVersion: 1.0\r\nSummary: long\r\n\tfolded\r\nClassifier: a\r\n"
-        b"Provides-Extra: bare\r\nRequires-Dist: six ;\r\n 'bare' == extra\r\nX-New: caf\xc3\xa9\r\nrequires-python:UNKNOWN"
+        b"Provides-Extra: bare\r\nRequires-Dist: six ;\r\n 'bare' == extra\r\nX-New: caf\xc3\xa9\r\n"
+        b"requires-python:UNKNOWN"
     )
     assert metadata.read_fields(header).kept == (
         "Metadata-Version: 2.4",
