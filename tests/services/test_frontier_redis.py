@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from crawls.frontier_conformance import *  # noqa: F403 - the tests of every frontier
-from crawls.frontier_conformance import ALL, START, drain, fetched, lease, names, offer, run
+from crawls.frontier_conformance import ALL, START, drain, fetched, finish, lease, names, offer, run
 from redis import Redis
 from sites import certificates
 
@@ -129,6 +129,24 @@ def test_a_finish_needs_the_token_of_its_lease(there: There) -> None:
     (one,) = lease(frontier)
     assert run(frontier.finish([Finish(fetched(one)._replace(token=one.token + 1))])) == [False]
     assert run(frontier.finish([Finish(one)])) == [True]
+
+
+def test_a_lease_of_a_purged_crawl_is_refused_of_any_holder_and_its_host_still_rests(there: There) -> None:
+    leader, worker = there.another("w1"), there.another("w2")
+    offer(leader, "a/1", "b/1", "c/1", crawl="x")
+    offer(leader, "a/1", "b/1", "c/1", crawl="y")
+    a, b, c = lease(worker)
+    assert run(leader.begin_purge("x")) == 3
+    assert run(worker.finish([Finish(fetched(a), opens=there.now + 5)])) == [False]
+    assert run(worker.defer([Defer("x", b.uri.key, there.now, b)])) == [False]
+    assert names(lease(leader)) == ["b/1"], "a host that was asked rests, and one is being asked"
+    run(leader.purge_rest())
+    assert finish(worker, [c]) == [False]
+    there.now += 5
+    found = lease(leader)
+    assert [(one.uri.crawl, *names([one])) for one in found] == [("y", "a/1"), ("y", "c/1")]
+    assert finish(leader, found) == [True, True]
+    assert not any(run(leader.count("x")).values())
 
 
 def test_a_lease_that_redis_forgot_is_given_again_and_only_the_later_one_counts(there: There) -> None:

@@ -531,7 +531,8 @@ def test_a_purge_that_has_begun_ends_the_leases_and_its_rest_goes_later(there: P
     offer(frontier, *(f"h{n % 5}/{n}" for n in range(100)), crawl="x")
     leases = lease(frontier, 20)
     assert run(frontier.begin_purge("x")) == 100
-    assert finish(frontier, leases) == [False] * 20
+    assert finish(frontier, leases[:15]) == [False] * 15
+    assert again_later(frontier, leases[15:], there.now) == [False] * 5
     assert not run(frontier.list("x")).uris
     assert not run(frontier.tally("x"))
     assert offer(frontier, "h0/0", crawl="x") == [Intake.NEW]
@@ -660,6 +661,27 @@ def test_a_uri_that_is_suspended_or_removed_while_it_is_fetched_is_not_visited_a
     assert lease(frontier) == []
     assert run(frontier.defer([Defer("", one.uri.key, 0)])) == [not is_removed]
     assert [found.history for found in lease(frontier)] == ([] if is_removed else [b"h"])
+
+
+def test_nothing_brings_back_a_uri_that_was_removed_while_it_is_fetched(there: Place) -> None:
+    frontier = there.open()
+    run(frontier.set_rate(ALL, FREE))
+    offer(frontier, "a/1", "a/2")
+    leases = lease(frontier)
+    keys = [one.uri.key for one in leases]
+    assert run(frontier.remove("", keys)) == 2
+    assert run(frontier.defer([Defer("", key, 0) for key in keys])) == [False, False]
+    assert run(frontier.remove("", keys)) == 0
+    assert not run(frontier.list()).uris
+    assert [uri.status for uri in run(frontier.list(keys=keys)).uris] == [Status.REMOVED] * 2
+    run(frontier.snapshot(path := there.new_path()))
+    assert again_later(frontier, leases[:1], there.now) == [True]
+    assert finish(frontier, leases[1:], again=there.now + 5) == [True]
+    there.now += 5
+    for one in (there.open(), there.open_snapshot(path)):
+        assert not lease(one)
+        assert run(one.count())[Status.SCHEDULED] == 0
+        assert offer(one, "a/1", "a/2") == [Intake.SEEN] * 2
 
 
 def test_what_was_asked_while_a_uri_is_fetched_takes_effect_when_its_lease_expires(there: Place) -> None:

@@ -18,6 +18,7 @@ import json
 import os
 import sqlite3
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -166,16 +167,13 @@ def lines_of_redis(ask: Ask, now: float) -> Iterator[dict[str, Any]]:
     yield from ({"heard": writer, "number": number} for writer, number in heard(ask).items())
     for name, value in _pairs(_scan(ask, "job", "workers")):
         yield {"worker": name.decode(), "writer": value[:WRITER].decode()}
-    after = 0
-    while True:
-        after, *page = ask("look", "page", "*", after, MOST)
-        yield from (_line_of_row(WaitingRow(*one), now) for one in page)
-        if not after:
-            break
+    asked = Counter[tuple[str, str]]()
+    yield from _rows(ask, now, asked)
     for name, cid in _pairs(_scan(ask, "job", "crawls")):
         yield from _done(ask, name.decode(), cid.decode())
-        waits, suspended, _, *done = ask("look", "count", name)
-        yield _counts(name.decode(), [waits, suspended, *done])
+        waits, suspended, _, *done = map(int, ask("look", "count", name))
+        numbers = zip("WSPFR", [waits, suspended, *done], strict=True)
+        yield _counts(name.decode(), [number + asked[name.decode(), letter] for letter, number in numbers])
     for queue, text in _pairs(_scan(ask, "job", "rates")):
         yield {"rate": queue.decode(), "text": text.decode()}
     _, *cookies = ask("look", "cookies")
@@ -188,6 +186,21 @@ def lines_of_redis(ask: Ask, now: float) -> Iterator[dict[str, Any]]:
     for by in ("host", "target", "crawl"):
         for name, value in dict(_pairs(_scan(ask, "round", f"sum:{by}"))).items():  # each once: they are added
             yield {"sum": by, "name": name.decode(), "values": [int(one) for one in value.split()]}
+
+
+def _rows(ask: Ask, now: float, asked: Counter[tuple[str, str]]) -> Iterator[dict[str, Any]]:
+    """Yield what waits; `asked` is what Redis will count otherwise at the end of visits, as persons have asked for."""
+    after = 0
+    while True:
+        after, *page = ask("look", "page", "*", after, MOST)
+        for row in (WaitingRow(*one) for one in page):
+            line = _line_of_row(row, now)
+            if row.is_leased and (row.ends or row.span < 0):
+                crawl = str(line.get("crawl", ""))
+                asked.update({(crawl, "W"): -1, (crawl, line.get("status", "S")): 1})
+            yield line
+        if not after:
+            return
 
 
 def _memories(ask: Ask) -> Iterator[dict[str, Any]]:
@@ -212,7 +225,12 @@ def _done(ask: Ask, crawl: str, cid: str) -> Iterator[dict[str, Any]]:
 
 
 def _line_of_row(row: WaitingRow, now: float) -> dict[str, Any]:
-    return line_of(read_row(row, FOREVER if row.span < 0 else now + row.span / 1000 if row.span else 0))
+    uri = read_row(row, FOREVER if row.span < 0 else now + row.span / 1000 if row.span else 0)
+    if row.visit:
+        status, http, finished = row.visit
+        ended = {"status": status.decode(), "http": http, "finished": finished}
+        return {"seen": row.raw[:16].hex(), "crawl": uri.crawl, **ended}
+    return line_of(uri)
 
 
 def line_of(uri: Uri) -> dict[str, Any]:

@@ -68,10 +68,12 @@ class AskedMeanwhile:
         self._until: dict[int, float] = {}
 
     def note(self, crawl: str, key: str, until: float) -> None:
-        """Note what is asked of a URI, if it is leased here."""
+        """Note what is asked of a URI, if it is leased here. Nothing brings back one that is GONE."""
         held = list(self._held.values())  # another thread changes it
         self._until = {one.token: self._until[one.token] for one in held if one.token in self._until}
-        self._until |= {one.token: until for one in held if (one.uri.crawl, one.uri.key) == (crawl, key)}
+        for one in held:
+            if (one.uri.crawl, one.uri.key) == (crawl, key) and self._until.get(one.token) != GONE:
+                self._until[one.token] = until
 
     def of(self, lease: Lease | None) -> float | None:
         """Return until when the URI of a lease is to wait; None if nobody has asked."""
@@ -277,12 +279,21 @@ def read_known(call: Callable[..., list[object]], uris: Sequence[Uri]) -> list[b
 
 class WaitingRow(NamedTuple):
     """A URI that waits, as a script returns it: its id, its row, if it is leased, and the span that it waits: 0, or -1
-    for ever."""
+    for ever. `ends`: a person has ended its wait while it is leased, by this visit; `b""` for all others."""
 
     id: int
     raw: bytes
     is_leased: int = 0
     span: int = 0
+    ends: bytes = b""
+
+    @property
+    def visit(self) -> tuple[bytes, int, int] | None:
+        """The visit by which a person has ended its wait: status, HTTP status, end."""
+        if not self.ends:
+            return None
+        status, http, finished = self.ends.split()
+        return status, int(http), int(finished)
 
 
 def pack_row(uri: Uri) -> bytes:

@@ -212,17 +212,19 @@ class RedisFrontier:
         return [answer == 1 for answer in (await self._directly(act)).get("finish", [])]
 
     async def purge(self, crawl: str) -> int:
+        waited = await self.begin_purge(crawl)
+        await self.purge_rest()
+        return waited
+
+    async def begin_purge(self, crawl: str) -> int:
         def act(changes: Change) -> list[str]:
             changes.purge(crawl)
             return [journal.purged(crawl)]
 
         async with self._turn:  # nothing is leased in between
-            waited = sum((await self._directly(act)).get("purge", []))
-        await self.purge_rest()
-        return waited
-
-    async def begin_purge(self, crawl: str) -> int:
-        return await self.purge(crawl)  # else what is leased could still be finished
+            for lease in [one for one in self._held.values() if one.uri.crawl == crawl]:
+                del self._held[lease.id]  # Redis refuses those of other processes
+            return sum((await self._directly(act)).get("purge", []))
 
     async def purge_rest(self) -> int:
         total, last = 0, 0
@@ -401,7 +403,8 @@ class RedisFrontier:
                 uris += [self._shown(crawl, key, one) for key, one in zip(some, found, strict=True) if one]
             return UriPage(uris, 0)
         following, *page = await self._sender.patient("look", "page", crawl, after, limit)
-        return UriPage([self._of_row(WaitingRow(*one)) for one in page], following)
+        rows = [WaitingRow(*one) for one in page]
+        return UriPage([self._of_row(row) for row in rows if not row.ends], following)
 
     async def waiting(self, longest: int) -> Waiting:
         await self._sender.deliver()
@@ -476,9 +479,10 @@ class RedisFrontier:
         return held.uri if held and row.is_leased else read_row(row, until)
 
     def _shown(self, crawl: str, key: str, found: Sequence[Any]) -> Uri:
-        if isinstance(found[0], int):
-            return self._of_row(WaitingRow(*found))
-        return visited_of(crawl, key, found)
+        if not isinstance(found[0], int):
+            return visited_of(crawl, key, found)
+        row = WaitingRow(*found)
+        return visited_of(crawl, key, row.visit) if row.visit else self._of_row(row)
 
     def _shut(self) -> None:
         self._sender.shut()

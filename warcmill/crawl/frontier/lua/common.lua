@@ -284,6 +284,8 @@ end
 -- A lease belongs to its visit: what a person asks for meanwhile takes effect at its end. It is a time at the end of the
 -- lease, or a visit: `R 0 1800000000`.
 local function asked_of(lease) return lease and string.match(lease, '\n[^\n]*\n(.*)$') end
+-- A person has ended the wait of its URI, which nothing brings back.
+local function is_to_go(lease) return string.match(asked_of(lease) or '', '^%a') end
 local function ask(id, lease, asked)
   call('HSET', E .. 'leases', id, string.match(lease, '^[^\n]*\n[^\n]*') .. '\n' .. asked)
 end

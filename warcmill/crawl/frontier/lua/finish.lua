@@ -23,12 +23,23 @@ local function wait_again(row, til)
   call('HSET', P .. 'about', 'visited', 1)
 end
 
+-- End a lease; returns its row, and what was asked for. Nothing for one that has ended before, as those of a purged crawl
+-- have: what a purge has left of these goes here.
+local function ended(id, token, opens)
+  if not held(id, token) then return nil end
+  local row = row_of(tonumber(id))
+  local gate, asked = end_lease(tonumber(id))
+  leave(gate, tonumber(opens))
+  if row and is_purged(row.cid) then
+    delete(row)
+    return nil
+  end
+  return row, asked
+end
+
 local act = {}
 function act.F(id, token, status, http, finished, opens, again, history, rest)
-  if not held(id, token) then return 0 end
-  id = tonumber(id)
-  local row = row_of(id)
-  local gate, asked = end_lease(id)
+  local row, asked = ended(id, token, opens)
   if not row then return 0 end
   put_history(row.cid, row.digest, history)
   local til = tonumber(asked)
@@ -38,19 +49,14 @@ function act.F(id, token, status, http, finished, opens, again, history, rest)
     row.blob = rest
     wait_again(row, til and til >= FOREVER and til or moment(again))
   end
-  leave(gate, tonumber(opens))
   return 1
 end
 function act.D(id, token, til, opens, tries, rest)
-  if not held(id, token) then return 0 end
-  id = tonumber(id)
-  local row = row_of(id)
-  local gate, asked = end_lease(id)
+  local row, asked = ended(id, token, opens)
   if not row then return 0 end
   row.tries, row.blob = tries, rest
   put_row(row)
   wait_as_asked(row, moment(til), asked)
-  leave(gate, tonumber(opens))
   return 1
 end
 function act.V(crawl, digest, status, http, finished, again, history, opens, by)
@@ -61,7 +67,7 @@ function act.V(crawl, digest, status, http, finished, again, history, opens, by)
   local lease = row and (by == '1' or status == 'R') and call('HGET', E .. 'leases', row.id)
   if lease then
     ask(row.id, lease, status .. ' ' .. http .. ' ' .. finished)
-    return 1
+    return is_to_go(lease) and 0 or 1
   end
   put_history(cid, digest, history)
   if row and again ~= '0' then
@@ -87,9 +93,10 @@ function act.W(crawl, digest, til, tries, opens)
   local value = cid and seen(cid, digest)
   local row = value and not visit_of(value) and row_of(tonumber(value))
   if not row then return 0 end
+  local lease = call('HGET', E .. 'leases', row.id)
+  if is_to_go(lease) then return 0 end
   if tries ~= '' then row.tries = tries end
   put_row(row)
-  local lease = call('HGET', E .. 'leases', row.id)
   if lease then
     ask(row.id, lease, string.format('%.0f', moment(til)))
     leave(row.queue, tonumber(opens))

@@ -11,7 +11,8 @@ end
 local function state(row)
   local lease = call('HGET', E .. 'leases', row.id)
   local til = lease and tonumber(asked_of(lease)) or call('ZSCORE', E .. 'later', row.id)
-  return {row.id, row.raw, lease and 1 or 0, til and (tonumber(til) >= FOREVER and -1 or math.max(til - now, 0)) or 0}
+  local span = til and (tonumber(til) >= FOREVER and -1 or math.max(til - now, 0)) or 0
+  return {row.id, row.raw, lease and 1 or 0, span, is_to_go(lease) and asked_of(lease) or ''}
 end
 -- crawl, digest ...: 1 for each that is seen.
 function ask.seen()
@@ -21,7 +22,7 @@ function ask.seen()
     return value and not (visit and visit.round < round) and 1 or ''
   end)
 end
--- crawl, digest ...: of each id, row, is leased, span; or status, http, finished; or nothing.
+-- crawl, digest ...: of each id, row, is leased, span, what ends its wait after its visit or ''; or status, http, finished; or nothing.
 function ask.keys()
   return by_crawl(function(cid, digest)
     local value = seen(cid, digest)
