@@ -170,6 +170,10 @@ class WindowRows:
             requires_python=(facts.requires_python if facts else None) or file.requires_python,
             modules=facts.modules if facts else None,
             metadata=facts.metadata if facts else None,
+            import_names=facts.import_names if facts else None,
+            import_namespaces=facts.import_namespaces if facts else None,
+            namespaces=facts.namespaces if facts else None,
+            stubs=facts.stubs if facts else None,
         )
         self.counts["rows"] += 1
         if facts and facts.why:

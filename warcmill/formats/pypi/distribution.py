@@ -1,6 +1,7 @@
 """The facts of a distribution, read from its file in bounded memory; nothing of it is run or unpacked. Pure.
 
-A wheel needs its tail alone: the zip directory at its end, and its METADATA. An sdist is read once, from begin to end.
+A wheel needs its tail alone: the zip directory at its end, its METADATA, and a .pth file if it has one. An sdist is
+read once, from begin to end.
 Facts that a file does not have, or that could not be read, are None, and `why` has the reason for a fault.
 """
 
@@ -18,17 +19,22 @@ from warcmill.formats.pypi import metadata, modules
 from warcmill.formats.pypi.filenames import DistributionName, FileForm, normalised
 from warcmill.formats.pypi.metadata import MetadataFields, Requirements
 from warcmill.formats.pypi.modules import ModulePaths, TooMany
+from warcmill.formats.pypi.namespaces import PKG_RESOURCES, InitFiles
 from warcmill.formats.pypi.tar_reader import TarReader
 from warcmill.formats.pypi.zip_directory import TAIL, TooEarly, ZipDirectory, ZipMember
 
 _METADATA = re.compile(r"([^/]+)\.dist-info/METADATA")
 _MOST_METADATA = 100  # in one wheel; it should have one
+_LISTED = re.compile(r"[^/]+\.dist-info/namespace_packages\.txt").fullmatch
+_MOST_PTH, _LONGEST_PTH = 20, 1 << 16
+_IS_CODE = ("-nspkg.pth", "distutils-precedence.pth")  # of setuptools, whose lines are all code
 
 
 class DistributionFacts(Struct, frozen=True):
     """The known facts of a distribution. None is unknown; `why`: each fault that is the reason for that.
 
-    `name` and `version` are from its metadata, as written there. `metadata`: of a wheel, `MetadataFields.kept`.
+    `name` and `version` are from its metadata, as written there. `metadata`: of a wheel, `MetadataFields.kept`. The
+    last four are as `DistributionRow` has them.
     """
 
     name: str | None = None
@@ -39,6 +45,10 @@ class DistributionFacts(Struct, frozen=True):
     modules: tuple[str, ...] | None = None
     why: tuple[str, ...] = ()
     metadata: tuple[str, ...] | None = None
+    import_names: tuple[str, ...] | None = None
+    import_namespaces: tuple[str, ...] | None = None
+    namespaces: dict[str, str] | None = None
+    stubs: tuple[str, ...] | None = None
 
 
 def read(stream: BinaryIO, name: DistributionName, size: int, begin: int = 0) -> DistributionFacts:
@@ -72,7 +82,7 @@ def needed_from(stream: BinaryIO, name: DistributionName, size: int, begin: int)
         directory = ZipDirectory(stream, name.filename, size, begin)
         if directory.offset < begin:
             return max(0, directory.offset - TAIL)
-        _wheel(directory, name)
+        _wheel(directory, name, is_wanted=True)
     except TooEarly as early:
         return max(0, early.needed)
     except BadInput:
@@ -84,15 +94,29 @@ def _reason(error: BadInput) -> str:
     return error.why if error.offset is None else f"{error.why}, at offset {error.offset}"
 
 
-def _wheel(directory: ZipDirectory, name: DistributionName) -> DistributionFacts:
+def _wheel(directory: ZipDirectory, name: DistributionName, *, is_wanted: bool = False) -> DistributionFacts:
+    """The facts of a wheel. `is_wanted`: TooEarly also for a .pth file; else its modules lack those of its folders."""
     paths, found, why = ModulePaths(), list[ZipMember](), list[str]()
+    added, inits, listed = list[ZipMember](), InitFiles(), list[ZipMember]()
     known: tuple[str, ...] | None = None
+    declared: dict[str, str] = {}
     try:
         for member in directory:
-            paths.add(member.name)
-            if _METADATA.fullmatch(member.name) and len(found) < _MOST_METADATA:
+            path = member.name
+            paths.add(path)
+            if path.endswith(".py"):
+                inits.add(member)
+            elif path.endswith(".pth"):
+                if "/" not in modules.moved(path) and len(added) < _MOST_PTH and not path.endswith(_IS_CODE):
+                    added.append(member)
+            elif _METADATA.fullmatch(path) and len(found) < _MOST_METADATA:
                 found.append(member)
-        known = modules.of_wheel(paths)
+            elif path.endswith(".txt") and _LISTED(path) and not listed:
+                listed.append(member)
+        folders = [*_folders(directory, added, why, is_wanted=is_wanted)]
+        known = modules.of_wheel(paths, folders)
+        tops = [name for one in listed for name in metadata.top_levels(_small(directory, one) or b"")]
+        declared = inits.declared(known, tops, lambda member: _small(directory, member))
     except TooMany:
         why.append(_TOO_MANY)
         found = found or [*_with_metadata(directory)]
@@ -101,18 +125,43 @@ def _wheel(directory: ZipDirectory, name: DistributionName) -> DistributionFacts
         fields = _fields_of(directory, _chosen(found, name), name.filename)
     except BadInput as error:
         why.append(_reason(error))
+    facts = DistributionFacts(modules=known, why=tuple(why), namespaces=declared or None, stubs=paths.stubs)
     if fields is None:
-        return DistributionFacts(modules=known, why=tuple(why))
-    return DistributionFacts(
-        fields.name,
-        fields.version,
-        fields.requires,
-        fields.requires_dist,
-        fields.requires_python,
-        known,
-        tuple(why),
-        fields.kept,
+        return facts
+    return replace(
+        facts,
+        name=fields.name,
+        version=fields.version,
+        requires=fields.requires,
+        requires_dist=fields.requires_dist,
+        requires_python=fields.requires_python,
+        metadata=fields.kept,
+        import_names=fields.import_names,
+        import_namespaces=fields.import_namespaces,
     )
+
+
+def _folders(directory: ZipDirectory, added: list[ZipMember], why: list[str], *, is_wanted: bool) -> Iterator[str]:
+    """The folders that .pth files add to the path; `why` gets the reason for one that cannot be read."""
+    for member in added:
+        try:
+            content = b"".join(directory.read(member)) if member.size <= _LONGEST_PTH else b""
+        except BadInput as error:
+            why.append(_reason(error))
+        except TooEarly:
+            if is_wanted:
+                raise
+            why.append(f"{member.name!a} is not in the part that was fetched: modules of its folders are unknown")
+        else:
+            yield from modules.pth_folders(content)
+
+
+def _small(directory: ZipDirectory, member: ZipMember) -> bytes | None:
+    """The content of a member of a few kB; None if it is longer, damaged, or before what is there."""
+    try:
+        return b"".join(directory.read(member)) if member.size <= _LONGEST_PTH else None
+    except (BadInput, TooEarly):
+        return None
 
 
 _TOO_MANY = f"it has more than {modules.MOST:,} modules, or their names more than {modules.MOST_BYTES:,} bytes"
@@ -169,7 +218,7 @@ class _Papers(Struct):
         if file in ("PKG-INFO", "pyproject.toml") and not folder:
             return file, (False, 0), ""
         inner = folder.rpartition("/")[2]
-        if file not in ("requires.txt", "top_level.txt", "PKG-INFO") or not (
+        if file not in ("requires.txt", "top_level.txt", "namespace_packages.txt", "PKG-INFO") or not (
             inner.endswith(".egg-info") or folder == "EGG-INFO"
         ):
             return "", (False, 0), ""
@@ -195,15 +244,27 @@ class _Papers(Struct):
         info = self._content("PKG-INFO") or self._content("egg PKG-INFO")
         fields = metadata.read_fields(metadata.header_of([info]) or b"") if info is not None else None
         requirements, why = self._requirements(fields, own), [*self._faults()]
+        known = self._modules(own)
         return DistributionFacts(
             fields.name if fields else None,
             fields.version if fields else None,
             self._requires(fields),
             requirements.dists,
             requirements.python,
-            self._modules(own),
+            known,
             (*why, *([_TOO_MANY] if self.too_many else [])),
+            import_names=fields.import_names if fields else None,
+            import_namespaces=fields.import_namespaces if fields else None,
+            namespaces=self._namespaces(own, known or ()),
+            stubs=self.paths.stubs,
         )
+
+    def _namespaces(self, egg_info: str | None, known: Iterable[str]) -> dict[str, str] | None:
+        paper = self.found.get("egg namespace_packages.txt")
+        if paper is None or paper.folder != egg_info or not isinstance(paper.content, bytes):
+            return None
+        parents = {name for module in known for name in modules.above(module)}
+        return dict.fromkeys(sorted(parents.intersection(metadata.top_levels(paper.content))), PKG_RESOURCES) or None
 
     def _faults(self) -> Iterator[str]:
         return (f"{kind}: {paper.content}" for kind, paper in self.found.items() if isinstance(paper.content, str))

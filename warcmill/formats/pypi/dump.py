@@ -49,6 +49,10 @@ class DistributionRow(Struct, frozen=True, omit_defaults=True):
     `project` is the normalised name. `requires_dist` are requirements as the file has them, sound or not;
     `requires` are the older `Requires` fields. `modules` are all that can be imported, with dots, sorted. `metadata`
     are the lines of a wheel's METADATA but for those that describe; none where readers of it differ.
+
+    `import_names`, `import_namespaces` are the fields of PEP 794. `namespaces` are packages that other distributions
+    may add to, by the style in which the file declares them (`modules` shows those of PEP 420 by what is below them);
+    `stubs` are the modules whose types alone it has. Of these, a line has those that are known.
     """
 
     filename: str
@@ -61,10 +65,21 @@ class DistributionRow(Struct, frozen=True, omit_defaults=True):
     requires_python: str | None
     modules: tuple[str, ...] | None
     metadata: tuple[str, ...] | None = None
+    import_names: tuple[str, ...] | None = None
+    import_namespaces: tuple[str, ...] | None = None
+    namespaces: dict[str, str] | None = None
+    stubs: tuple[str, ...] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The row as JSON has it."""
-        found = {
+        more = {
+            "metadata": _listed(self.metadata),
+            "import_names": _listed(self.import_names),
+            "import_namespaces": _listed(self.import_namespaces),
+            "namespaces": self.namespaces,
+            "stubs": _listed(self.stubs),
+        }
+        return {name: value for name, value in more.items() if value is not None} | {
             "filename": self.filename,
             "project": self.project,
             "version": self.version,
@@ -75,7 +90,6 @@ class DistributionRow(Struct, frozen=True, omit_defaults=True):
             "requires_python": self.requires_python,
             "modules": _listed(self.modules),
         }
-        return found if self.metadata is None else {**found, "metadata": list(self.metadata)}
 
 
 class ListedFile(Struct, frozen=True):

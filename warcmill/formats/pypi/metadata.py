@@ -15,8 +15,11 @@ from msgspec import Struct
 LONGEST = 16 << 20  # bytes of the header of a METADATA, of a requires.txt, of a pyproject.toml
 _FIELD = re.compile(rb"([A-Za-z][A-Za-z0-9_-]*)([ \t]*):[ \t]?(.*)", re.DOTALL)
 _WANTED = frozenset(
-    (b"metadata-version", b"name", b"version", b"requires", b"requires-dist", b"requires-python", b"dynamic")
-)
+    {
+        b"metadata-version", b"name", b"version", b"requires", b"requires-dist", b"requires-python", b"dynamic",
+        b"import-name", b"import-namespace",
+    }
+)  # fmt: skip
 _DESCRIBING = frozenset(
     b"author author-email classifier description description-content-type download-url home-page keywords license"
     b" license-file maintainer maintainer-email platform project-url summary supported-platform".split()
@@ -38,6 +41,7 @@ class MetadataFields(Struct, frozen=True):
     """The fields of a METADATA or PKG-INFO that matter here, each as it is written.
 
     `kept` are all but those that describe, as lines in their order; () where a line is not a field, as readers differ.
+    `import_names`, `import_namespaces` (PEP 794) are None without a field; an empty field states that there are none.
     """
 
     metadata_version: str | None
@@ -48,6 +52,8 @@ class MetadataFields(Struct, frozen=True):
     requires_python: str | None
     dynamic: frozenset[str]
     kept: tuple[str, ...] = ()
+    import_names: tuple[str, ...] | None = None
+    import_namespaces: tuple[str, ...] | None = None
 
     @property
     def is_static(self) -> bool:
@@ -85,6 +91,8 @@ def read_fields(header: bytes) -> MetadataFields:
             kept.append(f"{written.decode('ascii')}: {text}")
         if name in _WANTED and text and text != _UNKNOWN:
             found.setdefault(name, []).append(text)
+        elif name.startswith(b"import-"):
+            found.setdefault(name, [])
 
     def first(name: bytes) -> str | None:
         return found[name][0] if name in found else None
@@ -98,6 +106,8 @@ def read_fields(header: bytes) -> MetadataFields:
         requires_python=first(b"requires-python"),
         dynamic=frozenset(name.lower() for name in found.get(b"dynamic", ())),
         kept=tuple(kept) if is_clear else (),
+        import_names=tuple(found[b"import-name"]) if b"import-name" in found else None,
+        import_namespaces=tuple(found[b"import-namespace"]) if b"import-namespace" in found else None,
     )
 
 

@@ -2,10 +2,11 @@
 
 A wheel has the modules that Python's finders find in its unpacked files: a package is a folder with an `__init__`, a
 module a file of Python's, compiled or not. A folder without an `__init__` is not a module, since no file of the
-distribution makes it one; modules in it are. `top_level.txt` says which names of an sdist are installed; the folder
-that its egg-info is in has them, else one other folder that is not of tests, documents, examples or tools. Without it
-the layout says so: the packages in `src/`, else the only package at the top, else the only module. Of several the
-modules are unknown.
+distribution makes it one; modules in it are. A folder that a line of a `.pth` file names is searched, too: modules in
+it are at the top (`site`); a line that is code is not run. `top_level.txt` says which names of an sdist are installed;
+the folder that its egg-info is in has them, else one other folder that is not of tests, documents, examples or tools.
+Without it the layout says so: the packages in `src/`, else the only package at the top, else the only module. Of
+several the modules are unknown.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ _EXTENSION = re.compile(
     r"|pypy[0-9]+-[A-Za-z0-9_-]+|graalpy[0-9]+-[A-Za-z0-9_-]+))?\.(?:so|pyd)"
 )
 _SOURCE = re.compile(r"([^.]+)\.(?:py|pyc)")
-_INSTALLED = re.compile(r"[^/]+\.data/(?:purelib|platlib)/(.+)")  # folders of a wheel whose files are moved
+_INSTALLED = re.compile(r"[^/]+\.data/(?:purelib|platlib)/(.+)").fullmatch  # its files are moved
+_STUBS = re.compile(r"([^/]+)-stubs(/.+)\.pyi").fullmatch
 _NEVER = frozenset(
     {
         "test", "tests", "testing", "doc", "docs", "documentation", "example", "examples", "sample", "samples", "demo",
@@ -47,28 +49,82 @@ class ModulePaths:
 
     def __init__(self) -> None:
         self._found: set[str] = set()
+        self._stubs: set[str] = set()
         self._bytes = 0
 
     def add(self, path: str) -> None:
         """Take the path of one file."""
-        if path.endswith((".py", ".pyc", ".so", ".pyd")) and path not in self._found:
+        if path.endswith((".py", ".pyc", ".so", ".pyd")):
+            self._add(path, self._found)
+        elif path.endswith(".pyi") and (stub := _STUBS(moved(path))):
+            self._add(f"{stub[1]}{stub[2]}.py", self._stubs)
+
+    def _add(self, path: str, found: set[str]) -> None:
+        if path not in found:
             self._bytes += len(path)
-            if self._bytes > MOST_BYTES or len(self._found) == MOST:
+            if self._bytes > MOST_BYTES or len(found) == MOST:
                 raise TooMany
-            self._found.add(path)
+            found.add(path)
+
+    @property
+    def stubs(self) -> tuple[str, ...] | None:
+        """The topmost modules whose types alone are there, in folders `*-stubs` (PEP 561); None without one."""
+        return roots(_modules(self._stubs)) or None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._found)
 
 
-def of_wheel(paths: Iterable[str]) -> tuple[str, ...]:
-    """The modules of a wheel, or of an egg, by the paths of its files, sorted."""
-    return _modules(_moved(path) for path in paths)
+def of_wheel(paths: Iterable[str], folders: Sequence[str] = ()) -> tuple[str, ...]:
+    """The modules of a wheel, or of an egg, by the paths of its files, sorted. `folders`: those of its .pth files."""
+    if not folders:
+        return _modules(moved(path) for path in paths)
+    installed = [moved(path) for path in paths]
+    found = set(_modules(installed))
+    for folder in folders:
+        found.update(_modules(path[len(folder) :] for path in installed if path.startswith(folder)))
+    return tuple(sorted(found))
 
 
-def _moved(path: str) -> str:
-    installed = _INSTALLED.fullmatch(path)
+def moved(path: str) -> str:
+    """The path of a wheel's file once it is installed among modules."""
+    installed = _INSTALLED(path) if ".data/" in path else None
     return installed[1] if installed else path
+
+
+def pth_folders(data: bytes) -> Iterator[str]:
+    """The folders inside of site-packages that a .pth file adds to the path, each with a slash at its end.
+
+    Lines that `site` runs as code, absolute paths, and those that lead out name no folder of a distribution.
+    """
+    for line in data.decode("utf-8-sig", "replace").splitlines():
+        path = line.rstrip().replace("\\", "/")  # as wheels for Windows have them
+        if not path or path.startswith(("#", "import ", "import\t", "/")) or path[1:2] == ":":
+            continue
+        parts = list[str]()
+        for part in path.split("/"):
+            if part == ".." and not parts:
+                break
+            if part == "..":
+                parts.pop()
+            elif part not in ("", "."):
+                parts.append(part)
+        else:
+            if parts:
+                yield f"{'/'.join(parts)}/"
+
+
+def roots(names: Iterable[str]) -> tuple[str, ...]:
+    """Those modules that are below no other, sorted."""
+    known = set(names)
+    return tuple(sorted(name for name in known if not any(one in known for one in above(name))))
+
+
+def above(name: str) -> Iterator[str]:
+    """The names that a module's name is below, the longest first."""
+    while "." in name:
+        name = name.rpartition(".")[0]
+        yield name
 
 
 def of_source(paths: Iterable[str], tops: Sequence[str] | None, project: str, root: str = "") -> tuple[str, ...] | None:

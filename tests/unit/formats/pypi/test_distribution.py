@@ -110,6 +110,68 @@ def test_a_wheel_without_its_metadata_has_its_modules(some: dict[str, bytes], wh
     assert facts == DistributionFacts(modules=("foo",), why=(why,))
 
 
+IMPORTS = INFO.replace(b"2.1", b"2.5").replace(b"\n\n", b"\nImport-Name: ns.own\nImport-Name: _x ; private\n\n")
+EXTENDED = b"__path__ = __import__('pkgutil').extend_path(__path__, __name__)\n"
+
+
+def test_a_wheel_states_the_names_that_it_gives() -> None:
+    some = {"ns/own/__init__.py": b"", "foo_bar-1.0.dist-info/METADATA": IMPORTS}
+    found = read(wheel(some), WHEEL)
+    assert (found.import_names, found.import_namespaces) == (("ns.own", "_x ; private"), None)
+    none = IMPORTS.partition(b"Import-Name")[0] + b"Import-Name:\nImport-Namespace: ns\n\n"
+    found = read(wheel({**some, "foo_bar-1.0.dist-info/METADATA": none}), WHEEL)
+    assert (found.import_names, found.import_namespaces) == ((), ("ns",))
+    assert read(sdist({"PKG-INFO": IMPORTS}), SDIST).import_names == ("ns.own", "_x ; private")
+
+
+def test_the_folders_of_a_wheels_pth_file_are_searched_and_no_code_of_it_is_run() -> None:
+    some = {
+        "own.pth": b"pthlib\nimport antigravity\n",
+        "foo-nspkg.pth": b"import sys, types\n",
+        "pthlib/hidden.py": b"",
+        "foo_bar-1.0.data/platlib/other.pth": b"deep\\er",
+        "foo_bar-1.0.data/platlib/deep/er/low.pyd": b"",
+        "pthlib/not_here.pth": b"sub\n",
+        "pthlib/sub/x.py": b"",
+        "foo_bar-1.0.dist-info/METADATA": INFO,
+    }
+    names = ("deep.er.low", "hidden", "low", "pthlib.hidden", "pthlib.sub.x", "sub.x")
+    data = wheel(some)
+    assert read(data, WHEEL).modules == names
+    begin = data.index(b"foo-nspkg.pth")
+    name = filenames.parse(WHEEL)
+    assert name
+    assert distribution.needed_from(io.BytesIO(data[begin:]), name, len(data), begin) == 0
+    assert distribution.needed_from(io.BytesIO(data), name, len(data), 0) is None
+    part = read(data, WHEEL, begin=begin)
+    assert (part.modules, part.version) == (tuple(one for one in names if one not in ("hidden", "sub.x")), "1.0")
+    assert part.why == ("'own.pth' is not in the part that was fetched: modules of its folders are unknown",)
+
+
+def test_the_styles_of_namespaces() -> None:
+    declared = b"__import__('pkg_resources').declare_namespace(__name__)"
+    some = {
+        "old/__init__.py": declared,
+        "old/inner/__init__.py": b"# ours\n" + EXTENDED,
+        "old/inner/leaf/__init__.py": b"",
+        "plain/__init__.py": b"x = 'extend_path'",
+        "plain/sub/__init__.py": EXTENDED,
+        "plain/sub/leaf.py": b"",
+        "alone/__init__.py": EXTENDED,
+        "pep/leaf.py": b"",
+        "listed/leaf.py": b"",
+        "foo_bar-1.0.dist-info/namespace_packages.txt": b"listed\nabsent\n",
+        "foo_bar-1.0.dist-info/METADATA": INFO,
+    }
+    data = wheel(some)
+    styles = {"old": "pkg_resources", "old.inner": "pkgutil", "listed": "pkg_resources"}
+    assert read(data, WHEEL).namespaces == styles
+    begin = data.index(b"alone/")
+    assert read(data, WHEEL, begin=begin).namespaces == {"old": "pkg_resources", "listed": "pkg_resources"}
+    egg = {"ns/a.py": b"", "foo_bar.egg-info/namespace_packages.txt": b"ns\n", "foo_bar.egg-info/top_level.txt": b"ns"}
+    assert read(sdist(egg), SDIST).namespaces == {"ns": "pkg_resources"}
+
+
 def test_a_wheel_takes_its_own_metadata_and_the_last_of_two() -> None:
     other = INFO.replace(b"a>=1", b"other")
     some = {"vendored-2.dist-info/METADATA": other, "foo_bar-1.0.dist-info/METADATA": INFO}

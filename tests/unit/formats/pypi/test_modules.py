@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mirroring.python_finders import EXTENSIONS, found_by_finders
 
 from warcmill.formats.pypi import modules
+from warcmill.formats.pypi.modules import ModulePaths
 
 stems = st.sampled_from(["a", "b", "c", "__init__", "__main__", "x-y", "1a", "a.b", "é"])
 folders = st.lists(st.sampled_from(["a", "b", "c", "d-e", "a.libs", "x-1.data", "purelib"]), max_size=3)
@@ -85,3 +90,50 @@ def test_paths_are_collected_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> N
     assert set(paths) == {"ab.py", "cd.py"}
     with pytest.raises(modules.TooMany):
         paths.add("e.py")
+
+
+def installed(folder: Path, some: dict[str, bytes], *names: str) -> list[str]:
+    """Those of some modules that Python imports where the files are in a site-packages: the judge of .pth files."""
+    for name, content in some.items():
+        (path := folder / name).parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    code = (
+        "import importlib.util, site, sys; site.addsitedir(sys.argv[1])\n"
+        "for name in sys.argv[2:]:\n"
+        "    try:\n"
+        "        spec = importlib.util.find_spec(name)\n"
+        "    except ImportError:\n"
+        "        spec = None\n"
+        "    if spec and spec.loader and spec.origin: print(name)"
+    )
+    command = [sys.executable, "-I", "-S", "-c", code, str(folder), *names]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+
+
+def test_folders_of_a_pth_file_are_searched_as_site_does(tmp_path: Path) -> None:
+    lines = (
+        b"# a comment\nlib\n\n./deep/er \nother/../lib2\nimport evil_code\nimport\tevil_code\n../outside\n/absolute\n"
+    )
+    folders = [*modules.pth_folders(lines)]
+    assert folders == ["lib/", "deep/er/", "lib2/"]
+    paths = ["lib/a.py", "lib/p/__init__.py", "lib/p/q.py", "deep/er/b.py", "lib2/c.py", "outside/d.py", "evil_code.py"]
+    files = {**dict.fromkeys([*paths, "other/x.py"], b""), "own.pth": lines.replace(b"import evil_code", b"import re")}
+    found = modules.of_wheel(files, folders)
+    names = ["a", "b", "c", "d", "p", "p.q", "evil_code", "q", "er", "lib", "lib.a", "lib.p.q", "deep.er.b"]
+    files["own.pth"] = files["own.pth"].replace(b"import\tevil_code", b"import re")
+    assert installed(tmp_path, files, *names) == [name for name in names if name in found]
+
+
+def test_lines_of_a_pth_file_that_are_foreign_name_no_folder() -> None:
+    of_windows = b"\xef\xbb\xbfwin32\r\nwin32\\lib\r\nPythonwin\r\n"
+    assert [*modules.pth_folders(of_windows)] == ["win32/", "win32/lib/", "Pythonwin/"]
+    assert [*modules.pth_folders(b"..\n.\na/..\n../b\na/../..\n/c\nC:/d\nc:\\d\n\\\\host\\share\n")] == []
+    assert [*modules.pth_folders(b"\xff\n\0\n")] == ["\ufffd/", "\0/"]
+
+
+def test_stubs_are_modules_whose_types_alone_are_there() -> None:
+    paths = ModulePaths()
+    for path in ("yaml-stubs/__init__.pyi", "yaml-stubs/nodes.pyi", "google-stubs/protobuf/any.pyi", "six/moves.pyi"):
+        paths.add(path)
+    assert paths.stubs == ("google.protobuf.any", "yaml")
+    assert modules.of_wheel(paths) == ()
