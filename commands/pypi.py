@@ -68,8 +68,9 @@ current version is made of. Each full crawl and full dump begins one. Its marker
 requires {"filename", "project", "requires_dist", "requires_python", "serial", "sha256",
 "type", "version"}; show {"files": [{"filename", "from", "modules", "requires_python",
 "sha256", "to", "url", "version", "yanked"}], "newest", "project", "serial"}, with
-"quarantined", names of files, where some are; lag {"crawled",
-"dumped", "index", "job", "published"}. null: unknown, or none yet; a file without an end
+"quarantined", names of files, where some are, and "status" {"from", "reason", "status"} of
+the project (PEP 792) where it is known; lag {"crawled", "dumped", "index", "job",
+"published"}. null: unknown, or none yet; a file without an end
 has "to" null; "yanked" is the reason, '' without one. "serial" is the last one that is known
 
 exit codes: 0 done, 1 the job is running, nothing is known of it, there is no whole dump, or
@@ -182,6 +183,10 @@ def _show(args: argparse.Namespace) -> int:
         out(
             f"{found['project']}: no file at serial {found['serial']} is known; the last known one is {found['newest']}"
         )
+    status = cast("dict[str, Json]", found.get("status", {}))
+    if not args.json and status.get("status") not in (None, "active", "quarantined"):
+        reason = f": {status['reason']}" if status["reason"] else ""
+        out(f"{found['project']} is {status['status']} from serial {status['from']} on{reason}")
     for one in files if not args.json else ():
         until = f"to {one['to']}" if one["to"] is not None else "on"
         yanked = "" if one["yanked"] is None else f"  yanked: {one['yanked']}"

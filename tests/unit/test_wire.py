@@ -274,6 +274,7 @@ NONE_OF_ITS_OWN = {
     "warcmill/formats/pypi/data_sets.py",
     "warcmill/formats/pypi/dump.py",
     "warcmill/formats/pypi/lives.py",
+    "warcmill/formats/pypi/projects.py",
     "warcmill/extracts/distributions.py",
     "warcmill/formats/pypi/simple_pages.py",
     "warcmill/pypi/carried.py",

@@ -46,15 +46,20 @@ _STATUS = re.compile(rb"(?:HTTP/\S*|ICY) +(\d{3})(?!\S)")
 _TYPE = re.compile(rb"\ncontent-type[ \t]*:[ \t]*([^\r\n]*)", re.IGNORECASE)
 _RANGE = re.compile(rb"\ncontent-range[ \t]*:[ \t]*bytes (\d{1,18})-(\d{1,18})/(\d{1,18}|\*)", re.IGNORECASE)
 _TRANSFER = re.compile(rb"\ntransfer-encoding[ \t]*:[ \t]*[^\r\n]*chunked", re.IGNORECASE)
+_ETAG = re.compile(rb"\netag[ \t]*:([^\r\n]*)", re.IGNORECASE).search
+_MODIFIED = re.compile(rb"\nlast-modified[ \t]*:([^\r\n]*)", re.IGNORECASE).search
+_LONGEST_VALIDATOR = 500
 _TRUNCATED = b"WARC-Truncated"
 _FETCHED = frozenset({200, 206})
 
 
 class CapturedPage(Struct, frozen=True):
-    """The page of a project; `why`: the reason why it is None."""
+    """The page of a project; `why`: the reason why it is None. `etag`, `modified`: its validators (RFC 9110, 8.8)."""
 
     page: SimplePage | None
     why: str = ""
+    etag: str | None = None
+    modified: str | None = None
 
 
 class CapturedFile(Struct, frozen=True):
@@ -188,7 +193,8 @@ class _Record:
         if why := self._why_cut(body):
             return CapturedPage(None, why)
         try:
-            return CapturedPage(simple_page.read(body.stream.read(), self._url))
+            etag, modified = (_validator(search(self._header)) for search in (_ETAG, _MODIFIED))
+            return CapturedPage(simple_page.read(body.stream.read(), self._url), "", etag, modified)
         except BadInput as error:
             return CapturedPage(None, error.why)
 
@@ -272,7 +278,8 @@ def line_of(answer: IndexAnswer) -> bytes:
     raw: dict[str, Any] = {"url": answer.url, "date": answer.date, "offset": answer.offset, "status": answer.status}
     raw["type"] = answer.media_type
     if answer.page:
-        raw["page"] = {"why": answer.page.why}
+        validators = {"etag": answer.page.etag, "modified": answer.page.modified}
+        raw["page"] = {"why": answer.page.why} | {name: value for name, value in validators.items() if value}
         if page := answer.page.page:
             raw["page"] |= {**asdict(page), "files": [asdict(file) for file in page.files]}
     if answer.file:
@@ -331,8 +338,15 @@ def answer_of(line: bytes, path: str) -> IndexAnswer:
 def _page(raw: Mapping[str, Any]) -> CapturedPage:
     if "project" not in raw:
         return CapturedPage(None, raw["why"])
-    files = tuple(ListedFile(**file) for file in raw["files"])
-    return CapturedPage(SimplePage(raw["project"], raw["serial"], files, raw["unfit"]), raw["why"])
+    files, known = tuple(ListedFile(**file) for file in raw["files"]), (raw.get("status"), raw.get("reason"))
+    page = SimplePage(raw["project"], raw["serial"], files, raw["unfit"], *known)
+    return CapturedPage(page, raw["why"], raw.get("etag"), raw.get("modified"))
+
+
+def _validator(found: re.Match[bytes] | None) -> str | None:
+    """The value of a validator; None for one that would not be sent back as it came."""
+    value = found[1].strip().decode("latin-1") if found else ""
+    return value if value.isascii() and value.isprintable() and 0 < len(value) <= _LONGEST_VALIDATOR else None
 
 
 def _file(raw: Mapping[str, Any]) -> CapturedFile:

@@ -97,10 +97,13 @@ def show(data: PublishedData, project: str, serial: int | None = None) -> JsonOb
         if serial is None:  # a page of the full crawl may be younger than its window
             at = max((at, *(life.first for life in lives)))
         files: list[Json] = [_file(life, at) for life in lives if life.was_there(at)]
+        status = history.status(project, at)
         away: list[Json] = [life.file.filename for life in lives if (one := life.at(at)) and one.is_quarantined]
     found: dict[str, Json] = {"project": project, "serial": at, "newest": history.newest, "files": files}
     if away:
         found["quarantined"] = away
+    if status and lives:
+        found["status"] = {"from": status.first, "reason": status.reason, "status": status.status}
     return found
 
 

@@ -21,6 +21,7 @@ from warcmill import layout
 from warcmill.base.line_sort import SortedLines
 from warcmill.formats.pypi.dump import DistributionRow, ProjectState, decoder, row_line
 from warcmill.formats.pypi.lives import DistributionLife, ProjectLives, lives_in
+from warcmill.formats.pypi.projects import ProjectRecord
 from warcmill.launches.discovery import with_markers
 from warcmill.launches.full_dumps import all_decided
 from warcmill.markers.facts.pypi import Dumped
@@ -60,17 +61,19 @@ class Carried:
     def lives(self) -> Iterator[ProjectLives]:
         """The lives of each project, by its name."""
         for name, some in groupby(self._lines, lambda line: line.partition(b"\t")[0]):
-            known = dict[str, DistributionLife]()
+            known, record = dict[str, DistributionLife](), ProjectRecord()
             for line in some:
                 _, number, kind, data = line.split(b"\t", 3)
                 if kind == b"0":
-                    known = self._dumped(name.decode(), data).carried_on(known, self._windows[int(number)])
+                    dumped, window = self._dumped(name.decode(), data), self._windows[int(number)]
+                    known, record = dumped.carried_on(known, window), dumped.recorded(record, window, missed=False)
                 else:
                     row = self._row(data)
                     if row.filename in known:
                         known[row.filename] = known[row.filename].attached(row)
             if known:
-                yield ProjectLives(name.decode(), (), self._begin, tuple(known[file] for file in sorted(known)))
+                files = tuple(known[file] for file in sorted(known))
+                yield ProjectLives(name.decode(), (), self._begin, files, record.statuses)
 
     def pages(self) -> Iterator[tuple[str, int]]:
         """The serial of the last page that was dumped of each project, by its name."""

@@ -22,7 +22,8 @@ from warcmill.errors import BadInput, Mismatch, NotReady
 from warcmill.formats.pypi import data_sets
 from warcmill.formats.pypi.data_sets import BEGIN, COUNT, DEPGRAPH, DISTRIBUTIONS, FIRST, MODULES, Pairs
 from warcmill.formats.pypi.dump import DistributionRow, ProjectState, rows_of, states_of
-from warcmill.formats.pypi.lives import DistributionLife, ProjectLives, lives_of
+from warcmill.formats.pypi.lives import DistributionLife, ProjectLives, StatusInterval, lives_of
+from warcmill.formats.pypi.projects import ProjectRecord
 from warcmill.formats.pypi.simple_pages import OfferedFile
 from warcmill.layout import DumpedData, DumpFile
 from warcmill.model import FileRef, Window
@@ -149,6 +150,13 @@ class DumpedProject(Struct, frozen=True):
         events = self.past.events if self.past else () if self.pages == BY_EVENTS else None
         carried = {life.file.filename: life for life in self.past.files} if self.past else {}
         return carried_on(self.name, carried or known, window, self.page, events, self.pages)
+
+    def recorded(self, known: ProjectRecord, window: Window, *, missed: bool) -> ProjectRecord:
+        """Its record at the end of the dump's window; `known`: that of before."""
+        events = (self.past.events if self.past else None) or ()
+        if self.past and self.past.statuses:
+            known = ProjectRecord(self.past.statuses)
+        return known.carried_on(window, self.page, events, missed=missed)
 
 
 class DumpReading(Struct, frozen=True):
@@ -307,9 +315,18 @@ class _Filling:
         after = project.carried_on(before, window)
         if project.past and project.past.since is not None:
             self._begin = project.past.since
+        self._record(project, window, missed=any(life.missed is not None for life in after.values()))
         changed = {name: life for name, life in after.items() if life != before.get(name)}
         self._put({data_sets.joined(project.name, name): life.encode() for name, life in changed.items()})
         self._keys += len(after.keys() - before.keys())
+
+    def _record(self, project: DumpedProject, window: Window, *, missed: bool) -> None:
+        key = data_sets.record(project.name)
+        value = None if self.is_empty else self._get(key)
+        before = ProjectRecord.parse(value) if value else ProjectRecord()
+        after = project.recorded(before, window, missed=missed)
+        if after != before:
+            self._put({key: after.encode()})
 
     def _attach(self, row: DistributionRow) -> None:
         key = data_sets.joined(row.project, row.filename)
@@ -381,6 +398,15 @@ class PublishedHistory(Struct, frozen=True):
             raise NotReady(f"{project} at serial {serial}", why)
         there = (life.at(serial) for life in lives)
         return (OfferedFile(one.file, one.row) for one in there if one and not one.is_quarantined)
+
+    def record(self, project: str) -> ProjectRecord:
+        """The project's record, which is empty for one that is unknown."""
+        value = self.database.get(data_sets.record(project))
+        return ProjectRecord.parse(value) if value else ProjectRecord()
+
+    def status(self, project: str, serial: int) -> StatusInterval | None:
+        """The status of a project at a serial (PEP 792); None: it is unknown."""
+        return self.record(project).status_at(serial)
 
     def lives(self, project: str) -> Iterator[DistributionLife]:
         """All files that a project ever had here, by name."""

@@ -114,7 +114,10 @@ class WindowRows:
             self.lacked.append(Lacked(target.project, "", why))
             return
         page = answer.page.page if answer.page else None
-        state = ProjectState(target.project, page.serial if page else None, page is None, page.files if page else ())
+        state = ProjectState(target.project, None, removed=True, files=())
+        if answer.page and page:
+            more = page.status, page.reason, answer.page.etag, answer.page.modified
+            state = ProjectState(target.project, page.serial, False, page.files, *more)
         self.counts["projects"] += 1
         self.counts["removed"] += state.removed
         self.counts["files"] += len(state.files)

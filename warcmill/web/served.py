@@ -8,6 +8,7 @@ from typing import Protocol
 from msgspec import Struct, field
 
 from warcmill.audit.answers.line import AuditedLine
+from warcmill.formats.pypi.lives import StatusInterval
 from warcmill.formats.pypi.simple_pages import OfferedFile
 from warcmill.markers.state import MarkerStore
 from warcmill.web.access import Forms, WebAccess
@@ -47,6 +48,10 @@ class PackageHistory(Protocol):
 
     def files(self, project: str, serial: int) -> Iterator[OfferedFile]:
         """The files that a project had at a serial, as its page listed them. NotReady if that is not known."""
+        ...
+
+    def status(self, project: str, serial: int) -> StatusInterval | None:
+        """The status of a project at a serial (PEP 792); None: it is unknown."""
         ...
 
     def close(self) -> None:

@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 from mirroring.package_dumps import JOB, PLACE, DumpedIndex, digest, listed, row, state
+from msgspec.structs import replace
 
 from warcmill.errors import BadConfig, Busy, Mismatch, NotReady, Unavailable
 from warcmill.formats.pypi import data_sets
 from warcmill.formats.pypi.data_sets import DEPGRAPH, DISTRIBUTIONS, MODULES, NAMES, Dependencies
-from warcmill.formats.pypi.lives import DistributionLife, LifeEvent, ProjectLives
+from warcmill.formats.pypi.lives import DistributionLife, LifeEvent, ProjectLives, StatusInterval
 from warcmill.pypi.data_sets import open_history
 from warcmill.pypi.update_leveldb import not_left, retire, update
 from warcmill.versions import leveldb
@@ -341,6 +342,27 @@ def test_without_a_changelog_a_file_leaves_when_two_pages_agree(index: DumpedInd
     index.update()
     assert ("six" in history(index, 103), "six" in history(index, 104)) == (True, False)
     assert not [key for key in pairs(index, MODULES) if b"\tsix\t" in key]
+
+
+def test_a_project_keeps_its_statuses_through_windows_and_generations(index: DumpedIndex) -> None:
+    def statuses() -> tuple[StatusInterval, ...]:
+        index.update()
+        found = Payloads(index.index, DISTRIBUTIONS).current()
+        assert found
+        with closing(open_history(index.state.store, index.index, found)) as kept:
+            return kept.record("six").statuses
+
+    one = replace(state("six", 40, SIX), status="active", etag='"a"')
+    index.dump(0, 100, [SIX], [one])
+    active = StatusInterval(100, "active")
+    assert statuses() == (active,)
+    index.dump(100, 110, [], [replace(one, status="archived", reason="done")])
+    archived = StatusInterval(110, "archived", "done")
+    assert statuses() == (active, archived)
+    index.generation = 2
+    carried = ProjectLives("six", (), 100, (DistributionLife(listed(SIX), 40, None, SIX),), (active, archived))
+    index.dump(0, 120, [SIX], [replace(one, status="archived", reason="done")], [carried])
+    assert statuses() == (active, archived)
 
 
 def test_a_generation_that_carries_lives_over_knows_the_past_of_the_one_before(index: DumpedIndex) -> None:

@@ -16,6 +16,8 @@ from starlette.applications import Starlette
 
 from warcmill.errors import NotReady
 from warcmill.formats.pypi.dump import DistributionRow, DistType, ListedFile
+from warcmill.formats.pypi.lives import StatusInterval
+from warcmill.formats.pypi.projects import ProjectRecord
 from warcmill.formats.pypi.simple_pages import OfferedFile, PageKind
 from warcmill.replay.pywb import OFF, NoReplay
 from warcmill.stores import LocalStore
@@ -46,6 +48,10 @@ class HistoryInMemory:
         if serial < self.begin:
             raise NotReady(f"the list of projects at serial {serial}", "it is not known")
         return (name for name in sorted(self.kept) if any(self.files(name, serial)))
+
+    def status(self, project: str, serial: int) -> StatusInterval | None:
+        known = (StatusInterval(8, "archived", 'left <to> "rest"'),) if project == "a-b" else ()
+        return ProjectRecord(known).status_at(serial)
 
     def files(self, project: str, serial: int) -> Iterator[OfferedFile]:
         return (one for first, last, one in self.kept.get(project, []) if first <= serial <= last)
@@ -99,6 +105,15 @@ def test_a_page_has_the_files_of_that_serial(server: Starlette, serial: int, nam
     html = get(server, f"/as-of/{serial}/simple/a-b/", "text/html")
     assert html.header("Content-Type") == "text/html; charset=utf-8"
     assert html.text.count("<a href=") == len(names)
+
+
+def test_a_page_has_the_status_of_that_serial(server: Starlette) -> None:
+    page = get(server, "/as-of/8/simple/a-b/").document
+    assert page["project-status"] == {"status": "archived", "reason": 'left <to> "rest"'}
+    html = get(server, "/as-of/8/simple/a-b/", "text/html").text
+    assert '<meta name="pypi:project-status" content="archived">' in html
+    assert '<meta name="pypi:project-status-reason" content="left &lt;to&gt; &quot;rest&quot;">' in html
+    assert "project-status" not in get(server, "/as-of/7/simple/a-b/").document
 
 
 def test_the_list_has_the_projects_of_that_serial(server: Starlette, history: HistoryInMemory) -> None:

@@ -8,7 +8,8 @@
 The parts of a key, and requirements, are joined by tabs; control characters in them are replaced. Unknown parts of
 a key are empty; requirements that are unknown are one zero byte, none at all are nothing. Keys that begin with a zero
 byte are for whoever writes: `\\0 project TAB filename` has what a file put there, `\\0` alone the number of keys;
-`\\0 \\0 project TAB filename` marks a file that one page did not list, `\\0 \\0` has the first serial that is known.
+`\\0 \\0 project TAB filename` marks a file that one page did not list, `\\0 \\0` has the first serial that is known;
+`\\0 \\0 \\0 project` has a project's JSON, a `projects.ProjectRecord`.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ NAMES = (MODULES, DEPGRAPH, DISTRIBUTIONS)
 TAB, UNKNOWN = b"\t", b"\0"
 COUNT, FIRST = b"\0", b"\1"  # the key of the number of keys; those that are a reader's begin here
 BEGIN = b"\0\0"
+RECORDS = b"\0\0\0"
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 Pairs = dict[bytes, bytes]
 
@@ -53,6 +55,11 @@ def owner(project: str, filename: str) -> bytes:
 def missed(project: str, filename: str) -> bytes:
     """The key that marks a file which the last page of its project did not list."""
     return BEGIN + joined(project, filename)
+
+
+def record(project: str) -> bytes:
+    """The key of a project's record."""
+    return RECORDS + joined(project)
 
 
 def owned(keys: Iterable[bytes]) -> bytes:

@@ -111,18 +111,25 @@ class ListedFile(Struct, frozen=True):
 class ProjectState(Struct, frozen=True):
     """The files that a project has, by its page. `serial` is the page's; None: the page does not have one.
 
-    `removed`: the index has no such project any more, and so no file of it.
+    `removed`: the index has no such project any more, and so no file of it. `status`, `reason`: the project's (PEP
+    792); None: unknown. `etag`, `modified`: by which the page is asked for again (RFC 9110, 13.1).
     """
 
     project: str
     serial: int | None
     removed: bool
     files: tuple[ListedFile, ...]
+    status: str | None = None
+    reason: str | None = None
+    etag: str | None = None
+    modified: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The row as JSON has it."""
         files = [file.to_json() for file in self.files]
-        return {"project": self.project, "serial": self.serial, "removed": self.removed, "files": files}
+        more = {"status": self.status, "reason": self.reason, "etag": self.etag, "modified": self.modified}
+        known = {name: value for name, value in more.items() if value is not None}
+        return {"project": self.project, "serial": self.serial, "removed": self.removed, "files": files, **known}
 
 
 class DumpRow(Protocol):

@@ -245,23 +245,33 @@ def kind_of(action: str) -> tuple[EventKind, str] | None:
     return None
 
 
+class StatusInterval(Struct, frozen=True):
+    """The serials from `first` on in which a project has a status, until the next one. `reason` None: it has none."""
+
+    first: int
+    status: str
+    reason: str | None = None
+
+
 class ProjectLives(Struct, frozen=True):
     """A row of `python_distribution_lives`: what a dump has of a project's past.
 
     `events` are those of the window; None: the index has no changelog. `files` are lives that were carried over from
-    the generation before, whose past is known from the serial `since` on.
+    the generation before, whose past is known from the serial `since` on; `statuses` are the project's (PEP 792).
     """
 
     project: str
     events: tuple[LifeEvent, ...] | None = ()
     since: int | None = None
     files: tuple[DistributionLife, ...] = ()
+    statuses: tuple[StatusInterval, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The row as JSON has it."""
-        raw = _StoredLives(self.project, self.events, self.since, [life.document() for life in self.files])
+        files = [life.document() for life in self.files]
+        raw = _StoredLives(self.project, self.events, self.since, files, self.statuses)
         found: dict[str, Any] = msgspec.to_builtins(raw)
-        return found
+        return found if self.statuses else {name: found[name] for name in found if name != "statuses"}
 
 
 def lives_of(stream: Readable, path: str) -> Iterator[ProjectLives]:
@@ -272,7 +282,8 @@ def lives_of(stream: Readable, path: str) -> Iterator[ProjectLives]:
 def lives_in(line: bytes) -> ProjectLives:
     """The row of a line; ValueError for any other."""
     raw = _decoder_of_rows()(line)
-    return ProjectLives(raw.project, raw.events, raw.since, tuple(map(DistributionLife.of, raw.files)))
+    lives = tuple(map(DistributionLife.of, raw.files))
+    return ProjectLives(raw.project, raw.events, raw.since, lives, raw.statuses)
 
 
 _Mark = TypedDict("_Mark", {"from": int, "reason": str})
@@ -318,6 +329,7 @@ class _StoredLives(Struct, frozen=True):
     events: tuple[LifeEvent, ...] | None
     since: int | None
     files: list[StoredLife]
+    statuses: tuple[StatusInterval, ...] = ()
 
 
 @cache

@@ -16,6 +16,7 @@ from msgspec import Struct
 from warcmill.errors import BadInput
 from warcmill.formats.pypi import filenames
 from warcmill.formats.pypi.dump import ListedFile
+from warcmill.formats.pypi.projects import read_status
 
 MEDIA_TYPE = "application/vnd.pypi.simple.v1+json"
 LARGEST = 64 << 20  # bytes; the largest of PyPI has 12 MB
@@ -25,12 +26,14 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 class SimplePage(Struct, frozen=True):
     """The page of a project, by its normalised name. `unfit`: the number of files that are not as the standard has
-    them. `serial`: its last event's, or None."""
+    them. `serial`: its last event's, or None. `status`, `reason`: the project's (PEP 792); None: unknown."""
 
     project: str
     serial: int | None
     files: tuple[ListedFile, ...]
     unfit: int
+    status: str | None = None
+    reason: str | None = None
 
 
 def is_page(media_type: str) -> bool:
@@ -49,8 +52,8 @@ def read(data: bytes, url: str) -> SimplePage:
         raise BadInput(url, "the page has no name of a project, or no list of its files")
     meta = raw.get("meta")
     version = meta.get("api-version") if isinstance(meta, dict) else None
-    if isinstance(version, str) and version.partition(".")[0] != "1":
-        raise BadInput(url, f"the page is of version {version[:40]!a}, and 1 is known (PEP 691)")
+    if version is not None and str(version).partition(".")[0] != "1":
+        raise BadInput(url, f"the page is of version {str(version)[:40]!a}, and 1 is known (PEP 691)")
     serial = meta.get("_last-serial") if isinstance(meta, dict) else None
     files = [file for one in listed if (file := _file(one, url))]
     by_name = {file.filename: file for file in files}  # of two with one name the last one, as of a JSON object
@@ -59,6 +62,7 @@ def read(data: bytes, url: str) -> SimplePage:
         serial if isinstance(serial, int) and not isinstance(serial, bool) and serial >= 0 else None,
         tuple(by_name[filename] for filename in sorted(by_name)),
         len(listed) - len(files),
+        *read_status(raw.get("project-status")),
     )
 
 

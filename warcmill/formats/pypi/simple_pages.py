@@ -19,6 +19,8 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from warcmill.formats.pypi.dump import DistributionRow, DistType, ListedFile
+from warcmill.formats.pypi.lives import StatusInterval
+from warcmill.formats.pypi.projects import status_json
 
 _EXTRA = re.compile(r"""extra\s*==\s*['"]([A-Za-z0-9][A-Za-z0-9._-]*)['"]""")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -61,12 +63,16 @@ def preferred(accept: str) -> PageKind:
     return max(named, key=weight) if named else PageKind.HTML
 
 
-def project_page(kind: PageKind, project: str, serial: int, files: Iterable[OfferedFile]) -> bytes:
-    """The page of a project, with its files as of a serial."""
+def project_page(
+    kind: PageKind, project: str, serial: int, files: Iterable[OfferedFile], status: StatusInterval | None = None
+) -> bytes:
+    """The page of a project, with its files as of a serial, and its status then; None: it is unknown."""
     offered = list(files)
     if kind is PageKind.JSON_V1:
-        return _json(_project_in_json(project, serial, offered))
-    return _html(f"Links for {project}", (_anchor(project, one) for one in offered), serial).encode()
+        page = _project_in_json(project, serial, offered)
+        return _json({**page, "project-status": status_json(status)} if status else page)
+    links = (_anchor(project, one) for one in offered)
+    return _html(f"Links for {project}", links, serial, _status_tags(status)).encode("utf-8", "replace")
 
 
 def index_page(kind: PageKind, serial: int, projects: Iterable[str]) -> Iterator[bytes]:
@@ -105,7 +111,7 @@ def _document(lines: Sequence[str]) -> bytes | None:
 
 
 def _project_in_json(project: str, serial: int, offered: list[OfferedFile]) -> dict[str, Any]:
-    """By PEP 700 where all that it asks for is known, else by PEP 691."""
+    """By PEP 700 where all that it asks for is known, else by PEP 691; a status (PEP 792) comes beside either."""
     versions = list(dict.fromkeys(one.row.version if one.row else None for one in offered))
     is_whole = None not in versions and all(one.listed.size is not None for one in offered)
     page: dict[str, Any] = {
@@ -145,10 +151,18 @@ def _address(project: str, listed: ListedFile) -> str:
     return f"../../files/{quote(project, '')}/{quote(listed.filename, '')}"
 
 
-def _html(title: str, links: Iterable[str], serial: int) -> str:
+def _status_tags(status: StatusInterval | None) -> str:
+    """The tags of a status (PEP 792)."""
+    names = {"status": "pypi:project-status", "reason": "pypi:project-status-reason"}
+    found = ((names[word], value) for word, value in status_json(status).items())
+    return "".join(f'<meta name="{name}" content="{escape(value)}">' for name, value in found)
+
+
+def _html(title: str, links: Iterable[str], serial: int, more: str = "") -> str:
+    version = '<meta name="pypi:repository-version" content="1.0">'
     return f"""<!DOCTYPE html>
 <html lang="en">
-<head><meta charset="utf-8"><meta name="pypi:repository-version" content="1.0"><title>{escape(title)}</title></head>
+<head><meta charset="utf-8">{version}<title>{escape(title)}</title>{more}</head>
 <body>
 <h1>{escape(title)}</h1>
 {chr(10).join(links)}

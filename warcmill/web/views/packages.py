@@ -52,11 +52,11 @@ def project(served: Served, asked: Asked) -> Answer:
         return found
     history, serial = found
     with closing(history):
-        files = [*_files(asked, history, name, serial)]
+        files, status = [*_files(asked, history, name, serial)], history.status(name, serial)
     if not files:
         return _absent(f"no project {name} had a file at serial {serial}")
     kind = preferred(asked.accept)
-    return SentBytes(project_page(kind, name, serial, files), kind.type, more=_VARY)
+    return SentBytes(project_page(kind, name, serial, files, status), kind.type, more=_VARY)
 
 
 def file(served: Served, asked: Asked) -> Answer:
