@@ -156,7 +156,7 @@ class DumpedProject(Struct, frozen=True):
         events = (self.past.events if self.past else None) or ()
         if self.past and self.past.statuses:
             known = ProjectRecord(self.past.statuses)
-        return known.carried_on(window, self.page, events, missed=missed)
+        return known.carried_on(window.after, window.up_to, self.page, events, missed=missed)
 
 
 class DumpReading(Struct, frozen=True):

@@ -19,7 +19,6 @@ from msgspec.structs import replace
 from warcmill.errors import BadInput
 from warcmill.formats.pypi.dump import ProjectState
 from warcmill.formats.pypi.lives import EventKind, LifeEvent, StatusInterval, kind_of
-from warcmill.model import Window
 
 ACTIVE, QUARANTINED = "active", "quarantined"
 _LONGEST_REASON = 2_000
@@ -54,20 +53,20 @@ class ProjectRecord(Struct, frozen=True, omit_defaults=True):
         return next((one for one in reversed(self.statuses) if one.first <= serial), None)
 
     def carried_on(
-        self, window: Window, page: ProjectState | None, events: Iterable[LifeEvent], *, missed: bool = False
+        self, after: int, up_to: int, page: ProjectState | None, events: Iterable[LifeEvent], *, missed: bool = False
     ) -> ProjectRecord:
-        """The record at the end of a window, by its page and its events."""
+        """The record at the end of the window (after, up_to], by its page and its events."""
         found: ProjectRecord = self
         last = 0
         for event in sorted(events, key=lambda one: one.serial):
             kind = kind_of(event.action)
-            if kind and kind[0] in (EventKind.QUARANTINE, EventKind.CLEAR) and event.serial > window.after:
+            if kind and kind[0] in (EventKind.QUARANTINE, EventKind.CLEAR) and event.serial > after:
                 status = QUARANTINED if kind[0] is EventKind.QUARANTINE else ACTIVE
                 found, last = _turned(found, event.serial, status, None), event.serial
         if page is None:
             return found
         if page.status is not None and not (page.serial is not None and page.serial < last):
-            found = _turned(found, max(window.up_to, page.serial or 0), page.status, page.reason)
+            found = _turned(found, max(up_to, page.serial or 0), page.status, page.reason)
         return replace(found, serial=page.serial, etag=page.etag, modified=page.modified, missed=missed)
 
     def encode(self) -> bytes:

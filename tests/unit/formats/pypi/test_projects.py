@@ -12,7 +12,6 @@ from warcmill.formats.pypi import simple_page
 from warcmill.formats.pypi.dump import ProjectState, decoder, row_line
 from warcmill.formats.pypi.lives import LifeEvent
 from warcmill.formats.pypi.projects import ProjectRecord, StatusInterval, read_status, status_json
-from warcmill.model import Window
 
 URL = "https://index.example/simple/six/"
 
@@ -26,32 +25,28 @@ def event(serial: int, action: str) -> LifeEvent:
 
 
 def test_a_status_counts_from_the_window_in_which_a_page_had_it() -> None:
-    record = ProjectRecord().carried_on(Window(0, 100), page(40, "active", etag='"a"'), [])
+    record = ProjectRecord().carried_on(0, 100, page(40, "active", etag='"a"'), [])
     assert (record.serial, record.etag, record.status_at(99), record.status_at(100)) == (
         40,
         '"a"',
         None,
         StatusInterval(100, "active"),
     )
-    record = record.carried_on(Window(100, 120), page(40, "archived", "done"), [])  # no event names it
+    record = record.carried_on(100, 120, page(40, "archived", "done"), [])  # no event names it
     assert record.status_at(119) == StatusInterval(100, "active")
     assert record.status_at(120) == StatusInterval(120, "archived", "done")
-    assert record.carried_on(Window(120, 130), page(40, None), []).statuses == record.statuses
-    assert record.carried_on(Window(120, 130), None, []) == record
+    assert record.carried_on(120, 130, page(40, None), []).statuses == record.statuses
+    assert record.carried_on(120, 130, None, []) == record
     assert ProjectRecord.parse(record.encode()) == record
 
 
 def test_a_quarantine_begins_and_ends_with_its_events() -> None:
     record = ProjectRecord((StatusInterval(100, "active"),), 90)
-    quarantined = record.carried_on(
-        Window(100, 120), page(110, "quarantined", "malware"), [event(110, "project quarantined")]
-    )
+    quarantined = record.carried_on(100, 120, page(110, "quarantined", "malware"), [event(110, "project quarantined")])
     assert quarantined.statuses[1:] == (StatusInterval(110, "quarantined", "malware"),)
-    cleared = quarantined.carried_on(Window(120, 130), None, [event(125, "project quarantine cleared")])
+    cleared = quarantined.carried_on(120, 130, None, [event(125, "project quarantine cleared")])
     assert cleared.statuses[2:] == (StatusInterval(125, "active"),)
-    lagging = quarantined.carried_on(
-        Window(120, 130), page(110, "quarantined"), [event(125, "project quarantine cleared")]
-    )
+    lagging = quarantined.carried_on(120, 130, page(110, "quarantined"), [event(125, "project quarantine cleared")])
     assert lagging.status_at(130) == StatusInterval(125, "active")
 
 
@@ -80,7 +75,7 @@ def test_a_row_has_what_is_known_alone() -> None:
     assert json.loads(row_line(page(1, None))) == {"files": [], "project": "six", "removed": False, "serial": 1}
     whole = page(1, "archived", "half \ud800", 'W/"1"')
     assert decoder(ProjectState)(row_line(whole)) == whole
-    record = ProjectRecord().carried_on(Window(0, 5), whole, [])
+    record = ProjectRecord().carried_on(0, 5, whole, [])
     assert ProjectRecord.parse(record.encode()).statuses == (StatusInterval(5, "archived", "half ?"),)
     assert status_json(record.status_at(5)) == {"reason": "half \ud800", "status": "archived"}
 
