@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import random
 import shutil
@@ -20,8 +21,11 @@ from servers import distributions
 from servers.package_index import PackageIndex
 from warcmill import layout
 from warcmill.extracts.distributions import FACTS
+from warcmill.extracts.held_files import take_out
+from warcmill.formats.pypi.dump import HeldFile
 from warcmill.launches.full_dumps import FullDump
 from warcmill.model import Launch
+from warcmill.stores.file import FileStore
 
 
 @pytest.fixture
@@ -69,6 +73,11 @@ def test_a_full_dump_and_an_increment(line: Line, index: PackageIndex, tmp_path:
     ]
     assert {row["dist_type"] for row in found} == {"WHEEL", "SDIST"}
     assert all(row["modules"] == [row["project"]] for row in found)
+    for row in found:  # a wheel whose end is all of it, too
+        held = HeldFile(**row["held"])
+        stream, size = take_out(FileStore("store", line.folders["store"]), held, row["sha256"], tmp_path)
+        with stream:
+            assert (hashlib.sha256(stream.read()).hexdigest(), size > 0) == (row["sha256"], True)
     folder = line.folders["store"] / f"dumps/{JOB}/v1/data_dumps/python_distribution_data/0-{first_serial}"
     assert len(list(folder.iterdir())) == 256
 

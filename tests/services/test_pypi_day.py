@@ -215,6 +215,9 @@ def test_pip_and_uv_resolve_as_of_before_and_after_the_day(
             "app-1.0-py3-none-any.whl",
             "six-1.17.0-py3-none-any.whl",
         ]
+        removed = run_pip("download", "--quiet", "--no-deps", "--dest", got, "--index-url", simple, "goes")
+        assert removed.returncode == 0, removed.stderr
+        assert (got / "goes-1.0-py3-none-any.whl").exists(), "the index sends it no more, and the archive has it"
         assert (got / "app-1.0-py3-none-any.whl").read_bytes() == wheel(
             "app", "1.0", None, ["six>=1"], ">=3.8"
         ).read_bytes()

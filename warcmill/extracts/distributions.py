@@ -78,7 +78,10 @@ class CapturedFile(Struct, frozen=True):
 
 
 class IndexAnswer(Struct, frozen=True):
-    """An answer of an index: a page, a file, or neither, which `status` and `media_type` alone are known of."""
+    """An answer of an index: a page, a file, or neither, which `status` and `media_type` alone are known of.
+
+    `warc`: the path of its WARC in the store; '' in an extract, which any copy of the WARC may have.
+    """
 
     url: str
     date: str
@@ -87,6 +90,7 @@ class IndexAnswer(Struct, frozen=True):
     media_type: str
     page: CapturedPage | None = None
     file: CapturedFile | None = None
+    warc: str = ""
 
 
 class FactTally(Struct, frozen=True):
@@ -277,6 +281,8 @@ def line_of(answer: IndexAnswer) -> bytes:
     """The line of an answer in an extract."""
     raw: dict[str, Any] = {"url": answer.url, "date": answer.date, "offset": answer.offset, "status": answer.status}
     raw["type"] = answer.media_type
+    if answer.warc:
+        raw["warc"] = answer.warc
     if answer.page:
         validators = {"etag": answer.page.etag, "modified": answer.page.modified}
         raw["page"] = {"why": answer.page.why} | {name: value for name, value in validators.items() if value}
@@ -330,6 +336,7 @@ def answer_of(line: bytes, path: str) -> IndexAnswer:
             raw["type"],
             _page(raw["page"]) if "page" in raw else None,
             _file(raw["file"]) if "file" in raw else None,
+            raw.get("warc", ""),
         )
     except (ValueError, KeyError, TypeError) as error:
         raise BadInput(path, f"a line is not an answer: {line[:80]!r}") from error

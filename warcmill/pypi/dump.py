@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from warcmill import layout
 from warcmill.base.digests import Readable
@@ -146,10 +147,11 @@ def _named(some: list[Lacked]) -> list[Json]:
 
 
 def answers_of(state: MarkerStore, extracts: Extracts, part: Part) -> Iterator[Iterator[IndexAnswer]]:
-    """The answers in each WARC of a stage, without those in which a virus was found."""
+    """The answers in each WARC of a stage, without those in which a virus was found; those of files name the WARC."""
     for holding in _read(state, part):
         hits = frozenset(hit.offset for hit in holding.hits or ())
-        yield distributions.answers(extracts, str(holding.stored.sha512), hits)
+        answers = distributions.answers(extracts, str(holding.stored.sha512), hits)
+        yield (replace(one, warc=holding.stored.path) if one.file else one for one in answers)
 
 
 def _has_facts(state: MarkerStore, extracts: Extracts, part: Part) -> bool:

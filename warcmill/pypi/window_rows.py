@@ -27,7 +27,7 @@ from warcmill.crawl.fetch.answer import HeaderFields
 from warcmill.errors import BadInput
 from warcmill.extracts.distributions import IndexAnswer, answer_of, line_of
 from warcmill.formats.pypi import filenames
-from warcmill.formats.pypi.dump import DistributionRow, ListedFile, ProjectState, row_line
+from warcmill.formats.pypi.dump import DistributionRow, HeldFile, ListedFile, ProjectState, row_line
 from warcmill.formats.pypi.filenames import FileForm
 from warcmill.formats.pypi.lives import LifeEvent, ProjectLives
 from warcmill.formats.pypi.simple_page import SimplePage
@@ -177,6 +177,7 @@ class WindowRows:
             import_namespaces=facts.import_namespaces if facts else None,
             namespaces=facts.namespaces if facts else None,
             stubs=facts.stubs if facts else None,
+            held=HeldFile(found.warc, found.offset) if found and found.warc and captured and captured.sha256 else None,
         )
         self.counts["rows"] += 1
         if facts and facts.why:

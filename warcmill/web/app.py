@@ -171,8 +171,8 @@ async def _parsed(served: Served, route: Route, user: User, request: Request) ->
             form = served.forms.name_of(fields.get("form", ""), user, path)
     is_secure = scheme == "https" or served.replay.address.startswith("https:")
     is_from_elsewhere = not posted and headers.get("sec-fetch-site") == "cross-site"
-    base, accept = f"{scheme}://{host}", headers.get("accept", "")
-    return Asked(request.method, path, names, fields, user, form, base, is_secure, is_from_elsewhere, accept)
+    base, accept, part = f"{scheme}://{host}", headers.get("accept", ""), headers.get("range", "")
+    return Asked(request.method, path, names, fields, user, form, base, is_secure, is_from_elsewhere, accept, part)
 
 
 def _unparsed(request: Request, user: User | None = None) -> Asked:

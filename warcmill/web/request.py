@@ -32,7 +32,8 @@ class Asked(Struct, frozen=True):
 
     `form`: the name that the form's one-time token gives to what is done; '' for what is not posted.
     `base`: the address of this server as the browser has it. `is_from_elsewhere`: a link of another site leads here, as
-    those above an archived page do, and a browser keeps our cookie back. `accept`: the header of that name.
+    those above an archived page do, and a browser keeps our cookie back. `accept`, `range`: the headers of
+    these names.
     """
 
     method: str
@@ -45,6 +46,7 @@ class Asked(Struct, frozen=True):
     is_secure: bool = False
     is_from_elsewhere: bool = False
     accept: str = ""
+    range: str = ""
     hidden: HiddenNames = field(default_factory=HiddenNames)
 
     @property

@@ -31,7 +31,7 @@ from warcmill.web.request import GUARDS
 WARCS = "/warcs/"  # and what is below it
 PIECE = 1 << 18  # 64 KiB would be half as fast, 1 MiB takes 1 GB for 500 slow clients
 _USER = "pywb"
-_RANGE = re.compile(r"bytes=([0-9]{1,18})-([0-9]{0,18})")
+_range = re.compile(r"bytes=(?=[0-9]*-[0-9]|[0-9]+-)([0-9]{0,18})-([0-9]{0,18})").fullmatch
 log = logging.getLogger(__name__)
 
 
@@ -92,27 +92,29 @@ class Warcs(Struct, frozen=True):
         found = store.stat(path)
         if found is None or found.kind != "file":
             raise NotReady(path, "there is no such WARC in the store")
-        first, last = _part(asked, found.size)
+        part = part_of(asked, found.size)
+        first, last = part or (0, found.size - 1)
         if first > last and found.size:
             return _refuse(HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE, f"it has {found.size} bytes")
-        status = HTTPStatus.PARTIAL_CONTENT if asked else HTTPStatus.OK
         headers = {**GUARDS, "Content-Length": str(last - first + 1)}
-        if asked:
+        if part:
             headers["Content-Range"] = f"bytes {first}-{last}/{found.size}"
-        pieces = _pieces(store.open(path, first), last - first + 1)
-        return StreamingResponse(pieces, status, headers, "application/warc")
+        status = HTTPStatus.PARTIAL_CONTENT if part else HTTPStatus.OK
+        return StreamingResponse(pieces(store.open(path, first), last - first + 1), status, headers, "application/warc")
 
 
-def _part(asked: str, size: int) -> tuple[int, int]:
-    """The first and the last byte of a range of a file; all of it without a range."""
-    match = _RANGE.fullmatch(asked)
+def part_of(asked: str, size: int) -> tuple[int, int] | None:
+    """The first and the last byte of a range of a file (RFC 9110, 14.1.2); the first is greater where it has no such
+    bytes. None without a range, or for several: a server may send the whole file."""
+    match = _range(asked)
     if not match:
-        return 0, size - 1
-    last = int(match[2]) if match[2] else size - 1
-    return int(match[1]), min(last, size - 1)
+        return None
+    if not match[1]:
+        return max(0, size - int(match[2])), size - 1
+    return int(match[1]), min(int(match[2]) if match[2] else size - 1, size - 1)
 
 
-def _pieces(stream: BinaryIO, left: int) -> Iterator[bytes]:
+def pieces(stream: BinaryIO, left: int) -> Iterator[bytes]:
     """The next bytes of a stream. Unavailable on the way cuts the answer: it is shorter than its Content-Length."""
     with closing(stream):
         while left and (data := stream.read(min(PIECE, left))):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 import shutil
 from collections.abc import Iterator
@@ -9,18 +11,21 @@ from dataclasses import dataclass, field
 
 import pytest
 from indexing.searchable import Searchable
+from mirroring.index_answers import file
 from mirroring.package_dumps import DumpedIndex, row, state
 from msgspec.structs import replace
 from operating.web_client import WebAnswer, ask
+from records.warcs import warc_gz
 from starlette.applications import Starlette
 
 from warcmill.errors import NotReady
-from warcmill.formats.pypi.dump import DistributionRow, DistType, ListedFile
+from warcmill.formats.pypi.dump import DistributionRow, DistType, HeldFile, ListedFile
 from warcmill.formats.pypi.lives import StatusInterval
 from warcmill.formats.pypi.projects import ProjectRecord
 from warcmill.formats.pypi.simple_pages import OfferedFile, PageKind
 from warcmill.replay.pywb import OFF, NoReplay
 from warcmill.stores import LocalStore
+from warcmill.versions import hidden_list
 from warcmill.web import access
 from warcmill.web.access import WebAccess
 from warcmill.web.app import application
@@ -136,6 +141,76 @@ def test_a_file_leads_to_where_the_index_had_it(server: Starlette) -> None:
     assert (metadata.status, "Requires-Dist: six\n" in metadata.text) == (200, True)
     for absent in (path.replace("/5/", "/8/"), f"{path}.metadata".replace("-1-", "-3-"), path.replace("a-b", "c")):
         assert get(server, absent).status == 404
+
+
+def held(archive: Searchable, name: str, content: bytes) -> OfferedFile:
+    """A file that a WARC of the store has whole, and the index has no more."""
+    data, path = warc_gz(file(name, content)), "warcs/held.warc.gz"
+    assert archive.store.commit_new(path, io.BytesIO(data), len(data), hashlib.sha512(data).hexdigest())
+    digest = hashlib.sha256(content).hexdigest()
+    row = DistributionRow(name, "a-b", "1", DistType.SDIST, digest, None, (), None, (), held=HeldFile(path, 0))
+    return OfferedFile(ListedFile(name, "https://x.example/gone", digest, None, None, None, None), row)
+
+
+@pytest.mark.parametrize(
+    ("part", "status", "begin", "end"),
+    [
+        ("", 200, 0, 100),
+        ("bytes=0-9", 206, 0, 10),
+        ("bytes=90-", 206, 90, 100),
+        ("bytes=90-999", 206, 90, 100),
+        ("bytes=-7", 206, 93, 100),
+        ("bytes=-999", 206, 0, 100),
+        ("bytes=100-", 416, 0, 0),
+        ("bytes=-0", 416, 0, 0),
+        ("bytes=0-1,5-6", 200, 0, 100),
+        ("bytes=-", 200, 0, 100),
+        ("lines=1-2", 200, 0, 100),
+        ("bytes=\xb2-3", 200, 0, 100),
+    ],
+)
+def test_a_file_that_the_archive_holds_whole_is_sent(
+    archive: Searchable, server: Starlette, history: HistoryInMemory, part: str, status: int, begin: int, end: int
+) -> None:
+    content = bytes(range(100))
+    history.kept["a-b"] = [(1, 9, held(archive, "a_b-1.tar.gz", content))]
+    sent = {"authorization": "Bearer the-token-of-anna", **({"range": part} if part else {})}
+    answer = ask(server, "/as-of/5/files/a-b/a_b-1.tar.gz", headers=sent)
+    assert (answer.status, answer.body) == (status, content[begin:end])
+    assert answer.header("Content-Length") == str(end - begin)
+    assert answer.header("Accept-Ranges") == "bytes"
+    range_ = {200: "", 206: f"bytes {begin}-{end - 1}/100", 416: "bytes */100"}[status]
+    assert answer.header("Content-Range") == range_
+    assert list(archive.state.store.base.glob("scratch/*")) == []
+
+
+def test_a_held_file_is_hidden_as_its_address_is(
+    archive: Searchable, server: Starlette, history: HistoryInMemory
+) -> None:
+    history.kept["a-b"] = [(1, 9, held(archive, "a_b-1.tar.gz", b"content"))]
+    entry = hidden_list.entry_of("https://x.example/gone")
+    hidden_list.decide(archive.state.store, lambda: archive.store, entry, "order of a court", hides=True)
+    assert get(server, "/as-of/5/files/a-b/a_b-1.tar.gz").status == 404
+    assert get(server, "/as-of/5/simple/a-b/").status == 404
+
+
+def test_a_held_file_whose_warc_is_away_or_has_other_bytes_is_no_absence(
+    archive: Searchable, server: Starlette, history: HistoryInMemory
+) -> None:
+    one = held(archive, "a_b-1.tar.gz", b"content")
+    assert one.row
+    for changed in (replace(one.row, sha256="0" * 64), replace(one.row, held=HeldFile("warcs/none.warc.gz", 0))):
+        history.kept["a-b"] = [(1, 9, replace(one, row=changed))]
+        assert get(server, "/as-of/5/files/a-b/a_b-1.tar.gz").status == 503
+
+
+def test_of_a_file_that_is_held_in_part_the_answer_says_so(server: Starlette, history: HistoryInMemory) -> None:
+    one = offered("a_b-1-py3-none-any.whl", "1", "")
+    assert one.row
+    for known, says in ((replace(one.row, modules=("a",)), "has the end of it alone"), (None, "has none of it")):
+        history.kept["a-b"] = [(1, 9, replace(one, row=known))]
+        answer = get(server, "/as-of/5/files/a-b/a_b-1-py3-none-any.whl")
+        assert (answer.status, says in answer.text) == (404, True)
 
 
 @pytest.mark.parametrize("url", ["javascript:alert(1)", "", "file:///etc/passwd", "//x.example/"])

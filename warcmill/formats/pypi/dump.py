@@ -43,12 +43,20 @@ class DistType(StrEnum):
     BDIST = "BDIST"
 
 
+class HeldFile(Struct, frozen=True):
+    """The place of a whole file in the archive: the path of a WARC in the store, and the offset of its record."""
+
+    warc: str
+    offset: int
+
+
 class DistributionRow(Struct, frozen=True, omit_defaults=True):
     """The known facts of one file of a package index. None is unknown; an empty tuple is known to be none.
 
     `project` is the normalised name. `requires_dist` are requirements as the file has them, sound or not;
     `requires` are the older `Requires` fields. `modules` are all that can be imported, with dots, sorted. `metadata`
-    are the lines of a wheel's METADATA but for those that describe; none where readers of it differ.
+    are the lines of a wheel's METADATA but for those that describe; none where readers of it differ. `held` None: the
+    archive does not have the whole file.
 
     `import_names`, `import_namespaces` are the fields of PEP 794. `namespaces` are packages that other distributions
     may add to, by the style in which the file declares them (`modules` shows those of PEP 420 by what is below them);
@@ -69,6 +77,7 @@ class DistributionRow(Struct, frozen=True, omit_defaults=True):
     import_namespaces: tuple[str, ...] | None = None
     namespaces: dict[str, str] | None = None
     stubs: tuple[str, ...] | None = None
+    held: HeldFile | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The row as JSON has it."""
@@ -78,6 +87,7 @@ class DistributionRow(Struct, frozen=True, omit_defaults=True):
             "import_namespaces": _listed(self.import_namespaces),
             "namespaces": self.namespaces,
             "stubs": _listed(self.stubs),
+            "held": asdict(self.held) if self.held else None,
         }
         return {name: value for name, value in more.items() if value is not None} | {
             "filename": self.filename,

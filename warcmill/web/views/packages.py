@@ -1,7 +1,7 @@
 """The views of a package index as it was: its list of projects, a project's page, its files. Reads only.
 
-pip and uv read them, at `/as-of/SERIAL/simple/`. A file is not here: its address leads on to where the index had it.
-The METADATA that an installer resolves by is made of the row of a wheel.
+pip and uv read them, at `/as-of/SERIAL/simple/`. A file that the archive holds whole is sent; the address of another
+leads on to where the index had it. The METADATA that an installer resolves by is made of the row of a wheel.
 """
 
 from __future__ import annotations
@@ -13,11 +13,14 @@ from http import HTTPStatus
 from urllib.parse import quote
 
 from warcmill.errors import NotReady
+from warcmill.extracts.held_files import take_out
 from warcmill.formats.pypi.data_sets import DISTRIBUTIONS
+from warcmill.formats.pypi.dump import HeldFile
 from warcmill.formats.pypi.filenames import normalised
 from warcmill.formats.pypi.simple_pages import OfferedFile, index_page, metadata, preferred, project_page
 from warcmill.web.request import Answer, Asked, MovedTo, RefusedRequest, SentBytes
 from warcmill.web.served import PackageHistory, Served
+from warcmill.web.warcs import part_of, pieces
 
 NOT_PUBLISHED = (
     "no packages are published yet: 'warcmill scan' publishes those of a mirrored package index, where luigi.cfg has"
@@ -25,7 +28,7 @@ NOT_PUBLISHED = (
 )
 _LOST = "its versions are not in the index root: 'warcmill scan' makes them again"
 _SERIAL = re.compile(r"[0-9]{1,18}")
-_METADATA = ".metadata"
+_METADATA, _FILE = ".metadata", "application/octet-stream"
 _IN_URLS = ":/?#[]@!$&'()*+,;=%-._~"
 _VARY = {"Vary": "Accept"}
 
@@ -60,7 +63,8 @@ def project(served: Served, asked: Asked) -> Answer:
 
 
 def file(served: Served, asked: Asked) -> Answer:
-    """The way to a file, as the index had it; or the METADATA of a wheel, at its address and `.metadata`."""
+    """A file, if the archive holds it whole, or the way to it, as the index had it; or the METADATA of a wheel, at its
+    address and `.metadata`."""
     name, filename = asked.names["project"], asked.names["filename"]
     found = _opened(served, asked)
     if isinstance(found, RefusedRequest):
@@ -72,10 +76,30 @@ def file(served: Served, asked: Asked) -> Answer:
         return _metadata(files.get(filename.removesuffix(_METADATA)))
     if filename not in files:
         return _absent(f"no project {name} had a file {filename} at serial {serial}")
-    url = files[filename].listed.url
-    if not url.startswith(("http://", "https://")):
-        return _absent(f"of {filename} no address is known that leads to it")
-    return MovedTo(quote(url, _IN_URLS))
+    listed, row = files[filename].listed, files[filename].row
+    if row and row.held:
+        return _sent(served, asked, row.held, row.sha256)
+    if not listed.url.startswith(("http://", "https://")):
+        held = "the end of it alone" if row and row.modules is not None else "none of it"
+        return _absent(f"of {filename} the archive has {held}, and no address is known that leads to it")
+    return MovedTo(quote(listed.url, _IN_URLS))
+
+
+def _sent(served: Served, asked: Asked, held: HeldFile, sha256: str) -> Answer:
+    """A file, or a range of it, once its digest was compared."""
+    with served.state.scratch() as folder:
+        stream, size = take_out(served.archive.open_store(), held, sha256, folder)
+    part = part_of(asked.range, size) if asked.method == "GET" else None
+    first, last = part or (0, size - 1)
+    headers = {"Accept-Ranges": "bytes"}
+    if part:
+        headers["Content-Range"] = f"bytes {first}-{last}/{size}" if first <= last else f"bytes */{size}"
+    if part and first > last:
+        stream.close()
+        return SentBytes(b"", _FILE, 0, HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE, headers)
+    stream.seek(first)
+    status, length = HTTPStatus.PARTIAL_CONTENT if part else HTTPStatus.OK, last - first + 1
+    return SentBytes(pieces(stream, length), _FILE, length, status, headers)
 
 
 def _files(asked: Asked, history: PackageHistory, name: str, serial: int) -> Iterator[OfferedFile]:
