@@ -5,8 +5,8 @@
     {"date": …, "file": {"begin": 0, "filename": "six-1.17.0.tar.gz", "sha256": …, "facts": {…}, …}, …}
     {"date": …, "offset": …, "status": 404, "type": "text/html", "url": …}
 
-A page is an answer of the index's own media type, a file one whose URL ends in the name of a distribution; both with
-status 200 or 206. Every other answer is kept by its status: a project that is gone is one of 404. A file is held in a
+A page is an answer of the index's own media type, a file one whose URL ends in the name of a distribution, or in that
+of a wheel and `.metadata`; both with status 200 or 206. Every other answer is kept by its status: a project that is gone is one of 404. A file is held in a
 nameless file while it is read. Lines are in the order of their records.
 """
 
@@ -18,6 +18,7 @@ import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import closing
+from http import HTTPStatus
 from typing import Any, BinaryIO, cast
 from urllib.parse import unquote, urlsplit
 
@@ -66,7 +67,7 @@ class CapturedFile(Struct, frozen=True):
     """A file, or its end from `begin` on. `size`: that of the whole file. `sha256`: that of a whole file alone.
 
     `fault`: the reason why the answer is not enough to read the file; '' if it is. Of a file that is unreadable in
-    itself `facts` has the reason.
+    itself `facts` has the reason. The end of a wheel may be enough for its modules alone: it has a `fault`, and them.
     """
 
     filename: str
@@ -121,7 +122,8 @@ class DistributionHearer(Maker):
         """Add the line of an answer."""
         kind = "pages" if answer.page else "files" if answer.file else "other"
         self._counts[kind] += 1
-        if (answer.file and (answer.file.fault or answer.file.facts.why)) or (answer.page and not answer.page.page):
+        file, page = answer.file, answer.page
+        if (file and (file.facts.why or (file.fault and file.facts.modules is None))) or (page and not page.page):
             self._counts["without_facts"] += 1
         self._lines.write(line_of(answer))
 
@@ -153,6 +155,7 @@ class _Record:
         self._message: MessageHead | None = MessageHead(response=True)
         self._status, self._type, self._header = 0, "", b""
         self._name: DistributionName | None = None
+        self._metadata = False
         self._body: _Body | None = None
 
     def feed(self, piece: memoryview) -> None:
@@ -173,7 +176,9 @@ class _Record:
         if self._body:
             with closing(self._body) as body:
                 body.finish()
-                if self._name:
+                if self._metadata:
+                    file = self._beside(body)
+                elif self._name:
                     file = self._file(self._name, body)
                 else:
                     page = self._page(body)
@@ -188,6 +193,9 @@ class _Record:
         if self._status not in _FETCHED:
             return
         if simple_page.is_page(self._type):
+            self._body = _Body(self._hearer, codings_of(header), simple_page.LARGEST)
+        elif filenames.of_metadata(_filename(self._url)):
+            self._metadata = True
             self._body = _Body(self._hearer, codings_of(header), simple_page.LARGEST)
         elif name := filenames.parse(_filename(self._url)):
             self._name = name
@@ -214,8 +222,18 @@ class _Record:
                 facts = distribution.read(body.stream, name, size, begin)
             except TooEarly as early:
                 fault = f"the answer begins at byte {begin}, and the file is needed from {early.needed} on"
+                facts = distribution.modules_alone(body.stream, name, size, begin)
         whole = body.digest.hexdigest() if not fault and not begin else None
         return CapturedFile(name.filename, begin, size, whole, facts, fault)
+
+    def _beside(self, body: _Body) -> CapturedFile:
+        """The METADATA of a wheel, which the index has beside it."""
+        facts, fault = DistributionFacts(), self._why_cut(body)
+        if not fault and self._status != HTTPStatus.OK:
+            fault = f"status {self._status}"
+        if not fault:
+            facts = distribution.of_metadata(body.stream)
+        return CapturedFile(_filename(self._url), 0, body.size, None if fault else body.digest.hexdigest(), facts, fault)
 
     def _why_cut(self, body: _Body) -> str:
         if reason := self._head.fields.get(_TRUNCATED, b"").strip():

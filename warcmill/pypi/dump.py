@@ -129,7 +129,8 @@ def write(
 
 def found(rows: WindowRows) -> dict[str, Json]:
     """The facts of a whole dump that follow from its rows."""
-    return {"whole": True, "lacked": _named(rows.lacked), "unreadable": _named(rows.unreadable)}
+    differing: dict[str, Json] = {"differing": _named(rows.differing)} if rows.differing else {}
+    return {"whole": True, "lacked": _named(rows.lacked), "unreadable": _named(rows.unreadable), **differing}
 
 
 def _first_number(window: Window, before: Evidence | None, generation: int) -> int:

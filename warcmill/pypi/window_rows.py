@@ -6,6 +6,9 @@
 Memory is bounded, for any number of projects and files. A project whose page is older than its last event, or was not
 got, is *lacked*: it has no page. At the third try a page is taken that has all that the events name. A file that was
 not got, or is not the one that its page lists, is lacked alone. A project's past is dumped whether it is lacked or not.
+
+Where a page has the digest of the METADATA beside a wheel, the wheel's requirements are those of that; and its modules
+may be those of a wheel that differs in its platform alone, of which the row has the name (`modules_of`).
 """
 
 from __future__ import annotations
@@ -20,15 +23,18 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from ada_url import join_url
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from warcmill.base.line_sort import SortedLines
 from warcmill.crawl.extract import package_index
 from warcmill.crawl.fetch.answer import HeaderFields
 from warcmill.errors import BadInput
-from warcmill.extracts.distributions import IndexAnswer, answer_of, line_of
+from warcmill.extracts.distributions import CapturedFile, IndexAnswer, answer_of, line_of
 from warcmill.formats.pypi import filenames
+from warcmill.formats.pypi.distribution import DistributionFacts
 from warcmill.formats.pypi.dump import DistributionRow, HeldFile, ListedFile, ProjectState, row_line
-from warcmill.formats.pypi.filenames import FileForm
+from warcmill.formats.pypi.filenames import METADATA, FileForm
 from warcmill.formats.pypi.lives import LifeEvent, ProjectLives
 from warcmill.formats.pypi.simple_page import SimplePage
 from warcmill.markers.facts.pypi import Lacked
@@ -50,11 +56,20 @@ class _Asked(NamedTuple):
     file: ListedFile
 
 
+class _Kin(Struct):
+    """A wheel that was wanted, and the answers for it and for the METADATA beside it."""
+
+    file: ListedFile
+    answers: list[IndexAnswer]
+    beside: list[IndexAnswer]
+
+
 class WindowRows:
     """The rows of one window, in 256 shards or in one. `hear` all answers, and `join` the targets; then read the rows.
 
-    `counts`, `lacked` and `unreadable` are valid after `join`; a file is unreadable if its row has less than files of
-    its kind mostly have, and the reason is a fault in the file itself. `has_past`: there are rows of the past.
+    `counts`, `lacked`, `unreadable` and `differing` are valid after `join`; a file is unreadable if its row has less
+    than files of its kind mostly have, and the reason is a fault in the file itself; it is differing if the METADATA
+    beside it is not the one that its page lists. `has_past`: there are rows of the past.
     """
 
     def __init__(self, folder: Path, shards: int) -> None:
@@ -62,15 +77,16 @@ class WindowRows:
         self.counts: Counter[str] = Counter(projects=0, removed=0, files=0, rows=0, unreadable=0)
         self.lacked: list[Lacked] = []
         self.unreadable: list[Lacked] = []
-        self._pages, self._facts, self._asked, self._rows, self._states, self._lives = (
-            SortedLines(folder, _IN_MEMORY) for _ in range(6)
+        self.differing: list[Lacked] = []
+        self._pages, self._facts, self._asked, self._kin, self._rows, self._states, self._lives = (
+            SortedLines(folder, _IN_MEMORY) for _ in range(7)
         )
         self.has_past = False
         self._order = 0
 
     def close(self) -> None:
         """Free what it holds."""
-        for lines in (self._pages, self._facts, self._asked, self._rows, self._states, self._lives):
+        for lines in (self._pages, self._facts, self._asked, self._kin, self._rows, self._states, self._lives):
             lines.close()
 
     def hear(self, answers: Iterable[IndexAnswer]) -> None:
@@ -136,8 +152,9 @@ class WindowRows:
         wanted = {link.uri for link in links}
         for file in page.files:
             if (url := _joined(answer.url, file.url)) in wanted:
-                about = json.dumps([target.project, file.to_json()], sort_keys=True).encode()
-                self._asked.add(url.encode() + b"\t" + about + b"\n")
+                about = json.dumps([target.project, asdict(file)], sort_keys=True).encode()
+                for place in (url, url + METADATA) if _has_metadata(file) else (url,):
+                    self._asked.add(place.encode() + b"\t" + about + b"\n")
                 continue
             name = filenames.parse(file.filename, target.project)
             if name and name.form is FileForm.NAME_ONLY and not newest and _is_asked(target, file):
@@ -148,20 +165,71 @@ class WindowRows:
         for line in self._asked:
             key, _, about = line.partition(b"\t")
             project, listed = json.loads(about)
-            self._add(_Asked(project, ListedFile(**listed)), facts.of(key) or [])
+            file, found = ListedFile(**listed), facts.of(key) or []
+            if not _has_metadata(file):
+                self._add(_Asked(project, file), found)
+                continue
+            kin = json.dumps([project, *filenames.kin(file.filename, project)]).encode()
+            kept = [about.strip(), *(line_of(answer).strip() for answer in found)]
+            is_beside = b"1" if key.endswith(METADATA.encode()) else b"0"
+            self._kin.add(b"\t".join([kin, json.dumps(file.filename).encode(), is_beside, *kept]) + b"\n")
+        for _, lines in groupby(self._kin, lambda line: line.partition(b"\t")[0]):
+            self._add_kin(list(lines))
+
+    def _add_kin(self, lines: list[bytes]) -> None:
+        """Add the rows of wheels that differ in their platforms alone, of one or more of which the modules were read."""
+        found: dict[tuple[str, str], _Kin] = {}
+        for line in lines:
+            _, _, is_beside, about, *answers = line.removesuffix(b"\n").split(b"\t")
+            project, listed = json.loads(about)
+            one = found.setdefault((project, listed["filename"]), _Kin(ListedFile(**listed), [], []))
+            (one.beside if is_beside == b"1" else one.answers).extend(map(_answer, answers))
+        shared: tuple[str, DistributionFacts] | None = None
+        for _, name in sorted(found):
+            known = _with_modules(found[_, name])
+            shared = shared or (known and (name, known)) or None
+        for (project, _), one in sorted(found.items()):
+            self._add_with_metadata(_Asked(project, one.file), one, shared)
+
+    def _add_with_metadata(self, asked: _Asked, one: _Kin, shared: tuple[str, DistributionFacts] | None) -> None:
+        """Add the row of a wheel that has its METADATA beside it."""
+        best, why = _best(asked.file, one.answers)
+        beside, fault = _best(replace(asked.file, sha256=asked.file.core or None), one.beside)
+        fields = beside.file.facts if beside and beside.file else None
+        if one.beside and fault and len(self.differing) < MOST_NAMED:
+            self.differing.append(Lacked(asked.project, asked.file.filename, f"the METADATA beside it: {fault}"))
+        own = best.file.facts if best and best.file else None
+        if fields is None or fields.why:
+            self._row(asked, best, own, why=why)
+        elif known := own or _with_modules(one):
+            self._row(asked, best, _joined_facts(fields, known))
+        elif shared:
+            self._row(asked, None, _joined_facts(fields, shared[1]), of=shared[0])
+        else:
+            self._row(asked, None, None, why=f"its modules are unknown: {why}")
 
     def _add(self, asked: _Asked, answers: list[IndexAnswer] | None) -> None:
         """Add the row of a file. `answers` is None for one of which the name alone is read."""
+        found, why = (None, "") if answers is None else _best(asked.file, answers)
+        self._row(asked, found, found.file.facts if found and found.file else None, why=why)
+
+    def _row(
+        self,
+        asked: _Asked,
+        found: IndexAnswer | None,
+        facts: DistributionFacts | None,
+        *,
+        why: str = "",
+        of: str | None = None,
+    ) -> None:
+        """Add a row; `why`: the file is lacked. `of`: the file that its modules are of, if that is another one."""
         project, file = asked
-        name = filenames.parse(file.filename, project)
-        found, why = (None, "") if answers is None else _best(file, answers)
-        captured = found.file if found else None
+        name, captured = filenames.parse(file.filename, project), found.file if found else None
         digest = (captured.sha256 if captured else None) or file.sha256
         why = why or ("" if digest else "its page has no SHA-256, and it was not fetched whole")
         if why or name is None or digest is None:
             self.lacked.append(Lacked(project, file.filename, why or "its name is of no distribution"))
             return
-        facts = captured.facts if captured else None
         row = DistributionRow(
             filename=file.filename,
             project=project,
@@ -178,6 +246,7 @@ class WindowRows:
             namespaces=facts.namespaces if facts else None,
             stubs=facts.stubs if facts else None,
             held=HeldFile(found.warc, found.offset) if found and found.warc and captured and captured.sha256 else None,
+            modules_of=of,
         )
         self.counts["rows"] += 1
         if facts and facts.why:
@@ -251,6 +320,24 @@ def _best(file: ListedFile, answers: list[IndexAnswer]) -> tuple[IndexAnswer | N
         else:
             return answer, ""
     return None, fault or "it was not got: there is no answer"
+
+
+def _has_metadata(file: ListedFile) -> bool:
+    """True if a page has the digest of a wheel, and the index its METADATA."""
+    return file.core is not None and filenames.of_metadata(file.filename + METADATA) is not None
+
+
+def _with_modules(one: _Kin) -> DistributionFacts | None:
+    """The facts of a wheel by its own bytes, if they have its modules, also where they lack its METADATA."""
+    best, _ = _best(one.file, one.answers)
+    ends = (best,) if best else tuple(answer for answer in reversed(one.answers) if answer.file and answer.file.fault)
+    known = (answer.file.facts for answer in ends if answer.file)
+    return next((facts for facts in known if facts.modules is not None), None)
+
+
+def _joined_facts(fields: DistributionFacts, known: DistributionFacts) -> DistributionFacts:
+    """Facts of the METADATA beside a wheel, and those of the bytes of one."""
+    return replace(fields, modules=known.modules, namespaces=known.namespaces, stubs=known.stubs, why=known.why)
 
 
 def _is_asked(target: ProjectTarget, file: ListedFile) -> bool:

@@ -3,7 +3,8 @@
 A URI is read so if its payload, which the feed of the index or this module has made, has `package_index`:
 
     {"package_index": {"page": "pyyaml", "files": ["PyYAML-6.0.tar.gz"], "newest": true, "whole": true}}
-    {"package_index": {"size": 81920, "wheel": 1}}
+    {"package_index": {"size": 81920, "wheel": 1, "modules": true}}
+    {"package_index": {"size": 81920, "metadata": "9f86d0…"}}
 
 A page embeds its files, so that they belong to the crawl on whatever host. Of them those named are wanted, or all;
 those of the newest release alone, or of all. A wheel is a zip file (PEP 427): its last 64 KiB mostly have its directory
@@ -11,10 +12,15 @@ and its METADATA. Where they begin before, it is asked for once more from there 
 suffices to read it. Servers refuse a range that counts from the end, or misread it: such a wheel is asked for by its
 size, which its page has, or an answer for its first byte; and where that is refused, too, it is asked for whole.
 Installers for Windows and RPMs are not wanted: their names have all that is known of them.
+
+Where the index has the METADATA of a wheel beside it (PEP 658, 714), that is asked for: `FILE.metadata`. Of the wheels
+of one version and Python tag, which differ in their platforms, then one alone is asked for its modules. Where the
+METADATA is not the one that the page has the digest of, or was not got, its wheel is asked for as if it had none.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import re
@@ -25,13 +31,13 @@ from urllib.parse import unquote
 
 import msgspec
 from ada_url import join_url
-from msgspec import Struct
+from msgspec import Struct, field
 
 from warcmill.crawl.extract.links import DAMAGED, EMBED, LIMITS, LINKS, LONGEST, REDIRECT, Link, LinkLimits, Outlinks
 from warcmill.crawl.fetch import exchange
 from warcmill.crawl.fetch.answer import HeaderFields
-from warcmill.formats.pypi import distribution, filenames
-from warcmill.formats.pypi.filenames import FileForm
+from warcmill.formats.pypi import distribution, filenames, simple_page
+from warcmill.formats.pypi.filenames import METADATA, FileForm
 from warcmill.formats.pypi.zip_directory import TAIL
 
 NAME = "package_index"
@@ -61,10 +67,12 @@ def reads(payload: str) -> bool:
 def find(
     data: bytes, uri: str, status: int, fields: HeaderFields, payload: str, limits: LinkLimits = LIMITS
 ) -> Outlinks:
-    """The links of an answer; none if it is damaged, or neither a page nor a part of a wheel."""
+    """The links of an answer; none if it is damaged, or neither a page nor a part of a wheel, nor its METADATA."""
     asked = _asked(payload)
     if status == 200 and isinstance(asked.get("page"), str):
         return _files(data, uri, asked, limits.links)
+    if isinstance(asked.get("metadata"), str):
+        return _instead(data, uri, status, asked)
     if isinstance(asked.get("wheel"), int) and (again := _again(data, uri, status, fields, payload)):
         return Outlinks([Link(uri, REDIRECT, NAME, payload=again)])
     return Outlinks()
@@ -73,19 +81,21 @@ def find(
 def _again(data: bytes, uri: str, status: int, fields: HeaderFields, payload: str) -> str:
     """The payload by which a wheel is asked for once more; '' if it is not, whether or not this answer suffices."""
     asked, wanted = _asked(payload), exchange.read(payload).range
+    alone = bool(asked.get("modules"))
     times, listed, part = int(asked["wheel"]), asked.get("size"), _part_of(fields.first("content-range"))
     size = int(part[3]) if part and part[3] else listed if isinstance(listed, int) else None
     if status == 206 and part and part[1] and (int(part[2]) + 1 == size if size is not None else int(part[1])):
         begin, name = int(part[1]), filenames.parse(unquote(uri.partition("?")[0].rpartition("/")[2]))
-        first = distribution.needed_from(io.BytesIO(data), name, begin + len(data), begin) if name else None
+        whole = begin + len(data)
+        first = distribution.needed_from(io.BytesIO(data), name, whole, begin, modules=alone) if name else None
         is_wanted = first is not None and first < begin and begin + len(data) - first <= MOST_TAIL
-        return _part(first, times + 1, size) if first is not None and is_wanted and times < MOST_TIMES else ""
+        return _part(first, times + 1, size, modules=alone) if first is not None and is_wanted and times < MOST_TIMES else ""
     if wanted is None or (status != 206 and status not in _REFUSED):
         return ""
     if wanted[0] < 0 and size is None:
-        return _part(0, times, last=0)  # its answer has the size
+        return _part(0, times, last=0, modules=alone)  # its answer has the size
     if (wanted[0] < 0 or wanted == (0, 0)) and size is not None and size > TAIL:
-        return _part(size - TAIL, times, size)
+        return _part(max(0, size + (wanted[0] or -TAIL)), times, size, modules=alone)
     return _WHOLE if size is None or size <= MOST_WHOLE else ""
 
 
@@ -98,7 +108,7 @@ def _files(data: bytes, uri: str, asked: Mapping[str, Any], most: int) -> Outlin
     if asked.get("newest"):
         newest = _of_newest(asked["page"], {file.filename: bool(file.yanked) for file in files})
         wanted = [file for file in wanted if file.filename in newest]
-    found = Outlinks()
+    found, shared = Outlinks(), set[tuple[str | None, str]]()
     found.cut_by = DAMAGED if damaged else ""
     for file in wanted:
         try:
@@ -109,9 +119,31 @@ def _files(data: bytes, uri: str, asked: Mapping[str, Any], most: int) -> Outlin
             found.cut_by = LINKS if len(found) == most else found.cut_by or DAMAGED
             continue
         is_part = _form(file.filename) is FileForm.WHEEL and not asked.get("whole")
-        is_short = file.size is not None and file.size <= TAIL
-        found.append(Link(place, EMBED, NAME, payload=_part(-TAIL, 1, file.size) if is_part and not is_short else ""))
+        if not is_part or file.core is None:
+            found.append(Link(place, EMBED, NAME, payload=_tail(file.size) if is_part else ""))
+            continue
+        beside = {NAME: {"metadata": file.core, **({} if file.size is None else {"size": file.size})}}
+        found.append(Link(place + METADATA, EMBED, NAME, payload=json.dumps(beside, sort_keys=True)))
+        kin = filenames.kin(file.filename, asked["page"])
+        if kin not in shared and len(found) < most:
+            found.append(Link(place, EMBED, NAME, payload=_tail(file.size, modules=True)))
+        shared.add(kin)
     return found
+
+
+def _instead(data: bytes, uri: str, status: int, asked: Mapping[str, Any]) -> Outlinks:
+    """The wheel whose METADATA was asked for beside it, if that is not the one that its page lists."""
+    digest, size = asked["metadata"], asked.get("size")
+    if status == 200 and digest in ("", hashlib.sha256(data).hexdigest()):
+        return Outlinks()
+    known = size if isinstance(size, int) else None
+    # as the same part may have been asked for its modules alone, and would be the same URI, it is one byte more
+    return Outlinks([Link(uri.removesuffix(METADATA), EMBED, NAME, payload=_tail(known, TAIL + 1))])
+
+
+def _tail(size: int | None, length: int = TAIL, *, modules: bool = False) -> str:
+    """The payload of a wheel whose end is asked for; a short one is asked for whole."""
+    return "" if size is not None and size <= TAIL else _part(-length, 1, size, modules=modules)
 
 
 class PageFile(Struct, frozen=True):
@@ -121,6 +153,14 @@ class PageFile(Struct, frozen=True):
     url: str
     size: int | None = None
     yanked: bool | str = False
+    core_metadata: Any = field(default=None, name=simple_page.CORE[0])
+    of_some_indexes: Any = field(default=None, name=simple_page.CORE[1])
+    of_before: Any = field(default=None, name=simple_page.CORE[2])
+
+    @property
+    def core(self) -> str | None:
+        """The digest of its METADATA, as the page has it; '' without one; None: the index does not have that."""
+        return simple_page.core_of(self.core_metadata, self.of_some_indexes, self.of_before)
 
 
 def _listed(data: bytes) -> tuple[list[PageFile], bool]:
@@ -137,9 +177,13 @@ def _listed(data: bytes) -> tuple[list[PageFile], bool]:
     return found, len(found) < len(entries)
 
 
-def _part(first: int, times: int, size: int | None = None, last: int | None = None) -> str:
-    """The payload of a wheel that is asked for from its byte `first` on; `size`: that of the whole, if it is known."""
-    known = {} if size is None else {"size": size}
+def _part(
+    first: int, times: int, size: int | None = None, last: int | None = None, *, modules: bool = False
+) -> str:
+    """The payload of a wheel that is asked for from its byte `first` on; `size`: that of the whole, if it is known;
+    `modules`: for these alone."""
+    known: dict[str, int] = {} if size is None else {"size": size}
+    known |= {"modules": True} if modules else {}
     payload = {"fetch": {"range": [first, last]}, NAME: {"wheel": times, **known}}
     return json.dumps(payload, sort_keys=True, separators=(",", ":"))
 

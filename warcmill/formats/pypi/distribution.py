@@ -28,6 +28,7 @@ _MOST_METADATA = 100  # in one wheel; it should have one
 _LISTED = re.compile(r"[^/]+\.dist-info/namespace_packages\.txt").fullmatch
 _MOST_PTH, _LONGEST_PTH = 20, 1 << 16
 _IS_CODE = ("-nspkg.pth", "distutils-precedence.pth")  # of setuptools, whose lines are all code
+_AT_ONCE = 1 << 14  # bytes
 
 
 class DistributionFacts(Struct, frozen=True):
@@ -73,16 +74,37 @@ def read(stream: BinaryIO, name: DistributionName, size: int, begin: int = 0) ->
     return papers.facts()
 
 
-def needed_from(stream: BinaryIO, name: DistributionName, size: int, begin: int) -> int | None:
-    """The offset from which the bytes of a wheel give its facts, if those from `begin` on do not; None: they do.
+def of_metadata(stream: BinaryIO) -> DistributionFacts:
+    """The facts that a METADATA has, as an index has it beside its wheel."""
+    header = metadata.header_of(iter(lambda: stream.read(_AT_ONCE), b""))
+    if header is None:
+        return DistributionFacts(why=(f"the header of its METADATA has more than {metadata.LONGEST:,} bytes",))
+    return _with_fields(DistributionFacts(), metadata.read_fields(header))
+
+
+def modules_alone(stream: BinaryIO, name: DistributionName, size: int, begin: int) -> DistributionFacts:
+    """The facts of a wheel that do without its METADATA; none if the bytes from `begin` on do not have them soundly."""
+    if name.form is not FileForm.WHEEL:
+        return DistributionFacts()
+    try:
+        return _wheel(ZipDirectory(stream, name.filename, size, begin), name, alone=True)
+    except (TooEarly, BadInput):
+        return DistributionFacts()
+
+
+def needed_from(
+    stream: BinaryIO, name: DistributionName, size: int, begin: int, *, modules: bool = False
+) -> int | None:
+    """The offset from which the bytes of a wheel give its facts, or its `modules` alone, if those from `begin` on do
+    not; None: they do.
 
     A wheel whose directory is not there is asked for from a little before it: its METADATA mostly is beside it.
     """
     try:
         directory = ZipDirectory(stream, name.filename, size, begin)
         if directory.offset < begin:
-            return max(0, directory.offset - TAIL)
-        _wheel(directory, name, is_wanted=True)
+            return max(0, directory.offset - (0 if modules else TAIL))
+        _wheel(directory, name, is_wanted=True, alone=modules)
     except TooEarly as early:
         return max(0, early.needed)
     except BadInput:
@@ -94,8 +116,11 @@ def _reason(error: BadInput) -> str:
     return error.why if error.offset is None else f"{error.why}, at offset {error.offset}"
 
 
-def _wheel(directory: ZipDirectory, name: DistributionName, *, is_wanted: bool = False) -> DistributionFacts:
-    """The facts of a wheel. `is_wanted`: TooEarly also for a .pth file; else its modules lack those of its folders."""
+def _wheel(
+    directory: ZipDirectory, name: DistributionName, *, is_wanted: bool = False, alone: bool = False
+) -> DistributionFacts:
+    """The facts of a wheel. `is_wanted`: TooEarly also for a .pth file; else its modules lack those of its folders.
+    `alone`: those without its METADATA."""
     paths, found, why = ModulePaths(), list[ZipMember](), list[str]()
     added, inits, listed = list[ZipMember](), InitFiles(), list[ZipMember]()
     known: tuple[str, ...] | None = None
@@ -122,12 +147,16 @@ def _wheel(directory: ZipDirectory, name: DistributionName, *, is_wanted: bool =
         found = found or [*_with_metadata(directory)]
     fields = None
     try:
-        fields = _fields_of(directory, _chosen(found, name), name.filename)
+        fields = None if alone else _fields_of(directory, _chosen(found, name), name.filename)
     except BadInput as error:
         why.append(_reason(error))
     facts = DistributionFacts(modules=known, why=tuple(why), namespaces=declared or None, stubs=paths.stubs)
     if fields is None:
         return facts
+    return _with_fields(facts, fields)
+
+
+def _with_fields(facts: DistributionFacts, fields: MetadataFields) -> DistributionFacts:
     return replace(
         facts,
         name=fields.name,

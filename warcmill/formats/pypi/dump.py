@@ -56,7 +56,8 @@ class DistributionRow(Struct, frozen=True, omit_defaults=True):
     `project` is the normalised name. `requires_dist` are requirements as the file has them, sound or not;
     `requires` are the older `Requires` fields. `modules` are all that can be imported, with dots, sorted. `metadata`
     are the lines of a wheel's METADATA but for those that describe; none where readers of it differ. `held` None: the
-    archive does not have the whole file.
+    archive does not have the whole file. `modules_of`: the modules are those of this file, which differs in its
+    platform; None: they were read of the file itself.
 
     `import_names`, `import_namespaces` are the fields of PEP 794. `namespaces` are packages that other distributions
     may add to, by the style in which the file declares them (`modules` shows those of PEP 420 by what is below them);
@@ -78,6 +79,7 @@ class DistributionRow(Struct, frozen=True, omit_defaults=True):
     namespaces: dict[str, str] | None = None
     stubs: tuple[str, ...] | None = None
     held: HeldFile | None = None
+    modules_of: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The row as JSON has it."""
@@ -88,6 +90,7 @@ class DistributionRow(Struct, frozen=True, omit_defaults=True):
             "namespaces": self.namespaces,
             "stubs": _listed(self.stubs),
             "held": asdict(self.held) if self.held else None,
+            "modules_of": self.modules_of,
         }
         return {name: value for name, value in more.items() if value is not None} | {
             "filename": self.filename,
@@ -103,7 +106,10 @@ class DistributionRow(Struct, frozen=True, omit_defaults=True):
 
 
 class ListedFile(Struct, frozen=True):
-    """A file as the page of its project lists it. `yanked` is the reason, '' without one; None: it is not yanked."""
+    """A file as the page of its project lists it. `yanked` is the reason, '' without one; None: it is not yanked.
+
+    `core` is the digest of the METADATA beside it, '' without one; None: it is not there. No dump has it.
+    """
 
     filename: str
     url: str
@@ -112,10 +118,13 @@ class ListedFile(Struct, frozen=True):
     requires_python: str | None
     yanked: str | None
     uploaded: str | None
+    core: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The file as JSON has it."""
-        return asdict(self)
+        found = asdict(self)
+        del found["core"]
+        return found
 
 
 class ProjectState(Struct, frozen=True):

@@ -14,6 +14,7 @@ from msgspec import Struct
 from warcmill.formats.pypi.dump import DistType
 
 LONGEST = 1_000  # characters
+METADATA = ".metadata"  # of a wheel, at its own address and this (PEP 658)
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 _SEPARATORS = re.compile(r"[-_.]+")
 _PLATFORM = r"(?:win32|win-amd64|win-arm32|win-arm64|win-ia64|linux-[a-z0-9_]+|macosx-[0-9.]+-[a-z0-9_]+)"
@@ -90,6 +91,19 @@ def parse(filename: str, project: str = "") -> DistributionName | None:
     if lower.endswith((".deb", ".dmg")):
         return DistributionName(filename, *_split(filename[:-4], known), DistType.BDIST, FileForm.NAME_ONLY)
     return _source(filename, known)
+
+
+def of_metadata(filename: str) -> DistributionName | None:
+    """The parts of the name of the wheel that a `FILE.metadata` is beside; None for any other name."""
+    found = parse(filename.removesuffix(METADATA)) if filename.endswith(METADATA) else None
+    return found if found and found.form is FileForm.WHEEL else None
+
+
+def kin(filename: str, project: str) -> tuple[str | None, str]:
+    """The version and Python tag of a wheel: those of a project that have both in common differ in their platforms.
+    Any other file is alone."""
+    found = parse(filename, project)
+    return (found.version, found.python) if found and found.form is FileForm.WHEEL else (None, filename)
 
 
 def _source(filename: str, known: str) -> DistributionName | None:

@@ -20,6 +20,8 @@ from warcmill.formats.pypi.projects import read_status
 
 MEDIA_TYPE = "application/vnd.pypi.simple.v1+json"
 LARGEST = 64 << 20  # bytes; the largest of PyPI has 12 MB
+CORE = ("core-metadata", "data-dist-info-metadata", "dist-info-metadata")
+"""The members by which a page says that a file's METADATA is beside it: that of PEP 714, and those of before."""
 _LONGEST_URL = 10_000
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -87,7 +89,17 @@ def _file(raw: object, url: str) -> ListedFile | None:
         requires_python=_text(raw.get("requires-python")),
         yanked=_yanked(raw.get("yanked")),
         uploaded=_text(raw.get("upload-time")),
+        core=core_of(*map(raw.get, CORE)),
     )
+
+
+def core_of(*values: object) -> str | None:
+    """The digest of a METADATA beside its file, by the values of `CORE`, the first that is there; '' without a digest;
+    None: there is no METADATA."""
+    value = next((one for one in values if one is not None), None)
+    if isinstance(value, Mapping):
+        return _digest(value.get("sha256")) or ""
+    return "" if value is True else None
 
 
 def _digest(value: object) -> str | None:

@@ -56,7 +56,8 @@ class Dumped(Struct, frozen=True):
     `whole`: the launch, with those that it continues, ended with nothing left to fetch; if not, nothing is dumped.
     `lacked`: the next launch asks for these projects again, since their pages were older than their last event or were
     not got, or since a file has no facts. `unreadable`: files whose rows have less than others, and the fault in the
-    file; no later launch finds more. `counts`: rows, projects and the files that they list.
+    file; no later launch finds more. `differing`: wheels whose METADATA, which the index has beside them, is not the
+    one that their page lists. `counts`: rows, projects and the files that they list.
     """
 
     window: Window
@@ -66,6 +67,7 @@ class Dumped(Struct, frozen=True):
     unreadable: tuple[Lacked, ...]
     files: tuple[FileRef, ...]
     counts: Mapping[str, int]
+    differing: tuple[Lacked, ...] = ()
 
     @property
     def lacking(self) -> tuple[str, ...]:
@@ -83,6 +85,7 @@ class Dumped(Struct, frozen=True):
             facts.require("unreadable", _lacked),
             tuple(item.made or item.file for item in claim.items),
             dump_counts(claim),
+            facts.maybe("differing", _lacked) or (),
         )
 
 
