@@ -70,7 +70,8 @@ requires {"filename", "project", "requires_dist", "requires_python", "serial", "
 "sha256", "to", "url", "version", "yanked"}], "newest", "project", "serial"}, with
 "quarantined", names of files, where some are, and "status" {"from", "reason", "status"} of
 the project (PEP 792) where it is known; lag {"crawled", "dumped", "index", "job",
-"published"}. null: unknown, or none yet; a file without an end
+"published"}. A file whose modules were read of another, which differs in its platform alone,
+has that one as "modules_of". null: unknown, or none yet; a file without an end
 has "to" null; "yanked" is the reason, '' without one. "serial" is the last one that is known
 
 exit codes: 0 done, 1 the job is running, nothing is known of it, there is no whole dump, or
@@ -190,7 +191,8 @@ def _show(args: argparse.Namespace) -> int:
     for one in files if not args.json else ():
         until = f"to {one['to']}" if one["to"] is not None else "on"
         yanked = "" if one["yanked"] is None else f"  yanked: {one['yanked']}"
-        out(f"{one['filename']}  from serial {one['from']} {until}{yanked}")
+        shared = f"  modules of {one['modules_of']}" if "modules_of" in one else ""
+        out(f"{one['filename']}  from serial {one['from']} {until}{yanked}{shared}")
     return 0 if files else 1
 
 

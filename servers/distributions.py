@@ -71,16 +71,19 @@ def wheel(
     requires: Sequence[str] = (),
     requires_python: str = "",
     fields: Sequence[str] = (),
+    tag: str = "py3-none-any",
 ) -> Path:
-    """Make a pure wheel; without `modules` it has one, named as the project. The same call gives the same bytes.
-    `fields`: more lines of its METADATA."""
+    """Make a wheel, a pure one by default; without `modules` it has one, named as the project. The same call gives the
+    same bytes. `fields`: more lines of its METADATA."""
     name = re.sub(r"[-_.]+", "_", project).lower()
     files = dict({f"{name}.py": b""} if modules is None else modules)
     info = f"{name}-{version}.dist-info"
     files[f"{info}/METADATA"] = metadata(project, version, requires, requires_python, fields)
-    files[f"{info}/WHEEL"] = b"Wheel-Version: 1.0\nGenerator: servers\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    is_pure = str(tag.endswith("-any")).lower()
+    paper = f"Wheel-Version: 1.0\nGenerator: servers\nRoot-Is-Purelib: {is_pure}\nTag: {tag}\n"
+    files[f"{info}/WHEEL"] = paper.encode()
     files[f"{info}/RECORD"] = _record(files, f"{info}/RECORD")
-    path = folder / f"{name}-{version}-py3-none-any.whl"
+    path = folder / f"{name}-{version}-{tag}.whl"
     _zip(path, files)
     return path
 

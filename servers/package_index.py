@@ -88,10 +88,20 @@ class PackageIndex(process.SingleServer):
             self.upload(path)
         return self.serial
 
-    def upload(self, path: Path, project: str = "", version: str = "", *, sha256: str = "", size: int = -1) -> int:
+    def upload(
+        self,
+        path: Path,
+        project: str = "",
+        version: str = "",
+        *,
+        sha256: str = "",
+        size: int = -1,
+        core: str | None = None,
+    ) -> int:
         """Upload a file; its name has project and version unless they are given. Over one of that name it replaces it.
 
-        `sha256`, `size`: what the page is to list instead of the truth.
+        `sha256`, `size`, `core`: what the page is to list instead of the truth; `core` is the digest of the METADATA
+        beside a wheel, '' for none.
         """
         data = path.read_bytes()
         kept = self.folder / "uploads" / hashlib.sha256(data).hexdigest() / path.name
@@ -99,7 +109,7 @@ class PackageIndex(process.SingleServer):
         kept.write_bytes(data)
         named = _named(path.name)
         blake = hashlib.blake2b(data, digest_size=32).hexdigest()
-        core = package_site.metadata_in(str(kept)) if path.suffix == ".whl" and not project else b""
+        paper = package_site.metadata_in(str(kept)) if path.suffix == ".whl" and not project else b""
         upload = {
             "filename": path.name,
             "version": version or named[1],
@@ -109,8 +119,8 @@ class PackageIndex(process.SingleServer):
             "sha256": sha256 or hashlib.sha256(data).hexdigest(),
             "md5": hashlib.md5(data, usedforsecurity=False).hexdigest(),
             "blake2b": blake,
-            "requires_python": email.message_from_bytes(core).get("Requires-Python", "") if core else "",
-            "metadata_sha256": hashlib.sha256(core).hexdigest() if core else "",
+            "requires_python": email.message_from_bytes(paper).get("Requires-Python", "") if paper else "",
+            "metadata_sha256": core if core is not None else hashlib.sha256(paper).hexdigest() if paper else "",
         }
         return self._append("upload", project=project or named[0], tag=package_site.tag_of(path.name), upload=upload)
 

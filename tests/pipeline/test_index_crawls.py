@@ -59,7 +59,8 @@ def test_a_full_crawl_fetches_every_page_and_its_files(line: Line, index: Packag
     assert f"was started: serials 0-{index.serial}, 3 projects" in done.stdout
     launch = ended(line)
     wanted = dict.fromkeys(("alpha", "beta", "gamma"), (200, None))
-    wanted |= {f"{name}-1.0-py3-none-any.whl": (200, "E") for name in ("alpha", "beta", "gamma")}
+    wheels = [f"{name}-1.0-py3-none-any.whl" for name in ("alpha", "beta", "gamma")]
+    wanted |= {name: (200, "E") for wheel in wheels for name in (wheel, f"{wheel}.metadata")}
     wanted |= {f"{name}-1.0.tar.gz": (200, "E") for name in ("alpha", "beta", "gamma")}
     assert fetched(line, launch) == wanted
     started = line.state.require(layout.key("pulse.Started", launch)).claim
@@ -172,8 +173,9 @@ def test_an_increment_makes_the_dump_that_it_begins_at_and_nothing_new_launches_
     second = ended(line)
     assert line.state.holds(layout.step("dump", first))
     assert {name: status for name, (status, _) in fetched(line, second).items()} == {
-        "alpha": 200, "alpha-2.0-py3-none-any.whl": 200, "beta": 200,
-        "gamma": 200, "gamma-1.0-py3-none-any.whl": 200, "gamma-1.0.tar.gz": 200,
+        "alpha": 200, "alpha-2.0-py3-none-any.whl": 200, "alpha-2.0-py3-none-any.whl.metadata": 200, "beta": 200,
+        "gamma": 200, "gamma-1.0-py3-none-any.whl": 200, "gamma-1.0-py3-none-any.whl.metadata": 200,
+        "gamma-1.0.tar.gz": 200,
     }  # fmt: skip
     assert f"nothing is new since launch {second.id}" in triggered(line, "trigger_incremental")
     assert ended(line) == second
@@ -181,4 +183,5 @@ def test_an_increment_makes_the_dump_that_it_begins_at_and_nothing_new_launches_
     index.upload(distributions.wheel(tmp_path, "delta", "1.0"))
     assert "1 projects" in triggered(line, "trigger_incremental")
     third = ended(line)
-    assert set(fetched(line, third)) == {"delta", "delta-1.0-py3-none-any.whl"}
+    wheel = "delta-1.0-py3-none-any.whl"
+    assert set(fetched(line, third)) == {"delta", wheel, f"{wheel}.metadata"}

@@ -47,7 +47,7 @@ DEAD, UNTRIED, NO_PAGE, NO_LIST = "dead seed", "untried seed", "target without a
 NOTHING = "got nothing"
 OF_SEEDS = (DEAD, UNTRIED)
 KINDS = (*OF_SEEDS, NO_PAGE, NO_LIST)
-NOT_DUMPED = "not dumped"
+NOT_DUMPED, OTHER_METADATA = "not dumped", "other metadata"
 HEALS = (*OF_SEEDS, NO_PAGE, NOTHING)  # once a later launch of the job got it
 LOST_VISITS = "lost visits"
 DAMAGED_RESULTS = "damaged results"
@@ -521,10 +521,13 @@ def _was_down(fate: SeedFate) -> bool:
 
 
 def _not_dumped(seen: Survey) -> Iterator[CrawlFinding]:
-    """Projects of a package index, and files of them, that a dump lacks, until a later dump has them."""
+    """Projects of a package index, and files of them, that a dump lacks, until a later dump has them; and wheels whose
+    METADATA is not the one that their page lists."""
     dumped = newest_dump(seen.facts)
     for one in dumped.lacked if dumped and not seen.is_dumped_later else ():
         yield CrawlFinding(None, NOT_DUMPED, f"project:{one.project}{'/' * bool(one.file)}{one.file}", one.why)
+    for one in dumped.differing if dumped else ():
+        yield CrawlFinding(None, OTHER_METADATA, f"metadata:{one.project}/{one.file}", one.why)
 
 
 def _is_dumped(seen: Survey) -> bool:

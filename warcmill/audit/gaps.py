@@ -25,7 +25,8 @@ ACCEPTABLE = (
     "absent log", "uncounted log", "odd", "got nothing", "virus", "not scanned", "orphaned",
     findings.UNINDEXED, findings.ODD_DATES,
     *findings.KINDS, findings.NOT_IMPORTED, findings.NOT_AS_IMPORTED, findings.SECOND_OPINION,
-    findings.ORPHAN, findings.UNRESOLVED, findings.NOT_DUMPED, findings.LOST_VISITS,
+    findings.ORPHAN, findings.UNRESOLVED, findings.NOT_DUMPED, findings.OTHER_METADATA,
+    findings.LOST_VISITS,
     findings.DAMAGED_RESULTS, findings.DEFAULT_BOUND, findings.NOT_RENDERED, *findings.OF_REPORTS,
 )  # fmt: skip
 # Kinds that a file put back, or another run, closes. All others that are not findings need `warcmill redo`.

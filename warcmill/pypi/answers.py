@@ -57,8 +57,12 @@ def provides(data: PublishedData, module: str) -> JsonObject:
     """The files that have a module, by project, version and name."""
     found = data.current(MODULES)
     with reading(data.index, found) as database:
-        files = [data_sets.parts_of(key)[1:] for key, _ in database.beginning_with(data_sets.joined(module, ""))]
-    rows: list[Json] = [{"project": one[0], "version": one[1] or None, "filename": one[2]} for one in files]
+        pairs = database.beginning_with(data_sets.joined(module, ""))
+        files = [(*data_sets.parts_of(key)[1:], value.decode("utf-8", "replace")) for key, value in pairs]
+    rows: list[Json] = []
+    for project, version, filename, of in files:
+        shared = {"modules_of": of} if of else {}
+        rows.append({"project": project, "version": version or None, "filename": filename, **shared})
     return {"module": module, "serial": data.serial(MODULES, found), "files": rows}
 
 
@@ -148,7 +152,9 @@ def _file(life: DistributionLife, serial: int) -> JsonObject:
     found = life.at(serial) or life.newest
     listed, row, (first, last) = found.file, found.row, life.presence(serial)
     modules: Json = None if row is None or row.modules is None else [*row.modules]
+    shared: dict[str, Json] = {"modules_of": row.modules_of} if row and row.modules_of else {}
     return {
+        **shared,
         "filename": listed.filename,
         "version": row.version if row else None,
         "url": listed.url or None,

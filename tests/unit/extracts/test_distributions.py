@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import io
 import tracemalloc
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -183,3 +184,33 @@ def test_an_extract_that_is_missing_or_damaged(extracts: Extracts) -> None:
         with pytest.raises(BadInput):
             distributions.tally(extracts, "0" * 128)
         extracts.remove(FACTS, "0" * 128)
+
+
+def test_the_metadata_beside_a_wheel_is_a_file_of_its_own(extracts: Extracts) -> None:
+    paper = b"Metadata-Version: 2.1\nName: Alpha\nVersion: 1.0\nRequires-Dist: beta>=1\n\nAbout it.\n"
+    name = f"{WHEEL}.metadata"
+    (beside, part, other), tally = made(
+        extracts, file(name, paper), file(name, paper, begin=20), file("alpha-1.0.tar.gz.metadata", paper)
+    )
+    assert tally == FactTally(pages=0, files=2, without_facts=1, other=1)
+    assert beside.file
+    assert beside.file.sha256 == hashlib.sha256(paper).hexdigest()
+    assert (beside.file.filename, beside.file.facts.requires_dist, beside.file.facts.modules) == (
+        name, ("beta>=1",), None
+    )  # fmt: skip
+    assert part.file
+    assert part.file.fault == "status 206"
+    assert other.file is None
+
+
+def test_the_end_of_a_wheel_that_lacks_its_metadata_has_its_modules(extracts: Extracts) -> None:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("alpha-1.0.dist-info/METADATA", "Name: alpha\n")
+        archive.writestr("alpha/__init__.py", bytes(9_000))
+    content = stream.getvalue()
+    (answer,), tally = made(extracts, file(WHEEL, content, begin=5_000))
+    assert answer.file
+    assert answer.file.fault.endswith("and the file is needed from 0 on")
+    assert answer.file.facts.modules == ("alpha",)
+    assert tally.without_facts == 0

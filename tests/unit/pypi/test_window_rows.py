@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from mirroring.package_dumps import listed, row
 
-from warcmill.extracts.distributions import CapturedPage, IndexAnswer
+from warcmill.extracts.distributions import CapturedFile, CapturedPage, IndexAnswer
+from warcmill.formats.pypi.distribution import DistributionFacts
 from warcmill.formats.pypi.dump import ListedFile
 from warcmill.formats.pypi.lives import LifeEvent, ProjectLives
 from warcmill.formats.pypi.simple_page import SimplePage
@@ -50,3 +51,65 @@ def test_at_the_third_try_a_page_is_taken_that_has_all_that_the_events_name(
     assert [state["serial"] for state in states] == ([] if why else [shown.page.page.serial])  # type: ignore[union-attr]
     assert [one["project"] for one in lives] == ["six", "unasked"]
     assert lives[0]["events"][0]["action"] == ADDED.action
+
+
+def wheel(tag: str, core: str | None = "c" * 64) -> ListedFile:
+    name = f"six-1.0-{tag}.whl"
+    return ListedFile(name, f"https://x.example/files/{name}", "a" * 64, None, None, None, None, core)
+
+
+def got(url: str, facts: DistributionFacts | None, fault: str = "", sha256: str | None = None) -> IndexAnswer:
+    """An answer for a file; without facts one that has none."""
+    name = url.rpartition("/")[2]
+    captured = CapturedFile(name, 0, 9, sha256, facts or DistributionFacts(), fault)
+    return IndexAnswer(url, "20261129000000", 0, 200, "", None, captured)
+
+
+OWN = DistributionFacts(version="1.0", requires_dist=("own",), modules=("six", "six.win"))
+BESIDE = DistributionFacts(version="1.0", requires_dist=("beside",))
+ALONE = DistributionFacts(modules=("six",))
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected", "lacked", "differing"),
+    [
+        ({"win": OWN, "win+": BESIDE, "mac+": BESIDE}, {"win": ("beside", None), "mac": ("beside", "win")}, [], []),
+        ({"win": "cut", "win+": BESIDE, "mac+": BESIDE}, {"win": ("beside", None), "mac": ("beside", "win")}, [], []),
+        ({"win": OWN, "mac": OWN, "win+": "other", "mac+": BESIDE}, {"win": ("own", None), "mac": ("beside", None)},
+         [], ["win"]),
+        ({"win": OWN, "mac": OWN}, {"win": ("own", None), "mac": ("own", None)}, [], []),
+        ({"win": OWN, "win+": BESIDE}, {"win": ("beside", None)}, ["mac"], []),
+        ({"win+": BESIDE, "mac+": BESIDE}, {}, ["mac", "win"], []),
+        ({"win": "cut", "win+": "other", "mac+": BESIDE}, {"mac": ("beside", "win")}, ["win"], ["win"]),
+    ],
+)  # fmt: skip
+def test_the_row_of_a_wheel_has_requirements_from_beside_it_and_names_whose_modules_it_has(
+    tmp_path: Path,
+    answers: dict[str, DistributionFacts | str],
+    expected: dict[str, tuple[str, str | None]],
+    lacked: list[str],
+    differing: list[str],
+) -> None:
+    files = {"win": wheel("cp311-cp311-win32"), "mac": wheel("cp311-cp311-macosx_11_0_arm64")}
+    alone = wheel("cp310-cp310-win32")
+    heard = [page(15, *files.values(), alone), got(alone.url, OWN)]
+    for place, found in answers.items():
+        file = files[place.rstrip("+")]
+        if place.endswith("+"):
+            digest = "d" * 64 if found == "other" else file.core
+            heard.append(got(f"{file.url}.metadata", BESIDE, sha256=digest))
+        elif found == "cut":
+            heard.append(got(file.url, ALONE, "it is needed from byte 7 on"))
+        else:
+            heard.append(got(file.url, OWN))
+    with closing(WindowRows(tmp_path, 1)) as rows:
+        rows.hear(heard)
+        rows.join([ProjectTarget("six", PLACE, 15, None)], newest=False)
+        made = {row["filename"]: row for _, lines in rows.rows() for row in map(json.loads, lines)}
+        assert [one.file for one in rows.lacked] == [files[name].filename for name in lacked]
+        assert [one.file for one in rows.differing] == [files[name].filename for name in differing]
+    del made[alone.filename]
+    assert {name: (row["requires_dist"][0], row.get("modules_of")) for name, row in made.items()} == {
+        files[name].filename: (of, shared and files[shared].filename) for name, (of, shared) in expected.items()
+    }
+    assert all(row["modules"][0] == "six" for row in made.values())

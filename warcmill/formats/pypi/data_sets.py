@@ -1,6 +1,6 @@
 """The keys and values of the data sets of a package index. Pure.
 
-    modules         module, project, version, filename: nothing
+    modules         module, project, version, filename: nothing, or the file whose modules were read in its place
     depgraph        project, version, type, requires_python, platform, abi, build, python tag, filename:
                     32 bytes of the file's SHA-256, then the requirements
     distributions   project, filename: JSON, a `lives.DistributionLife`
@@ -72,7 +72,8 @@ def of_modules(row: DistributionRow) -> Pairs:
     if not row.modules:
         return {}
     rest = TAB + joined(row.project, row.version, row.filename)
-    return dict.fromkeys([module + rest for module in joined(*row.modules).split(TAB)], b"")
+    value = joined(row.modules_of)
+    return dict.fromkeys([module + rest for module in joined(*row.modules).split(TAB)], value)
 
 
 def of_depgraph(row: DistributionRow) -> Pairs:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import random
@@ -69,6 +70,73 @@ def test_the_newest_release_is_no_pre_release_and_not_yanked_unless_all_are() ->
 
 
 @pytest.mark.parametrize(
+    ("more", "digest"),
+    [
+        ({"core-metadata": {"sha256": "a" * 64}}, "a" * 64),
+        ({"data-dist-info-metadata": {"sha256": "a" * 64}}, "a" * 64),
+        ({"core-metadata": {"sha256": "a" * 64}, "dist-info-metadata": False}, "a" * 64),
+        ({"core-metadata": True}, ""),
+        ({"core-metadata": {"md5": "0"}}, ""),
+        ({"core-metadata": False, "dist-info-metadata": {"sha256": "a" * 64}}, None),
+        ({"core-metadata": "yes"}, None),
+        ({"core-metadata": [7]}, None),
+    ],
+)
+def test_the_metadata_beside_a_wheel_is_asked_for_by_its_keys(more: dict[str, object], digest: str | None) -> None:
+    name = "demo-1.0-py3-none-any.whl"
+    files = found(page(name, "demo-1.0.tar.gz", size=90_000, **more))
+    if digest is None:
+        assert (set(files), read(files[name]).range) == ({name, "demo-1.0.tar.gz"}, (-65536, None))
+        return
+    assert set(files) == {name, f"{name}.metadata", "demo-1.0.tar.gz"}
+    assert json.loads(files[f"{name}.metadata"]) == {"package_index": {"metadata": digest, "size": 90_000}}
+    assert json.loads(files[name])["package_index"] == {"wheel": 1, "size": 90_000, "modules": True}
+    assert set(found(page(name, **more), whole=True)) == {name}
+
+
+def test_of_wheels_that_share_version_and_python_tag_one_is_asked_for_its_modules() -> None:
+    tags = ["cp311-cp311-win32", "cp311-cp311-macosx_11_0_arm64", "cp312-cp312-win32", "py3-none-any"]
+    names = [f"demo-{version}-{tag}.whl" for version in ("1.0", "2.0") for tag in tags]
+    files = found(page(*names, **{"core-metadata": True}))
+    assert {name for name in files if name.endswith(".metadata")} == {f"{name}.metadata" for name in names}
+    assert set(files) & set(names) == {name for name in names if "macosx" not in name}
+    named = found(page(*names, **{"core-metadata": True}), files=[names[1]])
+    assert set(named) == {names[1], f"{names[1]}.metadata"}, "one that comes later is asked for itself"
+
+
+@pytest.mark.parametrize(
+    ("status", "digest", "size", "wanted"),
+    [
+        (200, "", 90_000, None),
+        (200, hashlib.sha256(b"Name: demo").hexdigest(), 90_000, None),
+        (200, "a" * 64, 90_000, (-65537, None)),
+        (200, "a" * 64, 65_536, ()),
+        (404, "", None, (-65537, None)),
+        (403, hashlib.sha256(b"Name: demo").hexdigest(), 90_000, (-65537, None)),
+        (301, "", 90_000, (-65537, None)),
+    ],
+)
+def test_a_wheel_is_asked_for_where_its_metadata_is_another(
+    status: int, digest: str, size: int | None, wanted: tuple[int, int | None] | tuple[()] | None
+) -> None:
+    more = {} if size is None else {"size": size}
+    payload = json.dumps({package_index.NAME: {"metadata": digest, **more}})
+    links = extract.find(b"Name: demo", f"{WHEEL}.metadata", status, JSON, [package_index.NAME], payload)
+    asked = [(link.uri, link.hop, read(link.payload).range or ()) for link in links]
+    assert asked == ([] if wanted is None else [(WHEEL, "E", wanted)])
+
+
+def test_what_is_asked_for_of_a_wheel_for_its_modules_is_its_directory() -> None:
+    whole = wheel(2000, metadata_first=True)
+    parts = answered(whole, modules=True)
+    assert len(parts) == 2
+    with zipfile.ZipFile(io.BytesIO(b"\0" * (len(whole) - len(parts[-1][2])) + parts[-1][2])) as archive:
+        assert len(archive.namelist()) == 2002
+    assert len(answered(whole, RangeFault(501), len(whole), modules=True)) == 3
+    assert len(answered(wheel(300, metadata_first=True), modules=True)) == 1
+
+
+@pytest.mark.parametrize(
     "data",
     [b"", b"<html><a href=x.whl>x</a>", b"{}", b"[]", b'{"files": 1}', b'{"files": [{"url": "x"}]}', b"[" * 100_000,
      b'{"files": [{"filename": 1, "url": 2}]}', b"\xff\xfe", b'{"files": null}'],
@@ -87,7 +155,7 @@ def test_an_entry_that_is_no_file_costs_itself_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    "asked_for", ["", "7", '{"page": 7}', '{"page": "a", "files": [{}], "newest": 3}', '{"wheel": []}']
+    "asked_for", ["", "7", '{"page": 7}', '{"page": "a", "files": [{}], "newest": 3}', '{"wheel": []}', '{"metadata": "", "size": []}']
 )
 def test_no_payload_and_no_damage_raises(asked_for: str) -> None:
     noise = random.Random(7)
@@ -138,9 +206,11 @@ def wheel(modules: int, *, metadata_first: bool = False, before: bytes = b"", si
     return made.getvalue()
 
 
-def answered(whole: bytes, fault: RangeFault | None = None, size: int | None = None) -> list[tuple[str, int, bytes]]:
+def answered(
+    whole: bytes, fault: RangeFault | None = None, size: int | None = None, *, modules: bool = False
+) -> list[tuple[str, int, bytes]]:
     """What the crawler asks for of a wheel, and gets from the tests' index, request after request."""
-    more = {} if size is None else {"size": size}
+    more = ({} if size is None else {"size": size}) | ({"modules": True} if modules else {})
     payload, got = json.dumps({"fetch": {"range": [-65536, None]}, package_index.NAME: {"wheel": 1, **more}}), []
     while payload:
         headers = Message()
