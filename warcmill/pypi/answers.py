@@ -61,8 +61,8 @@ def provides(data: PublishedData, module: str) -> JsonObject:
         files = [(*data_sets.parts_of(key)[1:], value.decode("utf-8", "replace")) for key, value in pairs]
     rows: list[Json] = []
     for project, version, filename, of in files:
-        shared = {"modules_of": of} if of else {}
-        rows.append({"project": project, "version": version or None, "filename": filename, **shared})
+        row: JsonObject = {"project": project, "version": version or None, "filename": filename}
+        rows.append(row | _marked(of))
     return {"module": module, "serial": data.serial(MODULES, found), "files": rows}
 
 
@@ -152,9 +152,7 @@ def _file(life: DistributionLife, serial: int) -> JsonObject:
     found = life.at(serial) or life.newest
     listed, row, (first, last) = found.file, found.row, life.presence(serial)
     modules: Json = None if row is None or row.modules is None else [*row.modules]
-    shared: dict[str, Json] = {"modules_of": row.modules_of} if row and row.modules_of else {}
-    return {
-        **shared,
+    answer: JsonObject = {
         "filename": listed.filename,
         "version": row.version if row else None,
         "url": listed.url or None,
@@ -165,6 +163,12 @@ def _file(life: DistributionLife, serial: int) -> JsonObject:
         "yanked": listed.yanked,
         "modules": modules,
     }
+    return answer | _marked(row.modules_of if row else None)
+
+
+def _marked(file: str | None) -> JsonObject:
+    """The mark of a file whose modules are those of another one, which differs in its platform."""
+    return {"modules_of": file} if file else {}
 
 
 def lag(state: MarkerStore, data: PublishedData | None, job: str, at_index: int | None) -> JsonObject:

@@ -129,8 +129,8 @@ def write(
 
 def found(rows: WindowRows) -> dict[str, Json]:
     """The facts of a whole dump that follow from its rows."""
-    differing: dict[str, Json] = {"differing": _named(rows.differing)} if rows.differing else {}
-    return {"whole": True, "lacked": _named(rows.lacked), "unreadable": _named(rows.unreadable), **differing}
+    facts: dict[str, Json] = {"whole": True, "lacked": _named(rows.lacked), "unreadable": _named(rows.unreadable)}
+    return facts | ({"differing": _named(rows.differing)} if rows.differing else {})
 
 
 def _first_number(window: Window, before: Evidence | None, generation: int) -> int:
