@@ -6,8 +6,8 @@
     {"date": …, "offset": …, "status": 404, "type": "text/html", "url": …}
 
 A page is an answer of the index's own media type, a file one whose URL ends in the name of a distribution, or in that
-of a wheel and `.metadata`; both with status 200 or 206. Every other answer is kept by its status: a project that is gone is one of 404. A file is held in a
-nameless file while it is read. Lines are in the order of their records.
+of a wheel and `.metadata`; both with status 200 or 206. Every other answer is kept by its status: a project that is
+gone is one of 404. A file is held in a nameless file while it is read. Lines are in the order of their records.
 """
 
 from __future__ import annotations
@@ -233,7 +233,9 @@ class _Record:
             fault = f"status {self._status}"
         if not fault:
             facts = distribution.of_metadata(body.stream)
-        return CapturedFile(_filename(self._url), 0, body.size, None if fault else body.digest.hexdigest(), facts, fault)
+        return CapturedFile(
+            _filename(self._url), 0, body.size, None if fault else body.digest.hexdigest(), facts, fault
+        )
 
     def _why_cut(self, body: _Body) -> str:
         if reason := self._head.fields.get(_TRUNCATED, b"").strip():

@@ -30,7 +30,7 @@ from warcmill.base.line_sort import SortedLines
 from warcmill.crawl.extract import package_index
 from warcmill.crawl.fetch.answer import HeaderFields
 from warcmill.errors import BadInput
-from warcmill.extracts.distributions import CapturedFile, IndexAnswer, answer_of, line_of
+from warcmill.extracts.distributions import IndexAnswer, answer_of, line_of
 from warcmill.formats.pypi import filenames
 from warcmill.formats.pypi.distribution import DistributionFacts
 from warcmill.formats.pypi.dump import DistributionRow, HeldFile, ListedFile, ProjectState, row_line
@@ -177,7 +177,7 @@ class WindowRows:
             self._add_kin(list(lines))
 
     def _add_kin(self, lines: list[bytes]) -> None:
-        """Add the rows of wheels that differ in their platforms alone, of one or more of which the modules were read."""
+        """Add the rows of wheels that differ in their platforms alone, some of which were read for their modules."""
         found: dict[tuple[str, str], _Kin] = {}
         for line in lines:
             _, _, is_beside, about, *answers = line.removesuffix(b"\n").split(b"\t")

@@ -89,7 +89,11 @@ def _again(data: bytes, uri: str, status: int, fields: HeaderFields, payload: st
         whole = begin + len(data)
         first = distribution.needed_from(io.BytesIO(data), name, whole, begin, modules=alone) if name else None
         is_wanted = first is not None and first < begin and begin + len(data) - first <= MOST_TAIL
-        return _part(first, times + 1, size, modules=alone) if first is not None and is_wanted and times < MOST_TIMES else ""
+        return (
+            _part(first, times + 1, size, modules=alone)
+            if first is not None and is_wanted and times < MOST_TIMES
+            else ""
+        )
     if wanted is None or (status != 206 and status not in _REFUSED):
         return ""
     if wanted[0] < 0 and size is None:
@@ -177,9 +181,7 @@ def _listed(data: bytes) -> tuple[list[PageFile], bool]:
     return found, len(found) < len(entries)
 
 
-def _part(
-    first: int, times: int, size: int | None = None, last: int | None = None, *, modules: bool = False
-) -> str:
+def _part(first: int, times: int, size: int | None = None, last: int | None = None, *, modules: bool = False) -> str:
     """The payload of a wheel that is asked for from its byte `first` on; `size`: that of the whole, if it is known;
     `modules`: for these alone."""
     known: dict[str, int] = {} if size is None else {"size": size}

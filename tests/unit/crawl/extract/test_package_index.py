@@ -155,7 +155,15 @@ def test_an_entry_that_is_no_file_costs_itself_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    "asked_for", ["", "7", '{"page": 7}', '{"page": "a", "files": [{}], "newest": 3}', '{"wheel": []}', '{"metadata": "", "size": []}']
+    "asked_for",
+    [
+        "",
+        "7",
+        '{"page": 7}',
+        '{"page": "a", "files": [{}], "newest": 3}',
+        '{"wheel": []}',
+        '{"metadata": "", "size": []}',
+    ],
 )
 def test_no_payload_and_no_damage_raises(asked_for: str) -> None:
     noise = random.Random(7)
