@@ -49,13 +49,13 @@ class Workers:
         self.number, self._command, self._limits = number, command, limits
         self._idle: LifoQueue[_Worker | None] = LifoQueue()  # one that runs is asked before another is started
         self.all: set[_Worker] = set()
-        self._closed = False
+        self.is_closed = False
         for _ in range(number):
             self._idle.put(None)
 
     def kill(self) -> None:
         """End them, whatever they do; who waits for an answer learns it."""
-        self._closed = True
+        self.is_closed = True
         for worker in list(self.all):
             worker.kill()
 
@@ -103,7 +103,7 @@ class Workers:
     def _start(self) -> _Worker | None:
         worker = _Worker(self._command, self._limits)
         self.all.add(worker)
-        if self._closed:
+        if self.is_closed:
             worker.kill()
         if worker.is_ready():
             return worker

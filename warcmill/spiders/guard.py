@@ -1,8 +1,9 @@
 """The guard of a project's code while that runs: it knows which page the code is at, keeps what it raises from ending
 the launch, names code that does not let go of the loop, and counts pages at which the process has died.
 
-Writes the file `callback` of a job's state: the digest of the URI whose code runs now, zeros while no code runs; then
-a digest for each death of the process at a page that is not done with. The file is mapped, so it outlives the process.
+Writes two files of a job's state, which outlive the process. `callback`, which is mapped: the digest of the URI whose
+code runs now, zeros while no code runs; then a digest for each death of the process at a page that is not done with.
+`callback.cause`: the reason that the process itself had to die. Without one it was killed, which is not its page's fault.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import types
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import scrapy
 import twisted
@@ -33,7 +34,8 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 DEATHS = 3  # of the process at a page, until that is given up
 STANDS, LOOK = 60.0, 1.0  # seconds
-NAME, _LENGTH, _MOST = "callback", 16, 1_000  # bytes of a digest; deaths that are kept
+NAME, CAUSE, _LENGTH, _MOST = "callback", "callback.cause", 16, 1_000  # bytes of a digest; deaths that are kept
+VMSTAT = Path("/proc/vmstat")
 _STDERR = 2
 _HOMES = (str(Path(__file__).parents[1]), str(Path(scrapy.__file__).parent), str(Path(twisted.__file__).parent))
 _PYTHON, _OTHERS = sysconfig.get_path("stdlib"), "site-packages"
@@ -49,7 +51,8 @@ class CodeGuard:
 
     def __init__(self, spider: str, state: Path, alert: Callable[[str, str], None]) -> None:
         self._spider, self._alert = spider, alert
-        self._died, self._file = _opened(state / NAME)
+        self._cause = DeathCause(state / CAUSE)
+        self._died, self._file = _opened(state / NAME, self._cause.was_own)
         self._uri: Uri | None = None
         self._over, self._loop_thread = threading.Event(), threading.get_ident()
         self._thread = threading.Thread(target=self._look, name="guard", daemon=True)
@@ -112,6 +115,7 @@ class CodeGuard:
 
     def begin(self) -> None:
         """Watch the loop that runs."""
+        self._cause.begin()
         self._thread.start()
         self._beat()
 
@@ -122,11 +126,13 @@ class CodeGuard:
         faulthandler.cancel_dump_traceback_later()
         if self._timer:
             self._timer.cancel()
+        self._cause.end()
         self._file.close()
 
     def _beat(self) -> None:
         now, self._beats = time.monotonic(), self._beats + 1
         if self._is_named or now - self._beaten > STANDS:
+            self._cause.forget()
             self._say("WARNING", f"{self.code} has let go of the loop, after {now - self._beaten:,.0f} s")
         self._beaten, self._is_named = now, False
         # Code that does not even let threads run, such as a regular expression, is named by the interpreter.
@@ -140,6 +146,7 @@ class CodeGuard:
             seen, looks = self._beats, looks + 1 if seen == self._beats else 0
             if looks * LOOK >= STANDS and not self._is_named:
                 self._is_named = True
+                self._cause.note("it does not let go of the loop, so that a person has to kill it")
                 faulthandler.cancel_dump_traceback_later()
                 with suppress(WarcmillError):  # of a disk; the log has it
                     self._say("SEVERE", self._standing())
@@ -167,12 +174,69 @@ class CodeGuard:
         log.log(logging.WARNING if level == "WARNING" else logging.ERROR, "%s", text)
 
 
-def _opened(path: Path) -> tuple[list[bytes], mmap.mmap]:
-    """The deaths so far, with that of the process before this one; and the file, mapped."""
+class DeathCause:
+    """The reason that a process itself had to die, in a file: `os._exit`, a fatal error of the interpreter (by
+    faulthandler), or code that does not let go of the loop. `was_own`: the process before this one had one, or the
+    system has since then killed a process for want of memory, which its first line counts."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._process = path, 0
+        try:
+            kills, _, cause = path.read_text(errors="replace").partition("\n") if path.exists() else ("", "", "")
+            now = _kills_for_memory()
+            self.was_own = bool(cause) or (kills.isdecimal() and int(kills) < now)
+            self._first = f"{now}\n".encode()
+        except OSError as error:
+            raise durable.failed(path, error) from error
+
+    def begin(self) -> None:
+        """Note from now on why this process dies. Nothing is synced: the machine outlives it, or nobody is to blame."""
+        self._process, self._exit = os.getpid(), os._exit
+        self._was_enabled = faulthandler.is_enabled()
+        try:
+            self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            os.write(self._file, self._first)
+        except OSError as error:
+            raise durable.failed(self._path, error) from error
+        faulthandler.enable(self._file)
+        os._exit = self._leave
+
+    def note(self, cause: str) -> None:
+        """Note a cause; without room on the disk there is none."""
+        with suppress(OSError):
+            os.write(self._file, f"{cause}\n".encode())
+
+    def forget(self) -> None:
+        """Forget the causes: the process lives."""
+        with suppress(OSError):
+            os.ftruncate(self._file, len(self._first))
+
+    def end(self) -> None:
+        """Note no more."""
+        os._exit = self._exit
+        faulthandler.disable()
+        if self._was_enabled:
+            faulthandler.enable()
+        os.close(self._file)
+
+    def _leave(self, status: int) -> NoReturn:
+        if os.getpid() == self._process:  # not a process that it has forked
+            self.note(f"os._exit({status})")
+        self._exit(status)
+
+
+def _kills_for_memory() -> int:
+    """The number of processes that the system has killed for want of memory since it began."""
+    found = [line.split()[1] for line in VMSTAT.read_text().splitlines() if line.startswith("oom_kill ")]
+    return int(found[0]) if found else 0
+
+
+def _opened(path: Path, was_own: bool) -> tuple[list[bytes], mmap.mmap]:
+    """The deaths so far, with that of the process before this one if it `was_own`; and the file, mapped."""
     try:
         before = path.read_bytes() if path.exists() else b""
         found = [before[place : place + _LENGTH] for place in range(0, len(before), _LENGTH)]
-        died = [name for name in found if any(name)][-_MOST:]
+        died = [name for name in (found if was_own else found[1:]) if any(name)][-_MOST:]
         durable.replace(path, b"".join([bytes(_LENGTH), *died]))
         with path.open("r+b") as file:
             return died, mmap.mmap(file.fileno(), 0)

@@ -33,6 +33,7 @@ from warcmill.crawl.uri import Uri
 
 SMALL = 1 << 17  # bytes that are read at once: the worst take some 0.1 s
 LOST = "linksLost"  # noted in the log of an answer whose links were not found, with the reason
+ASKED = 3  # times, of processes that others end: no fault of the page
 NUMBER = 4  # so many hosts at once can hold up large pages of others
 LIMITS = WorkerLimits(cpu=10, wall=15, memory=256 << 20)  # less than the patience of a crawl that is stopped
 COMMAND = (sys.executable, "-P", "-m", "warcmill.crawl.visit.extraction")
@@ -125,7 +126,10 @@ class Readers:
             "uri": source.uri, "status": source.status, "fields": _link_fields(source.fields),
             "names": sorted(source.names), "payload": source.payload, "limits": [*source.limits],
         }  # fmt: skip
-        found = self._workers.ask(question, data, _found, _failed, _MOST_ANSWER)
+        for _ in range(ASKED):
+            found = self._workers.ask(question, data, _found, _failed, _MOST_ANSWER)
+            if not isinstance(found, Outside) or self._workers.is_closed:
+                break
         if isinstance(found, Outside) or found.why:
             return Read([], tuple(filter(None, (note, f"{LOST}:{'_'.join(found.why.replace(',', '').split())[:100]}"))))
         return _noted(found.links, found.cut_by, note)

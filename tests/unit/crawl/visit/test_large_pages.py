@@ -143,6 +143,17 @@ def test_workers_that_do_not_begin_cost_links_alone(tmp_path: Path, monkeypatch:
     assert notes(tmp_path)["/large"] == ("linksLost:it_did_not_begin",)
 
 
+def test_a_worker_that_others_have_ended_costs_no_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = tmp_path / "worker"
+    real = " ".join(extraction.COMMAND)
+    script.write_text(f'for n in 1 2; do mkdir "$0.$n" 2>&1 && kill -TERM $$; done; exec {real} "$@"')
+    monkeypatch.setattr(extraction, "COMMAND", ("/bin/sh", str(script)))
+    with serve(dict(SITE)) as port:
+        crawled.crawl(tmp_path, crawled.job(port, "a.example"))
+    assert notes(tmp_path)["/large"] == ()
+    assert crawled.statuses(tmp_path)["http://a.example/end"] == 200
+
+
 def test_small_pages_start_no_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(extraction, "COMMAND", ("/bin/false",))
     site = {**SITE, ("a.example", "/large"): page(["/end"])}
