@@ -37,7 +37,6 @@ MOST_HITS: Final = 1000
 """The most hits of a rate's window: more in a longer one are as many in a shorter one."""
 
 _MONITORS: Final = ("InfoMonitor", "StopMonitor", "ExpireMonitor", "StatsMonitor", "ZookeeperMonitor")
-_PURGE_SECONDS: Final = 240.0  # a million URIs take 43 s; a reader of Kafka that is silent for 300 s is given up
 _OF_ROLES: Final = (KAFKA, REDIS, REST)
 
 Question = CrawlAction | StatsRequest | PolicyChange
@@ -65,9 +64,8 @@ class RequestsJob:
 
     def ask(self, verb: str, **fields: Json) -> Mapping[str, Any]:
         """Return what the launch answers. NotReady if no launch runs."""
-        seconds = _PURGE_SECONDS if verb == "purge" else SECONDS
         try:
-            return cast("Mapping[str, Any]", self._crawl.ask(verb, seconds, **fields))
+            return cast("Mapping[str, Any]", self._crawl.ask(verb, SECONDS, **fields))
         except BadInput as error:
             if not error.why.startswith(NO_VERB):
                 raise
@@ -79,6 +77,10 @@ class RequestsJob:
         self._crawl.close()
 
 
+class PurgeUnderwayError(NotReady):
+    """A crawl that is stopped is so large that its purge takes longer: ask again."""
+
+
 class JobAnswers:
     """Answers questions, and counts them. `log` has the name that Scrapy Cluster gives it; `machine` is this one."""
 
@@ -87,6 +89,7 @@ class JobAnswers:
     ) -> None:
         self._values, self._job, self._accounts, self._bus, self._log = values, job, accounts, bus, log
         self._machine, self._topics = machine, Topics.of(values)
+        self.stopping, self._expiring = set[CrawlKey](), dict[CrawlKey, None]()  # their purges are under way
         self._launch = ""  # the one to which the policy was applied
         self._counts: Counter[tuple[str, str]] = Counter()
         try:
@@ -99,9 +102,10 @@ class JobAnswers:
         self.send(replies.refused(document, why, _now()))
 
     def answer(self, request: Question) -> None:
-        """Answer. A question that the job refuses is refused. NotReady for one that takes a job that does not run."""
+        """Answer. A question that the job refuses is refused. NotReady for one that takes a job that does not run, or
+        takes longer: it is asked once more later."""
         if isinstance(request, CrawlAction) or (isinstance(request, StatsRequest) and request.stats not in _OF_ROLES):
-            self._job.ask("learn")
+            self._learn()
         try:
             self._put(request)
         except BadInput as error:
@@ -115,7 +119,6 @@ class JobAnswers:
                 self.count(REDIS, TOTAL, "InfoMonitor")
                 self._info(request)
             case CrawlAction():
-                self.count(REDIS, TOTAL, "StopMonitor")
                 self._stop(request)
             case StatsRequest():
                 self.count(REDIS, TOTAL, "StatsMonitor")
@@ -137,28 +140,38 @@ class JobAnswers:
 
     def _stop(self, action: CrawlAction) -> None:
         if action.crawlid is None:
+            self.count(REDIS, TOTAL, "StopMonitor")
             self._log.warning(compat.NO_CRAWLID)
             self.refuse(asdict(action), compat.NO_CRAWLID)
             return
-        self._log.info("Received stop request", extra=_extra(action))
         key = CrawlKey(action.spiderid, action.appid, action.crawlid)
-        self._accounts.stop(key)
+        if key not in self.stopping:
+            self.stopping.add(key)
+            self.count(REDIS, TOTAL, "StopMonitor")
+            self._log.info("Received stop request", extra=_extra(action))
+            self._accounts.stop(key)
         reply = replies.stopped(key, self._purge(key), action.uuid, _now())
+        self.stopping.remove(key)
         self.send(reply)
         self._accounts.expire(key, 0)
         self._log.info("Sent stop ack to kafka", extra={**reply, "success": True})
 
     def expire(self) -> None:
-        """Answer for the crawls that have expired."""
+        """Answer for the crawls that have expired, each once it is purged."""
         for key in self._accounts.claim_expired():
-            self.count(REDIS, TOTAL, "ExpireMonitor")
-            self._log.info("Expiring crawl found", extra={"action": "expire", **key._asdict()})
-            self._accounts.stop(key)
-            self._job.ask("learn")
-            reply = replies.expired(key, self._purge(key), _now())
-            self.send(reply)
-            self._accounts.expire(key, 0)
-            self._log.info("Sent expired ack to kafka", extra={**reply, "success": True})
+            if key not in self._expiring:
+                self._expiring[key] = None
+                self.count(REDIS, TOTAL, "ExpireMonitor")
+                self._log.info("Expiring crawl found", extra={"action": "expire", **key._asdict()})
+                self._accounts.stop(key)
+        for key in list(self._expiring):
+            self._learn()
+            with suppress(PurgeUnderwayError):
+                reply = replies.expired(key, self._purge(key), _now())
+                self.send(reply)
+                self._accounts.expire(key, 0)
+                del self._expiring[key]
+                self._log.info("Sent expired ack to kafka", extra={**reply, "success": True})
 
     def _change(self, change: PolicyChange) -> None:
         extra = {"action": change.action, "appid": change.appid, "uuid": change.uuid}
@@ -216,9 +229,21 @@ class JobAnswers:
     def _backlog(self, crawl: str = "", appid: str = "") -> list[Backlog]:
         return read_backlog(self._job.ask("tally", crawl=crawl, appid=appid)["waiting"])
 
+    def _learn(self) -> None:
+        """Have the job take what its feed has; one that does not run purges nothing, either."""
+        try:
+            self._job.ask("learn")
+        except NotReady:
+            self.stopping.clear()
+            raise
+
     def _purge(self, key: CrawlKey) -> int:
-        """Let the job forget a crawl; return how many of its URIs waited."""
-        return int(self._job.ask("purge", crawl=crawl_name(key.spiderid, key.crawlid), appid=key.appid)["purged"])
+        """Let the job forget a crawl; return how many of its URIs waited. PurgeUnderwayError if that takes longer."""
+        crawl = crawl_name(key.spiderid, key.crawlid)
+        purged = self._job.ask("purge", crawl=crawl, appid=key.appid)["purged"]
+        if purged is None:
+            raise PurgeUnderwayError(f"crawl {crawl}", "it is large: its purge is under way")
+        return int(purged)
 
     def send(self, reply: Mapping[str, Json]) -> None:
         """Put an answer or a notice on the bus."""

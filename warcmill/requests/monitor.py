@@ -3,8 +3,8 @@
 Kafka Monitor and Redis Monitor in one. A message is acknowledged once its target is in the feed, or its answer on the
 bus. After a death it is read again: its target is there already, an answer may come twice. Several may run.
 
-A question to a job that does not run is kept in the accounts, and what is behind it is taken. A stop takes only what
-came before it: so what comes for its crawl waits behind it.
+A question to a job that does not run is kept in the accounts, and so is the stop of a crawl so large that it takes
+longer; what is behind it is taken. A stop takes only what came before it: so what comes for its crawl waits behind it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from warcmill.requests import compat
 from warcmill.requests.accounts import HOME, NO_HOME, AsideMessage, CrawlKey
 from warcmill.requests.accounts.file import FileAccounts
 from warcmill.requests.accounts.over_redis import RedisAccounts
-from warcmill.requests.answers import JobAnswers, Question, RequestsJob, rate_fields
+from warcmill.requests.answers import JobAnswers, PurgeUnderwayError, Question, RequestsJob, rate_fields
 from warcmill.requests.compat import KAFKA, REDIS
 from warcmill.requests.handlers import DroppedMessage, TakenMessage, sort_message
 from warcmill.requests.incoming import CrawlAction, CrawlRequest, PolicyChange, read_request
@@ -224,6 +224,8 @@ class RequestMonitor:
             return False
         try:
             self._answers.answer(request)
+        except PurgeUnderwayError:
+            return False
         except NotReady as error:
             if self._is_due("complaint", WARN):
                 self._incoming.warning(f"{error}; what was asked waits for it")
@@ -243,16 +245,24 @@ class RequestMonitor:
         return set()
 
     def _answer_aside(self) -> None:
-        """Answer what waits, in its order, as far as the job runs; refuse what has waited too long."""
-        messages = self._accounts.claim_aside()
+        """Answer what waits, in its order, as far as the job runs; refuse what has waited too long. Only what is about
+        its crawl waits for a purge that is under way."""
+        messages, stopping = self._accounts.claim_aside(), self._answers.stopping
+        purging = set[CrawlKey]()
         try:
             for message in messages:
                 document = json.loads(message.document)
                 try:
                     request = read_request(message.handler, document)
+                    key = _key_of(request)
+                    if key in purging:
+                        continue
                     if isinstance(request, CrawlRequest):
                         self._job.feed([(message.place, self._document(request))])
                     elif not self._answered(request):
+                        if key and key in stopping:
+                            purging.add(key)
+                            continue
                         if time.time() - message.since < self._patience:
                             break
                         raise BadInput("request", f"the job did not run for {self._patience:,.0f} s; ask again")

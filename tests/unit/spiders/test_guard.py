@@ -80,7 +80,9 @@ def _killed() -> None:
     ],
     ids=["segmentation fault", "abort", "kill -9", "kill -9 after a child", "SIGTERM"],
 )
-def test_only_a_death_of_its_own_counts_against_the_page(end: Callable[[], object], deaths: int, tmp_path: Path) -> None:
+def test_only_a_death_of_its_own_counts_against_the_page(
+    end: Callable[[], object], deaths: int, tmp_path: Path
+) -> None:
     before = died_at(tmp_path, PAGE)
     assert before.deaths(PAGE) == 1
     assert died_at(tmp_path, PAGE, end).deaths(PAGE) == 1 + deaths

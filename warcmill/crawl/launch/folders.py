@@ -5,7 +5,7 @@
 {jobs}/{job}/                crawl.toml seeds.txt seeds.jsonl surts.txt exclude.txt job.log latest -> {launch}
 {jobs}/{job}/{launch}/       the launch's copies of them, and its own job.log
 {jobs}/{job}/checkpoints/    a folder for each checkpoint
-{jobs}/{job}/state/          lock, control socket, database, ballast, callback
+{jobs}/{job}/state/          lock, control socket, database, ballast, callback, callback.cause
 
 `Places` has the roots, folders of this host. `held` holds `state/lock` while a process crawls the job: its pid alone
 would prove nothing.

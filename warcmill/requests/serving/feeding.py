@@ -31,6 +31,7 @@ from warcmill.requests.serving.scope import LINK_SPIDER, SOURCE, RequestTarget, 
 from warcmill.requests.serving.targets import RequestAudience, RequestTargets
 
 AT_ONCE: Final = 500
+PATIENCE: Final = 1.0  # seconds for which who asks for a purge waits: meanwhile it answers nobody else
 TOLD_AT_ONCE: Final = 10_000  # lines of results: each time waits for the disk
 _UNANSWERED: Final = frozenset([NO_ADDRESS, CONNECT_FAILED, CONNECTION_LOST, TIMED_OUT, NO_HOST, NO_ROBOTS])
 
@@ -76,6 +77,7 @@ class Feeding:
         self._feed, self._targets, self._books, self._register = feed, targets, books, register
         self._kit, self._spider, self._crew = kit, spider, crew
         self._one, self._has_purged = asyncio.Lock(), asyncio.Event()
+        self._purges: dict[AskedCrawl, asyncio.Task[int]] = {}
         self._fed: int | None = None
 
     async def learn(self) -> int:
@@ -126,41 +128,62 @@ class Feeding:
         rows = await self._books.frontier.tally(asked.crawl or None)
         return await asyncio.to_thread(self._sums, rows, asked)
 
-    async def purge(self, asked: AskedCrawl) -> int:
+    async def purge(self, asked: AskedCrawl) -> int | None:
         """Forget a crawl, or what its owner has in it where others have something too; return how many URIs waited.
+        None if it takes longer: it continues, and who asks again learns the number.
 
         Requests among them, which get no page now, are in results.jsonl before that.
         """
+        if not (task := self._purges.get(asked)):
+            self._purges[asked] = task = asyncio.create_task(self._purge(asked))
+            await asyncio.wait([task], timeout=PATIENCE)
+        if not task.done():
+            return None
+        self._purges.pop(asked, None)
+        return await task
+
+    async def _purge(self, asked: AskedCrawl) -> int:
+        """Purge, a page after the other: what others ask for comes in between."""
+        frontier = self._books.frontier
+        await self._tell_purged(asked)
         async with self._one:  # nothing is learned meanwhile
-            frontier, after, told = self._books.frontier, 0, list[CrawlResult]()
-            while self._kit.job.results_log:
-                page = await frontier.list(asked.crawl, after=after, limit=AT_ONCE)
-                told += self._purged(page.uris, asked)
-                after = page.next
-                if told and (len(told) >= TOLD_AT_ONCE or not after):
-                    await self._books.tell(told)
-                    told = []
-                if not after:
-                    break
             rows = await frontier.tally(asked.crawl)
             if len(await asyncio.to_thread(self._of, rows, asked)) == len(rows):
                 self._kit.offers.forget(asked.crawl)
                 waited = await frontier.begin_purge(asked.crawl)
                 self._has_purged.set()
                 return waited
-            removed, after = 0, 0
-            while True:
-                page = await frontier.list(asked.crawl, after=after, limit=AT_ONCE)
-                keys = [uri.key for uri in page.uris if (target := self._targets.of(uri.source)) and _is(target, asked)]
-                removed += await frontier.remove(asked.crawl, keys) if keys else 0
-                if not (after := page.next):
-                    return removed
+        removed, after = 0, 0
+        while True:
+            page = await frontier.list(asked.crawl, after=after, limit=AT_ONCE)
+            keys = [uri.key for uri in page.uris if (target := self._targets.of(uri.source)) and _is(target, asked)]
+            removed += await frontier.remove(asked.crawl, keys) if keys else 0
+            if not (after := page.next):
+                return removed
+
+    async def _tell_purged(self, asked: AskedCrawl) -> None:
+        """Have the requests that a purge takes in results.jsonl."""
+        after, told = 0, list[CrawlResult]()
+        while self._kit.job.results_log:
+            page = await self._books.frontier.list(asked.crawl, after=after, limit=AT_ONCE)
+            told += self._purged(page.uris, asked)
+            after = page.next
+            if told and (len(told) >= TOLD_AT_ONCE or not after):
+                await self._books.tell(told)
+                told = []
+            if not after:
+                return
 
     async def tidy(self) -> None:
-        """Wait for a purge, and delete what it has left: beside the crawl, as others are answered meanwhile."""
-        await self._has_purged.wait()
-        self._has_purged.clear()
-        await self._books.frontier.purge_rest()
+        """Delete what purges have left, until the launch ends: beside the crawl, as others are answered meanwhile."""
+        try:
+            while True:
+                await self._has_purged.wait()
+                self._has_purged.clear()
+                await self._books.frontier.purge_rest()
+        finally:
+            for task in self._purges.values():
+                task.cancel()
 
     def _purged(self, uris: Iterable[Uri], asked: AskedCrawl) -> Iterator[CrawlResult]:
         """The lines of requests that are given up."""

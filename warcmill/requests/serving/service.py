@@ -74,16 +74,12 @@ class RequestService:
         }
 
     def beside(self) -> Sequence[Coroutine[None, None, None]]:
-        return (self._follow(), self._tidy())
+        return (self._follow(), self.feeding.tidy())
 
     async def _follow(self) -> None:
         while True:
             await self.feeding.learn()
             await asyncio.sleep(_LOOKS)
-
-    async def _tidy(self) -> None:
-        while True:
-            await self.feeding.tidy()
 
     async def _learn(self, _: Mapping[str, Json]) -> Json:
         """Take the requests that the job's feed has besides; return up to where it was read."""
@@ -100,7 +96,8 @@ class RequestService:
         return {"waiting": await self.feeding.tally(_asked(fields))}
 
     async def _purge(self, fields: Mapping[str, Json]) -> Json:
-        """Forget a crawl of requests, or what an owner has in it; return how many URIs waited."""
+        """Forget a crawl of requests, or what an owner has in it; return how many URIs waited, null while it takes
+        longer."""
         return {"purged": await self.feeding.purge(_asked(fields))}
 
 
