@@ -3,7 +3,7 @@ the launch, names code that does not let go of the loop, and counts pages at whi
 
 Writes two files of a job's state, which outlive the process. `callback`, which is mapped: the digest of the URI whose
 code runs now, zeros while no code runs; then a digest for each death of the process at a page that is not done with.
-`callback.cause`: the reason that the process itself had to die. Without one it was killed, which is no page's fault.
+`callback.cause`: the reason that the process itself had to die. Without one it was killed: no page is at fault.
 """
 
 from __future__ import annotations
