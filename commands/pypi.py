@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from typing import cast
@@ -22,9 +23,9 @@ from warcmill.markers import locks
 from warcmill.markers.claim import Evidence
 from warcmill.markers.facts.pulse import Fed, Launched, Started
 from warcmill.markers.facts.pypi import Dumped
-from warcmill.model import Json, Launch, Stage
+from warcmill.model import Json, JsonObject, Launch, Stage
 from warcmill.pulse import broken_launches
-from warcmill.pypi import answers, dumps, full_dump, update_leveldb
+from warcmill.pypi import answers, dumps, full_dump, providers, update_leveldb
 from warcmill.pypi.answers import PublishedData
 from warcmill.pypi.update_leveldb import UpdateRoots
 from warcmill.stores.opening import open_folder
@@ -36,7 +37,9 @@ examples:
   warcmill pypi trigger_full pypi
   warcmill pypi trigger_incremental pypi
   warcmill pypi provides yaml
+  warcmill pypi provides google.cloud
   warcmill pypi requires requests-2.32.5-py3-none-any.whl
+  warcmill pypi requires --reverse six
   warcmill pypi show six --as-of 31415926
   warcmill pypi show six --as-of 2026-11-27
   warcmill pypi lag --json
@@ -51,8 +54,11 @@ makes first if it lacks; if nothing has, nothing is launched. Cron does the same
 
 Both run pulse.StartJob, which logs to stderr; a line on stdout reports what happened.
 
-provides lists the distributions that give "import MODULE"; requires, the requirements of a
-file; show, the files that a project has, or had at a serial, or at the end of a day or at a
+provides lists the projects that give "import MODULE", the best answer first: one of its own
+name, one whose metadata has the name, one that many require, one released lately; of a
+namespace those that have a part of it. Copies, private names, and types alone come last and
+are marked. requires lists the requirements of a file, or with --reverse the projects whose
+newest releases require one; show, the files that a project has, or had at a serial, or at the end of a day or at a
 time by the times of the changelog, with the serials from and to which each was there; lag,
 how far each step has come. They read the newest version of the data sets that
 pypi.UpdateLevelDb publishes, and ask no server; lag asks the index.
@@ -64,15 +70,19 @@ all of them. Later increments follow there, and the next update starts from noth
 retire deletes an old generation from the store, its dump files and databases: one that no
 current version is made of. Each full crawl and full dump begins one. Its markers stay.
 
---json: provides {"files": [{"filename", "project", "version"}], "module", "serial"};
+--json: provides {"files": [{"filename", "project", "version"}], "module", "projects": [{
+"below", "confirmed", "copy", "dependents", "filename", "files", "gives", "marks",
+"namespace", "newest", "own", "project", "version"}], "serial"}, the best project first;
 requires {"filename", "project", "requires_dist", "requires_python", "serial", "sha256",
-"type", "version"}; show {"files": [{"filename", "from", "modules", "requires_python",
-"sha256", "to", "url", "version", "yanked"}], "newest", "project", "serial"}, with
-"quarantined", names of files, where some are, and "status" {"from", "reason", "status"} of
-the project (PEP 792) where it is known; lag {"crawled", "dumped", "index", "job",
-"published"}. A file whose modules were read of another, which differs in its platform alone,
-has that one as "modules_of". null: unknown, or none yet; a file without an end
-has "to" null; "yanked" is the reason, '' without one. "serial" is the last one that is known
+"type", "version"}, with --reverse {"project", "required_by": [{"extras", "marker",
+"project", "requirement", "specifier", "version"}], "serial"}; show {"files":
+[{"filename", "from", "modules", "requires_python", "sha256", "to", "url", "version",
+"yanked"}], "newest", "project", "serial"}, with "quarantined", names of files, where some
+are, and "status" {"from", "reason", "status"} of the project (PEP 792) where it is known;
+lag {"crawled", "dumped", "index", "job", "published"}. A file whose modules were read of
+another, which differs in its platform alone, has that one as "modules_of". null: unknown,
+or none yet; a file without an end has "to" null; "yanked" is the reason, '' without one.
+"serial" is the last one that is known
 
 exit codes: 0 done, 1 the job is running, nothing is known of it, there is no whole dump, or
 the generation is in use, 2 usage, 3 configuration, 4 the engine or a root does not answer,
@@ -81,7 +91,7 @@ the generation is in use, 2 usage, 3 configuration, 4 the engine or a root does 
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """trigger_full JOB, trigger_incremental JOB, dump_full JOB; provides NAME, requires FILE, show NAME, lag [JOB];
+    """trigger_full JOB, trigger_incremental JOB, dump_full JOB; provides NAME, requires NAME, show NAME, lag [JOB];
     retire N [JOB]."""
     words = "|".join((*ACTIONS, "dump_full", *ANSWERS, "retire"))
     actions = parser.add_subparsers(dest="action", required=True, metavar=words)
@@ -89,7 +99,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         actions.add_parser(action, allow_abbrev=False).add_argument("job", type=job, metavar="JOB", help="the crawl")
     asked = {action: actions.add_parser(action, allow_abbrev=False) for action in ANSWERS}
     asked["provides"].add_argument("name", metavar="NAME", help="of a module, such as yaml or yaml.nodes")
-    asked["requires"].add_argument("name", metavar="FILE", help="the name of a distribution's file")
+    asked["requires"].add_argument("name", metavar="NAME", help="of a distribution's file; of a project: --reverse")
+    reverse = "list the projects whose newest releases require this one"
+    asked["requires"].add_argument("--reverse", action="store_true", help=reverse)
     asked["requires"].add_argument("--project", default="", metavar="NAME", help="its project, if its name is unclear")
     asked["show"].add_argument("name", metavar="NAME", help="of a project")
     as_of = "at this serial, UTC day or time, such as 2026-11-27T08:00:00Z; by default the last serial"
@@ -147,17 +159,46 @@ def _index(line: OpenRoots) -> str:
 
 
 def _provides(args: argparse.Namespace) -> int:
-    found = answers.provides(_data(open_line()), args.name)
+    found = providers.provides(_data(open_line()), args.name)
+    rows = cast("list[JsonObject]", found["projects"])
+    is_given = any(row["gives"] for row in rows)
     if args.json:
         print(as_json(found))
-    for project, number, last in answers.by_project(found) if not args.json else ():
-        out(f"{project}  {counted(number, 'file', 'files')}, such as {last}")
-    if not found["files"] and not args.json:
+        return 0 if is_given else 1
+    if not is_given:
         out(f"no distribution is known that gives {args.name}, up to serial {found['serial']}")
-    return 0 if found["files"] else 1
+    for row in rows:
+        out(f"{row['project']}  {'; '.join(_about(row))}")
+    return 0 if is_given else 1
+
+
+def _about(row: JsonObject) -> Iterator[str]:
+    """The reasons for a project's place among those that give a module."""
+    if row["files"]:
+        yield f"{counted(cast('int', row['files']), 'file', 'files')}, such as {row['filename']}"
+    if row["namespace"]:
+        yield f"namespace ({row['namespace']}) of {', '.join(cast('list[str]', row['below']))}"
+    if row["own"]:
+        yield "its own name"
+    if row["confirmed"]:
+        yield "its metadata and its files have the name"
+    if row["dependents"]:
+        yield f"{counted(cast('int', row['dependents']), 'project requires', 'projects require')} it"
+    yield from (_MARKS[mark].format(**row) for mark in cast("list[str]", row["marks"]) if mark in _MARKS)
+
+
+_MARKS = {
+    "old": "its newest release, {newest}, does not have it",
+    "private": "private",
+    "vendored": "a copy",
+    "stub": "types alone",
+    "claimed": "its metadata has the name, and no file",
+}
 
 
 def _requires(args: argparse.Namespace) -> int:
+    if args.reverse:
+        return _required_by(args)
     found = answers.requires(_data(open_line()), args.name, args.project)
     if found is None:
         out(f"{args.name}: not known here; is the name whole? Else name its project by --project")
@@ -169,6 +210,18 @@ def _requires(args: argparse.Namespace) -> int:
     out(f"python {found['requires_python']}" if found["requires_python"] else "python: any, or unknown")
     out(*(listed if isinstance(listed, list) else ["its requirements are unknown"]))
     return 0
+
+
+def _required_by(args: argparse.Namespace) -> int:
+    found = providers.required_by(_data(open_line()), args.name)
+    rows = cast("list[JsonObject]", found["required_by"])
+    if args.json:
+        print(as_json(found))
+    elif not rows:
+        out(f"no newest release is known that requires {found['project']}, up to serial {found['serial']}")
+    for row in rows if not args.json else ():
+        out(f"{row['project']} {row['version'] or ''}  {row['requirement']}")
+    return 0 if rows else 1
 
 
 def _show(args: argparse.Namespace) -> int:

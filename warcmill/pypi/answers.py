@@ -1,5 +1,5 @@
-"""Answers from the published data sets of a package index: who provides a module, what a file requires, a project's
-files, and how far each step has come. Each is the answer that `--json` prints. Reads only.
+"""Answers from the published data sets of a package index: the requirements of a file, a project's files, and how far
+each step has come. Each is the answer that `--json` prints. Reads only.
 """
 
 from __future__ import annotations
@@ -7,14 +7,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, date, datetime
-from typing import cast
 
 from msgspec import Struct
 
 from warcmill import layout
 from warcmill.errors import NotReady
 from warcmill.formats.pypi import data_sets, filenames
-from warcmill.formats.pypi.data_sets import DEPGRAPH, DISTRIBUTIONS, MODULES, Dependencies
+from warcmill.formats.pypi.data_sets import DEPGRAPH, DISTRIBUTIONS, Dependencies
 from warcmill.formats.pypi.lives import DistributionLife
 from warcmill.launches import discovery
 from warcmill.launches.discovery import with_markers
@@ -51,19 +50,6 @@ class PublishedData(Struct, frozen=True):
         if found := Payloads(self.index, name).current():
             return found
         raise NotReady(f"the current version of {name}", "none is published yet; pypi.UpdateLevelDb does so")
-
-
-def provides(data: PublishedData, module: str) -> JsonObject:
-    """The files that have a module, by project, version and name."""
-    found = data.current(MODULES)
-    with reading(data.index, found) as database:
-        pairs = database.beginning_with(data_sets.joined(module, ""))
-        files = [(*data_sets.parts_of(key)[1:], value.decode("utf-8", "replace")) for key, value in pairs]
-    rows: list[Json] = []
-    for project, version, filename, of in files:
-        row: JsonObject = {"project": project, "version": version or None, "filename": filename}
-        rows.append(row | _marked(of))
-    return {"module": module, "serial": data.serial(MODULES, found), "files": rows}
 
 
 def requires(data: PublishedData, filename: str, project: str = "") -> JsonObject | None:
@@ -163,10 +149,10 @@ def _file(life: DistributionLife, serial: int) -> JsonObject:
         "yanked": listed.yanked,
         "modules": modules,
     }
-    return answer | _marked(row.modules_of if row else None)
+    return answer | marked(row.modules_of if row else None)
 
 
-def _marked(file: str | None) -> JsonObject:
+def marked(file: str | None) -> JsonObject:
     """The mark of a file whose modules are those of another one, which differs in its platform."""
     return {"modules_of": file} if file else {}
 
@@ -195,12 +181,3 @@ def _crawled(state: MarkerStore, job: str) -> int | None:
         if window := Fed.from_claim(fed.claim).window if fed else None:
             return window.up_to
     return None
-
-
-def by_project(answer: JsonObject) -> Iterator[tuple[str, int, str]]:
-    """The projects of an answer of `provides`, each with the number of its files and the last version by name."""
-    found: dict[str, list[str]] = {}
-    for one in cast("list[JsonObject]", answer["files"]):
-        found.setdefault(str(one["project"]), []).append(str(one["filename"]))
-    for project, names in found.items():
-        yield project, len(names), names[-1]

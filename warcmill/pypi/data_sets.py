@@ -1,14 +1,16 @@
 """The data sets of a package index, as the fold sees them: each is one LevelDB, made of the dumps of one job.
 
 A version that has more dumps than the one before begins with its database, and takes the new ones, in the order of
-their windows; else it begins with nothing. A key of the file's own lists what it put into a data set: by
-that it goes when the file leaves. In `distributions` it stays, with its life.
+their windows; else it begins with nothing, as after a database whose keys are of another schema. A key of the file's
+own lists what it put into a data set: by that it goes when the file leaves. In `distributions` it stays, with its life;
+last come the newest releases of the projects that have changed.
 """
 
 from __future__ import annotations
 
 import hashlib
 import heapq
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cached_property, partial
@@ -19,7 +21,7 @@ from msgspec import Struct
 
 from warcmill import layout
 from warcmill.errors import BadInput, Mismatch, NotReady
-from warcmill.formats.pypi import data_sets
+from warcmill.formats.pypi import data_sets, releases
 from warcmill.formats.pypi.data_sets import BEGIN, COUNT, DEPGRAPH, DISTRIBUTIONS, FIRST, MODULES, Pairs
 from warcmill.formats.pypi.dump import DistributionRow, ProjectState, rows_of, states_of
 from warcmill.formats.pypi.lives import DistributionLife, ProjectLives, StatusInterval, lives_of
@@ -81,6 +83,8 @@ class PackageData(Struct, frozen=True, dict=True):
         had = set(Lists(self.state, self.name).read(before.number).inputs) if before and before.segments else set()
         if not had or had - set(wanted):
             before, had = None, set()
+        if before and not self._has_schema(before):
+            before, had = None, set()
         fresh = [one for one in wanted if one not in had]
         return Built(tuple(wanted), new=New(1, partial(self._commit, fresh=fresh, before=before)))
 
@@ -88,6 +92,12 @@ class PackageData(Struct, frozen=True, dict=True):
     def _inputs(self) -> list[ListedWarc]:
         """The files of the newest generation's chain."""
         return [_input(file, self.generation) for dump in chain_of(self.dumps) for file in dump.files]
+
+    def _has_schema(self, before: Published) -> bool:
+        if self.name in _PAIRS:
+            return True
+        with leveldb.reading(self.index, before) as database:
+            return database.get(releases.RELEASE) == releases.SCHEMA
 
     def _commit(
         self, index: LocalStore, folder: str, *, fresh: Sequence[ListedWarc], before: Published | None
@@ -244,6 +254,7 @@ class _Filling:
         self._size = 0
         self._keys = int(made.get(COUNT) or b"0")
         self._begin: int | None = None
+        self._changed: set[str] | None = None if is_empty else set()  # projects; None: all
 
     @property
     def order(self) -> tuple[DumpedData, ...]:
@@ -255,6 +266,8 @@ class _Filling:
 
     def finish(self) -> int:
         """Write the rest; return the number of keys."""
+        if self._pairs is None:
+            self._release()
         self._waiting[COUNT] = b"%d" % self._keys
         if self._begin is not None:
             self._waiting[BEGIN] = b"%d" % self._begin
@@ -309,6 +322,7 @@ class _Filling:
         self._keys -= len(keys)
 
     def _carry_on(self, project: DumpedProject, window: Window) -> None:
+        self._note(project.name)
         prefix = data_sets.joined(project.name, "")
         pairs = () if self.is_empty else self._beginning_with(prefix)
         before = {life.file.filename: life for life in (DistributionLife.parse(value) for _, value in pairs)}
@@ -329,9 +343,45 @@ class _Filling:
             self._put({key: after.encode()})
 
     def _attach(self, row: DistributionRow) -> None:
+        self._note(row.project)
         key = data_sets.joined(row.project, row.filename)
         if value := self._get(key):
             self._put({key: DistributionLife.parse(value).attached(row).encode()})
+
+    def _note(self, project: str) -> None:
+        if self._changed is not None:
+            self._changed.add(project)
+
+    def _release(self) -> None:
+        """Put the newest releases of the projects that have changed, in place of those of before."""
+        dependents = Counter[bytes]()
+        for project, names in self._files_of_changed():
+            before = self._get(releases.RELEASE + data_sets.joined(project)) if self._changed is not None else None
+            old = releases.Release.parse(before) if before else None
+            new, pairs = releases.pairs_of(project, names, partial(self._life, project))
+            gone = {releases.RELEASE + data_sets.joined(project), *(old.keys(project) if old else ())}
+            self._put({**dict.fromkeys(gone), **pairs})
+            dependents.update(releases.DEPENDENTS + data_sets.joined(name) for name in (new.required if new else ()))
+            dependents.subtract(releases.DEPENDENTS + data_sets.joined(name) for name in (old.required if old else ()))
+        for key, change in dependents.items():
+            if change:
+                number = int(self._get(key) or b"0") + change
+                self._put({key: b"%d" % number if number else None})
+        self._put({releases.RELEASE: releases.SCHEMA})
+
+    def _files_of_changed(self) -> Iterator[tuple[str, list[str]]]:
+        """The names of the files of each project that has changed."""
+        self._write()
+        if self._changed is None:
+            keys = (data_sets.parts_of(key) for key, _ in self._made.since(FIRST))
+            yield from ((name, [file for _, file in some]) for name, some in groupby(keys, lambda parts: parts[0]))
+            return
+        for name in sorted(self._changed):
+            found = self._made.beginning_with(data_sets.joined(name, ""))
+            yield name, [data_sets.parts_of(key)[1] for key, _ in found]
+
+    def _life(self, project: str, name: str) -> DistributionLife:
+        return DistributionLife.parse(self._get(data_sets.joined(project, name)) or b"")
 
     def _get(self, key: bytes) -> bytes | None:
         if key in self._waiting:

@@ -18,7 +18,7 @@ from warcmill.formats.pypi.lives import LifeEvent
 from warcmill.layout import OutputLayout
 from warcmill.markers.claim import Claim
 from warcmill.model import Json, Launch, Root, Window
-from warcmill.pypi import answers, feed, journal
+from warcmill.pypi import answers, feed, journal, providers
 from warcmill.pypi.answers import PublishedData
 from warcmill.stores import sentinel
 
@@ -50,9 +50,14 @@ def asked(*words: str) -> int:
 def test_who_provides_a_module(index: DumpedIndex, capsys: pytest.CaptureFixture[str]) -> None:
     assert asked("provides", "yaml") == 0
     assert capsys.readouterr().out == f"pyyaml  2 files, such as {NEWER.filename}\n"
+    assert asked("provides", "pyyaml") == 1
+    assert "no distribution is known" in capsys.readouterr().out
     assert asked("provides", "yaml.nodes", "--json") == 0
     files = [{"filename": YAML.filename, "project": "pyyaml", "version": "6.0"}]
-    assert json.loads(capsys.readouterr().out) == {"files": files, "module": "yaml.nodes", "serial": 120}
+    found = json.loads(capsys.readouterr().out)
+    (project,) = found.pop("projects")
+    assert found == {"files": files, "module": "yaml.nodes", "serial": 120}
+    assert (project["project"], project["newest"], project["marks"]) == ("pyyaml", "6.1", ["old"])
     for module in ("yam", "yaml.node", ""):
         assert asked("provides", module) == 1
         assert "no distribution is known" in capsys.readouterr().out
@@ -71,6 +76,28 @@ def test_what_a_file_requires(index: DumpedIndex, capsys: pytest.CaptureFixture[
     for name in (OTHER.filename, "pyyaml-6.0", "../etc/passwd", "pyyaml-7.0-py3-none-any.whl"):
         assert asked("requires", name) == 1
         assert "not known here" in capsys.readouterr().out
+
+
+def test_what_requires_a_project(index: DumpedIndex, capsys: pytest.CaptureFixture[str]) -> None:
+    assert asked("requires", "Six", "--reverse") == 0
+    assert capsys.readouterr().out == "pyyaml 6.1  six>=1 ; python_version < '3'\n"
+    assert asked("requires", "--reverse", "six", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "project": "six",
+        "required_by": [
+            {
+                "extras": [],
+                "marker": 'python_version < "3"',
+                "project": "pyyaml",
+                "requirement": "six>=1 ; python_version < '3'",
+                "specifier": ">=1",
+                "version": "6.1",
+            }
+        ],
+        "serial": 120,
+    }
+    assert asked("requires", "--reverse", "pyyaml") == 1
+    assert capsys.readouterr().out == "no newest release is known that requires pyyaml, up to serial 120\n"
 
 
 def test_the_files_of_a_project_now_and_then(index: DumpedIndex, capsys: pytest.CaptureFixture[str]) -> None:
@@ -128,7 +155,8 @@ def test_nothing_published_is_too_early_and_not_an_answer(tmp_path: Path) -> Non
     empty = DumpedIndex(tmp_path)
     data = PublishedData(empty.state.store, empty.index)
     for ask in (
-        lambda: answers.provides(data, "yaml"),
+        lambda: providers.provides(data, "yaml"),
+        lambda: providers.required_by(data, "yaml"),
         lambda: answers.requires(data, YAML.filename),
         lambda: answers.show(data, "pyyaml"),
     ):
