@@ -233,6 +233,7 @@ JSON = (
     Place("commands/console/outside.py", only=("_json",), documents=True),
     Place("commands/versions.py", documents=True),
     Place("warcmill/pypi/answers.py", documents=True),
+    Place("warcmill/pypi/providers.py", but=("Provider.rank", "_rows", "_is_stub"), documents=True),
     Place("warcmill/audit/answers/dues.py", only=("of_days", "_decisions", "as_list"), documents=True),
     Place("warcmill/audit/answers/explanation.py", only=("_waiting",), documents=True),
     Place("commands/why.py", only=("_engine_says",)),
@@ -245,7 +246,7 @@ JSON = (
 KINDS = {"claims": CLAIMS, "reports": REPORTS, "notices": NOTICES, "json": JSON}
 # Make wire of texts that are listed elsewhere, or JSON that stays in the machine.
 NONE_OF_ITS_OWN = {
-    # It prints the answers of warcmill/pypi/answers.py.
+    # It prints the answers of warcmill/pypi/answers.py and providers.py.
     "commands/pypi.py",
     "warcmill/markers/outside_copies.py",
     "warcmill/stores/sentinel.py",
