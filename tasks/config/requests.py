@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from tasks.config import engines, sections
 from tasks.config.folders import config_file
+from tasks.config.kafka import kafka_access
 from tasks.config.sections import Section, TextKey, WholeKey
 from warcmill.clients.bus import check_name
 from warcmill.clients.bus.opening import open_bus
@@ -95,10 +96,11 @@ def requests_place(given_file: str = "", given: Mapping[str, Any] | None = None)
     if not 1 <= keys.spool_days <= 3660:
         raise BadConfig("[requests] spool_days", f"is {keys.spool_days}; days, from 1 to 3660")
     folder = Path(sections.needed("warcmill", "state")) / SPOOL  # a worker has no other root
-    open_bus(keys.bus, folder, keys.spool_days).close()  # an invalid name is refused here
+    access = kafka_access()
+    open_bus(keys.bus, folder, keys.spool_days, access=access).close()  # an invalid name, or access, is refused here
     file = given_file or keys.settings
     if file and not given_file:
         file = str(Path(config_file()).parent / file)
     section = engines.section_of(job)
     redis = engines.frontier_of(section) if section else None
-    return RequestsPlace(job, keys.prefix, keys.bus, file, folder, keys.spool_days, dict(given or {}), redis)
+    return RequestsPlace(job, keys.prefix, keys.bus, file, folder, keys.spool_days, dict(given or {}), redis, access)

@@ -285,7 +285,7 @@ SERVICES: tuple[Service, ...] = (
     Service("server", "redis [{section}]", ("[engine.NAME] frontier",), "start it, or correct [{section}]",
             used=lambda config: [section for section in _engines(config) if value(section, "frontier")],
             ask=_ask_frontier),
-    Service("server", "bus", ("[requests] bus",), "start Kafka, or correct [requests] bus",
+    Service("server", "bus", ("[requests] bus",), "start Kafka, or correct [requests] bus or [kafka]",
             used=_where_set("requests", "job"), ask=_ask_bus),
     Service("server", "requests", ("[requests] job",), "start: warcmill run requests",
             used=_where_set("requests", "job"), ask=_ask_requests, optional=True),  # they wait on the bus

@@ -158,7 +158,7 @@ def test_a_proof_of_its_own_takes_the_place_of_asking_and_rows_share_it(
 CRAWL = "\n[engine.crawl]\nkind=warcmill\njobs=api\n"
 FED = "[job.api]\nfrequency=daily\nstart=2026-11-21\n[feed]\njobs=api\ncontact=http://x.example/\n"
 INDEX = "[pypi]\njobs=api\ncontact=http://x.example/\n"
-REQUESTS, KAFKA = "[requests]\njob=api\n", "start Kafka, or correct [requests] bus"
+REQUESTS, KAFKA = "[requests]\njob=api\n", "start Kafka, or correct [requests] bus or [kafka]"
 REDIS = "redis://127.0.0.1:PORT/0"
 UNREAD = "Config refers to a nonexisting environment variable NOT_SET"
 # The keys, and the name, text and advice of doctor's check. Nobody listens at PORT.

@@ -16,6 +16,7 @@ from typing import Any, Final
 from msgspec import Struct, field
 
 from warcmill.clients.bus import SECONDS, Bus
+from warcmill.clients.bus.access import KafkaAccess
 from warcmill.clients.bus.opening import open_bus
 from warcmill.clients.bus.spool import DAYS
 from warcmill.crawl.frontier.link import RedisLink, RedisPlace
@@ -69,7 +70,8 @@ class RequestsPlace(Struct, frozen=True):
     """The job that requests are fed to, the prefix of the topics, the bus, and the settings file, '' without one.
 
     `spool` is the folder of the bus `spool`, `days` are those for which it keeps messages. `given` are settings of the
-    command line. `redis` has the frontier of the job, if one does: then roles run on any machine.
+    command line. `redis` has the frontier of the job, if one does: then roles run on any machine. `kafka` is the way to
+    the bus, where that is one.
     """
 
     job: str
@@ -80,6 +82,7 @@ class RequestsPlace(Struct, frozen=True):
     days: int = DAYS
     given: Mapping[str, Any] = field(default_factory=dict)
     redis: RedisPlace | None = None
+    kafka: KafkaAccess = KafkaAccess()
 
     @property
     def accounts(self) -> Path:
@@ -92,7 +95,7 @@ class RequestsPlace(Struct, frozen=True):
 
     def open_bus(self, seconds: float = SECONDS) -> Bus:
         """Open the bus, which may be silent for so many `seconds`. BadConfig for an invalid name."""
-        return open_bus(self.bus, self.spool, self.days, seconds)
+        return open_bus(self.bus, self.spool, self.days, seconds, self.kafka)
 
     def values(self) -> dict[str, Any]:
         """Return all settings. BadConfig for a file that cannot be read, and for a value of another type."""

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
-from warcmill.errors import BadInput
+from warcmill.errors import BadConfig, BadInput, Unavailable
 
 LONGEST: Final = 10 << 20
 """Bytes of a message."""
@@ -25,6 +25,17 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,248}")
 
 class TooLong(BadInput):
     """A message that the bus does not take, as it is too long. A shorter one may pass."""
+
+
+class Refused(Unavailable):
+    """A bus that is there, and does not take us, or this: a setting is to be corrected, here or there. A role tries
+    again, as for any that is away: what it reads from files it reads anew."""
+
+    exit_code = BadConfig.exit_code
+
+    def __init__(self, what: str, why: str) -> None:
+        super().__init__(what, why)
+        self.args = (f"{what} {why}",)
 
 
 class Message(Struct, frozen=True):

@@ -18,49 +18,103 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from warcmill.clients.bus import LONGEST, SECONDS, Message, TooLong, check_name, check_values
-from warcmill.errors import Unavailable
+from warcmill.clients.bus import LONGEST, SECONDS, Message, Refused, TooLong, check_name, check_values
+from warcmill.clients.bus.access import SECTION, SETTINGS, Client, KafkaAccess
+from warcmill.clients.bus.refusals import Complaints
+from warcmill.errors import BadConfig, Unavailable
 
 _log = logging.getLogger(__name__)
 _JOIN_SECONDS: Final = 60  # a group takes some seconds to agree who reads which partition
 _SESSION_SECONDS: Final = 10  # then the partitions of a killed reader are given to others
+_AGAIN: Final = "What was not acknowledged has to be sent again"
 _LOOK: Final = 0.1
+_FIRST: Final = 1.0  # seconds after which a refusal counts, without the whole patience
 _ROOM: Final = LONGEST + (1 << 16)  # bytes of a message with its frame
 _MOVING: Final = (  # the group is about to give its partitions to other readers
     KafkaError.ILLEGAL_GENERATION,
     KafkaError.REBALANCE_IN_PROGRESS,
     KafkaError.UNKNOWN_MEMBER_ID,
 )
-_GONE: Final = (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._RESOLVE)  # noqa: SLF001 their names
+# ruff: noqa: SLF001 - the names that the client has for errors of its own begin with an underscore
+_GONE: Final = (
+    *(KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._RESOLVE),
+    *(KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError.TOPIC_AUTHORIZATION_FAILED),
+)
+
+
+class _Clients:
+    """Makes the clients of a Kafka, each by the files of its access as they are then."""
+
+    def __init__(self, hosts: str, access: KafkaAccess, seconds: float) -> None:
+        self._hosts, self._access = hosts, access
+        timeout = access.settings.get("delivery.timeout.ms", "")
+        self.patience = max(seconds, int(timeout) / 1000 if timeout.isdecimal() else 0)  # of an append
+        milliseconds = int(seconds * 1000)
+        self._own: dict[Client, dict[str, Any]] = {
+            "admin": {},
+            "producer": {
+                "acks": "all",
+                "enable.idempotence": True,  # keeps the order when one is sent again
+                "linger.ms": 5,
+                "compression.type": "gzip",  # every client has it, such as those of Scrapy Cluster, which have no lz4
+                "compression.level": 1,
+                "message.max.bytes": _ROOM,
+                "delivery.timeout.ms": milliseconds,
+                "request.timeout.ms": milliseconds,
+            },
+            "consumer": {
+                "group.id": "warcmill-none",  # its client wants one, and joins none
+                "enable.auto.commit": False,
+                "enable.auto.offset.store": False,
+                "auto.offset.reset": "earliest",
+                "partition.assignment.strategy": "cooperative-sticky",
+                "session.timeout.ms": _SESSION_SECONDS * 1000,
+                "fetch.message.max.bytes": _ROOM,
+            },
+        }
+
+    def check(self) -> None:
+        """Raise BadConfig for an access that no client can be made of. Nothing is asked."""
+        self._access.check()
+        if self._access == KafkaAccess():
+            return
+        kinds: dict[Client, Callable[..., Any]] = {"producer": Producer, "consumer": Consumer}
+        for kind, make in kinds.items():
+            try:
+                made = make({"log_level": 2, **self._own[kind], **self._access.without_login(kind)})
+            except KafkaException as error:
+                raise _not_made(_fault(error).str(), self._access) from error
+            if kind == "consumer":
+                made.close()
+
+    def complaints(self) -> Complaints:
+        """What is heard of one client."""
+        return Complaints(self._hosts, self._access)
+
+    def new(self, kind: Client, make: Callable[..., Any], heard: Complaints, **more: Any) -> Any:
+        """Make a client. Refused when its files are not what they have to be any more, Unavailable for an old token."""
+        shared = {"bootstrap.servers": self._hosts, "client.id": "warcmill", "log_level": 2, "error_cb": heard.hear}
+        try:
+            return make({**shared, **self._own[kind], **self._access.of_client(kind), **more})
+        except BadConfig as error:
+            raise Refused(heard.name, f"is not asked. {error}") from error
+        except KafkaException as error:
+            raise Refused(heard.name, f"is not asked. {_not_made(_fault(error).str(), self._access)}") from error
 
 
 class KafkaBus:
-    """Topics of a Kafka. `seconds`: for so long it may not answer before that is an error."""
+    """Topics of a Kafka. `seconds`: for so long it may not answer before that is an error. BadConfig for an access
+    that is invalid."""
 
-    def __init__(self, hosts: str, seconds: float = SECONDS) -> None:
+    def __init__(self, hosts: str, seconds: float = SECONDS, access: KafkaAccess | None = None) -> None:
         self._hosts, self._seconds = hosts, seconds
+        self._clients = _Clients(hosts, access or KafkaAccess(), seconds)
+        self._clients.check()
         self._partitions: dict[str, int] = {}  # of the topics that are known
-        self._lock = threading.Lock()
-        self._producer = self._new_producer()
-        self._admin = AdminClient(self._shared)
-
-    def _new_producer(self) -> Producer:
-        milliseconds = int(self._seconds * 1000)
-        own = {
-            "acks": "all",
-            "enable.idempotence": True,  # keeps the order when one is sent again
-            "linger.ms": 5,
-            "compression.type": "gzip",  # every client has it, such as those of Scrapy Cluster, which have no lz4
-            "compression.level": 1,
-            "message.max.bytes": _ROOM,
-            "delivery.timeout.ms": milliseconds,
-            "request.timeout.ms": milliseconds,
-        }
-        return Producer({**self._shared, **own})
-
-    @property
-    def _shared(self) -> dict[str, Any]:
-        return {"bootstrap.servers": self._hosts, "client.id": "warcmill", "log_level": 2, "error_cb": _ignore}
+        self._lock = threading.RLock()
+        self._heard = self._clients.complaints()  # of the producer
+        self._producer: Producer | None = None
+        self._admin: tuple[AdminClient, Complaints] | None = None
 
     def append(self, topic: str, values: Sequence[bytes]) -> None:
         check_values(topic, values)
@@ -72,36 +126,46 @@ class KafkaBus:
         def answered(error: KafkaError | None, _: object) -> None:
             answers.append(error)
 
-        producer = self._producer
+        producer = self._sender()
         for value in values:
             self._produce(producer, topic, partition, value, answered)
-        producer.flush(self._seconds + _LOOK)
+        producer.flush(self._clients.patience + _LOOK)
         wrong = next((error for error in answers if error is not None), None)
         if wrong is not None and wrong.code() == KafkaError.MSG_SIZE_TOO_LARGE:
             raise _too_long(topic, max(values, key=len))
         if wrong is not None or len(answers) < len(values):
-            raise self._failed(producer, topic, wrong.str() if wrong else "it did not acknowledge in time")
+            raise self._failed(producer, topic, wrong)
 
     def reader(self, topic: str, group: str | None, *, from_end: bool = False) -> KafkaReader:
         check_name("topic", topic)
         if group is not None:
             check_name("group", group)
-        return KafkaReader(self._shared, self._hosts, topic, self._make(topic), group, from_end=from_end)
+        return KafkaReader(self._clients, topic, self._make(topic), group, from_end=from_end)
 
     def topics(self) -> list[str]:
         return sorted(name for name in self._described() if not name.startswith("__"))
 
     def close(self) -> None:
-        self._producer.flush(self._seconds)
+        if self._producer is not None:
+            self._producer.flush(self._seconds)
 
-    def _failed(self, producer: Producer, topic: str, why: str) -> Unavailable:
+    def _sender(self) -> Producer:
+        with self._lock:
+            if self._producer is None:
+                self._heard = self._clients.complaints()
+                self._producer = cast("Producer", self._clients.new("producer", Producer, self._heard))
+            return self._producer
+
+    def _failed(self, producer: Producer, topic: str, error: KafkaError | None) -> Unavailable:
         """Begin anew, as some faults end a producer, and a topic may have been made again with fewer partitions."""
+        heard = self._heard
         with self._lock:
             self._partitions.pop(topic, None)
             if self._producer is producer:
-                self._producer = self._new_producer()
+                self._producer = None
         producer.purge()  # nothing of it is sent later, behind what is appended again
-        return self._unavailable(why)
+        why = error.str() if error else "it did not acknowledge in time"
+        return heard.error(f"{why}. {_AGAIN}", error, topic=topic)
 
     def _produce(
         self, producer: Producer, topic: str, partition: int, value: bytes, answered: Callable[..., None]
@@ -114,7 +178,7 @@ class KafkaBus:
             except KafkaException as error:
                 if _fault(error).code() == KafkaError.MSG_SIZE_TOO_LARGE:
                     raise _too_long(topic, value) from None
-                raise self._failed(producer, topic, _fault(error).str()) from error
+                raise self._failed(producer, topic, _fault(error)) from error
             else:
                 return
 
@@ -128,32 +192,57 @@ class KafkaBus:
                 self._create(topic)
             while not (number := self._count(topic)):
                 if time.monotonic() > deadline:
-                    raise self._unavailable(f"it has no partition of {topic}")
+                    raise self._hidden(topic)
                 time.sleep(_LOOK)
             return self._partitions.setdefault(topic, number)
 
     def _create(self, topic: str) -> None:
-        made = self._admin.create_topics([NewTopic(topic)], request_timeout=self._seconds)[topic]
+        admin, heard = self._asker()
+        made = admin.create_topics([NewTopic(topic)], request_timeout=self._seconds)[topic]
         try:
             made.result(self._seconds + 1)
         except TimeoutError as error:
-            raise self._unavailable(f"it did not make {topic} in time") from error
+            raise heard.error(f"it did not make {topic} in time. {_AGAIN}") from error
         except KafkaException as error:
             if _fault(error).code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise self._unavailable(f"it does not make {topic}: {_fault(error).str()}") from error
+                why = f"it does not make {topic}: {_fault(error).str()}"
+                raise heard.error(why, _fault(error), topic=f"{topic}, which it does not show, or make") from error
+            if not self._count(topic):  # there, and not shown
+                raise self._hidden(topic) from error
+
+    def _hidden(self, topic: str) -> Unavailable:
+        """Why a topic is not among those that are shown."""
+        admin, heard = self._asker()
+        found = admin.list_topics(topic, timeout=self._seconds).topics.get(topic)
+        error = found.error if found else None
+        return heard.error(f"it has no partition of {topic}. {_AGAIN}", error, topic=topic)
 
     def _count(self, topic: str) -> int:
         found = self._described().get(topic)
         return 0 if found is None or found.error is not None else len(found.partitions)
 
     def _described(self) -> dict[str, Any]:
-        try:
-            return dict(self._admin.list_topics(timeout=self._seconds).topics)
-        except KafkaException as error:
-            raise Unavailable(f"Kafka at {self._hosts}", _fault(error).str()) from error
+        """All topics. A refusal counts after a moment, and is not waited for."""
+        admin, heard = self._asker()
+        first = min(_FIRST, self._seconds)
+        for seconds in (first, max(self._seconds - first, _LOOK)):
+            try:
+                return dict(admin.list_topics(timeout=seconds).topics)
+            except KafkaException as error:
+                admin.poll(0)  # has it heard
+                found = heard.error(_fault(error).str(), _fault(error))
+            if isinstance(found, Refused):
+                break
+        with self._lock:
+            self._admin = None  # the next one reads its files anew
+        raise found
 
-    def _unavailable(self, why: str) -> Unavailable:
-        return Unavailable(f"Kafka at {self._hosts}", f"{why}. What was not acknowledged has to be sent again")
+    def _asker(self) -> tuple[AdminClient, Complaints]:
+        with self._lock:
+            if self._admin is None:
+                heard = self._clients.complaints()
+                self._admin = self._clients.new("admin", AdminClient, heard), heard
+            return self._admin
 
 
 class KafkaReader:
@@ -162,25 +251,15 @@ class KafkaReader:
     While partitions are given to other readers, what was read and not committed may be read again by them.
     """
 
-    def __init__(
-        self, shared: dict[str, Any], hosts: str, topic: str, partitions: int, group: str | None, *, from_end: bool
-    ) -> None:
-        self._hosts, self._topic, self._keeps, self._from_end = hosts, topic, group is not None, from_end
+    def __init__(self, clients: _Clients, topic: str, partitions: int, group: str | None, *, from_end: bool) -> None:
+        self._topic, self._group, self._from_end = topic, group or "", from_end
+        self._heard = clients.complaints()
         self._joined = False
         self._away: KafkaError | None = None
         self._waiting: list[tuple[int, int, bytes, int]] = []  # partition, offset, value, time: not yet returned
         self._returned: dict[int, int] = {}  # the next offset of each partition, to be committed
-        own = {
-            "group.id": group or "warcmill-none",  # its client wants one, and joins none
-            "enable.auto.commit": False,
-            "enable.auto.offset.store": False,
-            "auto.offset.reset": "earliest",
-            "partition.assignment.strategy": "cooperative-sticky",
-            "session.timeout.ms": _SESSION_SECONDS * 1000,
-            "fetch.message.max.bytes": _ROOM,
-            "error_cb": self._failed,
-        }
-        self._consumer = Consumer({**shared, **own})
+        more = {"group.id": group} if group else {}
+        self._consumer: Consumer = clients.new("consumer", Consumer, self._heard, error_cb=self._failed, **more)
         if group is None:
             self._begin_alone(partitions)
             return
@@ -190,7 +269,7 @@ class KafkaReader:
             self._take(1, _LOOK)
         if from_end and not self._joined:
             self._consumer.close()
-            raise self._unavailable("it gave no partition in time, so its end is not known")
+            raise self._error("it gave no partition in time, so its end is not known", self._away)
 
     def _begin_alone(self, partitions: int) -> None:
         """Take all partitions, in no group: a reader that was away for long is where it was."""
@@ -201,7 +280,7 @@ class KafkaReader:
             self._consumer.assign(places)
         except KafkaException as error:
             self._consumer.close()
-            raise self._unavailable(f"its end is not known: {_fault(error).str()}") from error
+            raise self._error(f"its end is not known: {_fault(error).str()}", _fault(error)) from error
 
     def read(self, most: int, seconds: float) -> list[Message]:
         deadline = time.monotonic() + seconds
@@ -210,7 +289,7 @@ class KafkaReader:
             self._take(most, max(0.0, min(_LOOK, left)))
             if self._away is not None and not self._waiting:
                 away, self._away = self._away, None
-                raise self._unavailable(f"{away.str()}. It is retried")
+                raise self._error(f"{away.str()}. It is retried", away)
             if left <= 0:
                 break
         found, self._waiting = self._waiting[:most], self._waiting[most:]
@@ -220,7 +299,7 @@ class KafkaReader:
 
     def commit(self) -> None:
         deadline = time.monotonic() + _JOIN_SECONDS
-        while self._returned and self._keeps:
+        while self._returned and self._group:
             try:
                 kept = self._consumer.commit(offsets=self._partitions(self._returned), asynchronous=False)
                 wrong = next((one.error for one in kept or () if one.error is not None), None)
@@ -229,7 +308,7 @@ class KafkaReader:
                 self._returned.clear()
             except KafkaException as error:
                 if _fault(error).code() not in _MOVING or time.monotonic() > deadline:
-                    raise self._unavailable(f"the place is not kept: {_fault(error).str()}") from error
+                    raise self._error(f"the place is not kept: {_fault(error).str()}", _fault(error)) from error
                 self._take(1, _LOOK)  # has the group agree; partitions that go to others are forgotten here
 
     def close(self) -> None:
@@ -242,7 +321,7 @@ class KafkaReader:
         try:
             messages = self._consumer.consume(most, seconds)
         except KafkaException as error:  # of what is done when partitions are given
-            raise self._unavailable(_fault(error).str()) from error
+            raise self._error(_fault(error).str(), _fault(error)) from error
         for message in messages:
             fault, partition, offset, value = message.error(), message.partition(), message.offset(), message.value()
             if fault is not None:
@@ -258,7 +337,7 @@ class KafkaReader:
         for partition, kept in zip(partitions, self._kept(consumer, partitions), strict=True):
             if kept < 0:
                 partition.offset = consumer.get_watermark_offsets(partition, timeout=SECONDS)[1]
-                if self._keeps:
+                if self._group:
                     consumer.commit(offsets=[partition], asynchronous=False)
         consumer.incremental_assign(partitions)
         self._joined = True
@@ -277,14 +356,16 @@ class KafkaReader:
         with contextlib.suppress(KafkaException):  # they are somebody else's already
             consumer.incremental_unassign(partitions)
 
-    def _unavailable(self, why: str) -> Unavailable:
-        return Unavailable(f"Kafka at {self._hosts}", why)
+    def _error(self, why: str, error: KafkaError | None = None) -> Unavailable:
+        return self._heard.error(why, error, topic=self._topic, group=self._group)
 
     def _failed(self, error: KafkaError) -> None:
-        if error.code() in _GONE or error.fatal():
+        self._heard.hear(error)
+        of_group = self._group and error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED
+        if error.code() in _GONE or of_group or error.fatal():
             self._away = error
         else:
-            _log.info("Kafka at %s: %s", self._hosts, error.str())
+            _log.info("%s: %s", self._heard.name, error.str())
 
 
 def _fault(error: KafkaException) -> KafkaError:
@@ -295,6 +376,13 @@ def _too_long(topic: str, value: bytes) -> TooLong:
     return TooLong(f"topic {topic}", f"a message of {len(value):,} bytes is longer than Kafka takes")
 
 
-def _ignore(error: KafkaError) -> None:
-    """An append learns of it by the answer that does not come."""
-    _log.info("Kafka: %s", error.str())
+def _not_made(why: str, access: KafkaAccess) -> BadConfig:
+    """The key that a client could not be made by."""
+    if "ssl.key.location" in why:
+        todo = f"{access.key_file} is not the key of {access.certificate_file}, or its password is another one"
+        return BadConfig(f"[{SECTION}] key_file", todo)
+    for name in ("ca", "certificate"):
+        if f"ssl.{name}.location" in why:
+            path = access.ca_file if name == "ca" else access.certificate_file
+            return BadConfig(f"[{SECTION}] {name}_file", f"{path or 'not set'} has no certificate in PEM: {why}")
+    return BadConfig(f"[{SETTINGS}]", why)

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from warcmill.clients.bus import SECONDS, Bus
+from warcmill.clients.bus.access import KafkaAccess
 from warcmill.clients.bus.spool import DAYS, Spool
 from warcmill.errors import BadConfig
 
@@ -14,9 +15,11 @@ _KAFKA = re.compile(
 )
 
 
-def open_bus(named: str, folder: Path, days: int = DAYS, seconds: float = SECONDS) -> Bus:
+def open_bus(
+    named: str, folder: Path, days: int = DAYS, seconds: float = SECONDS, access: KafkaAccess | None = None
+) -> Bus:
     """Open a bus by its name; the spool's files are in `folder`, and kept for `days`; for so many `seconds` a Kafka may
-    be silent. BadConfig for another name."""
+    be silent, and `access` is the way to it. BadConfig for another name, or an access that is invalid."""
     if named == "spool":
         return Spool(folder, days)
     found = _KAFKA.fullmatch(named)
@@ -28,4 +31,4 @@ def open_bus(named: str, folder: Path, days: int = DAYS, seconds: float = SECOND
         raise BadConfig(
             "[requests] bus", f"Kafka's client is not installed: pip install 'warcmill[kafka]' ({error})"
         ) from None
-    return KafkaBus(found[1], seconds)
+    return KafkaBus(found[1], seconds, access)

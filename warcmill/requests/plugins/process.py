@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from warcmill.base import worker
+from warcmill.clients.bus.access import KafkaAccess
 from warcmill.errors import Unavailable
 from warcmill.requests.compat import KAFKA, REDIS
 from warcmill.requests.monitor import log_of
@@ -225,7 +226,7 @@ def _main(descriptor: int) -> None:
     role = socket.socket(fileno=descriptor)
     began: Mapping[str, Any] = worker.receive(role, LONGEST)
     fields = {**began["place"], "spool": Path(began["place"]["spool"])}
-    place = RequestsPlace(**fields)
+    place = RequestsPlace(**{**fields, "kafka": KafkaAccess(**fields["kafka"])})
     KafkaBaseMonitor.bus = place.open_bus()
     process = PluginProcess(role, place, began["kind"])
     try:

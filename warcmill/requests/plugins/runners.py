@@ -60,6 +60,7 @@ class _Child:
         theirs.close()
         self._socket = ours
         place = {**asdict(replace(self._place, redis=None)), "spool": str(self._place.spool)}
+        place["kafka"] = asdict(self._place.kafka)
         try:
             worker.send(ours, {"place": place, "kind": self._kind, "names": self._names})
             found = self.receive(_START)
