@@ -57,6 +57,7 @@ _LOGIN: Final = {
     # Takes tokens without a signature (RFC 7515 A.5), as nothing else is set.
     "OAUTHBEARER": 'oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="broker"',
 }
+REAUTH_SECONDS: Final = 2
 _SCRAM: Final = tuple(name for name in MECHANISMS if name.startswith("SCRAM"))
 LOG4J = """status = ERROR
 appender.c.type = Console
@@ -136,6 +137,8 @@ def _sasl() -> Iterator[str]:
         for name, login in _LOGIN.items():
             value = f"org.apache.kafka.common.security.{login};"
             yield f"listener.name.{listener}.{name.lower()}.sasl.jaas.config={value}"
+        # So often a client shows its token again; by default it need not, though its token expires.
+        yield f"listener.name.{listener}.oauthbearer.connections.max.reauth.ms={REAUTH_SECONDS * 1000}"
 
 
 def at(work: Path, ports: Ports = pins.KAFKA) -> KafkaServer:

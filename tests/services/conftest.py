@@ -80,6 +80,7 @@ TOGETHER = (
         "test_recrawl_heritrix.py", "test_pulse_heritrix.py", "test_feed_heritrix.py", "test_feed_chain.py",
         "test_documented_pulse.py", "test_heritrix_client.py",
     ),
+    ("test_bus_kafka.py", "test_bus_kafka_access.py"),
     ("test_compose.py",),
     ("test_demo.py",),
 )  # fmt: skip

@@ -1,4 +1,7 @@
-"""Requests by a real Kafka: a page that is fed is on the topic. Broker and role are killed, and nothing is lost."""
+"""Requests by a real Kafka: a page that is fed is on the topic. Broker and role are killed, and nothing is lost.
+
+The line comes by SASL over TLS; its password is nowhere but in its file.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from waiting import wait_for
 
 from servers import kafka as kafka_server
 from servers import pins
-from servers.kafka import KafkaServer
+from servers.kafka import PASSWORD, USER, KafkaServer
 from warcmill.clients.bus.kafka import KafkaBus
 from warcmill.errors import Unavailable
 
@@ -41,9 +44,18 @@ def by_kafka(
         config = folder / "luigi.cfg"
         text = config.read_text()
         assert "bus=spool" in text
-        config.write_text(text.replace("bus=spool", f"bus={server.url}"))
+        password = folder / "password"
+        password.touch(0o600)
+        password.write_text(PASSWORD)
+        config.write_text(
+            text.replace("bus=spool", f"bus={server.at('SASL_SSL')}")
+            + f"\n[kafka]\nprotocol=SASL_SSL\nca_file={server.authority}\nmechanism=SCRAM-SHA-256\nuser={USER}\n"
+            f"password_file={password}\n[kafka_settings]\nclient.id=line\n"
+        )
         line.bus = KafkaBus(server.hosts)
         yield line
+        kept = (path for path in folder.rglob("*") if path.is_file() and path != password)
+        assert [path for path in kept if PASSWORD.encode() in path.read_bytes()] == []
 
 
 def pages(server: KafkaServer, number: int) -> list[dict[str, Any]]:

@@ -13,12 +13,13 @@ from confluent_kafka import KafkaError
 
 from warcmill.clients.bus import Refused
 from warcmill.clients.bus.access import OAUTHBEARER, KafkaAccess
-from warcmill.errors import Unavailable
+from warcmill.errors import BadConfig, Unavailable
 
 _SECONDS: Final = 3.0
 _KEPT: Final = 8
 _SHOWN: Final = 300
-_TRANSPORT: Final = (KafkaError._TRANSPORT, KafkaError._SSL, KafkaError._ALL_BROKERS_DOWN)  # noqa: SLF001 their names
+_DOWN: Final = KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001 the name that the client has for an error of its own
+_TRANSPORT: Final = (KafkaError._TRANSPORT, KafkaError._SSL, _DOWN)  # noqa: SLF001
 _LOGIN: Final = KafkaError._AUTHENTICATION  # noqa: SLF001
 _ACCESS: Final = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED: "the topic {topic}",
@@ -42,8 +43,9 @@ class Complaints:
     def hear(self, error: KafkaError) -> None:
         """Keep an error of the client."""
         found = error.code(), error.str().partition(" (after ")[0][:_SHOWN]
-        if found not in self._last:
-            self._last.append(found)
+        if found in self._last:
+            self._last.remove(found)
+        self._last.append(found)
 
     def error(self, why: str, error: KafkaError | None = None, *, topic: str = "", group: str = "") -> Unavailable:
         """Return what is wrong: of an `error`, if there is one, else of what was heard; `why` where neither tells."""
@@ -52,17 +54,17 @@ class Complaints:
             where = place.format(topic=topic, group=group)
             todo = "allow it there by an ACL, or set another user or certificate in [kafka]"
             return Refused(self.name, f"does not let {who} use {where}: {todo}")
-        codes = {code for code, _ in self._last}
-        if _LOGIN in codes:
-            return self._login(next(text for code, text in reversed(self._last) if code == _LOGIN))
-        if codes.intersection(_TRANSPORT) and (refused := self._spoken()):
+        newest = next(((code, text) for code, text in reversed(self._last) if code != _DOWN), (_DOWN, ""))
+        if newest[0] == _LOGIN:
+            return self._login(newest[1])
+        if self._last and newest[0] in _TRANSPORT and (refused := self._spoken()):
             return Refused(self.name, refused)
-        heard = [text for code, text in self._last if code != KafkaError._ALL_BROKERS_DOWN]  # noqa: SLF001
+        heard = newest[1]
         if self._last and not heard and not self._access.signs_in:  # all that it does is to close connections
-            heard = [
-                "it closes connections, as where users sign in; then set [kafka] protocol to SASL_SSL or SASL_PLAINTEXT"
-            ]
-        return Unavailable(self.name, f"{why}. {heard[-1]}" if heard and heard[-1] not in why else why)
+            heard = (
+                "It closes connections, as where users sign in: then set [kafka] protocol to SASL_SSL or SASL_PLAINTEXT"
+            )
+        return Unavailable(self.name, f"{why}. {heard}" if heard and heard not in why else why)
 
     def _login(self, text: str) -> Unavailable:
         access = self._access
@@ -74,6 +76,10 @@ class Complaints:
             why = "takes nobody by SASL at this port"
             return Refused(self.name, f"{why}: correct [kafka] protocol, {access.protocol}, or the port")
         if access.mechanism == OAUTHBEARER:
+            try:
+                access.token()
+            except (BadConfig, Unavailable) as error:
+                return Unavailable(self.name, f"it is not asked. {error}")
             return Refused(self.name, f"does not take the token of {access.token_file}: see [kafka] token_file")
         key = "password" if access.password else "password_file"
         why = f"does not take the user {access.user} with that password by {access.mechanism}"
