@@ -28,7 +28,7 @@ from requesting.bus_conformance import PATIENCE, take
 
 from servers.authority import CertificateAuthority
 from servers.kafka import MECHANISMS, PASSWORD, REAUTH_SECONDS, USER, KafkaServer
-from warcmill.clients.bus import Bus, Refused
+from warcmill.clients.bus import Bus, BusRefused
 from warcmill.clients.bus.access import OAUTHBEARER, KafkaAccess
 from warcmill.clients.bus.opening import open_bus
 from warcmill.errors import BadConfig, Unavailable
@@ -155,7 +155,7 @@ def refusals(ways: Ways) -> dict[str, tuple[dict[str, Any], str]]:
 def test_what_a_broker_does_not_take_is_named_at_once_with_what_to_correct(ways: Ways, name: str) -> None:
     keys, text = refusals(ways)[name]
     bus = ways.open(seconds=PATIENCE, **keys)  # so patient, and it is not waited for
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(BusRefused) as refused:
         bus.append("access.none", [b"x"])
     assert text in str(refused.value)
     assert (refused.value.exit_code, str(refused.value).startswith("Kafka at ")) == (3, True)
@@ -165,14 +165,14 @@ def test_what_a_broker_does_not_take_is_named_at_once_with_what_to_correct(ways:
 def test_a_bus_with_a_wrong_password_is_the_same_one_once_its_file_is_right(ways: Ways) -> None:
     bus = ways.open()
     secret(ways.folder / "pass", "not yet")
-    with pytest.raises(Refused, match="with that password"):
+    with pytest.raises(BusRefused, match="with that password"):
         bus.append("access.healed", [b"x"])
     secret(ways.folder / "pass", PASSWORD)
     goes_through(bus, [b"x"])
     os.unlink(ways.folder / "pass")
     bus = ways.open(password_file=secret(ways.folder / "other-pass", PASSWORD))
     os.unlink(ways.folder / "other-pass")
-    with pytest.raises(Refused, match=r"is not asked\. .*\[kafka\] password_file: .*cannot be read"):
+    with pytest.raises(BusRefused, match=r"is not asked\. .*\[kafka\] password_file: .*cannot be read"):
         bus.topics()
 
 
@@ -227,15 +227,15 @@ def test_what_an_acl_does_not_allow_is_named(ways: Ways, admin: AdminClient) -> 
     allow(admin, ResourceType.GROUP, group, AclOperation.DESCRIBE)
     bus, todo = ways.open(), r"allow it there by an ACL, or set another user or certificate in \[kafka\]"
     assert seen in bus.topics()
-    with pytest.raises(Refused, match=f"does not let the user archivist use the topic {hidden}.*: {todo}"):
+    with pytest.raises(BusRefused, match=f"does not let the user archivist use the topic {hidden}.*: {todo}"):
         bus.append(hidden, [b"x"])
-    with pytest.raises(Refused, match=f"does not let the user archivist use the topic {seen}: {todo}"):
+    with pytest.raises(BusRefused, match=f"does not let the user archivist use the topic {seen}: {todo}"):
         bus.append(seen, [b"x"])
-    with pytest.raises(Refused, match=f"use the topic {seen}: "):
+    with pytest.raises(BusRefused, match=f"use the topic {seen}: "):
         bus.reader(seen, None).read(1, PATIENCE)
     name = topic()
     bus.append(name, [b"x"])
-    with pytest.raises(Refused, match=f"use the group {group} .KAFKA_GROUP.: "):
+    with pytest.raises(BusRefused, match=f"use the group {group} .KAFKA_GROUP.: "):
         bus.reader(name, group).read(1, PATIENCE)
     allow(admin, ResourceType.TOPIC, seen, AclOperation.READ, AclOperation.WRITE)
     bus.append(seen, [b"x"])

@@ -27,7 +27,7 @@ class TooLong(BadInput):
     """A message that the bus does not take, as it is too long. A shorter one may pass."""
 
 
-class Refused(Unavailable):
+class BusRefused(Unavailable):
     """A bus that is there, and does not take us, or this: a setting is to be corrected, here or there. A role tries
     again, as for any that is away: what it reads from files it reads anew."""
 

@@ -18,7 +18,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from warcmill.clients.bus import LONGEST, SECONDS, Message, Refused, TooLong, check_name, check_values
+from warcmill.clients.bus import LONGEST, SECONDS, BusRefused, Message, TooLong, check_name, check_values
 from warcmill.clients.bus.access import SECTION, SETTINGS, Client, KafkaAccess
 from warcmill.clients.bus.refusals import Complaints
 from warcmill.errors import BadConfig, Unavailable
@@ -88,18 +88,18 @@ class _Clients:
                 made.close()
 
     def complaints(self) -> Complaints:
-        """What is heard of one client."""
+        """A list for the errors of one client."""
         return Complaints(self._hosts, self._access)
 
     def new(self, kind: Client, make: Callable[..., Any], heard: Complaints, **more: Any) -> Any:
-        """Make a client. Refused when its files are not what they have to be any more, Unavailable for an old token."""
+        """Make a client. BusRefused when its files are not as they were at first, Unavailable for an old token."""
         shared = {"bootstrap.servers": self._hosts, "client.id": "warcmill", "log_level": 2, "error_cb": heard.hear}
         try:
             return make({**shared, **self._own[kind], **self._access.of_client(kind), **more})
         except BadConfig as error:
-            raise Refused(heard.name, f"is not asked. {error}") from error
+            raise BusRefused(heard.name, f"is not asked. {error}") from error
         except KafkaException as error:
-            raise Refused(heard.name, f"is not asked. {_not_made(_fault(error).str(), self._access)}") from error
+            raise BusRefused(heard.name, f"is not asked. {_not_made(_fault(error).str(), self._access)}") from error
 
 
 class KafkaBus:
@@ -231,7 +231,7 @@ class KafkaBus:
             except KafkaException as error:
                 admin.poll(0)  # has it heard
                 found = heard.error(_fault(error).str(), _fault(error))
-            if isinstance(found, Refused):
+            if isinstance(found, BusRefused):
                 break
         with self._lock:
             self._admin = None  # the next one reads its files anew

@@ -11,7 +11,7 @@ from typing import Final
 
 from confluent_kafka import KafkaError
 
-from warcmill.clients.bus import Refused
+from warcmill.clients.bus import BusRefused
 from warcmill.clients.bus.access import OAUTHBEARER, KafkaAccess
 from warcmill.errors import BadConfig, Unavailable
 
@@ -53,12 +53,12 @@ class Complaints:
             who = f"the user {self._access.user}" if self._access.user else "this client"
             where = place.format(topic=topic, group=group)
             todo = "allow it there by an ACL, or set another user or certificate in [kafka]"
-            return Refused(self.name, f"does not let {who} use {where}: {todo}")
+            return BusRefused(self.name, f"does not let {who} use {where}: {todo}")
         newest = next(((code, text) for code, text in reversed(self._last) if code != _DOWN), (_DOWN, ""))
         if newest[0] == _LOGIN:
             return self._login(newest[1])
         if self._last and newest[0] in _TRANSPORT and (refused := self._spoken()):
-            return Refused(self.name, refused)
+            return BusRefused(self.name, refused)
         heard = newest[1]
         if self._last and not heard and not self._access.signs_in:  # all that it does is to close connections
             heard = (
@@ -71,22 +71,22 @@ class Complaints:
         if _OURS in text:  # an expired one, or what is wrong with its file
             return Unavailable(self.name, text.partition(_OURS)[2])
         if known := text.partition("supported mechanisms:")[2].strip():
-            return Refused(self.name, f"takes no {access.mechanism}, but {known}: correct [kafka] mechanism")
+            return BusRefused(self.name, f"takes no {access.mechanism}, but {known}: correct [kafka] mechanism")
         if "mechanism handshake failed" in text:
             why = "takes nobody by SASL at this port"
-            return Refused(self.name, f"{why}: correct [kafka] protocol, {access.protocol}, or the port")
+            return BusRefused(self.name, f"{why}: correct [kafka] protocol, {access.protocol}, or the port")
         if access.mechanism == OAUTHBEARER:
             try:
                 access.token()
             except (BadConfig, Unavailable) as error:
                 return Unavailable(self.name, f"it is not asked. {error}")
-            return Refused(self.name, f"does not take the token of {access.token_file}: see [kafka] token_file")
+            return BusRefused(self.name, f"does not take the token of {access.token_file}: see [kafka] token_file")
         key = "password" if access.password else "password_file"
         why = f"does not take the user {access.user} with that password by {access.mechanism}"
-        return Refused(self.name, f"{why}: correct [kafka] user or {key}")
+        return BusRefused(self.name, f"{why}: correct [kafka] user or {key}")
 
     def _spoken(self) -> str:
-        """What a broker that was complained of speaks, if that is not what is set; '' where that is not the reason."""
+        """The reason, where a broker of a complaint speaks otherwise than is set, or is not trusted; else ''."""
         host, port = self._broker()
         access, found = self._access, _tls_of(host, port, self._access.ca_file if self._access.has_tls else None)
         if found is None:
