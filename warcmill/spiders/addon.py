@@ -16,6 +16,7 @@ from scrapy.core.downloader.handlers.base import BaseDownloadHandler
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.retry import RetryMiddleware
+from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
 from scrapy.settings import BaseSettings
 from scrapy.utils.misc import load_object
@@ -166,6 +167,9 @@ class LaunchMiddleware:
                 one = await bridge.guard.run(None, anext(found))
             except StopAsyncIteration:
                 return
+            except CloseSpider:
+                await bridge.begun()
+                raise
             if not isinstance(one, Request):
                 yield one
                 continue

@@ -24,7 +24,7 @@ from warcmill.crawl.durable import failed
 from warcmill.crawl.extract.links import LINK, REDIRECT
 from warcmill.crawl.frontier import Intake, Offered, check_offer
 from warcmill.crawl.job.job import Audience
-from warcmill.crawl.uri import Uri, shown, without_credentials
+from warcmill.crawl.uri import Status, Uri, shown, without_credentials
 from warcmill.crawl.visit.visit import Kit
 from warcmill.errors import BadInput, WarcmillError
 from warcmill.spiders import browsers
@@ -35,6 +35,7 @@ from warcmill.spiders.requests import APPID, CRAWLID, MARK, RequestForms
 from warcmill.spiders.visit import Besides, SpiderVisit
 
 log = logging.getLogger(__name__)
+LOOK = 0.01  # seconds
 AT_ONCE, BYTES_AT_ONCE = 1_000, 1 << 20  # requests that are offered in one commit, and their payloads together
 PATIENCE, CALLBACK_SECONDS = "WARCMILL_CALLBACK_SECONDS", 600.0
 _OWN_META = frozenset([MARK, "depth", "download_slot", "download_latency", "download_timeout", "redirect_times",
@@ -266,6 +267,19 @@ class ScrapyBridge:
                     if answer.answer is Intake.REFUSED:
                         self.kit.offers.lost(uri, answer.why)
                 self.kit.woken.set()
+
+    async def begun(self) -> None:
+        """Wait until Scrapy has begun what was taken, or as much as it has room for at once: it does so before it asks
+        `start()` for more, which may then close the spider."""
+        await self.flush()
+        name, stats = str(self.crawler.spidercls.name), self.crawler.stats
+        assert stats is not None
+        most = min(stats.get_value("scheduler/enqueued", 0), self.crawler.settings.getint("CONCURRENT_REQUESTS"))
+        while stats.get_value("scheduler/dequeued", 0) < most:
+            counts = await self.kit.books.frontier.count(name)
+            if not (counts.get(Status.SCHEDULED, 0) or counts.get(Status.DOWNLOADING, 0)):
+                return
+            await asyncio.sleep(LOOK)
 
     def flush_feeds(self) -> None:
         """Hand the items in Scrapy's feeds to the system, so that a kill loses no item of a kept page: Scrapy does

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import base64
 import sys
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
+from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from scrapy import Item, Request, Spider
@@ -133,6 +135,8 @@ class Values:
             return self._mapping(value, place, depth)
         if tag := _BY_TYPE.get(kind):
             made = tag.write(value)
+            if made is None:
+                raise _cannot_wait(place, kind.__qualname__)
             inner = [self.written(one, f"{place}[{n}]", depth + 1) for n, one in enumerate(made)] if tag.nests else made
             return {TAG: [tag.name, inner]}
         if isinstance(value, Request):
@@ -230,7 +234,8 @@ def _checked(kind: type, base: type) -> Any:
 
 
 class _Tag(NamedTuple):
-    """A type of Python: what its values are made of, and back. `nests`: that is a list of values again."""
+    """A type of Python: what its values are made of, and back; None for one that cannot wait. `nests`: that is a list of
+    values again."""
 
     name: str
     type: type
@@ -251,6 +256,14 @@ def _read_moment(kind: type[Any], parts: Sequence[Any]) -> Any:
     return found.replace(tzinfo=ZoneInfo(parts[2])) if len(parts) > 2 else found
 
 
+def _defaults(value: defaultdict[Any, Any]) -> list[Any] | None:
+    """The name of the type that makes the defaults of a dictionary, and its pairs."""
+    made = value.default_factory
+    name = next((name for name, one in _DEFAULTS.items() if one is made), None)
+    return None if name is None else [name, *value.items()]
+
+
+_DEFAULTS = {"": None, "list": list, "dict": dict, "set": set, "int": int, "float": float, "str": str, "tuple": tuple}
 _TAGS = (
     _Tag("date", date, date.isoformat, date.fromisoformat),
     _Tag("datetime", datetime, _moment, lambda parts: _read_moment(datetime, parts)),
@@ -263,6 +276,11 @@ _TAGS = (
     _Tag("tuple", tuple, list, tuple, nests=True),
     _Tag("set", set, list, set, nests=True),
     _Tag("frozenset", frozenset, list, frozenset, nests=True),
+    _Tag("uuid", UUID, str, UUID),
+    _Tag("ordered", OrderedDict, lambda one: list(one.items()), OrderedDict, nests=True),
+    _Tag("counter", Counter, lambda one: list(one.items()), lambda pairs: Counter(dict(pairs)), nests=True),
+    _Tag("default", defaultdict, _defaults, lambda parts: defaultdict(_DEFAULTS[parts[0]], parts[1:]), nests=True),
+    _Tag("deque", deque, lambda one: [one.maxlen, *one], lambda parts: deque(parts[1:], parts[0]), nests=True),
 )
 _BY_TYPE = {tag.type: tag for tag in _TAGS}
 _BY_NAME = {tag.name: tag for tag in _TAGS}

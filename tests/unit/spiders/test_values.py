@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections import defaultdict
+from collections import Counter, OrderedDict, defaultdict, deque
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
@@ -13,6 +13,7 @@ from http import HTTPStatus
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
+from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import attrs
@@ -162,6 +163,12 @@ VALUES = [
     Floor.FIRST,
     HTTPStatus.NOT_FOUND,
     [1, "a", {"b": None}],
+    UUID(int=5),
+    OrderedDict([("b", {1}), ("a", ())]),
+    Counter("mill"),
+    defaultdict(list, {("a", 1): [b"x"]}),
+    defaultdict(None, a=1),
+    deque([1, (2,)], maxlen=3),
 ]  # fmt: skip
 
 
@@ -256,7 +263,7 @@ REFUSED = [
     ({"meta": {"when": object()}}, "its meta['when'] is object, which cannot wait"),
     ({"cb_kwargs": {"by": [Handle()]}}, "its cb_kwargs['by'][0] is Handle, which cannot wait"),
     ({"meta": {"a": {"b": Selector(text="<p>")}}}, "its meta['a']['b'] is Selector, which cannot wait"),
-    ({"meta": {"a": defaultdict(list)}}, "its meta['a'] is defaultdict, which cannot wait"),
+    ({"meta": {"a": defaultdict(itself)}}, "its meta['a'] is defaultdict, which cannot wait"),
     ({"meta": {"a": Odd(1)}}, "its meta['a'] is Odd, which cannot wait"),
     ({"meta": {"a": Mill(name=Handle())}}, "its meta['a']._values['name'] is Handle, which cannot wait"),
     ({"meta": {"a": (itself(),)}}, "nested deeper than 60, or contains itself, which cannot wait"),
@@ -304,6 +311,9 @@ FORGED = [
     ["decimal", "one"],
     ["pickle", "gASVAAAA"],
     ["set", [[1]]],
+    ["default", ["object", [1, 2]]],
+    ["deque", [-1, 1]],
+    ["uuid", "../../"],
     [],
     5,
 ]  # fmt: skip
