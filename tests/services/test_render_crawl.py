@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -227,7 +228,7 @@ def test_a_long_answer_is_cut_at_the_limit_of_the_page(site: ScriptedSite, tmp_p
             for _ in range(2 << 10):
                 handler.wfile.write(piece)
         except OSError:
-            handler.close_connection = True
+            handler.close_connection = answers is None
 
     site.acts["/long.png"] = pour
     site.pages["/"] = ("<a href=/third>x</a><img src=/long.png>", "text/html")
@@ -240,26 +241,35 @@ def test_a_long_answer_is_cut_at_the_limit_of_the_page(site: ScriptedSite, tmp_p
     agree(site, tmp_path)
 
 
+@pytest.mark.parametrize("answers", [True, False], ids=["answered", "unanswered"])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
 def test_a_browser_that_dies_costs_no_page(
-    number: int, site: ScriptedSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    number: int, answers: bool, site: ScriptedSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(browser, "GRACE", 3.0)  # seconds, and those until one that is stopped is given up
     monkeypatch.setattr(browser, "END", 3.0)
     script = "fetch('/hangs').finally(() => document.body.innerHTML += '<a href=/from-script>x</a>')"
     site.pages["/"] = (f"<a href=/third>x</a><script>{script}</script>", "text/html")
 
+    is_over = threading.Event()
+
     def once(handler: Any) -> None:
         del site.acts["/hangs"]
         _do(number)
+        if not answers:
+            is_over.wait(60)
         handler.send_response(200)
         handler.send_header("Content-Length", "0")
         handler.end_headers()
 
     site.acts["/hangs"] = once
+    site.pages["/hangs"] = ("", "text/plain")
     crawled.crawl(tmp_path, job(site, render=replace(RENDER, seconds=5.0)))
+    is_over.set()
     assert (notes(tmp_path), notes(tmp_path, "/third")) == ((), ())
     assert f"GET {HOST}/from-script" in site.asked
+    assert answers or site.asked[f"GET {HOST}/hangs"] == 2
+    assert stored(tmp_path)[f"GET {HOST}/hangs"] == 1
     assert chromiums() == []
 
 
@@ -306,7 +316,7 @@ def test_a_crawler_that_is_killed_leaves_no_process_and_its_books_agree(
         ports.update(listening(process.pid))
         browsers.extend(chromiums(process.pid))
         process.kill()
-        handler.close_connection = True
+        handler.close_connection = answers is None
 
     site.acts[at] = kill
     process = child(site, tmp_path)

@@ -110,18 +110,26 @@ class PageRequests:
     def __init__(self, kit: PageKit, page: FetchedPage) -> None:
         self._kit, self._page, self._limits = kit, page, page.job.render
         self._failed: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], SharedAnswer] = {}
         itself = FetchedPart(page.answer, Admitted((page.answer.address,), page.delay), page.job.politeness)
         self._slowest = {page.uri.queue: itself}  # of each host, by which it rests
         self._bytes = 0
         self._language = ""
         self.notes: list[str] = []
         self.missed: dict[str, Uri] = {}
-        self.begin()
+        self._begin_to_count()
 
-    def begin(self) -> None:
+    async def begin(self) -> None:
         """Begin to count requests, and time: the page is opened, maybe not for the first time. The browser's first
-        request is for the page."""
+        request is for the page. What an earlier browser of the page has asked for, and has no answer yet, is given up:
+        the page asks for it again while somebody waits for it."""
+        left = [task for task, shared in self._tasks.items() if shared.asked and not shared.is_there]
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+        self._begin_to_count()
+
+    def _begin_to_count(self) -> None:
         self._requests, self._is_open = 0, False
         self._times = Counter[str]()
         self._ends = asyncio.get_running_loop().time() + self._limits.seconds
@@ -144,7 +152,7 @@ class PageRequests:
             for task in done:
                 if not task.cancelled():
                     task.result()
-            self._tasks -= done
+                self._tasks.pop(task, None)
 
     def stop(self) -> None:
         """Fetch no more: what is under way is given up."""
@@ -206,12 +214,12 @@ class PageRequests:
     def _begin(self, uri: Uri, request: PageRequest, shared: SharedAnswer, end: Callable[[], None]) -> None:
         """Ask for something in a task of its own: it continues when the browser does not wait for it any more."""
         task = asyncio.create_task(self._ask(uri, request, shared, end))
-        self._tasks.add(task)
+        self._tasks[task] = shared
         task.add_done_callback(self._done)
 
     def _done(self, task: asyncio.Task[None]) -> None:
         if task.cancelled() or task.exception() is None:
-            self._tasks.discard(task)  # `settled` raises what is left
+            self._tasks.pop(task, None)  # `settled` raises what is left
         else:
             self._fail(STOPPED, "the books take nothing more")
 
@@ -223,6 +231,8 @@ class PageRequests:
                 shared.put(known)
             elif self._may_ask(uri, shared):
                 await self._fetch(uri, request, shared)
+            if shared.is_there:
+                self.missed.pop(uri.uri, None)
         except asyncio.CancelledError:
             self._miss(uri, request)
             raise
@@ -291,7 +301,7 @@ class PageRequests:
 
     def _miss(self, uri: Uri, request: PageRequest) -> None:
         if request.method == "GET" and not _is_again(uri):
-            self.missed[uri.key] = uri
+            self.missed[uri.uri] = uri
 
     def _count(self, uri: Uri, part: FetchedPart) -> None:
         """Count an answer for the limits of the page, and for the rest of its host."""

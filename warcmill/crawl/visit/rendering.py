@@ -196,7 +196,7 @@ class Rendering:
             raise Unavailable(PROGRAM, f"{error}; pip install 'warcmill[render]'") from error
 
         async def attempt(alone: bool) -> Result:
-            asking.begin()
+            await asking.begin()
             async with proxy.page(asking.answer, images=images) as port:
                 return await browser.open(url, port, wishes, alone=alone)
 

@@ -163,6 +163,11 @@ class SharedAnswer:
         self._exchange = exchange
         self._is_there.set()
 
+    @property
+    def is_there(self) -> bool:
+        """True if the answer has come, or will not come."""
+        return self._is_there.is_set()
+
     async def read(self) -> Exchange | None:
         """Wait for the answer: who gets one must `leave` it. None: it has ended without one, or is closed already."""
         self._users += 1
