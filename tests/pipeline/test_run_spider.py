@@ -198,7 +198,7 @@ def parse(self, response):
     yield response.follow("/shelf/3", meta={"proxy": "http://127.0.0.1:9"})
     yield scrapy.Request("file:///etc/hostname")
     yield response.follow("/shelf/4", cb_kwargs={"by": self.opener})
-    yield response.follow("/shelf/4", meta={"blob": "a" * (5 << 20)})
+    yield response.follow("/shelf/4", meta={"blob": "a" * (17 << 20)})
     yield response.follow("/shelf/5", self.last, meta={"kept": [1, "a", {"b": None}]})
 
 def last(self, response):
@@ -218,7 +218,7 @@ def test_what_cannot_wait_is_refused_by_name_and_the_rest_is_fetched(port: int, 
         "its meta has 'proxy'",
         "file: is not fetched",
         "its cb_kwargs['by'] is OpenerDirector, which cannot wait",
-        "its payload is larger than 4194304 bytes",
+        "its payload is larger than 16777216 bytes",
     ):
         assert words_ in done.stderr, done.stderr
     refused = f"the frontier refused 6 requests of a spider, first {url(port, '/shelf/1')}"

@@ -11,6 +11,7 @@ from inspect import isawaitable
 from typing import Any, Self
 from weakref import WeakKeyDictionary
 
+from pydispatch.dispatcher import getAllReceivers, liveReceivers
 from scrapy import Request, signals
 from scrapy.core.downloader.handlers.base import BaseDownloadHandler
 from scrapy.core.scheduler import BaseScheduler
@@ -22,7 +23,7 @@ from scrapy.settings import BaseSettings
 from scrapy.utils.misc import load_object
 
 from warcmill.spiders import browsers
-from warcmill.spiders.bridge import ScrapyBridge
+from warcmill.spiders.bridge import FILTER, ScrapyBridge, is_filter_of_none
 from warcmill.spiders.visit import Postponed
 
 log = logging.getLogger(__name__)
@@ -31,6 +32,12 @@ OURS = 1_000
 """The priority of our settings: above those of the project, the spider and the command line."""
 REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
 _MIDDLEWARES, _DOWNLOADER, _HANDLERS = "SPIDER_MIDDLEWARES", "DOWNLOADER_MIDDLEWARES", "DOWNLOAD_HANDLERS"
+_UNUSED = (
+    FILTER, "SCHEDULER", "SCHEDULER_PRIORITY_QUEUE", "SCHEDULER_MEMORY_QUEUE", "SCHEDULER_DISK_QUEUE",
+    "SCHEDULER_START_MEMORY_QUEUE", "SCHEDULER_START_DISK_QUEUE",
+)  # fmt: skip
+_UNSENT = ("headers_received", "bytes_received", "request_dropped")
+"""Signals that a launch does not send."""
 
 
 class LaunchAddon:
@@ -51,6 +58,9 @@ class LaunchAddon:
         for name in ("HTTPCACHE_ENABLED", "ROBOTSTXT_OBEY", "HTTPPROXY_ENABLED"):
             settings.set(name, False, OURS)
         settings.set("TWISTED_REACTOR", REACTOR, OURS)
+        for name in _UNUSED:
+            if settings.getpriority(name) and not is_filter_of_none(settings, name):
+                log.warning("%s: not used, as the frontier has what waits, and what was seen", name)
         settings.set("SCHEDULER", FrontierScheduler, OURS)
         theirs = settings.getdict(_HANDLERS)
         if unused := [scheme for scheme in ("http", "https") if theirs.get(scheme)]:
@@ -204,6 +214,9 @@ class LaunchMiddleware:
 
         slot.remove_request = removed  # no signal says that all of a page is done
         bridge.opened()
+        for name in _UNSENT:
+            if [*liveReceivers(getAllReceivers(bridge.crawler, getattr(signals, name)))]:
+                log.warning("signal %s: not sent, as the launch fetches each page itself", name)
         self._guard(bridge.crawler.engine.scraper, bridge.crawler.engine.downloader.middleware)
         asked = bridge.crawler.engine.downloader.middleware.methods["process_request"]
         for place, method in enumerate(asked):

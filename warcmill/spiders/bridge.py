@@ -15,9 +15,12 @@ from typing import Any
 
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
+from scrapy.dupefilters import BaseDupeFilter
 from scrapy.exceptions import IgnoreRequest
 from scrapy.extensions.feedexport import FeedExporter
 from scrapy.http import Response
+from scrapy.settings import BaseSettings
+from scrapy.utils.misc import load_object
 from twisted.python.failure import Failure
 
 from warcmill.crawl.durable import failed
@@ -36,10 +39,16 @@ from warcmill.spiders.visit import Besides, SpiderVisit
 
 log = logging.getLogger(__name__)
 LOOK = 0.01  # seconds
+FILTER = "DUPEFILTER_CLASS"
 AT_ONCE, BYTES_AT_ONCE = 1_000, 1 << 20  # requests that are offered in one commit, and their payloads together
 PATIENCE, CALLBACK_SECONDS = "WARCMILL_CALLBACK_SECONDS", 600.0
 _OWN_META = frozenset([MARK, "depth", "download_slot", "download_latency", "download_timeout", "redirect_times",
                        "redirect_ttl", "redirect_urls", "redirect_reasons", "proxy", "cookiejar"])  # fmt: skip
+
+
+def is_filter_of_none(settings: BaseSettings, name: str = FILTER) -> bool:
+    """True if a setting is the filter of duplicates that filters none."""
+    return name == FILTER and load_object(settings.get(FILTER)) is BaseDupeFilter
 
 
 class ScrapyBridge:
@@ -51,6 +60,7 @@ class ScrapyBridge:
         self.retries = False  # until Scrapy makes the middleware for them
         self.unarchived = Counter[str]()  # answers of middlewares, by the name of each
         self.refused = self.hung = 0
+        self._filters = not is_filter_of_none(crawler.settings)
         self._ready: deque[SpiderVisit] = deque()  # admitted; Scrapy has not asked for them yet
         self._visits: dict[int, SpiderVisit] = {}  # these, and those that Scrapy has
         self._by_request: dict[Request, SpiderVisit] = {}
@@ -331,7 +341,7 @@ class ScrapyBridge:
         assert self.crawler.spider
         name = self.crawler.request_fingerprinter.fingerprint(request)
         try:
-            uri = self._forms.waiting(request, name, parent=parent, hop=hop, number=number)
+            uri = self._forms.waiting(request, name, parent=parent, hop=hop, number=number, filters=self._filters)
             browsers.check(request.meta, uri.uri, renders=self.kit.live.renders)
             uri.queue = self.kit.job.queue(uri.uri)
             check_offer(uri)

@@ -51,17 +51,19 @@ class RequestForms:
         self.values = Values(Project(spider), self._written, self._read)
         self._names: dict[int, str] = {}
 
-    def waiting(self, request: Request, name: bytes, *, parent: Uri | None, hop: str, number: int) -> Uri:
+    def waiting(
+        self, request: Request, name: bytes, *, parent: Uri | None, hop: str, number: int, filters: bool = True
+    ) -> Uri:
         """Return the URI of a request that `parent` has led to, by this hop. BadInput for one that cannot wait.
 
-        `name` is its fingerprint, by which it is known; of one that is not to be filtered, `number` among those of its
-        parent distinguishes it, so that it is the same when its parent is visited again. Its key has a digest of its
-        parent's key, so that it has the same length after a million generations.
+        `name` is its fingerprint, by which it is known. One that is not to be filtered, as none is if the project
+        `filters` none, is known by `number` among those of its parent, too: so it is the same when its parent is
+        visited again. Its key has a digest of its parent's key, so it has one length after a million generations.
         """
         meta = _meta(request)
         to = meta.get(SPIDERID) or self._spider.name
         key = name.hex()
-        if request.dont_filter:
+        if request.dont_filter or not filters:
             key = f"{key} {digest(parent.crawl, parent.key).hex() if parent else ''} {number}"
         # The scope of a request is for links that our own crawler follows: a spider decides for itself.
         path = f"{parent.hops}{hop}" if parent and not parent.source.startswith(SOURCE) else ""

@@ -234,7 +234,7 @@ def _checked(kind: type, base: type) -> Any:
 
 
 class _Tag(NamedTuple):
-    """A type of Python: what its values are made of, and back; None for one that cannot wait. `nests`: that is a list of
+    """A type of Python: what its values are made of, and back. None: this one cannot wait. `nests`: that is a list of
     values again."""
 
     name: str

@@ -42,7 +42,7 @@ from warcmill.formats.logs.crawllog import CrawlRecord
 T = TypeVar("T")
 E = TypeVar("E", "Finish", "Defer")
 LONGEST_HISTORY = 200
-LONGEST_PAYLOAD = 1 << 22  # bytes: a spider's request has its body and what it passes on in it
+LONGEST_PAYLOAD = 1 << 24  # bytes: a spider's request has its body and what it passes on in it
 PRIORITIES = range(-(1 << 53), (1 << 53) + 1)  # a score in Redis has no more digits
 LEASE_SECONDS = 3600.0
 
