@@ -284,7 +284,8 @@ class ScrapyBridge:
         await self.flush()
         name, stats = str(self.crawler.spidercls.name), self.crawler.stats
         assert stats is not None
-        most = min(stats.get_value("scheduler/enqueued", 0), self.crawler.settings.getint("CONCURRENT_REQUESTS"))
+        taken = stats.get_value("scheduler/enqueued", 0) + self.continues
+        most = min(taken, self.crawler.settings.getint("CONCURRENT_REQUESTS"))
         while stats.get_value("scheduler/dequeued", 0) < most:
             counts = await self.kit.books.frontier.count(name)
             if not (counts.get(Status.SCHEDULED, 0) or counts.get(Status.DOWNLOADING, 0)):

@@ -121,8 +121,8 @@ class PageRequests:
 
     async def begin(self) -> None:
         """Begin to count requests, and time: the page is opened, maybe not for the first time. The browser's first
-        request is for the page. What an earlier browser of the page has asked for, and has no answer yet, is given up:
-        the page asks for it again while somebody waits for it."""
+        request is for the page. A GET of an earlier browser that has no answer yet is given up: the page asks for it
+        again while somebody waits for that."""
         left = [task for task, shared in self._tasks.items() if shared.asked and not shared.is_there]
         for task in left:
             task.cancel()
