@@ -29,6 +29,7 @@ from warcmill.errors import BadConfig, WarcmillError
 from warcmill.formats.pypi.data_sets import DISTRIBUTIONS
 from warcmill.markers import locks
 from warcmill.model import Json
+from warcmill.pypi.answers import PublishedData
 from warcmill.pypi.data_sets import PublishedHistory, open_history
 from warcmill.replay import pywb
 from warcmill.replay.captures import TEMPLATE, CaptureServer
@@ -77,6 +78,7 @@ def run(args: argparse.Namespace) -> int:
             refresh=refresh,
             actions=Actions(PROGRAM),
             packages=partial(_packages, line),
+            package_data=partial(_package_data, line),
         )
         try:
             server.serve(application(served), asked.listen, asked.port, partial(_begin, served, replay, asked))
@@ -102,6 +104,12 @@ def _packages(line: OpenRoots) -> PublishedHistory | None:
     index = open_folder("index", line.settings.index)
     found = Payloads(index, DISTRIBUTIONS).current()
     return open_history(line.state.store, index, found) if found else None
+
+
+def _package_data(line: OpenRoots) -> PublishedData | None:
+    """The places of the data sets of a package index; None for a line without an index root."""
+    index = line.settings.index
+    return PublishedData(line.state.store, open_folder("index", index)) if index else None
 
 
 def _access(line: OpenRoots, asked: Serving) -> WebAccess:

@@ -11,6 +11,7 @@ from warcmill.audit.answers.line import AuditedLine
 from warcmill.formats.pypi.lives import StatusInterval
 from warcmill.formats.pypi.simple_pages import OfferedFile
 from warcmill.markers.state import MarkerStore
+from warcmill.pypi.answers import PublishedData
 from warcmill.web.access import Forms, WebAccess
 from warcmill.web.actions import Actions
 from warcmill.web.archive import Archive
@@ -64,7 +65,8 @@ class Served(Struct, frozen=True):
 
     `line` opens the line anew, by luigi.cfg as it is now: a view calls it once. `refresh` has engines asked, in the
     background and at most every few seconds: a view calls it while a running crawl is looked at. `packages` opens the
-    current history of a package index; None where none is published.
+    current history of a package index; None where none is published. `package_data`: the places of its data sets; None
+    for a line without an index root.
     """
 
     state: MarkerStore
@@ -76,6 +78,7 @@ class Served(Struct, frozen=True):
     actions: Actions = field(default_factory=Actions)
     forms: Forms = field(default_factory=Forms)
     packages: Callable[[], PackageHistory | None] | None = None
+    package_data: Callable[[], PublishedData | None] | None = None
 
     def missing(self) -> Iterator[str]:
         """The parts that are not there to be searched or replayed, each with the command that brings it."""

@@ -6,8 +6,10 @@ import hashlib
 import io
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import pytest
 from indexing.searchable import Searchable
@@ -23,6 +25,8 @@ from warcmill.formats.pypi.dump import DistributionRow, DistType, HeldFile, List
 from warcmill.formats.pypi.lives import StatusInterval
 from warcmill.formats.pypi.projects import ProjectRecord
 from warcmill.formats.pypi.simple_pages import OfferedFile, PageKind
+from warcmill.pypi import answers, providers
+from warcmill.pypi.answers import PublishedData
 from warcmill.replay.pywb import OFF, NoReplay
 from warcmill.stores import LocalStore
 from warcmill.versions import hidden_list
@@ -81,18 +85,24 @@ def server(archive: Searchable, history: HistoryInMemory) -> Starlette:
     return served(archive, history)
 
 
-def served(archive: Searchable, history: PackageHistory | None, index: LocalStore | None = None) -> Starlette:
+def served(
+    archive: Searchable,
+    history: PackageHistory | None,
+    index: LocalStore | None = None,
+    data: PublishedData | None = None,
+) -> Starlette:
     state, replay = archive.state, NoReplay("", "http://localhost", OFF)
     shown = Archive(state.store, lambda: index or archive.index, lambda: archive.store)
     digest = access.digest_of("the-token-of-anna")
     token = {"made": "2016-10-19T23:44:28Z", "role": "reader", "sha256": digest, "until": ""}
     state.store.replace(f"{access.FOLDER}/anna.json", json.dumps(token).encode())
     opened = WebAccess(state.store, "warcmill-8090")
-    return application(Served(state, shown, replay, opened, lambda: archive.audited, packages=lambda: history))
+    packages: dict[str, Any] = {"packages": lambda: history, "package_data": lambda: data}
+    return application(Served(state, shown, replay, opened, lambda: archive.audited, **packages))
 
 
-def get(server: Starlette, path: str, accept: str = JSON) -> WebAnswer:
-    return ask(server, path, headers={"authorization": "Bearer the-token-of-anna", "accept": accept})
+def get(server: Starlette, path: str, accept: str = JSON, fields: Mapping[str, str] | None = None) -> WebAnswer:
+    return ask(server, path, fields, headers={"authorization": "Bearer the-token-of-anna", "accept": accept})
 
 
 @pytest.mark.parametrize(
@@ -266,3 +276,53 @@ def test_packages_whose_files_are_lost_are_not_healthy(archive: Searchable, hist
     assert (answer.status, "its versions are not in the index root" in answer.text) == (503, True)
     index.update()
     assert ask(server, "/healthz").status == 200
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> PublishedData:
+    """Data sets in which `b-c` requires `a-b`, and both have the module `m`."""
+    index = DumpedIndex(tmp_path)
+    rows = [row("a-b", "1", "m", "ns.a"), row("b-c", "1", "m", requires=("A_B[x] >=1",))]
+    index.dump(0, 9, rows, [state(one.project, 5, one) for one in rows])
+    index.update()
+    return PublishedData(index.state.store, index.index)
+
+
+def test_questions_across_projects_are_answered_as_the_command_does(
+    archive: Searchable, history: HistoryInMemory, data: PublishedData
+) -> None:
+    server = served(archive, history, data=data)
+    provided = get(server, "/packages/provides/m")
+    assert (provided.status, provided.header("Content-Type")) == (200, "application/json")
+    assert provided.document == providers.provides(data, "m")
+    assert [one["project"] for one in provided.document["projects"]] == ["a-b", "b-c"]
+    assert get(server, "/packages/provides/ns").document == providers.provides(data, "ns")
+    none = get(server, "/packages/provides/nothing")
+    assert (none.status, none.document["projects"]) == (404, [])
+    assert get(server, "/packages/required-by/A.B").document == providers.required_by(data, "a-b")
+    assert get(server, "/packages/required-by/b-c").status == 404
+    name = "b_c-1-py3-none-any.whl"
+    assert get(server, f"/packages/requires/{name}").document == answers.requires(data, name)
+    of_project = get(server, f"/packages/requires/{name}", fields={"project": "b-c"})
+    assert of_project.document["requires_dist"] == ["A_B[x] >=1"]
+    assert get(server, "/packages/requires/unknown-1.zip").status == 404
+
+
+def test_questions_across_projects_are_too_early_while_nothing_is_published(server: Starlette) -> None:
+    for path in ("provides/m", "requires/m-1.zip", "required-by/m"):
+        answer = get(server, f"/packages/{path}")
+        assert (answer.status, "no packages are published yet" in answer.text) == (503, True)
+
+
+def test_a_reader_gets_no_file_whose_address_is_hidden(
+    archive: Searchable, history: HistoryInMemory, data: PublishedData
+) -> None:
+    server = served(archive, history, data=data)
+    kept = offered("a_b-1-py3-none-any.whl", "1", "https://x.example/gone")
+    history.kept["a-b"] = [(1, 9, kept)]
+    entry = hidden_list.entry_of(kept.listed.url)
+    hidden_list.decide(archive.state.store, lambda: archive.store, entry, "order of a court", hides=True)
+    found = get(server, "/packages/provides/m").document
+    assert [one["project"] for one in found["projects"]] == ["b-c"] == [one["project"] for one in found["files"]]
+    assert get(server, "/packages/requires/a_b-1-py3-none-any.whl").status == 404
+    assert get(server, "/packages/requires/b_c-1-py3-none-any.whl").status == 200

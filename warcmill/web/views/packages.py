@@ -1,7 +1,8 @@
-"""The views of a package index as it was: its list of projects, a project's page, its files. Reads only.
+"""The views of a package index as it was, and of what its packages give and require. Reads only.
 
 pip and uv read them, at `/as-of/SERIAL/simple/`. A file that the archive holds whole is sent; the address of another
 leads on to where the index had it. The METADATA that an installer resolves by is made of the row of a wheel.
+Questions across projects are answered as `warcmill pypi --json` does, by the same functions: 404 where its exit is 1.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import re
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from http import HTTPStatus
+from typing import cast
 from urllib.parse import quote
 
 from warcmill.errors import NotReady
@@ -18,7 +20,11 @@ from warcmill.formats.pypi.data_sets import DISTRIBUTIONS
 from warcmill.formats.pypi.dump import HeldFile
 from warcmill.formats.pypi.filenames import normalised
 from warcmill.formats.pypi.simple_pages import OfferedFile, index_page, metadata, preferred, project_page
-from warcmill.web.request import Answer, Asked, MovedTo, RefusedRequest, SentBytes
+from warcmill.model import Json, JsonObject
+from warcmill.pypi import answers, providers
+from warcmill.pypi.answers import PublishedData
+from warcmill.versions.publication import Payloads
+from warcmill.web.request import Answer, Asked, MovedTo, RefusedRequest, SentBytes, ShownPage
 from warcmill.web.served import PackageHistory, Served
 from warcmill.web.warcs import part_of, pieces
 
@@ -100,6 +106,61 @@ def _sent(served: Served, asked: Asked, held: HeldFile, sha256: str) -> Answer:
     stream.seek(first)
     status, length = HTTPStatus.PARTIAL_CONTENT if part else HTTPStatus.OK, last - first + 1
     return SentBytes(pieces(stream, length), _FILE, length, status, headers)
+
+
+def provides(served: Served, asked: Asked) -> Answer:
+    """The projects that give a module, the best first."""
+    found = providers.provides(_data(served), asked.names["module"])
+    if asked.hidden and not asked.sees_hidden:
+        found = _without_hidden(served, asked, found)
+    is_given = any(one["gives"] for one in cast("list[JsonObject]", found["projects"]))
+    return ShownPage(found, status=HTTPStatus.OK if is_given else HTTPStatus.NOT_FOUND)
+
+
+def requires(served: Served, asked: Asked) -> Answer:
+    """The requirements of a file; `project`, a field, is its project where its name is ambiguous."""
+    filename = asked.names["filename"]
+    found = answers.requires(_data(served), filename, asked.fields.get("project", ""))
+    if found is None or filename in _hidden(served, asked, str(found["project"])):
+        return ShownPage({"error": f"{filename} is not known here"}, status=HTTPStatus.NOT_FOUND)
+    return ShownPage(found)
+
+
+def required_by(served: Served, asked: Asked) -> Answer:
+    """The projects whose newest releases require a project."""
+    found = providers.required_by(_data(served), asked.names["project"])
+    return ShownPage(found, status=HTTPStatus.OK if found["required_by"] else HTTPStatus.NOT_FOUND)
+
+
+def _data(served: Served) -> PublishedData:
+    """The data sets, where a line has an index root; fails as `_opened` where none is published."""
+    data = served.package_data() if served.package_data else None
+    if data is None or Payloads(data.index, DISTRIBUTIONS).current() is None:
+        raise NotReady(f"data set {DISTRIBUTIONS}", _LOST if DISTRIBUTIONS in served.archive.lost() else NOT_PUBLISHED)
+    return data
+
+
+def _without_hidden(served: Served, asked: Asked, found: JsonObject) -> JsonObject:
+    """An answer of `provides` without the files whose addresses are hidden, and the projects that have no other."""
+    files, projects = cast("list[JsonObject]", found["files"]), cast("list[JsonObject]", found["projects"])
+    hidden = {str(one["project"]): _hidden(served, asked, str(one["project"])) for one in projects}
+    left = [one for one in files if one["filename"] not in hidden[str(one["project"])]]
+    names = {one["project"] for one in left}
+    kept: list[Json] = [
+        {**one, "filename": None} if one["filename"] in hidden[str(one["project"])] else one
+        for one in projects
+        if not one["files"] or one["project"] in names
+    ]
+    return {**found, "files": list[Json](left), "projects": kept}
+
+
+def _hidden(served: Served, asked: Asked, project: str) -> set[str]:
+    """The files of a project whose addresses readers may not have."""
+    if not asked.hidden or asked.sees_hidden or served.packages is None or (history := served.packages()) is None:
+        return set()
+    with closing(history):
+        files = history.files(project, history.newest)
+        return {one.listed.filename for one in files if asked.hidden.are_in(one.listed.url)}
 
 
 def _files(asked: Asked, history: PackageHistory, name: str, serial: int) -> Iterator[OfferedFile]:
