@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import os
 import resource
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from warcmill.base import clock
 from warcmill.crawl.job.job import Job
 from warcmill.crawl.uri import make
-from warcmill.errors import BadInput, Unavailable
-from warcmill.requests.serving.feed import LONGEST, NAME, FedTarget, RequestFeed
+from warcmill.errors import BadInput, Conflict, Unavailable
+from warcmill.requests.serving.feed import DAYS, LONGEST, NAME, FedTarget, RequestFeed
 from warcmill.requests.serving.scope import RequestScope
 from warcmill.requests.serving.targets import RequestAudience, RequestTargets
+
+FIRST_OF_NOVEMBER = 1_793_491_200
 
 
 def targets(*places: str) -> list[tuple[str, dict[str, object]]]:
@@ -80,6 +84,81 @@ def test_a_disk_without_room_is_named_and_then_each_target_has_its_line_once(tmp
     assert [place for _, place in numbers(feed)] == ["a", "b"]
     assert feed.append(targets("b", "c", "d")) == 2
     assert [place for _, place in numbers(feed)] == ["a", "b", "c", "d"]
+
+
+@pytest.fixture
+def day(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Sets the day on which is appended."""
+    return lambda day: monkeypatch.setattr(clock, "stamp", lambda: f"{day}000101")
+
+
+def cut(folder: Path, day: Callable[[str], None], *names: str) -> RequestFeed:
+    """A feed, to which each of these was appended on another day: the first one on the 1st."""
+    feed = RequestFeed(folder)
+    for number, name in enumerate(names, 1):
+        day(f"202611{number:02}")
+        assert feed.append(targets(name, *names[:number])) == 1, "what comes again has its line, of whichever day"
+        if number == 1:
+            os.utime(folder / NAME, (FIRST_OF_NOVEMBER, FIRST_OF_NOVEMBER))
+    return feed
+
+
+def test_it_is_cut_by_day_and_read_as_one(tmp_path: Path, day: Callable[[str], None]) -> None:
+    feed = cut(tmp_path, day, "a", "b", "c")
+    line = len((tmp_path / NAME).read_bytes())
+    assert sorted(os.listdir(tmp_path / DAYS)) == [f"2026110{2 + n}-{(n + 1) * line:015}.jsonl" for n in range(2)]
+    assert feed.append(targets("c", "d")) == 1, "of the same day"
+    assert len(os.listdir(tmp_path / DAYS)) == 2
+    for one in (feed, RequestFeed(tmp_path)):
+        assert numbers(one) == [(0, "a"), (line, "b"), (2 * line, "c"), (3 * line, "d")]
+        found, after = one.read(line, 2)
+        assert ([target.place for target in found], after) == (["b", "c"], 3 * line)
+        assert [target.place for target in one.read(after, 9)[0]] == ["d"]
+        assert one.read(one.size, 9) == ([], 4 * line)
+        assert [target.place for target in one.each([2 * line, 0, 3 * line, line, 9 * line])] == [*"abcd", ""]
+        assert one.document(2 * line) == {"url": "http://a.example/c"}
+        with pytest.raises(BadInput, match="no target begins there"):
+            one.read(line + 5, 1)
+    day("20261102")  # a clock that was set back
+    assert feed.append(targets("e")) == 1
+    assert len(os.listdir(tmp_path / DAYS)) == 2
+
+
+def test_a_day_that_was_taken_away_is_lost_alone(tmp_path: Path, day: Callable[[str], None]) -> None:
+    cut(tmp_path, day, "a", "b", "c")
+    line = len((tmp_path / NAME).read_bytes())
+    (tmp_path / DAYS / f"20261102-{line:015}.jsonl").unlink()
+    feed = RequestFeed(tmp_path)
+    assert [one.place for one in feed.each([0, line, 2 * line])] == ["a", "", "c"]
+    assert [one.place for one in feed.read(2 * line, 9)[0]] == ["c"]
+    with pytest.raises(BadInput, match="no target begins there"):
+        feed.read(line, 9)
+    assert feed.append(targets("d")) == 1
+    assert [one.place for one in feed.read(2 * line, 9)[0]] == ["c", "d"]
+
+
+def test_a_line_that_a_kill_left_is_cut_off_before_the_next_day_begins(
+    tmp_path: Path, day: Callable[[str], None]
+) -> None:
+    feed = cut(tmp_path, day, "a")
+    whole = (tmp_path / NAME).read_bytes()
+    (tmp_path / NAME).write_bytes(whole + whole[:9])
+    os.utime(tmp_path / NAME, (FIRST_OF_NOVEMBER, FIRST_OF_NOVEMBER))
+    day("20261102")
+    assert RequestFeed(tmp_path).append(targets("b")) == 1
+    assert numbers(feed) == [(0, "a"), (len(whole), "b")]
+    (tmp_path / DAYS / f"20261103-{2 * len(whole):015}.jsonl").touch()  # a kill before the first line
+    day("20261104")
+    assert RequestFeed(tmp_path).append(targets("c")) == 1
+    assert numbers(feed)[2:] == [(2 * len(whole), "c")]
+
+
+def test_what_an_earlier_version_appends_to_the_first_file_is_named(tmp_path: Path, day: Callable[[str], None]) -> None:
+    feed = cut(tmp_path, day, "a", "b")
+    first = (tmp_path / NAME).read_bytes()
+    (tmp_path / NAME).write_bytes(2 * first)
+    with pytest.raises(Conflict, match=f"{NAME}.*a process of an earlier version.*beyond byte {len(first)}"):
+        feed.append(targets("c"))
 
 
 def test_a_damaged_line_is_an_empty_document_and_the_next_ones_are_read(tmp_path: Path) -> None:
