@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from crawls.frontier_conformance import *  # noqa: F403 - the tests of every frontier
-from crawls.frontier_conformance import ALL, START, drain, fetched, finish, lease, names, offer, run
+from crawls.frontier_conformance import ALL, START, again_later, drain, fetched, finish, lease, names, offer, run
 from redis import Redis
 from sites import certificates
 
@@ -21,11 +21,23 @@ from servers import redis as redis_server
 from servers.redis import RedisServer
 from warcmill.crawl.control.frontier import as_json
 from warcmill.crawl.fetch.cookies import Cookie
-from warcmill.crawl.frontier import Begins, Change, Defer, Finish, Gate, GateBy, Rate, SiteRow, dump
+from warcmill.crawl.frontier import (
+    Begins,
+    Change,
+    Defer,
+    Finish,
+    Gate,
+    GateBy,
+    Lease,
+    Rate,
+    SiteRow,
+    UnheardGroup,
+    dump,
+)
 from warcmill.crawl.frontier.link import RedisLink, RedisPlace, examined, read_place
 from warcmill.crawl.frontier.redis import RedisFrontier
 from warcmill.crawl.frontier.sqlite import SqliteFrontier
-from warcmill.crawl.uri import FOREVER, Status, make
+from warcmill.crawl.uri import FOREVER, Status, Uri, make
 from warcmill.errors import BadConfig, Conflict, Foreign, NotReady, Unavailable
 from warcmill.formats.logs.crawllog import CrawlRecord
 
@@ -187,6 +199,42 @@ def test_a_redis_that_has_lost_what_it_heard_is_not_empty_and_gives_no_snapshot(
         run(frontier.snapshot(there.new_path()))
     with pytest.raises(Unavailable, match="has not heard all that the journal has"):
         run(frontier.waiting(1))
+
+
+def test_pages_that_are_asked_for_twice_after_redis_was_set_back_are_counted_once(
+    there: There, redis: RedisServer
+) -> None:
+    """Another process leases what this one has visited, until this one has sent its journal again."""
+    client, a, b = Redis(port=redis.port), there.another("a"), there.another("b")
+    run(a.set_rate(ALL, Rate(at_once=None)))
+    offer(a, *(f"h{number}/" for number in range(6)))
+    older = {key: client.dump(key) for key in client.keys(f"warcmill:{there.job}:*")}
+    leases = lease(a, 5)
+    heard = list[Uri]()
+
+    def visit(one: Lease) -> None:
+        run(a.change(lambda change: change.finish([Finish(fetched(one), b"a")])))
+        heard.append(fetched(one).uri)
+
+    for one in leases[:4]:
+        visit(one)
+    groups = [UnheardGroup(n, False, lambda change, uri=uri: change.visit(uri, b"a")) for n, uri in enumerate(heard, 2)]
+    run(a.resend(lambda after: [one for one in groups if one.number > after]))
+    client.delete(*client.keys(f"warcmill:{there.job}:*"))
+    for key, value in older.items():
+        client.restore(key, 0, value)
+    again = lease(b, 5)
+    assert names(again) == names(leases)
+    assert finish(b, again[:1]) == [True], "before the journal is sent again"
+    assert names(lease(a)) == []
+    assert names(lease(a)) == ["h5/"]
+    assert finish(b, again[1:3]) == [False] * 2
+    assert again_later(b, again[3:4], there.now) == [False], "one that was not fetched"
+    assert finish(b, again[4:]) == [True]
+    assert [frontier.take_twice() for frontier in (a, b)] == [[heard[0].uri], [uri.uri for uri in heard[1:3]]]
+    assert [frontier.take_twice() for frontier in (a, b)] == [[], []]
+    counts = run(a.count())
+    assert (counts[Status.PARSED], counts[Status.DOWNLOADING], sum(counts.values())) == (5, 1, 6)
 
 
 def test_another_password_while_redis_is_away_stops_the_frontier(there: There, work: Path) -> None:

@@ -39,7 +39,7 @@ from warcmill.crawl.frontier import (
 from warcmill.crawl.frontier.outbox import added_up
 from warcmill.crawl.frontier.register import Register
 from warcmill.crawl.render import RenderedPage
-from warcmill.crawl.uri import Status, Uri, digest
+from warcmill.crawl.uri import Status, Uri, digest, shown
 from warcmill.errors import Mismatch, NotReady, WarcmillError
 from warcmill.formats.logs import crawllog
 from warcmill.formats.logs.bounds import BoundTally
@@ -208,6 +208,8 @@ class Books:
         self._flush()
         while self._commits:
             await asyncio.wait(self._commits)
+        if not self.stopped and (twice := _twice(self.frontier)):
+            self.left_out = await self.frontier.change(lambda _: self._files.leave_out(twice))
 
     async def rotate(self, stage: str) -> None:
         """Close the WARC, and rename the logs for a stage; new ones begin."""
@@ -233,9 +235,9 @@ class Books:
             task.add_done_callback(self._commits.discard)
 
     async def _commit(self, group: Sequence[tuple[BookEntry, asyncio.Future[Kept]]]) -> None:
-        entries = [entry for entry, _ in group]
+        entries, twice = [entry for entry, _ in group], _twice(self.frontier)
         try:
-            fates, length, left_out = await self.frontier.change(lambda changes: self._write(changes, entries))
+            fates, length, left_out = await self.frontier.change(lambda changes: self._write(changes, entries, twice))
         except BaseException as error:
             for _, future in group:
                 _settle(future, error)
@@ -258,8 +260,11 @@ class Books:
 
     # On the thread of the frontier, within a change
 
-    def _write(self, changes: Change, entries: Sequence[BookEntry]) -> tuple[list[Fate], int, BoundTally]:
-        """Write entries; return the fate of each, the length of results.jsonl, and all that bounds have left out."""
+    def _write(
+        self, changes: Change, entries: Sequence[BookEntry], twice: Sequence[BoundTally]
+    ) -> tuple[list[Fate], int, BoundTally]:
+        """Write entries; return the fate of each, the length of results.jsonl, and all that bounds have left out.
+        `twice` has the pages that were asked for once more."""
         fates = self._append_records(changes, entries)
         done = [
             (entry, fate) for entry, fate in zip(entries, fates, strict=True) if isinstance(fate, Kept) and fate.held
@@ -283,7 +288,7 @@ class Books:
         }
         opened = [_page_digest(entry.uri.crawl, entry.uri.uri) for entry, _ in done if entry.is_opened]
         self._files.keep_places({**places, **waiting}, opened)
-        self._files.leave_out([entry.left_out for entry, _ in done if entry.left_out])
+        left_out = self._files.leave_out([*twice, *(entry.left_out for entry, _ in done if entry.left_out)])
         answers = iter(offered)
         results = [line for entry, fate in done for line in _results(entry, fate, [next(answers) for _ in entry.found])]
         self._files.end_group(log, lines, [place for _, fate in done for place in fate.places], results)
@@ -294,7 +299,7 @@ class Books:
             else fate
             for entry, fate in zip(entries, fates, strict=True)
         ]
-        return told, self._files.results_length, self._files.left_out
+        return told, self._files.results_length, left_out
 
     def _append_records(self, changes: Change, entries: Sequence[BookEntry]) -> list[Fate]:
         """Append what still has its lease; a record that does not fit its header fails alone."""
@@ -368,6 +373,14 @@ def _next_serial(names: Iterable[str]) -> int:
 
 def _nothing(_entry: BookEntry, _kept: Kept) -> None:
     """Pass no entry on."""
+
+
+def _twice(frontier: Frontier) -> list[BoundTally]:
+    """The pages that were asked for once more, as a frontier had lost their visits, as one tally; none without any."""
+    tally = BoundTally()
+    for uri in frontier.take_twice():
+        tally.add("twice", (0, True), shown(uri))
+    return [tally] if tally.counts else []
 
 
 def _no_bound(_uri: Uri) -> None:

@@ -76,11 +76,12 @@ class BookFiles:
         more."""
         self._register.keep_places(places, gone)
 
-    def leave_out(self, tallies: Sequence[BoundTally]) -> None:
-        """Add what bounds have left out to all that they have in this launch, `left_out`."""
+    def leave_out(self, tallies: Sequence[BoundTally]) -> BoundTally:
+        """Add what bounds have left out to all that they have in this launch, `left_out`; return that."""
         if tallies:
             self.left_out = reduce(BoundTally.joined, tallies, self.left_out)
             self._register.keep_left_out(self.left_out)
+        return self.left_out
 
     def find(self, uri: bytes) -> tuple[Path, int] | None:
         """Return the WARC that has the record of a URI, and where it begins there; None without one, or when its WARC

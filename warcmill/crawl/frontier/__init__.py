@@ -348,6 +348,11 @@ class Frontier(Protocol):
         frontier that is shared leaves it at one."""
         ...
 
+    def take_twice(self) -> list[str]:
+        """Take the URIs that were asked for once more, by another process, as the frontier had lost their visits until
+        it was sent the journal again."""
+        ...
+
     async def offer(self, uris: Sequence[Uri]) -> list[Offered]:
         """Schedule the URIs that its crawl has not seen; answer for each, in order."""
         ...

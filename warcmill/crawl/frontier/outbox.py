@@ -45,19 +45,21 @@ LETTERS = {Status.PARSED: "P", Status.FAILED: "F", Status.REMOVED: "R"}
 _STATUS = {letter.encode(): status for status, letter in LETTERS.items()}
 NEW, SEEN = Offered(Intake.NEW), Offered(Intake.SEEN)
 _SITE = "%d %d "
+_TWICE = 2
 _SAME = "\1"  # it begins as the URI does: with its scheme and host
 _PLAIN, _JSON = "-", "{"
 _SCHEMES = {"h": "http://", "s": "https://"}
 
 
 class Visited(Struct):
-    """A visit without a lease: as `Change.visit` has it."""
+    """A visit without a lease: as `Change.visit` has it. `is_resent`: Redis had lost it."""
 
     uri: Uri
     history: bytes
     again: float = 0.0
     opens: float = 0.0
     by_hand: bool = False
+    is_resent: bool = False
 
 
 class AskedMeanwhile:
@@ -82,7 +84,8 @@ class AskedMeanwhile:
 
 class Recorded(Struct):
     """A change that is recorded, to be heard later: a `Change`. `holds` is asked of a lease, `ask` of URIs that may be
-    known, `begins` and `purges` are done at once. `asked` is what persons have asked of leases that are out here."""
+    known, `begins` and `purges` are done at once. `asked` is what persons have asked of leases that are out here.
+    `is_resent`: a journal has it, as Redis may have lost it."""
 
     ask_holds: Callable[[Lease], bool]
     ask_known: Callable[[Sequence[Uri]], list[bool]]
@@ -96,6 +99,7 @@ class Recorded(Struct):
     sites: list[SiteRow] = field(default_factory=list)
     memory: list[tuple[str, str, str]] = field(default_factory=list)
     purges: list[str] = field(default_factory=list)
+    is_resent: bool = False
     totals: list[tuple[str, str, int, int, int]] = field(default_factory=list)
 
     def holds(self, lease: Lease) -> bool:
@@ -135,7 +139,7 @@ class Recorded(Struct):
         self, uri: Uri, history: bytes, again: float = 0.0, opens: float = 0.0, *, by_hand: bool = False
     ) -> bool:  # fmt: skip
         check_visit(uri, history)
-        self.ends.append(Visited(uri, history, again, opens, by_hand))
+        self.ends.append(Visited(uri, history, again, opens, by_hand, self.is_resent))
         if by_hand or uri.status is Status.REMOVED:
             self.asked.note(uri.crawl, uri.key, GONE)
         return False
@@ -228,7 +232,8 @@ def end_words(end: Finish | Defer | Visited, now: float) -> Sequence[Word]:
     if isinstance(end, Visited):
         uri = end.uri
         name, again = digest(uri.crawl, uri.key), until(end.again, now)
-        return ("V", uri.crawl, name, *_outcome(uri), again, end.history, span_of(end.opens, now), int(end.by_hand))
+        by = 1 if end.by_hand else 2 if end.is_resent else 0
+        return ("V", uri.crawl, name, *_outcome(uri), again, end.history, span_of(end.opens, now), by)
     if isinstance(end, Finish):
         uri = end.lease.uri
         again = until(end.again, now, least=1) if end.again else 0
@@ -252,6 +257,12 @@ def until(moment: float, now: float, least: int = 0) -> int:
 def span_of(moment: float, now: float) -> int:
     """The span until a gate opens."""
     return max(0, _milliseconds(moment - now))
+
+
+def asked_twice(ends: Sequence[Finish | Defer | Visited], answers: Sequence[int]) -> list[str]:
+    """The URIs that were asked for once more, as Redis had lost their visits, by its answers to ends of visits."""
+    uris = (end.uri if isinstance(end, Visited) else end.lease.uri if end.lease else None for end in ends)
+    return [uri.uri for uri, answer in zip(uris, answers, strict=True) if uri and answer == _TWICE]
 
 
 def site_value(status: int, failures: int, text: bytes) -> bytes:

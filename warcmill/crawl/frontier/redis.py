@@ -195,6 +195,10 @@ class RedisFrontier:
 
         return await self._ended(act)
 
+    def take_twice(self) -> list[str]:
+        found, self._sender.twice = self._sender.twice, []
+        return found
+
     async def remove(self, crawl: str, keys: Sequence[str]) -> int:
         now, gone = self.now(), list(dict.fromkeys(keys))
 

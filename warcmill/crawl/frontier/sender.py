@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from warcmill.crawl.frontier import Begins, Lease, UnheardGroup
 from warcmill.crawl.frontier.link import PARTLY, RedisLink
-from warcmill.crawl.frontier.outbox import GROUP, Recorded, Visited
+from warcmill.crawl.frontier.outbox import GROUP, Recorded, Visited, asked_twice
 from warcmill.crawl.frontier.register import Register
 from warcmill.errors import NotReady, Unavailable, WarcmillError
 
@@ -26,7 +26,7 @@ AGAIN, MOST_AGAIN = 0.1, 2.0  # seconds until Redis is asked again
 
 class Sender:
     """Sends what one process has changed, over a link. `held` are its leases; `sent` hears of each group that Redis has
-    taken. Other attributes are as those of `RedisFrontier`."""
+    taken. `twice`: as `Frontier.take_twice` has it. Other attributes are as those of `RedisFrontier`."""
 
     def __init__(
         self, link: RedisLink, register: Register | None, writer: str, leads: bool, held: dict[int, Lease],
@@ -39,6 +39,7 @@ class Sender:
         self.stopped: WarcmillError | None = None
         self.outbox: deque[Recorded] = deque()
         self.away, self.is_doubtful = "", False
+        self.twice: list[str] = []
         self._asks = ThreadPoolExecutor(1, thread_name_prefix="redis")
         self._sending = asyncio.Lock()
         self._again: asyncio.Task[None] | None = None
@@ -78,7 +79,7 @@ class Sender:
                 await self._begin_anew(group)
                 is_lost = False
             last = group.number
-            recorded = Recorded(lambda _: True, lambda uris: [False] * len(uris), _no_begin, 0.0, last)
+            recorded = Recorded(lambda _: True, lambda uris: [False] * len(uris), _no_begin, 0.0, last, is_resent=True)
             group.tell(recorded)
             await self._send(recorded)
 
@@ -184,6 +185,7 @@ class Sender:
         for crawl in group.purges:
             answers.setdefault("purge", []).append(await self.call("manage", "purge", crawl))
         self._sent(group)
+        self.twice += asked_twice(group.ends, answers.get("finish", []))
         if group.number and (not calls or group.purges):
             await self.call("share", self._writer, group.number * GROUP + len(calls), 1)
         if group.number:

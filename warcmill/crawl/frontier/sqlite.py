@@ -138,6 +138,9 @@ class SqliteFrontier:
 
         return await self._within(act)
 
+    def take_twice(self) -> list[str]:
+        return []
+
     async def remove(self, crawl: str, keys: Sequence[str]) -> int:
         def act() -> int:
             self._note(journal.removed(crawl, key, self.now()) for key in keys)

@@ -76,6 +76,7 @@ BOUNDS: Mapping[str, Bound] = {
     "patterns": Bound("patterns", _LINKS),
     "extensions": Bound("extensions", _LINKS),
     "nofollow": Bound("nofollow", _LINKS),
+    "twice": Bound("", ("asked twice for", "page", "pages"), label="after its Redis was set back, the crawl"),
 }  # fmt: skip
 """The bounds, in the order in which they are shown; those that may be findings first."""
 

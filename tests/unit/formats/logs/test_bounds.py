@@ -103,3 +103,12 @@ def test_what_waited_at_a_limit_is_of_the_last_launch_alone() -> None:
 def test_a_line_names_the_bound_that_cut_it(note: str, found: list[tuple[str, int | None]]) -> None:
     assert isinstance(LINE, CrawlRecord)
     assert list(bounds.of_line(LINE._replace(annotations=(note,)))) == found
+
+
+def test_pages_that_were_asked_for_twice_are_a_fact() -> None:
+    tally = BoundTally()
+    for number in range(3):
+        tally.add("twice", (0, True), f"http://a.example/{number}")
+    (cut,) = tally.cuts()
+    assert cut.text == "after its Redis was set back, the crawl asked twice for 3 pages, first http://a.example/0"
+    assert not cut.is_finding

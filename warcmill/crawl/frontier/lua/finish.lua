@@ -1,10 +1,12 @@
 -- ARGV: time, writer, number, is last, then ten for each, by the first:
 --   F id token status http finished opens again history rest       the visit of a lease has ended
 --   D id token until opens tries rest                              a lease is given back, its URI waits
---   V crawl digest status http finished again history opens by     a visit without a lease; by '1': a person says so
+--   V crawl digest status http finished again history opens by     a visit without a lease; by '1': a person says so;
+--                                                                  '2': a journal, of which this Redis had lost it
 --   W crawl digest until tries opens                               a URI waits; one that is leased, after its visit
 --   H crawl digest history                                         what a visit has left
--- Spans: 0 is now or none, -1 for ever. Returns 1 for each that was done; of V: that waited.
+-- Spans: 0 is now or none, -1 for ever. Returns 1 for each that was done; of V: that waited. 2 for one whose URI was
+-- asked for once more, as this Redis had lost its visit: of V, that had one since; of F, whose lease was given since.
 local done = heard(ARGV[2], ARGV[3])
 if done then return done end
 local DONE = {P = true, F = true, R = true}
@@ -37,10 +39,16 @@ local function ended(id, token, opens)
   return row, asked
 end
 
+-- A journal has a visit of this row: if it is leased to another process, that asks for it once more.
+local function note_twice(id)
+  local token, writer = string.match(call('HGET', E .. 'leases', id) or '', '^(%d+) %w+ ([^\n]*)\n')
+  if token and writer ~= ARGV[2] then call('SADD', E .. 'twice', token) end
+end
+
 local act = {}
 function act.F(id, token, status, http, finished, opens, again, history, rest)
   local row, asked = ended(id, token, opens)
-  if not row then return 0 end
+  if not row then return call('SREM', E .. 'twice', token) * 2 end
   put_history(row.cid, row.digest, history)
   local til = tonumber(asked)
   if again == '0' or (asked and not til) then
@@ -69,6 +77,8 @@ function act.V(crawl, digest, status, http, finished, again, history, opens, by)
     ask(row.id, lease, status .. ' ' .. http .. ' ' .. finished)
     return is_to_go(lease) and 0 or 1
   end
+  local is_twice = by == '2' and visit and visit.round == round and visit.finished >= tonumber(finished)
+  if by == '2' and row then note_twice(row.id) end
   put_history(cid, digest, history)
   if row and again ~= '0' then
     local word = 'w'
@@ -86,7 +96,7 @@ function act.V(crawl, digest, status, http, finished, again, history, opens, by)
     count(cid, status, 1)
   end
   if row then leave(row.queue, tonumber(opens)) end
-  return row and 1 or 0
+  return is_twice and 2 or row and 1 or 0
 end
 function act.W(crawl, digest, til, tries, opens)
   local cid = cid_of(crawl, false)

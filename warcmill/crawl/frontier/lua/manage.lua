@@ -198,7 +198,7 @@ function act.tidy()
     for _, exit in ipairs(exits) do call('UNLINK', O .. 'ready/' .. spider .. '/' .. exit) end
   end
   call('UNLINK', O .. 'ready/', O .. 'spiders', O .. 'wake', O .. 'later', O .. 'leases', O .. 'ends', O .. 'queues',
-    O .. 'waits', O .. 'sites', O .. 'purged')
+    O .. 'waits', O .. 'sites', O .. 'purged', O .. 'twice')
   for number = 1, round do
     call('UNLINK', O .. number .. ':done', O .. number .. ':sum:host', O .. number .. ':sum:target', O .. number .. ':sum:crawl')
   end
