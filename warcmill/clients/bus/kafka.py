@@ -205,8 +205,9 @@ class KafkaBus:
             raise heard.error(f"it did not make {topic} in time. {_AGAIN}") from error
         except KafkaException as error:
             if _fault(error).code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                admin.poll(0)  # has it heard
                 why = f"it does not make {topic}: {_fault(error).str()}"
-                raise heard.error(why, _fault(error), topic=f"{topic}, which it does not show, or make") from error
+                raise heard.error(why, _fault(error), topic=f"{topic}, or make it") from error
             if not self._count(topic):  # there, and not shown
                 raise self._hidden(topic) from error
 

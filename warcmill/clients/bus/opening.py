@@ -23,6 +23,10 @@ def open_bus(
     if named == "spool":
         return Spool(folder, days)
     found = _KAFKA.fullmatch(named)
+    if found is None and "@" in named:
+        raise BadConfig(
+            "[requests] bus", "has a user or a password in it: remove them, and set [kafka] user, password_file"
+        )
     if found is None:
         raise BadConfig("[requests] bus", f"{named[:60]!a} is not a bus; set spool, or kafka://HOST:PORT,HOST:PORT")
     try:

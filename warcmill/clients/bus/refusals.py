@@ -19,6 +19,8 @@ _SECONDS: Final = 3.0
 _KEPT: Final = 8
 _SHOWN: Final = 300
 _DOWN: Final = KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001 the name that the client has for an error of its own
+_UNKNOWN: Final = KafkaError._RESOLVE  # noqa: SLF001
+_FIRST_NAME: Final = "/bootstrap"  # behind the name of a broker that we have set ourselves
 _TRANSPORT: Final = (KafkaError._TRANSPORT, KafkaError._SSL, _DOWN)  # noqa: SLF001
 _LOGIN: Final = KafkaError._AUTHENTICATION  # noqa: SLF001
 _ACCESS: Final = {
@@ -60,6 +62,8 @@ class Complaints:
         if self._last and newest[0] in _TRANSPORT and (refused := self._spoken()):
             return BusRefused(self.name, refused)
         heard = newest[1]
+        if newest[0] == _UNKNOWN and _FIRST_NAME not in heard:
+            heard += ". Brokers advertise that name (advertised.listeners); it has to be known here"
         if self._last and not heard and not self._access.signs_in:  # all that it does is to close connections
             heard = (
                 "It closes connections, as where users sign in: then set [kafka] protocol to SASL_SSL or SASL_PLAINTEXT"
