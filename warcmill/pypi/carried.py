@@ -66,7 +66,10 @@ class Carried:
                 _, number, kind, data = line.split(b"\t", 3)
                 if kind == b"0":
                     dumped, window = self._dumped(name.decode(), data), self._windows[int(number)]
-                    known, record = dumped.carried_on(known, window), dumped.recorded(record, window, missed=False)
+                    known, record = (
+                        dumped.carried_on(known, record, window),
+                        dumped.recorded(record, window, missed=False),
+                    )
                 else:
                     row = self._row(data)
                     if row.filename in known:

@@ -155,11 +155,13 @@ class DumpedProject(Struct, frozen=True):
     past: ProjectLives | None
     pages: int
 
-    def carried_on(self, known: Mapping[str, DistributionLife], window: Window) -> dict[str, DistributionLife]:
-        """The lives of its files at the end of the dump's window, by name; `known`: those of before."""
+    def carried_on(
+        self, known: Mapping[str, DistributionLife], record: ProjectRecord, window: Window
+    ) -> dict[str, DistributionLife]:
+        """The lives of its files at the end of the dump's window, by name; `known`, `record`: those of before."""
         events = self.past.events if self.past else () if self.pages == BY_EVENTS else None
-        carried = {life.file.filename: life for life in self.past.files} if self.past else {}
-        return carried_on(self.name, carried or known, window, self.page, events, self.pages)
+        files = {life.file.filename: life for life in self.past.files} if self.past else {}
+        return carried_on(self.name, files or known, window, self.page, events, self.pages, record.serial)
 
     def recorded(self, known: ProjectRecord, window: Window, *, missed: bool) -> ProjectRecord:
         """Its record at the end of the dump's window; `known`: that of before."""
@@ -251,6 +253,7 @@ class _Filling:
     def __init__(self, name: str, made: MadeDatabase, *, is_empty: bool) -> None:
         self._pairs, self._made, self.is_empty = _PAIRS.get(name), made, is_empty
         self._waiting: dict[bytes, bytes | None] = {}
+        self._touched = set[str]()  # projects with pairs that wait
         self._size = 0
         self._keys = int(made.get(COUNT) or b"0")
         self._begin: int | None = None
@@ -281,10 +284,10 @@ class _Filling:
             return
         owner = data_sets.owner(row.project, row.filename)
         if not self.is_empty:
-            self._forget(owner)
+            self._forget(row.project, owner)
         pairs = self._pairs(row)
         self._keys += len(pairs)
-        self._put({**pairs, owner: data_sets.owned(pairs)})
+        self._put(row.project, {**pairs, owner: data_sets.owned(pairs)})
 
     def take_project(self, project: DumpedProject, window: Window) -> None:
         """Take the files that a project has now, and what has become of the others."""
@@ -292,9 +295,9 @@ class _Filling:
             self._carry_on(project, window)
             return
         begin = data_sets.owner(project.name, "")
-        names = {data_sets.parts_of(key)[1]: key for key, _ in self._beginning_with(begin)}
+        names = {data_sets.parts_of(key)[1]: key for key, _ in self._beginning_with(begin, project.name)}
         for name in self._left(project, names):
-            self._forget(names[name])
+            self._forget(project.name, names[name])
 
     def _left(self, project: DumpedProject, names: Mapping[str, bytes]) -> set[str]:
         """The files among these that have left their project."""
@@ -309,44 +312,41 @@ class _Filling:
             return away
         missed = {name for name in names if self._get(data_sets.missed(project.name, name)) is not None}
         marks = dict.fromkeys(away - missed, b"") | dict.fromkeys(missed)
-        self._put({data_sets.missed(project.name, name): mark for name, mark in marks.items()})
+        self._put(project.name, {data_sets.missed(project.name, name): mark for name, mark in marks.items()})
         return away & missed
 
-    def _forget(self, owner: bytes) -> None:
+    def _forget(self, project: str, owner: bytes) -> None:
         """Delete what a file put there, if it has put any."""
         owned = self._get(owner)
         if owned is None:
             return
         keys = owned.split(b"\n") if owned else []
-        self._put(dict.fromkeys((*keys, owner)))
+        self._put(project, dict.fromkeys((*keys, owner)))
         self._keys -= len(keys)
 
     def _carry_on(self, project: DumpedProject, window: Window) -> None:
         self._note(project.name)
         prefix = data_sets.joined(project.name, "")
-        pairs = () if self.is_empty else self._beginning_with(prefix)
+        pairs = () if self.is_empty else self._beginning_with(prefix, project.name)
         before = {life.file.filename: life for life in (DistributionLife.parse(value) for _, value in pairs)}
-        after = project.carried_on(before, window)
-        if project.past and project.past.since is not None:
-            self._begin = project.past.since
-        self._record(project, window, missed=any(life.missed is not None for life in after.values()))
-        changed = {name: life for name, life in after.items() if life != before.get(name)}
-        self._put({data_sets.joined(project.name, name): life.encode() for name, life in changed.items()})
-        self._keys += len(after.keys() - before.keys())
-
-    def _record(self, project: DumpedProject, window: Window, *, missed: bool) -> None:
         key = data_sets.record(project.name)
         value = None if self.is_empty else self._get(key)
-        before = ProjectRecord.parse(value) if value else ProjectRecord()
-        after = project.recorded(before, window, missed=missed)
-        if after != before:
-            self._put({key: after.encode()})
+        record = ProjectRecord.parse(value) if value else ProjectRecord()
+        after = project.carried_on(before, record, window)
+        if project.past and project.past.since is not None:
+            self._begin = project.past.since
+        missed = any(life.missed is not None for life in after.values())
+        if (recorded := project.recorded(record, window, missed=missed)) != record:
+            self._put(project.name, {key: recorded.encode()})
+        changed = {name: life for name, life in after.items() if life != before.get(name)}
+        self._put(project.name, {data_sets.joined(project.name, name): one.encode() for name, one in changed.items()})
+        self._keys += len(after.keys() - before.keys())
 
     def _attach(self, row: DistributionRow) -> None:
         self._note(row.project)
         key = data_sets.joined(row.project, row.filename)
         if value := self._get(key):
-            self._put({key: DistributionLife.parse(value).attached(row).encode()})
+            self._put(row.project, {key: DistributionLife.parse(value).attached(row).encode()})
 
     def _note(self, project: str) -> None:
         if self._changed is not None:
@@ -360,14 +360,14 @@ class _Filling:
             old = releases.Release.parse(before) if before else None
             new, pairs = releases.pairs_of(project, names, partial(self._life, project))
             gone = {releases.RELEASE + data_sets.joined(project), *(old.keys(project) if old else ())}
-            self._put({**dict.fromkeys(gone), **pairs})
+            self._put(project, {**dict.fromkeys(gone), **pairs})
             dependents.update(releases.DEPENDENTS + data_sets.joined(name) for name in (new.required if new else ()))
             dependents.subtract(releases.DEPENDENTS + data_sets.joined(name) for name in (old.required if old else ()))
         for key, change in dependents.items():
             if change:
                 number = int(self._get(key) or b"0") + change
-                self._put({key: b"%d" % number if number else None})
-        self._put({releases.RELEASE: releases.SCHEMA})
+                self._put("", {key: b"%d" % number if number else None})
+        self._put("", {releases.RELEASE: releases.SCHEMA})
 
     def _files_of_changed(self) -> Iterator[tuple[str, list[str]]]:
         """The names of the files of each project that has changed."""
@@ -388,13 +388,17 @@ class _Filling:
             return self._waiting[key]
         return self._made.get(key)
 
-    def _beginning_with(self, prefix: bytes) -> list[tuple[bytes, bytes]]:
-        self._write()
+    def _beginning_with(self, prefix: bytes, project: str) -> list[tuple[bytes, bytes]]:
+        """The pairs of a project that begin so. Only where some of it wait they are written first: LevelDB lets each
+        write wait while it sorts tables."""
+        if project in self._touched:
+            self._write()
         return list(self._made.beginning_with(prefix))
 
-    def _put(self, changes: Mapping[bytes, bytes | None]) -> None:
-        """Put pairs, and delete the keys whose value is None."""
+    def _put(self, project: str, changes: Mapping[bytes, bytes | None]) -> None:
+        """Put pairs of a project, or of none, and delete the keys whose value is None."""
         self._waiting.update(changes)
+        self._touched.add(project)
         self._size += sum(map(len, changes)) + sum(map(len, filter(None, changes.values())))
         if self._size > _BATCH:
             self._write()
@@ -402,6 +406,7 @@ class _Filling:
     def _write(self) -> None:
         self._made.write(self._waiting)
         self._waiting, self._size = {}, 0
+        self._touched.clear()
 
 
 class PublishedHistory(Struct, frozen=True):

@@ -9,7 +9,10 @@ such changes wait for their events.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
 
 from msgspec.structs import replace
 from packaging.version import InvalidVersion, Version
@@ -20,6 +23,8 @@ from warcmill.formats.pypi.lives import DistributionLife, EventKind, LifeEvent, 
 from warcmill.model import Window
 
 Lives = dict[str, DistributionLife]
+_REMOVING = frozenset((EventKind.REMOVE, EventKind.REMOVE_RELEASE, EventKind.REMOVE_PROJECT))
+_LATE = 3_600  # seconds by which the time of an upload may be before that of its event
 BY_EVENTS, BY_PAGE, BY_TWO_PAGES = 0, 1, 2
 """The number of pages in a row without a file after which it has left: its event alone ends it; the page of a dump from
 before events were kept; that of an index without a changelog."""
@@ -32,27 +37,37 @@ def carried_on(
     page: ProjectState | None,
     events: Sequence[LifeEvent] | None,
     pages: int,
+    seen: int | None = None,
 ) -> Lives:
     """The lives of a project's files at the end of a window, by name. `known`: those at its begin; `page`: None, if it
-    was not got; `events`: those of the window, None without a changelog; `pages`: see above."""
-    return _Carrying(project, known, window, events).over(page, pages)
+    was not got; `events`: those of the window, None without a changelog; `pages`: see above. `seen`: the serial of the
+    last page of it that was read, which had no files in a quarantine."""
+    return _Carrying(project, known, window, events, seen).over(page, pages)
 
 
 def shows(project: str, page: ProjectState, events: Iterable[LifeEvent]) -> bool:
     """True if a page has all that the events after its serial name, as one may that lags in its serial alone. Of a file
-    that was removed and uploaded anew it may have the bytes of before: then it is too old."""
+    that was removed and uploaded anew it may have the bytes of before: then it is too old. So it is by the time of that
+    upload, where the event that removed the file is of an earlier window."""
     at = page.serial or 0
     now = {file.filename: DistributionLife(file, 0, None, None) for file in page.files}
     later = [event for event in events if event.serial > at]
+    added = (
+        (event.time, found[1]) for event in later if (found := kind_of(event.action)) and found[0] is EventKind.ADD
+    )
+    if any(name in now and _uploaded(now[name].file) < time - _LATE for time, name in added):
+        return False
     after = _Carrying(project, now, Window(at, max((event.serial for event in later), default=at)), later).over(None, 0)
     return _shown(now) == _shown(after)
 
 
 def left(project: str, names: Iterable[str], events: Iterable[LifeEvent], page: ProjectState | None) -> set[str]:
     """The files among these that events have removed, and none has added again, nor does a later page list them."""
+    some = list(events)
+    if not any(found and found[0] in _REMOVING for found in (kind_of(one.action) for one in some)):
+        return set()  # as of most projects
     listed = {file.filename for file in page.files} if page else set()
     unknown = {name: DistributionLife(_unread(name), 0, None, None) for name in names}
-    some = list(events)
     last = max((event.serial for event in some), default=0)
     after = _Carrying(project, unknown, Window(0, last), some).over(None, 0)
     at = page.serial or last if page else 0
@@ -69,10 +84,14 @@ class _Carrying:
         known: Mapping[str, DistributionLife],
         window: Window,
         events: Sequence[LifeEvent] | None,
+        seen: int | None = None,
     ) -> None:
         self._project, self._window, self._lives = project, window, dict(known)
-        self._is_new, self._has_changelog = not known, events is not None
-        self._newest = max((life.first if life.last is None else life.last + 1 for life in known.values()), default=0)
+        self._is_new, self._has_changelog = not known and seen is None, events is not None
+        turns = (life.first if life.last is None else life.last + 1 for life in known.values())
+        self._newest = max(turns, default=0)
+        if seen is not None and seen <= window.after:
+            self._newest = max(self._newest, seen)
         inside = (one for one in events or () if window.after < one.serial <= window.up_to)
         self._events = sorted(inside, key=lambda event: event.serial)
         self._added = dict[str, int]()  # over one that was there
@@ -176,12 +195,12 @@ class _Carrying:
         """True if a file is of a version. One whose name has none is of any."""
         name = filenames.parse(life.file.filename, self._project)
         known = (life.row.version if life.row else None) or (name.version if name else None)
-        return known is None or not version or _canonical(known) == _canonical(version)
+        return known is None or version in ("", known) or _canonical(known) == _canonical(version)
 
 
 def _changed(life: DistributionLife, kind: EventKind, at: int) -> DistributionLife:
     """The life of a file that an event names, from its serial on."""
-    if kind in (EventKind.REMOVE, EventKind.REMOVE_RELEASE, EventKind.REMOVE_PROJECT):
+    if kind in _REMOVING:
         return life.ended(at - 1)
     file, is_quarantined = life.file, life.is_quarantined
     if kind in (EventKind.QUARANTINE, EventKind.CLEAR):
@@ -211,6 +230,16 @@ def _unread(name: str) -> ListedFile:
     return ListedFile(name, "", None, None, None, None, None)
 
 
+def _uploaded(file: ListedFile) -> float:
+    """The time at which a file was uploaded, in seconds since 1970; that of the end of days, if it is unknown."""
+    try:
+        found = datetime.fromisoformat(file.uploaded or "")
+    except ValueError:
+        return math.inf
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+
+
+@lru_cache(1 << 12)
 def _canonical(version: str) -> str:
     """A version as names of files compare it (PEP 440); another text as names of projects are compared."""
     try:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 from indexing.searchable import Searchable
+from mirroring.as_of_pages import JSON, get, served
 from mirroring.index_answers import file
 from mirroring.package_dumps import DumpedIndex, row, state
 from msgspec.structs import replace
-from operating.web_client import WebAnswer, ask
+from operating.web_client import ask
 from records.warcs import warc_gz
 from starlette.applications import Starlette
 
@@ -24,19 +23,10 @@ from warcmill.errors import NotReady
 from warcmill.formats.pypi.dump import DistributionRow, DistType, HeldFile, ListedFile
 from warcmill.formats.pypi.lives import StatusInterval
 from warcmill.formats.pypi.projects import ProjectRecord
-from warcmill.formats.pypi.simple_pages import OfferedFile, PageKind
+from warcmill.formats.pypi.simple_pages import OfferedFile
 from warcmill.pypi import answers, providers
 from warcmill.pypi.answers import PublishedData
-from warcmill.replay.pywb import OFF, NoReplay
-from warcmill.stores import LocalStore
 from warcmill.versions import hidden_list
-from warcmill.web import access
-from warcmill.web.access import WebAccess
-from warcmill.web.app import application
-from warcmill.web.archive import Archive
-from warcmill.web.served import PackageHistory, Served
-
-JSON = str(PageKind.JSON_V1)
 
 
 def offered(filename: str, version: str, url: str = "https://x.example/f?a=b c") -> OfferedFile:
@@ -83,26 +73,6 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Searchable:
 @pytest.fixture
 def server(archive: Searchable, history: HistoryInMemory) -> Starlette:
     return served(archive, history)
-
-
-def served(
-    archive: Searchable,
-    history: PackageHistory | None,
-    index: LocalStore | None = None,
-    data: PublishedData | None = None,
-) -> Starlette:
-    state, replay = archive.state, NoReplay("", "http://localhost", OFF)
-    shown = Archive(state.store, lambda: index or archive.index, lambda: archive.store)
-    digest = access.digest_of("the-token-of-anna")
-    token = {"made": "2016-10-19T23:44:28Z", "role": "reader", "sha256": digest, "until": ""}
-    state.store.replace(f"{access.FOLDER}/anna.json", json.dumps(token).encode())
-    opened = WebAccess(state.store, "warcmill-8090")
-    packages: dict[str, Any] = {"packages": lambda: history, "package_data": lambda: data}
-    return application(Served(state, shown, replay, opened, lambda: archive.audited, **packages))
-
-
-def get(server: Starlette, path: str, accept: str = JSON, fields: Mapping[str, str] | None = None) -> WebAnswer:
-    return ask(server, path, fields, headers={"authorization": "Bearer the-token-of-anna", "accept": accept})
 
 
 @pytest.mark.parametrize(
