@@ -297,8 +297,9 @@ def _retire(args: argparse.Namespace) -> int:
 def _lag(args: argparse.Namespace) -> int:
     line, name = open_line(), _job(args)
     try:
-        with indexes.source().index as index:
-            newest: int | None = index.last_serial()
+        source = indexes.source()
+        with source.index as index:
+            newest = index.last_serial() if source.has_changelog else index.projects().serial or None
     except (Unavailable, BadInput) as error:
         newest = None
         err(str(error))

@@ -25,6 +25,7 @@ from warcmill.base.schedule import missed
 from warcmill.clients.engine import Engine
 from warcmill.clients.notice import Trouble
 from warcmill.errors import Conflict, NotReady, WarcmillError
+from warcmill.formats.pypi.data_sets import DISTRIBUTIONS
 from warcmill.launches.roots import JobRoots
 from warcmill.launches.view import of_checkpoint
 from warcmill.markers import decisions, locks
@@ -36,6 +37,9 @@ from warcmill.pulse import broken_launches, feed
 from warcmill.pulse import control as steps
 from warcmill.pypi import dumps
 from warcmill.pypi import feed as index_feed
+from warcmill.pypi.data_sets import open_history
+from warcmill.pypi.feed import ChangedProject
+from warcmill.pypi.survey import listing
 
 log = logging.getLogger(__name__)
 MOST_NAMED = 10
@@ -96,13 +100,28 @@ class CrawlFeed(JobStep):
             earlier = layout.feed_key(self.job, Started.from_claim(started.claim).due)
             return index_feed.again(line.state, self.key, earlier)
         source = indexes.source()
+        if self.full and not source.has_changelog:
+            return listing.full(line.state, self.key, source)
         if self.full:
             return index_feed.full(line.state, self.key, source, dumps.newest(line.state, self.job))
         newest = dumps.newest(line.state, self.job)
         if newest is None:
             why = "it has no whole dump yet, after which changes count; first run"
             raise NotReady(self.job, f"{why}: warcmill pypi trigger_full {self.job}")
-        return index_feed.increment(line.state, self.key, source, newest)
+        sweep, swept, more = indexes.sweep(), dict[str, ChangedProject](), dict[str, Json]()
+        if source.has_changelog and not sweep:
+            return index_feed.increment(line.state, self.key, source, newest)
+        data = indexes.published(line.state)
+        try:
+            with closing(open_history(data.state, data.index, data.current(DISTRIBUTIONS))) as known:
+                if not source.has_changelog:
+                    return listing.increment(line.state, self.key, source, newest, known, sweep)
+                swept, more = listing.swept(line.state, self.key, source, known, sweep)
+        except NotReady as error:
+            if not source.has_changelog:
+                raise
+            log.warning("%s: no page is asked for besides what has changed: %s", self.job, error)
+        return index_feed.increment(line.state, self.key, source, newest, swept, more)
 
 
 class StartJob(JobStep):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tasks.config import engines, feed, sections
 from tasks.config.sections import Section, TextKey, WholeKey
+from tasks.config.settings import NO_INDEX, settings
 from warcmill.errors import BadConfig, BadInput
 from warcmill.formats.seeds import SEED_LIST
 from warcmill.markers.state import MarkerStore
@@ -16,9 +17,11 @@ from warcmill.model import Json, Key
 
 if TYPE_CHECKING:
     from warcmill.clients.engine import Engine
+    from warcmill.pypi.answers import PublishedData
     from warcmill.pypi.feed import IndexRecipe, IndexSource
 
 RELEASES, WHEELS = {"all": False, "newest": True}, {"tail": False, "whole": True}
+CHANGES = {"xmlrpc": True, "simple": False}
 MOST_AT_ONCE = 64
 
 
@@ -28,6 +31,10 @@ class pypi(Section):  # noqa: N801 - the section has the name of the class
     since = TextKey(default="", description="dump the launches from this day on, by their ids; empty: off")
     jobs = TextKey(default="", description="the jobs of kind=warcmill that mirror it, separated by commas")
     index = TextKey(default="", description="URL of the index, without /simple/")
+    changes = TextKey(
+        default="xmlrpc", description="xmlrpc, or simple: by its changelog, or by its list and pages where it has none"
+    )
+    sweep = WholeKey(default=100, description="pages that an increment asks for besides what has changed; 0: none")
     contact = TextKey(default="", description="URL where its operators read who crawls")
     concurrency = WholeKey(default=1, description="shards of a full dump that are written side by side")
     settings = TextKey(default="", description="a crawl.toml with further keys for the jobs; by default none")
@@ -56,6 +63,14 @@ def concurrency() -> int:
     return number
 
 
+def sweep() -> int:
+    """The number of pages that an increment asks for besides, or BadConfig."""
+    number = int(sections.read(pypi).sweep)
+    if number < 0:
+        raise BadConfig("[pypi] sweep", f"is {number}; 0 or more pages")
+    return number
+
+
 def source() -> IndexSource:
     """The index and the wanted projects, or BadConfig. Unavailable if the list of them cannot be read."""
     from warcmill.clients.package_index import IndexClient  # most verbs only ask which jobs mirror one
@@ -64,7 +79,21 @@ def source() -> IndexSource:
     keys = sections.read(pypi)
     if not keys.index:
         raise BadConfig("[pypi] index", "is not set; the URL of the index, without /simple/")
-    return IndexSource(IndexClient(keys.index, _contact(keys)), _projects(str(keys.projects)))
+    has_changelog = _choice("changes", keys.changes, CHANGES)
+    return IndexSource(
+        IndexClient(keys.index, _contact(keys), html=not has_changelog), _projects(str(keys.projects)), has_changelog
+    )
+
+
+def published(state: MarkerStore) -> PublishedData:
+    """The published data sets, or BadConfig without an index root."""
+    from warcmill.pypi.answers import PublishedData
+    from warcmill.stores.opening import open_folder
+
+    root = settings().index
+    if not root:
+        raise BadConfig("[warcmill] index", f"is not set, {NO_INDEX}")
+    return PublishedData(state.store, open_folder("index", root))
 
 
 def recipe() -> IndexRecipe:
@@ -73,7 +102,8 @@ def recipe() -> IndexRecipe:
 
     keys = sections.read(pypi)
     newest = _choice("releases", keys.releases, RELEASES)
-    return IndexRecipe(_contact(keys), _settings(keys.settings), newest, _choice("wheels", keys.wheels, WHEELS))
+    whole, html = _choice("wheels", keys.wheels, WHEELS), not _choice("changes", keys.changes, CHANGES)
+    return IndexRecipe(_contact(keys), _settings(keys.settings), newest, whole, html)
 
 
 def refuse_unfit(job: str) -> None:

@@ -107,7 +107,8 @@ CLAIMS = (
     Place("warcmill/files/transfer.py", but=("as_announced", "present", "store_file")),
     Place("warcmill/files/verify.py"),
     Place("warcmill/pulse/control.py", but=("_refuse_other_due", "_refuse_unknown")),
-    Place("warcmill/pypi/feed.py", only=("again", "prepare", "serials", "_claim", "_counts")),
+    Place("warcmill/pypi/feed.py", only=("again", "prepare", "serials", "claim_of", "_counts")),
+    Place("warcmill/pypi/survey/listing.py", only=("_facts", "_swept")),
     Place("warcmill/pulse/feed.py", only=("Recipe", "HeritrixRecipe", "_refuse_faults", "OwnRecipe"), documents=True),
     Place(
         "warcmill/decisions/folder_layouts.py",

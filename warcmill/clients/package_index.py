@@ -1,7 +1,7 @@
 """A package index as PyPI is one: its last serial, its changelog in pages, the list of its projects. Reads only.
 
     {url}/pypi      XML-RPC: changelog_last_serial, changelog_since_serial
-    {url}/simple/   the list of projects as JSON (PEP 691), each with the serial of its last event
+    {url}/simple/   the list of projects (PEP 691, or HTML), each with the serial of its last event; and their pages
 
 A serial numbers an event, and only grows. An index answers at most so many events at once, so the changelog is asked
 for again from the last one on. All of it is hostile: answers are bounded, XML is read as it comes, without DTDs, and
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from typing import NamedTuple, Self
 from urllib.parse import urlsplit
@@ -26,15 +26,19 @@ from defusedxml import DefusedXmlException, ElementTree
 from warcmill import __version__
 from warcmill.clients.feed_source import shown
 from warcmill.errors import BadConfig, BadInput, Unavailable
+from warcmill.formats.pypi import simple_html, simple_page
+from warcmill.formats.pypi.simple_page import SimplePage
 from warcmill.model import Window
 
-JSON = "application/vnd.pypi.simple.v1+json"
+ACCEPT = f"{simple_page.MEDIA_TYPE}, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"  # PEP 691
 LARGEST = 256 << 20  # bytes of an answer: PyPI's list of projects has 40 MB, 50,000 events have 25
 MOST_AT_ONCE = 200_000  # events of an answer
 MOST_EVENTS = 20_000_000  # in one window; PyPI has had that many in fifteen years
 _TIMES, _LONGEST_WAIT = 4, 120.0  # tries of a request; seconds
 _PATIENCE = (10.0, 120.0)  # seconds: to connect, and between two pieces
-_BUSY = frozenset([429, 502, 503, 504])
+_BUSY, _UNCHANGED, _GONE = frozenset([429, 502, 503, 504]), frozenset([304]), frozenset([404, 410])
+_PACE = 0.1  # seconds before each page that is asked for
+_WITHOUT = "; of an index without XML-RPC set [pypi] changes=simple"
 _TOO_MANY = "TooManyRequests"  # in the fault that PyPI answers then, with 200
 _LONGEST_TEXT, _DIGITS = 2_000, 19
 
@@ -58,10 +62,18 @@ class IndexedProject(NamedTuple):
 
 
 class ProjectList(NamedTuple):
-    """All projects of an index, and the last serial when the list was made; 0: the index does not give it."""
+    """All projects of an index; the last serial when the list was made, 0: the index does not give it; and its ETag."""
 
     serial: int
     projects: list[IndexedProject]
+    etag: str = ""
+
+
+class AskedPage(NamedTuple):
+    """The answer of a project's page; None: it has not changed since, or it is gone."""
+
+    page: SimplePage | None
+    is_gone: bool = False
 
 
 class _ProjectEntry(msgspec.Struct):
@@ -80,13 +92,19 @@ class _Projects(msgspec.Struct):
 
 
 class IndexClient:
-    """The index at a URL such as https://pypi.org. `contact`: a URL for its operators, in each request."""
+    """The index at a URL such as https://pypi.org. `contact`: a URL for its operators, in each request. `html`: its
+    list and pages may be in HTML, too."""
 
-    def __init__(self, url: str, contact: str, sleep: Callable[[float], object] = time.sleep) -> None:
+    def __init__(
+        self, url: str, contact: str, sleep: Callable[[float], object] = time.sleep, *, html: bool = False
+    ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
             raise BadConfig("[pypi] index", f"{shown(url)} is not an http or https URL of a package index")
         self.url, self._sleep = url.rstrip("/"), sleep
+        self._simple = self.url if parts.path.rstrip("/").endswith(("/simple", "/+simple")) else f"{self.url}/simple"
+        self._accepted = {"Accept": ACCEPT if html else simple_page.MEDIA_TYPE}
+        self._has_html = html
         self._session = requests.Session()
         self._session.trust_env = False
         self._session.headers["User-Agent"] = f"Warcmill/{__version__} (+{contact})"
@@ -99,7 +117,7 @@ class IndexClient:
 
     def page(self, project: str) -> str:
         """The URL of a project's page, by its normalised name."""
-        return f"{self.url}/simple/{project}/"
+        return f"{self._simple}/{project}/"
 
     def last_serial(self) -> int:
         """The serial of the newest event."""
@@ -138,11 +156,21 @@ class IndexClient:
 
     def projects(self, note: Callable[[BadInput], object] = lambda _fault: None) -> ProjectList:
         """All projects, as the index names them. BadInput for an invalid list; `note` gets each row that is invalid."""
-        place = f"{self.url}/simple/"
-        with self._asked("GET", place, {"Accept": JSON}) as answer:
-            data = _Bounded(answer, place).read()
+        found = self.changed_projects("", note)
+        assert found is not None, "no validator was sent"
+        return found
+
+    def changed_projects(self, etag: str, note: Callable[[BadInput], object]) -> ProjectList | None:
+        """The same; None for a list that still has an ETag."""
+        place = f"{self._simple}/"
+        with self._asked("GET", place, {**self._accepted, **_conditions(etag, "")}, _UNCHANGED) as answer:
+            if answer.status_code in _UNCHANGED:
+                return None
+            data, headers = _Bounded(answer, place).read(), answer.headers
         try:
-            found = msgspec.convert(json.loads(data), _Projects)  # msgspec's own reader refuses all of it for one NaN
+            is_html = self._has_html and simple_html.is_html(headers.get("Content-Type", ""))
+            raw = simple_html.project_list(data, place) if is_html else json.loads(data)
+            found = msgspec.convert(raw, _Projects)  # msgspec's own reader refuses all of it for one NaN
         except (ValueError, RecursionError) as error:
             raise BadInput(shown(place), f"it is not a list of projects in JSON (PEP 691): {error}") from error
         if found.meta.version.partition(".")[0] != "1":
@@ -151,7 +179,24 @@ class IndexClient:
         rows = [*filter(None, (_listed(row, shown(place), note) for row in found.projects))]
         if found.projects and not rows:
             raise BadInput(shown(place), "it is not a list of projects in JSON (PEP 691): no row names one")
-        return ProjectList(_serial(found.meta.serial), rows)
+        serial = _serial(found.meta.serial, shown(place), note)
+        text = headers.get("X-PyPI-Last-Serial", "")
+        return ProjectList(serial or (int(text) if _is_number(text) else 0), rows, headers.get("ETag", ""))
+
+    def project_page(self, project: str, etag: str | None = None, modified: str | None = None) -> AskedPage:
+        """The page of a project, by its normalised name, if it has changed since it had these validators. BadInput for
+        one that is invalid."""
+        place, also = self.page(project), _UNCHANGED | _GONE
+        self._sleep(_PACE)
+        with self._asked("GET", place, {**self._accepted, **_conditions(etag, modified)}, also) as answer:
+            if answer.status_code in also:
+                return AskedPage(None, answer.status_code in _GONE)
+            data = _Bounded(answer, place, simple_page.LARGEST).read()
+        kind = answer.headers.get("Content-Type", "") if self._has_html else simple_page.MEDIA_TYPE
+        page = simple_page.read(data, place, kind)
+        if page.project != project:
+            raise BadInput(shown(place), f"it is the page of {page.project}")
+        return AskedPage(page)
 
     @property
     def _rpc(self) -> str:
@@ -161,7 +206,7 @@ class IndexClient:
         """The values of an answer; asked again where the index answers that there are too many calls."""
         body = dumps(words, method).encode()
         for number in range(1, _TIMES + 1):
-            with self._asked("POST", self._rpc, {"Content-Type": "text/xml"}, body) as answer:
+            with self._asked("POST", self._rpc, {"Content-Type": "text/xml"}, body=body) as answer:
                 try:
                     return _values(_Bounded(answer, self._rpc), self._rpc, depth)
                 except _Fault as fault:
@@ -173,9 +218,15 @@ class IndexClient:
 
     @contextmanager
     def _asked(
-        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        also: Set[int] = frozenset(),
+        *,
+        body: bytes | None = None,
     ) -> Iterator[requests.Response]:
-        """One request, answered with 200. Unavailable if it is not, after some tries."""
+        """One request, answered with 200, or `also` these. Unavailable if it is not, after some tries."""
         for number in range(1, _TIMES + 1):
             try:
                 answer = self._session.request(
@@ -184,7 +235,7 @@ class IndexClient:
             except requests.RequestException as error:
                 why, asked = type(error).__name__, 0.0
             else:
-                if answer.status_code == requests.codes.ok:
+                if answer.status_code == requests.codes.ok or answer.status_code in also:
                     with answer:
                         try:
                             yield answer
@@ -194,7 +245,7 @@ class IndexClient:
                 answer.close()
                 why, asked = f"it was answered {answer.status_code}", _seconds(answer.headers.get("Retry-After", ""))
                 if answer.status_code not in _BUSY:
-                    raise Unavailable(shown(url), why)
+                    raise Unavailable(shown(url), why + (_WITHOUT if url == self._rpc else ""))
             if number == _TIMES or asked > _LONGEST_WAIT:
                 raise Unavailable(shown(url), f"{why}, {number} times" if number > 1 else why)
             self._sleep(asked or 2.0**number)
@@ -204,9 +255,10 @@ class IndexClient:
 class _Bounded:
     """The decoded body of an answer, of so many bytes at most."""
 
-    def __init__(self, answer: requests.Response, where: str) -> None:
+    def __init__(self, answer: requests.Response, where: str, most: int = 0) -> None:
         self._pieces, self._where = answer.iter_content(1 << 16), where
-        self._held, self._left = bytearray(), LARGEST
+        self._most = most or LARGEST
+        self._held, self._left = bytearray(), self._most
 
     def read(self, size: int = -1, /) -> bytes:
         while size < 0 or len(self._held) < size:
@@ -215,7 +267,7 @@ class _Bounded:
                 break
             self._left -= len(piece)
             if self._left < 0:
-                raise BadInput(shown(self._where), f"it has more than {LARGEST:,} bytes")
+                raise BadInput(shown(self._where), f"it has more than {self._most:,} bytes")
             self._held += piece
         found = bytes(self._held if size < 0 else self._held[:size])
         del self._held[: len(found)]
@@ -279,12 +331,23 @@ def _listed(row: object, where: str, note: Callable[[BadInput], object]) -> Inde
     except msgspec.ValidationError as error:
         note(BadInput(where, f"a row that is not a project: {str(row)[:200]!a} ({error})"))
         return None
-    return IndexedProject(entry.name, _serial(entry.serial))
+    return IndexedProject(entry.name, _serial(entry.serial, f"{where}, {entry.name[:100]!a}", note))
 
 
-def _serial(value: object) -> int:
-    """A serial; 0 for what is not one."""
-    return value if type(value) is int and value > 0 else 0
+def _serial(value: object, where: str, note: Callable[[BadInput], object]) -> int:
+    """A serial; 0 for what is not one, or is not there, and a note of the first."""
+    if type(value) is int and 0 <= value < 10**_DIGITS:
+        return value
+    if value is not None:
+        note(BadInput(where, f"its serial is not a whole number: {str(value)[:100]!a}"))
+    return 0
+
+
+def _conditions(etag: str | None, modified: str | None) -> dict[str, str]:
+    """The headers by which a page is sent only if it has changed (RFC 9110, 13.1.2): an ETag wins over a time."""
+    if etag:
+        return {"If-None-Match": etag}
+    return {"If-Modified-Since": modified} if modified else {}
 
 
 def _event(value: object, where: str) -> IndexEvent | BadInput:

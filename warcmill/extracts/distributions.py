@@ -29,7 +29,7 @@ from warcmill.errors import BadInput
 from warcmill.extracts import extracts as making
 from warcmill.extracts.extracts import ExtractKind, Extracts, Maker
 from warcmill.formats.index.cdxj import date_of, url_of
-from warcmill.formats.pypi import distribution, filenames, simple_page
+from warcmill.formats.pypi import distribution, filenames, simple_html, simple_page
 from warcmill.formats.pypi.distribution import DistributionFacts
 from warcmill.formats.pypi.dump import ListedFile
 from warcmill.formats.pypi.filenames import DistributionName
@@ -192,7 +192,7 @@ class _Record:
         self._type = declared[1].partition(b";")[0].strip().lower().decode("latin-1") if declared else ""
         if self._status not in _FETCHED:
             return
-        if simple_page.is_page(self._type):
+        if simple_page.is_page(self._type) or (simple_html.is_html(self._type) and _has_project(self._url)):
             self._body = _Body(self._hearer, codings_of(header), simple_page.LARGEST)
         elif filenames.of_metadata(_filename(self._url)):
             self._metadata = True
@@ -201,12 +201,18 @@ class _Record:
             self._name = name
             self._body = _Body(self._hearer, [b"chunked"] if _TRANSFER.search(header) else [], None)
 
-    def _page(self, body: _Body) -> CapturedPage:
-        if why := self._why_cut(body):
+    def _page(self, body: _Body) -> CapturedPage | None:
+        """The page of an answer; None for HTML that is not a page of an index, as an error has it."""
+        why = self._why_cut(body)
+        if simple_html.is_html(self._type) and (why or simple_html.page_in(body.stream.read(), self._url) is None):
+            return None
+        if why:
             return CapturedPage(None, why)
+        body.stream.seek(0)
         try:
             etag, modified = (_validator(search(self._header)) for search in (_ETAG, _MODIFIED))
-            return CapturedPage(simple_page.read(body.stream.read(), self._url), "", etag, modified)
+            page = simple_page.read(body.stream.read(), self._url, self._type)
+            return CapturedPage(page, "", etag, modified)
         except BadInput as error:
             return CapturedPage(None, error.why)
 
@@ -287,6 +293,15 @@ class _Body:
     def close(self) -> None:
         """Free what it holds."""
         self._spool.close()
+
+
+def _has_project(url: str) -> bool:
+    """True if a URL may be that of a project's page, as all are in HTML."""
+    try:
+        path = urlsplit(url).path
+    except ValueError:
+        return False
+    return path.endswith("/") and filenames.is_project(path.rstrip("/").rpartition("/")[2])
 
 
 def _filename(url: str) -> str:

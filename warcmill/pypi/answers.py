@@ -118,7 +118,7 @@ def serial_at(state: MarkerStore, data: PublishedData, begin: int, end: int) -> 
             before = (one.serial for _, one in events if one.serial > window.after and one.time <= end)
             if (last := max(before, default=0)) > 0:
                 return last
-        if fed.window.after == 0 and due <= end:
+        if (fed.window.after == 0 or fed.is_simple) and due <= end:
             return fed.window.up_to
     why = "it is before the first full crawl, and before the first event that was kept since"
     raise NotReady("the index at that time", why)

@@ -459,6 +459,11 @@ class PublishedHistory(Struct, frozen=True):
         value = self.database.get(data_sets.record(project))
         return ProjectRecord.parse(value) if value else ProjectRecord()
 
+    def records(self) -> Iterator[tuple[str, ProjectRecord]]:
+        """The projects that have a record, by name."""
+        for key, value in self.database.beginning_with(data_sets.RECORDS):
+            yield data_sets.parts_of(key.removeprefix(data_sets.RECORDS))[0], ProjectRecord.parse(value)
+
     def status(self, project: str, serial: int) -> StatusInterval | None:
         """The status of a project at a serial (PEP 792); None: it is unknown."""
         return self.record(project).status_at(serial)

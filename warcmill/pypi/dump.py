@@ -38,7 +38,7 @@ from warcmill.launches.view import Part, parts
 from warcmill.layout import DumpedData, DumpFile, parse_dump_path
 from warcmill.markers.attempts import Attempts, run_items
 from warcmill.markers.claim import Claim, Evidence
-from warcmill.markers.facts.pulse import Started
+from warcmill.markers.facts.pulse import Fed, Started
 from warcmill.markers.facts.pypi import Dumped, Lacked
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import FINAL, FileRef, Item, Json, Key, Launch, Outcome, Window
@@ -91,7 +91,8 @@ def dump(
                 for answers in answers_of(state, extracts, part):
                     rows.hear(answers)
             past = past_of(state, store, folder, fed, window, generation)
-            rows.join(feed.targets(state, fed), past, newest=newest_alone(state, store, folder, read))
+            is_newest = newest_alone(state, store, folder, read)
+            rows.join(feed.targets(state, fed), past, newest=is_newest, has_serials=not feed.is_launch(window.up_to))
             items = write(Attempts(state, key), store, folder, place, rows, at_once)
     return Claim(key, inputs, items=items, counts=dict(rows.counts), facts={**facts, **found(rows)})
 
@@ -99,12 +100,16 @@ def dump(
 def past_of(
     state: MarkerStore, store: Store, folder: Path, fed: Key, window: Window, generation: int
 ) -> Iterator[ProjectLives] | None:
-    """The past of projects, by name: the events that a feed kept, and in the first dump of a generation the lives that
-    are known of the one before. None without either."""
+    """The past of projects, by name: the events that a feed kept, or that its index has none; and in the first dump of
+    a generation the lives that are known of the one before. None without either."""
+    is_simple = Fed.from_claim(state.require(fed).claim).is_simple
     events = journal.events(state, fed)
     carried = None
     if window.after == 0 and generation > 1:
         carried = Carried.of(state, store, folder, fed["job"], generation, window.up_to)
+    if is_simple:
+        unseen = (ProjectLives(target.project, None) for target in feed.targets(state, fed))
+        return with_events(carried.lives() if carried else iter(()), unseen, has_events=False)
     if events is None and carried is None:
         return None
     by_project = groupby(events or (), lambda one: one[0])

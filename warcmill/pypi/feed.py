@@ -23,6 +23,7 @@ from typing import NamedTuple
 from msgspec import Struct, field
 
 from warcmill import layout
+from warcmill.clients import package_index as client
 from warcmill.clients.package_index import IndexClient, IndexEvent, ProjectList
 from warcmill.crawl.extract import package_index
 from warcmill.crawl.job import text
@@ -41,6 +42,7 @@ from warcmill.pypi.journal import ProjectEvent
 log = logging.getLogger(__name__)
 MOST_FAULTS, MOST_FILES = 100, 40_000  # faults in a claim; characters of the names of a project's new files
 ACCEPT = "application/vnd.pypi.simple.v1+json"
+_FIRST_LAUNCH = 10**13
 OF_FEED = ("contact", "seeds", "pages", "extractors", "robots", "revisits")
 """The keys of crawl.toml that the feed decides."""
 SETTINGS: Mapping[str, object] = {
@@ -56,10 +58,12 @@ them to mirrors: it is not asked."""
 
 
 class IndexSource(Struct, frozen=True):
-    """An index, and the projects that are wanted of it, by their normalised names; None: all."""
+    """An index, and the projects that are wanted of it, by their normalised names; None: all. `has_changelog`: its
+    changes are asked of its changelog; else they are seen by its pages."""
 
     index: IndexClient
     projects: frozenset[str] | None = None
+    has_changelog: bool = True
 
     def wants(self, project: str) -> bool:
         """True if a project is wanted."""
@@ -103,7 +107,7 @@ class ProjectTarget(NamedTuple):
         return json.dumps(whole, sort_keys=True).encode() + b"\n"
 
 
-class _Changed(Struct):
+class ChangedProject(Struct):
     """The last serial of a project in a window, and its new files; None: all."""
 
     serial: int | None = None
@@ -126,13 +130,18 @@ class _Changed(Struct):
                 self.files = None
 
 
+def is_launch(serial: int) -> bool:
+    """True for a serial that is the due time of a launch, as of an index that has none: 14 digits. PyPI's have 8."""
+    return serial >= _FIRST_LAUNCH
+
+
 def full(state: MarkerStore, key: Key, source: IndexSource, newest: EarlierDump | None = None) -> Claim:
     """The claim of 00.feed of a crawl of all projects, with the events since an earlier dump. BadInput for an index
     without any project."""
     up_to, faults = source.index.last_serial(), list[str]()
-    listed = source.index.projects(partial(_note, faults))
-    found = {name: _Changed(None, None) for name in source.projects or ()}
-    found |= {name: _Changed(serial, None) for name, serial in _listed(listed, faults) if source.wants(name)}
+    listed = source.index.projects(partial(note, faults))
+    found = {name: ChangedProject(None, None) for name in source.projects or ()}
+    found |= {name: ChangedProject(serial, None) for name, serial in _listed(listed, faults) if source.wants(name)}
     if not found:
         raise BadInput(source.index.url, "it lists no project; a crawl of nothing would replace all that is known")
     window = Window(0, min(up_to, listed.serial or up_to))  # of a list that lags, the projects that are newer lack
@@ -140,23 +149,31 @@ def full(state: MarkerStore, key: Key, source: IndexSource, newest: EarlierDump 
     if newest and newest.up_to <= window.up_to:
         changes = _changes(source, Window(newest.up_to, window.up_to), faults)
         events = journal.keep_events(state, filter(None, (_kept(name, event) for name, event in changes)), newest.up_to)
-    return _claim(state, key, source, window, found, faults, events)
+    return claim_of(state, key, source, window, found, faults, events)
 
 
-def increment(state: MarkerStore, key: Key, source: IndexSource, newest: EarlierDump) -> Claim:
-    """The claim of 00.feed of a crawl of all changes since a dump, and of the projects that the dump lacks."""
+def increment(
+    state: MarkerStore,
+    key: Key,
+    source: IndexSource,
+    newest: EarlierDump,
+    swept: Mapping[str, ChangedProject] | None = None,
+    more: Mapping[str, Json] | None = None,
+) -> Claim:
+    """The claim of 00.feed of a crawl of all changes since a dump, and of the projects that the dump lacks. `swept`:
+    those whose pages differ from what is known; `more`: the facts of that."""
     up_to = source.index.last_serial()
     if up_to < newest.up_to:
         why = f"its last serial is {up_to}, and serials up to {newest.up_to} are dumped: it is another index, or a copy"
         raise BadInput(source.index.url, f"{why} that lags; nothing is asked for")
-    window, faults, found = Window(newest.up_to, up_to), list[str](), dict[str, _Changed]()
+    window, faults, found = Window(newest.up_to, up_to), list[str](), dict[str, ChangedProject]()
 
     def events() -> Iterator[ProjectEvent]:
         if newest.feed and newest.lacking:
             earlier = journal.events(state, newest.feed) or ()
             yield from (one for one in earlier if one[0] in newest.lacking and source.wants(one[0]))
         for name, event in _changes(source, window, faults):
-            changed = found.setdefault(name, _Changed())
+            changed = found.setdefault(name, ChangedProject())
             changed.serial = max(changed.serial or 0, event.serial)
             if one := _kept(name, event):
                 yield one
@@ -167,16 +184,17 @@ def increment(state: MarkerStore, key: Key, source: IndexSource, newest: Earlier
     kept = journal.keep_events(state, events(), window.after)
     for name, lacked in (*newest.lacking.items(), *_new(source, newest, faults)):
         if source.wants(name):
-            found.setdefault(name, _Changed()).lack(lacked)
-    return _claim(state, key, source, window, found, faults, kept)
+            found.setdefault(name, ChangedProject()).lack(lacked)
+    found = {**(swept or {}), **found}
+    return claim_of(state, key, source, window, found, faults, kept, more)
 
 
 def _changes(source: IndexSource, window: Window, faults: list[str]) -> Iterator[tuple[str, IndexEvent]]:
     """The events of the projects that are wanted, each with the name of its project."""
     for event in source.index.changes(window):
         if isinstance(event, BadInput):
-            _note(faults, event)
-        elif (name := _name(event.project, faults)) and source.wants(name):
+            note(faults, event)
+        elif (name := name_of(event.project, faults)) and source.wants(name):
             yield name, event
 
 
@@ -223,12 +241,13 @@ def projects_of(state: MarkerStore, key: Key) -> frozenset[str] | None:
 
 class IndexRecipe(Struct, frozen=True):
     """The files of an index's job. `settings`: further keys of crawl.toml. `newest`: only the newest release of each
-    project is asked for; `whole`: wheels are asked for whole, not their ends alone."""
+    project is asked for; `whole`: wheels are asked for whole, not their ends alone; `html`: pages may be in HTML."""
 
     contact: str
     settings: Mapping[str, object] = field(default_factory=dict)
     newest: bool = False
     whole: bool = False
+    html: bool = False
 
     def files(self) -> dict[str, bytes]:
         """crawl.toml, and empty lists. BadConfig for a key that the feed decides."""
@@ -243,7 +262,7 @@ class IndexRecipe(Struct, frozen=True):
 
     def seeds(self, found: Iterable[ProjectTarget]) -> Iterator[bytes]:
         """Yield the lines of seeds.jsonl."""
-        headers = {"fetch": {"headers": {"Accept": ACCEPT}}}
+        headers = {"fetch": {"headers": {"Accept": client.ACCEPT if self.html else ACCEPT}}}
         for one in found:
             page = package_index.page(one.project, one.files, newest=self.newest, whole=self.whole)
             payload = json.dumps({**headers, **page}, sort_keys=True, separators=(",", ":"))
@@ -300,7 +319,7 @@ def _new(source: IndexSource, newest: EarlierDump, faults: list[str]) -> Iterato
     before = newest.projects
     if before is None or (source.projects is not None and source.projects <= before):
         return
-    listed = source.index.projects(partial(_note, faults))
+    listed = source.index.projects(partial(note, faults))
     if 0 < listed.serial < newest.up_to:
         why = f"its list of projects is of serial {listed.serial}, and serials up to {newest.up_to} are dumped: it lags"
         raise Unavailable(source.index.url, f"{why}; nothing is asked for")
@@ -310,39 +329,44 @@ def _new(source: IndexSource, newest: EarlierDump, faults: list[str]) -> Iterato
 
 def _listed(listed: ProjectList, faults: list[str]) -> Iterator[tuple[str, int | None]]:
     for project in listed.projects:
-        if name := _name(project.name, faults):
+        if name := name_of(project.name, faults):
             yield name, project.serial or None
 
 
-def _name(project: str, faults: list[str]) -> str:
+def name_of(project: str, faults: list[str]) -> str:
+    """The normalised name of a project; '' for what is not a name."""
     if is_project(project):
         return normalised(project)
-    _note(faults, f"{project[:100]!a} is no name of a project")
+    note(faults, f"{project[:100]!a} is no name of a project")
     return ""
 
 
-def _note(faults: list[str], fault: object) -> None:
+def note(faults: list[str], fault: object) -> None:
+    """Log a fault, and name it in the claim, where it is one of the first."""
     log.warning("%s", fault)
     if len(faults) < MOST_FAULTS:
         faults.append(str(fault))
 
 
-def _claim(
+def claim_of(
     state: MarkerStore,
     key: Key,
     source: IndexSource,
     window: Window,
-    found: Mapping[str, _Changed],
+    found: Mapping[str, ChangedProject],
     faults: list[str],
     events: FileRef | None,
+    more: Mapping[str, Json] | None = None,
 ) -> Claim:
+    """The claim of 00.feed with these targets. `more`: further facts."""
+
     def lines() -> Iterator[bytes]:
         for name in sorted(found):
             changed = found[name]
             files = None if changed.files is None else tuple(changed.files)
             yield ProjectTarget(name, source.index.page(name), changed.serial, files, changed.tries).line()
 
-    facts: dict[str, Json] = {"source": source.index.url, **serials(window)}
+    facts: dict[str, Json] = {"source": source.index.url, **serials(window), **(more or {})}
     outputs = [journal.keep(state, lines())]
     if source.projects is not None:
         outputs.append(journal.keep(state, (f"{one}\n".encode() for one in sorted(source.projects))))

@@ -113,7 +113,10 @@ def dump_full(
         pages = {name: serial for name, serial in (carried.pages() if carried else ()) if name not in lacking}
         targets = _newest_targets(folder, (feed.targets(state, fed) for fed in feeds), pages)
         rows.join(
-            targets, carried.lives() if carried else None, newest=dump.newest_alone(state, store, folder, read[-1])
+            targets,
+            carried.lives() if carried else None,
+            newest=dump.newest_alone(state, store, folder, read[-1]),
+            has_serials=not feed.is_launch(window.up_to),
         )
         items = dump.write(attempts, store, folder, place, rows, at_once)
     facts: dict[str, Json] = {**feed.serials(window), "generation": full.generation, **dump.found(rows)}

@@ -81,7 +81,7 @@ class WindowRows:
         self._pages, self._facts, self._asked, self._kin, self._rows, self._states, self._lives = (
             SortedLines(folder, _IN_MEMORY) for _ in range(7)
         )
-        self.has_past = False
+        self.has_past, self._has_serials = False, True
         self._order = 0
 
     def close(self) -> None:
@@ -100,11 +100,17 @@ class WindowRows:
             (self._pages if project else self._facts).add(key.encode() + b"\t" + line_of(answer))
 
     def join(
-        self, targets: Iterable[ProjectTarget], past: Iterable[ProjectLives] | None = None, *, newest: bool
+        self,
+        targets: Iterable[ProjectTarget],
+        past: Iterable[ProjectLives] | None = None,
+        *,
+        newest: bool,
+        has_serials: bool = True,
     ) -> None:
         """Join all that was heard with the targets and their past, which are sorted by project. `past` None: none is
-        known. `newest`: of each project only the newest release was asked for."""
-        self.has_past = past is not None
+        known. `newest`: of each project only the newest release was asked for. Without serials those of pages are of
+        another index, which this one copies."""
+        self.has_past, self._has_serials = past is not None, has_serials
         pages, known = _InStep(_groups(self._pages)), _InStep(self._keep(past or ()))
         for target in targets:
             lives = known.of(target.project)
@@ -133,7 +139,8 @@ class WindowRows:
         state = ProjectState(target.project, None, removed=True, files=())
         if answer.page and page:
             more = page.status, page.reason, answer.page.etag, answer.page.modified
-            state = ProjectState(target.project, page.serial, False, page.files, *more)
+            serial = page.serial if self._has_serials else None
+            state = ProjectState(target.project, serial, False, page.files, *more)
         self.counts["projects"] += 1
         self.counts["removed"] += state.removed
         self.counts["files"] += len(state.files)

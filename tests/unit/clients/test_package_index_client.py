@@ -146,7 +146,7 @@ def test_projects_are_listed_with_their_serials() -> None:
         return 200, {}, json.dumps({"meta": {"_last-serial": 9}, "projects": projects}).encode()
 
     with serving(answer) as (index, _):
-        assert index.projects() == (9, [("Foo_Bar", 7), ("x", 0)])
+        assert index.projects() == (9, [("Foo_Bar", 7), ("x", 0)], "")
         assert index.page("foo-bar").endswith("/simple/foo-bar/")
     assert asked[0][:2] == ("/simple/", "application/vnd.pypi.simple.v1+json")
     assert "http://me.example/" in str(asked[0][2])
@@ -157,11 +157,15 @@ def test_each_invalid_row_of_the_list_fails_alone() -> None:
     body = f'{{"meta": {{"_last-serial": NaN}}, "projects": [{rows}]}}'.encode()
     faults = list[BadInput]()
     with serving(lambda *_: (200, {}, body)) as (index, _):
-        assert index.projects(faults.append) == (0, [("a", 0), ("b", 0), ("c", 0)])
+        assert index.projects(faults.append) == (0, [("a", 0), ("b", 0), ("c", 0)], "")
     assert [fault.why.partition(" (")[0] for fault in faults] == [
+        "its serial is not a whole number: 'nan'",
+        "its serial is not a whole number: '-7'",
         "a row that is not a project: \"{'name': 1}\"",
         "a row that is not a project: '9'",
+        "its serial is not a whole number: 'nan'",
     ]
+    assert "/simple/, 'b'" in str(faults[1])
 
 
 def test_a_list_of_a_greater_version_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""The page of a project in a package index, as JSON (PEP 691, PEP 700). Pure.
+"""The page of a project in a package index, as JSON (PEP 691, PEP 700), or in HTML. Pure.
 
 A page is hostile: of a file that is not as the standard has it nothing is taken, and the page is noted to have it.
 """
@@ -14,7 +14,7 @@ from urllib.parse import urljoin
 from msgspec import Struct
 
 from warcmill.errors import BadInput
-from warcmill.formats.pypi import filenames
+from warcmill.formats.pypi import filenames, simple_html
 from warcmill.formats.pypi.dump import ListedFile
 from warcmill.formats.pypi.projects import read_status
 
@@ -43,10 +43,10 @@ def is_page(media_type: str) -> bool:
     return media_type.partition(";")[0].strip().lower() == MEDIA_TYPE
 
 
-def read(data: bytes, url: str) -> SimplePage:
-    """Read the page that was fetched from a URL; BadInput if it is invalid."""
+def read(data: bytes, url: str, media_type: str = MEDIA_TYPE) -> SimplePage:
+    """Read the page that was fetched from a URL, in JSON or HTML; BadInput if it is invalid."""
     try:
-        raw = json.loads(data)
+        raw = simple_html.project_page(data, url) if simple_html.is_html(media_type) else json.loads(data)
     except (ValueError, RecursionError) as error:
         raise BadInput(url, f"the page is no JSON: {error}") from error
     name, listed = (raw.get("name"), raw.get("files")) if isinstance(raw, dict) else (None, None)

@@ -53,6 +53,8 @@ class Fed(Struct, frozen=True):
 
     The feed of a package index has a `window` of serials, a file of the `projects` that are wanted; None: all are; and
     a file of the `events` of the window; None: it kept none.
+    `is_simple`: it was made of an index without a changelog; `listed` is the ETag of their list, or ''; and
+    `lost` the number of projects that the list had lost at once. `swept`: the project that a sweep asked for last.
     """
 
     source: str
@@ -63,6 +65,10 @@ class Fed(Struct, frozen=True):
     projects: FileRef | None
     window: Window | None
     events: FileRef | None = None
+    is_simple: bool = False
+    listed: str = ""
+    lost: int = 0
+    swept: str = ""
 
     @classmethod
     def from_claim(cls, claim: Claim) -> Self:
@@ -81,6 +87,10 @@ class Fed(Struct, frozen=True):
             next((file for file in claim.outputs if file.sha512 == listed), None),
             None if after is None else Window(after, facts.require("serial_to", number)),
             next((file for file in claim.outputs if events and file.sha512 == events), None),
+            facts.maybe("changes", text) == "simple",
+            facts.maybe("listed", text) or "",
+            facts.maybe("lost", number) or 0,
+            facts.maybe("swept", text) or "",
         )
 
 

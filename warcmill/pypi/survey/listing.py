@@ -1,0 +1,173 @@
+"""The feed of an index without a changelog: its list and pages, compared with what is published. Writes to the state.
+
+The list is asked for by its ETag. Where it has serials, the pages of projects are asked for whose serial has changed;
+else all, each by its validators, and the serial of a launch is its due time. A project whose page has other files, or
+another status, is asked for by the launch, with its new files. A project that the list no longer has is asked for, too:
+its page decides, and a file leaves when two pages in a row lack it. A list that has lost more than half of all projects
+at once is believed when the next one has lost them, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from functools import partial
+
+from warcmill import layout
+from warcmill.clients.package_index import ProjectList
+from warcmill.errors import BadInput, NotReady
+from warcmill.markers.claim import Claim
+from warcmill.markers.facts.pulse import Fed
+from warcmill.markers.state import MarkerStore
+from warcmill.model import Json, Key, Window
+from warcmill.pypi.feed import ChangedProject, EarlierDump, IndexSource, claim_of, is_launch, name_of, note
+from warcmill.pypi.survey.pages import KnownIndex, PageSurvey
+
+FEW = 10  # known projects: a list of so few may lose most of them
+
+
+def full(state: MarkerStore, key: Key, source: IndexSource) -> Claim:
+    """The claim of 00.feed of a crawl of all projects. BadInput for an index without any."""
+    faults = list[str]()
+    listed = source.index.projects(partial(note, faults))
+    found = {name: ChangedProject(None, None) for name in source.projects or ()}
+    serials = _listed(listed, source, faults)
+    up_to = _last(listed, serials) or int(key["due"])
+    for name, serial in serials.items():
+        found[name] = ChangedProject(_serial_of(name, serial, up_to, faults), None)
+    if not found:
+        raise BadInput(source.index.url, "it lists no project; a crawl of nothing would replace all that is known")
+    return claim_of(state, key, source, Window(0, up_to), found, faults, None, _facts(listed.etag, 0))
+
+
+def increment(
+    state: MarkerStore, key: Key, source: IndexSource, newest: EarlierDump, known: KnownIndex, sweep: int = 0
+) -> Claim:
+    """The claim of 00.feed of a crawl of what differs from what is known, and of what the newest dump lacks. `sweep`:
+    so many pages are asked for besides, those first that were not the longest.
+
+    NotReady if that dump is not published yet. Unavailable or BadInput for an index that is away, or is another.
+    """
+    if known.newest < newest.up_to:
+        why = f"serials up to {known.newest} are published, and up to {newest.up_to} dumped"
+        raise NotReady(f"what is known of {key['job']}", f"{why}; run 'warcmill scan' first, which publishes the rest")
+    survey, last = PageSurvey(source, known, []), last_feed(state, key)
+    dumped = Fed.from_claim(state.require(newest.feed).claim) if newest.feed else None
+    etag = dumped.listed if dumped else ""
+    listed = source.index.changed_projects(etag, partial(note, survey.faults))
+    compared = _Compared(source, survey, newest, is_second=bool(last and last.lost))
+    up_to = compared.take(listed, int(key["due"]))
+    swept = [name for name in survey.next_of(sweep, last.swept if last else "") if name not in compared.asked]
+    found = survey.ask({**dict.fromkeys(swept), **compared.asked})
+    for name, lacked in newest.lacking.items():
+        if source.wants(name):
+            found.setdefault(name, ChangedProject()).lack(lacked)
+    facts = {**_facts(listed.etag if listed else etag, compared.lost), **_swept(survey, sweep, last)}
+    return claim_of(state, key, source, Window(newest.up_to, up_to), found, survey.faults, None, facts)
+
+
+def swept(
+    state: MarkerStore, key: Key, source: IndexSource, known: KnownIndex, sweep: int
+) -> tuple[dict[str, ChangedProject], dict[str, Json]]:
+    """The projects that differ from what is known among the next ones of a sweep, and the facts of that."""
+    survey, last = PageSurvey(source, known, []), last_feed(state, key)
+    found = survey.ask(dict.fromkeys(survey.next_of(sweep, last.swept if last else "")))
+    return found, _swept(survey, sweep, last)
+
+
+def _facts(etag: str, lost: int) -> dict[str, Json]:
+    """The facts of a list. No validator outlives a list that was not believed."""
+    facts: dict[str, Json] = {"changes": "simple"}
+    if lost:
+        return {**facts, "lost": lost}
+    return {**facts, "listed": etag} if etag else facts
+
+
+def _swept(survey: PageSurvey, sweep: int, last: Fed | None) -> dict[str, Json]:
+    names = survey.next_of(sweep, last.swept if last else "")
+    return {"swept": names[-1]} if names else {}
+
+
+def last_feed(state: MarkerStore, key: Key) -> Fed | None:
+    """The feed of a job before a due time, in its month or the one before; None without any."""
+    first = datetime.strptime(key["due"][:6], "%Y%m").replace(tzinfo=UTC)
+    for month in (key["due"], f"{first - timedelta(days=1):%Y%m%d%H%M%S}"):
+        folder = layout.folder_of(layout.feed_key(key["job"], month))
+        keys = filter(None, map(layout.parse_marker_name, state.store.names(folder)))
+        before = (one for one in keys if one.task == key.task and one["job"] == key["job"] and one["due"] < key["due"])
+        for one in sorted(before, key=lambda one: one["due"], reverse=True):
+            if marker := state.read(one):
+                return Fed.from_claim(marker.claim)
+    return None
+
+
+class _Compared:
+    """A list of projects beside what is known. `take` it; `asked` then has those to ask for, with their serials."""
+
+    def __init__(self, source: IndexSource, survey: PageSurvey, newest: EarlierDump, *, is_second: bool) -> None:
+        self._source, self._survey, self._newest, self._is_second = source, survey, newest, is_second
+        self._has_serials = not is_launch(newest.up_to)
+        self.asked, self.lost = dict[str, int | None](), 0
+
+    def take(self, listed: ProjectList | None, due: int) -> int:
+        """Compare a list; None: it is as it was. Return the last serial of the window."""
+        known, faults = self._survey.records, self._survey.faults
+        serials = _listed(listed, self._source, faults) if listed else {}
+        last = _last(listed, serials) if listed else self._newest.up_to
+        if self._has_serials and last < self._newest.up_to:
+            why = f"its list is of serial {last}, and serials up to {self._newest.up_to} are dumped: it is another"
+            raise BadInput(self._source.index.url, f"{why} index, lags, or has no serials now; nothing is asked for")
+        up_to = last if self._has_serials else max(due, self._newest.up_to)
+        if listed is not None:
+            self._compare(serials, up_to)
+            self._take_lost(serials)
+        if not self._has_serials:
+            self.asked |= {name: None for name in known if listed is None or name in serials}
+        self.asked |= {name: None for name, one in known.items() if one.missed and name not in self.asked}
+        return up_to
+
+    def _compare(self, serials: Mapping[str, int | None], up_to: int) -> None:
+        faults = self._survey.faults
+        for name in {*serials, *(self._source.projects or ())}:
+            record = self._survey.records.get(name)
+            serial = _serial_of(name, serials.get(name), up_to, faults) if self._has_serials else None
+            if record and serial is not None and record.serial is not None and serial < record.serial:
+                why = f"its serial is {serial}, and its page was of {record.serial}"
+                note(faults, f"{name}: {why}; it is left out")
+            elif record is None or serial is None or serial != record.serial:
+                self.asked[name] = serial
+
+    def _take_lost(self, serials: Mapping[str, int | None]) -> None:
+        known, survey = self._survey.records, self._survey
+        away = [name for name in known if name not in serials and survey.is_there(name)]
+        there = len(away) + sum(name in serials for name in known)
+        if len(away) > FEW and len(away) * 2 > there:
+            self.lost = len(away)
+            note(survey.faults, f"its list has lost {self.lost} of {there} projects; {_LOST[self._is_second]}")
+        if not self.lost or self._is_second:
+            self.asked |= dict.fromkeys(away)
+
+
+_LOST = {
+    False: "that is believed when the next one has lost them, too, and until then nothing is asked of them",
+    True: "so had the one before, and their pages are asked for",
+}
+
+
+def _listed(listed: ProjectList, source: IndexSource, faults: list[str]) -> dict[str, int | None]:
+    """The projects of a list that are wanted, each with its serial."""
+    named = ((name_of(one.name, faults), one.serial or None) for one in listed.projects)
+    return {name: serial for name, serial in named if name and source.wants(name)}
+
+
+def _last(listed: ProjectList, serials: Mapping[str, object]) -> int:
+    """The last serial of a list, as it has it, or else its projects; 0 without any."""
+    return listed.serial or max((one for one in serials.values() if isinstance(one, int)), default=0)
+
+
+def _serial_of(name: str, serial: int | None, up_to: int, faults: list[str]) -> int | None:
+    """The serial that a list has of a project; None for one that is beyond the last of all."""
+    if serial is not None and serial > up_to:
+        note(faults, f"{name}: its serial is {serial}, beyond the last one, {up_to}; its page is asked for without it")
+        return None
+    return serial
