@@ -26,7 +26,7 @@ from defusedxml import DefusedXmlException, ElementTree
 from warcmill import __version__
 from warcmill.clients.feed_source import shown
 from warcmill.errors import BadConfig, BadInput, Unavailable
-from warcmill.formats.pypi import simple_html, simple_page
+from warcmill.formats.pypi import simple_page
 from warcmill.formats.pypi.simple_page import SimplePage
 from warcmill.model import Window
 
@@ -168,8 +168,8 @@ class IndexClient:
                 return None
             data, headers = _Bounded(answer, place).read(), answer.headers
         try:
-            is_html = self._has_html and simple_html.is_html(headers.get("Content-Type", ""))
-            raw = simple_html.project_list(data, place) if is_html else json.loads(data)
+            is_html = self._has_html and simple_page.is_html(headers.get("Content-Type", ""))
+            raw = simple_page.project_list(data, place) if is_html else json.loads(data)
             found = msgspec.convert(raw, _Projects)  # msgspec's own reader refuses all of it for one NaN
         except (ValueError, RecursionError) as error:
             raise BadInput(shown(place), f"it is not a list of projects in JSON (PEP 691): {error}") from error

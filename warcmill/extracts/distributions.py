@@ -29,7 +29,7 @@ from warcmill.errors import BadInput
 from warcmill.extracts import extracts as making
 from warcmill.extracts.extracts import ExtractKind, Extracts, Maker
 from warcmill.formats.index.cdxj import date_of, url_of
-from warcmill.formats.pypi import distribution, filenames, simple_html, simple_page
+from warcmill.formats.pypi import distribution, filenames, simple_page
 from warcmill.formats.pypi.distribution import DistributionFacts
 from warcmill.formats.pypi.dump import ListedFile
 from warcmill.formats.pypi.filenames import DistributionName
@@ -192,7 +192,7 @@ class _Record:
         self._type = declared[1].partition(b";")[0].strip().lower().decode("latin-1") if declared else ""
         if self._status not in _FETCHED:
             return
-        if simple_page.is_page(self._type) or (simple_html.is_html(self._type) and _has_project(self._url)):
+        if simple_page.is_page(self._type) or (simple_page.is_html(self._type) and _has_project(self._url)):
             self._body = _Body(self._hearer, codings_of(header), simple_page.LARGEST)
         elif filenames.of_metadata(_filename(self._url)):
             self._metadata = True
@@ -204,7 +204,7 @@ class _Record:
     def _page(self, body: _Body) -> CapturedPage | None:
         """The page of an answer; None for HTML that is not a page of an index, as an error has it."""
         why = self._why_cut(body)
-        if simple_html.is_html(self._type) and (why or simple_html.page_in(body.stream.read(), self._url) is None):
+        if simple_page.is_html(self._type) and (why or simple_page.page_in(body.stream.read(), self._url) is None):
             return None
         if why:
             return CapturedPage(None, why)

@@ -36,7 +36,7 @@ from msgspec import Struct, field
 from warcmill.crawl.extract.links import DAMAGED, EMBED, LIMITS, LINKS, LONGEST, REDIRECT, Link, LinkLimits, Outlinks
 from warcmill.crawl.fetch import exchange
 from warcmill.crawl.fetch.answer import HeaderFields
-from warcmill.formats.pypi import distribution, filenames, simple_html, simple_page
+from warcmill.formats.pypi import distribution, filenames, simple_page
 from warcmill.formats.pypi.filenames import METADATA, FileForm
 from warcmill.formats.pypi.zip_directory import TAIL
 
@@ -70,7 +70,7 @@ def find(
     """The links of an answer; none if it is damaged, or neither a page nor a part of a wheel, nor its METADATA."""
     asked = _asked(payload)
     if status == 200 and isinstance(asked.get("page"), str):
-        if simple_html.is_html(fields.first("content-type")):
+        if simple_page.is_html(fields.first("content-type")):
             data = _in_json(data, uri)
         return _files(data, uri, asked, limits.links)
     if isinstance(asked.get("metadata"), str):
@@ -154,7 +154,7 @@ def _tail(size: int | None, length: int = TAIL, *, modules: bool = False) -> str
 
 def _in_json(data: bytes, uri: str) -> bytes:
     """A page in HTML as PEP 691 has it; nothing for what is not a page of an index."""
-    found = simple_html.page_in(data, uri)  # the step that reads the stored page names what is not one
+    found = simple_page.page_in(data, uri)  # the step that reads the stored page names what is not one
     return json.dumps(found).encode() if found else b""
 
 

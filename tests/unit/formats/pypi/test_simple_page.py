@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from warcmill.errors import BadInput
-from warcmill.formats.pypi import simple_html, simple_page
+from warcmill.formats.pypi import simple_page
 
 URL = "https://index.example/pypi/repo/simple/six/"
 DIGEST = "a" * 64
 
 
 def page(body: str, head: str = "<title>Links for six</title>") -> dict[str, Any]:
-    return simple_html.project_page(f"<!DOCTYPE html><html><head>{head}</head><body>{body}</body></html>".encode(), URL)
+    return simple_page.html_page(f"<!DOCTYPE html><html><head>{head}</head><body>{body}</body></html>".encode(), URL)
 
 
 def test_a_page_is_read_as_that_in_json() -> None:
@@ -76,11 +76,11 @@ def test_a_page_of_another_major_version_is_refused() -> None:
 
 def test_a_list_names_its_projects() -> None:
     data = b'<title>Simple index</title><a href="../">up</a><a href="six/">six</a><a href="/pypi/repo/simple/Foo.Bar">'
-    found = simple_html.project_list(data + b"<!--SERIAL 9-->", URL.removesuffix("six/"))
+    found = simple_page.project_list(data + b"<!--SERIAL 9-->", URL.removesuffix("six/"))
     assert [one["name"] for one in found["projects"]][-2:] == ["six", "Foo.Bar"]
     assert found["meta"]["_last-serial"] == 9
     with pytest.raises(BadInput, match="not the list"):
-        simple_html.project_list(b"<h1>gone</h1>", URL)
+        simple_page.project_list(b"<h1>gone</h1>", URL)
 
 
 @pytest.mark.parametrize("piece", ["<a ", '<a x="', "<a x='", "<!--", "<!", "<a href=", "<a/", "<meta ", '<a x="y" ',
@@ -89,4 +89,4 @@ def test_hostile_pages_take_linear_time(piece: str) -> None:
     """Each would take hours otherwise, and the run ends such a test."""
     data = (piece * (500_000 // len(piece))).encode()
     with pytest.raises(BadInput):
-        simple_html.project_page(data, URL)
+        simple_page.html_page(data, URL)
