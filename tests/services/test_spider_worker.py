@@ -60,7 +60,8 @@ class Reader(scrapy.Spider):
     name = "reader"
 
     async def start(self):
-        yield scrapy.FormRequest(f"{self.site}/login", self.opened, formdata={"user": "ann"}, meta={"cookiejar": ("a", 1)})
+        form = {"user": "ann"}
+        yield scrapy.FormRequest(f"{self.site}/login", self.opened, formdata=form, meta={"cookiejar": ("a", 1)})
 
     def opened(self, response):
         self.state["by"] = {"ann"}

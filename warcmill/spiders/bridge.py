@@ -44,6 +44,10 @@ AT_ONCE, BYTES_AT_ONCE = 1_000, 1 << 20  # requests that are offered in one comm
 PATIENCE, CALLBACK_SECONDS = "WARCMILL_CALLBACK_SECONDS", 600.0
 _OWN_META = frozenset([MARK, "depth", "download_slot", "download_latency", "download_timeout", "redirect_times",
                        "redirect_ttl", "redirect_urls", "redirect_reasons", "proxy", "cookiejar"])  # fmt: skip
+_UNHEARD = (
+    ("dont_obey_robotstxt", "as 'robots' of crawl.toml counts"),
+    ("bindaddress", "as the launch fetches each page itself"),
+)
 
 
 def is_filter_of_none(settings: BaseSettings, name: str = FILTER) -> bool:
@@ -60,6 +64,7 @@ class ScrapyBridge:
         self.retries = False  # until Scrapy makes the middleware for them
         self.unarchived = Counter[str]()  # answers of middlewares, by the name of each
         self.refused = self.hung = 0
+        self._named = set[str]()  # keys of `meta` that are not heard
         self._filters = not is_filter_of_none(crawler.settings)
         self._ready: deque[SpiderVisit] = deque()  # admitted; Scrapy has not asked for them yet
         self._visits: dict[int, SpiderVisit] = {}  # these, and those that Scrapy has
@@ -90,11 +95,6 @@ class ScrapyBridge:
         """The settings that our fetcher hears."""
         assert self.crawler.spider
         return HeardSettings(self.crawler.settings, self.crawler.spider, retries=self.retries)
-
-    @property
-    def loss_is_error(self) -> bool:
-        """True if an answer that broke off does not count."""
-        return bool(self.crawler.settings.getbool("DOWNLOAD_FAIL_ON_DATALOSS"))
 
     @property
     def is_idle(self) -> bool:
@@ -220,7 +220,7 @@ class ScrapyBridge:
         """Fetch for Scrapy's downloader."""
         visit = self.visit_of(request)
         if visit is None or visit.has_answer or visit.request is None or request.url != visit.request.url:
-            return await Besides(self.kit, self.loss_is_error).download(request, visit.uri.uri if visit else "")
+            return await Besides(self.kit, self.heard).download(request, visit.uri.uri if visit else "")
         return await visit.download(request)
 
     def start(self, request: Request) -> None:
@@ -341,6 +341,10 @@ class ScrapyBridge:
     def _made(self, request: Request, parent: Uri | None, hop: str, number: int) -> Uri | None:
         assert self.crawler.spider
         name = self.crawler.request_fingerprinter.fingerprint(request)
+        for key, instead in _UNHEARD:
+            if key in request.meta and key not in self._named:
+                self._named.add(key)
+                log.warning("meta has %r: not heard, %s", key, instead)
         try:
             uri = self._forms.waiting(request, name, parent=parent, hop=hop, number=number, filters=self._filters)
             browsers.check(request.meta, uri.uri, renders=self.kit.live.renders)

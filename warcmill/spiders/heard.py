@@ -45,6 +45,10 @@ class HeardSettings:
         usual = own if own is not None else self._own("DOWNLOAD_MAXSIZE")
         return max(0, int(meta.get(_MAXSIZE, usual) or 0))
 
+    def loss_is_error(self, meta: Mapping[str, Any]) -> bool:
+        """True if an answer that broke off does not count."""
+        return bool(meta.get("download_fail_on_dataloss", self._settings.getbool("DOWNLOAD_FAIL_ON_DATALOSS")))
+
     def _adapted(self, job: Job, meta: Mapping[str, Any]) -> Job:
         limits, size = job.limits, self.maxsize(meta)
         if "[fetch] idle" not in job.given:  # a server that thinks for long is given up by the whole time alone

@@ -152,6 +152,8 @@ class Values:
     def _of_class(self, value: Any, place: str, depth: int) -> Any:
         """A value of a class that Python has not."""
         kind = type(value)
+        if isinstance(value, type) and (name := self._project.name(value)):
+            return {TAG: ["class", name]}
         if name := self._project.name(kind):
             if isinstance(value, Enum) and kind.__members__.get(value.name) is value:
                 return {TAG: ["enum", name, value.name]}
@@ -184,16 +186,23 @@ class Values:
                 return {self._read(key): self._read(one) for key, one in pairs}
             case "request", [form]:
                 return self._read_request(form)
-            case "enum", [kind, member]:
-                return self._project.find(kind).__members__[member]  # type: ignore[attr-defined]
-            case "fields", [kind, values]:
-                return tuple.__new__(_checked(self._project.find(kind), tuple), self._read(values))
-            case "object", [kind, fields]:
-                return filled(self._project.find(kind), {key: self._read(one) for key, one in fields.items()})
+            case (("class" | "enum" | "fields" | "object"), [kind, *more]):
+                return self._read_of_class(name, self._project.find(kind), *more)
             case _, [inner]:
                 tag = _BY_NAME[name]
                 return tag.read([self._read(one) for one in inner] if tag.nests else inner)
         raise ValueError(f"{name!r} is not a type of a value")
+
+    def _read_of_class(self, name: str, kind: type, value: Any = None) -> Any:
+        """A class of the project, or a value of it."""
+        match name:
+            case "class":
+                return kind
+            case "enum":
+                return kind.__members__[value]  # type: ignore[attr-defined]
+            case "fields":
+                return tuple.__new__(_checked(kind, tuple), self._read(value))
+        return filled(kind, {key: self._read(one) for key, one in value.items()})
 
 
 def filled(kind: type, fields: Mapping[str, Any]) -> Any:
@@ -276,6 +285,7 @@ _TAGS = (
     _Tag("tuple", tuple, list, tuple, nests=True),
     _Tag("set", set, list, set, nests=True),
     _Tag("frozenset", frozenset, list, frozenset, nests=True),
+    _Tag("range", range, lambda one: [one.start, one.stop, one.step], lambda parts: range(*parts)),
     _Tag("uuid", UUID, str, UUID),
     _Tag("ordered", OrderedDict, lambda one: list(one.items()), OrderedDict, nests=True),
     _Tag("counter", Counter, lambda one: list(one.items()), lambda pairs: Counter(dict(pairs)), nests=True),

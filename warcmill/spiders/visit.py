@@ -44,6 +44,7 @@ from warcmill.crawl.visit.visit import Kit, Reading, Visit
 from warcmill.errors import BadInput
 from warcmill.spiders import browsers
 from warcmill.spiders.guard import DEATHS, CodeExit
+from warcmill.spiders.heard import HeardSettings
 from warcmill.spiders.items import result_of
 from warcmill.spiders.requests import InHand
 
@@ -117,8 +118,7 @@ class SpiderVisit(InHand):
                 case Exchange() as answer if browsers.asks(request.meta) and not self._visit.is_postponed:
                     return await self._rendered(request, answer)
                 case Exchange() as answer:
-                    most = self._bridge.heard.maxsize(request.meta)
-                    return response(request, answer, loss_is_error=self._bridge.loss_is_error, maxsize=most)
+                    return response(request, answer, self._bridge.heard)
                 case Failure() as failure:
                     raise _error(failure)
             raise IgnoreRequest("it was given back")
@@ -127,10 +127,7 @@ class SpiderVisit(InHand):
 
     async def _rendered(self, request: Request, answer: Exchange) -> Response:
         """The answer as the browser has it; as it came if it is not a page."""
-        plain, rendering = (
-            response(request, answer, loss_is_error=self._bridge.loss_is_error),
-            self._bridge.kit.rendering,
-        )
+        plain, rendering = response(request, answer, self._bridge.heard), self._bridge.kit.rendering
         page = self._visit.page(answer)
         if not rendering.wants(page, RenderOptions()):
             return plain
@@ -249,7 +246,9 @@ class ScrapyReader:
     def lacks(self, answer: Exchange) -> str:
         if answer.truncated == TIME:
             return "it was not whole in time"
-        return "it broke off" if answer.truncated == DISCONNECT and self._bridge.loss_is_error else ""
+        meta = self._request.meta if isinstance(self._request, Request) else {}
+        is_error = answer.truncated == DISCONNECT and self._bridge.heard.loss_is_error(meta)
+        return "it broke off" if is_error else ""
 
     def outlived(self, visit: Visit) -> None:
         if self._bridge.memory:
@@ -263,7 +262,7 @@ class Besides(NamedTuple):
     """A request that Scrapy makes without a lease, such as of a pipeline for a picture: fetched at once, and kept."""
 
     kit: Kit
-    loss_is_error: bool
+    heard: HeardSettings
 
     async def download(self, request: Request, via: str) -> Response:
         """Fetch it when it is its host's turn."""
@@ -272,7 +271,7 @@ class Besides(NamedTuple):
         kit = self.kit
         uri = make(request.url, via=via, hops=EMBED)
         uri.key += BESIDES
-        answer = await kit.fetching.beside(uri, kit.job.of(uri), asked(request, uri.uri))
+        answer = await kit.fetching.beside(uri, self.heard.job(kit.job.of(uri), request.meta), asked(request, uri.uri))
         if isinstance(answer, Refusal):
             await kit.entries.keep(kit.entries.refused(uri, answer))
             raise _refused(answer)
@@ -281,7 +280,7 @@ class Besides(NamedTuple):
             raise _error(answer)
         try:
             await kit.entries.keep(kit.entries.answered(uri, answer, history.compare(answer, None)))
-            return response(request, answer, loss_is_error=self.loss_is_error)
+            return response(request, answer, self.heard)
         finally:
             answer.close()
 
@@ -300,9 +299,9 @@ def asked(request: Request, uri: str) -> FetchRequest:
     return FetchRequest(uri, request.method, headers, request.body, timeout)
 
 
-def response(request: Request, answer: Exchange, *, loss_is_error: bool, maxsize: int = 0) -> Response:
-    """The answer as Scrapy's own handler gives it: chunks are joined, codings of the content stay. `maxsize`: the bytes
-    that it may have, by the project."""
+def response(request: Request, answer: Exchange, heard: HeardSettings) -> Response:
+    """The answer as Scrapy's own handler gives it: chunks are joined, codings of the content stay."""
+    maxsize = heard.maxsize(request.meta)
     body, url = b"".join(answer.payload()), urldefrag(request.url)[0]
     flags = []
     if maxsize and len(body) >= maxsize + (answer.truncated != LENGTH):
@@ -310,7 +309,7 @@ def response(request: Request, answer: Exchange, *, loss_is_error: bool, maxsize
     if answer.truncated:
         if answer.truncated == TIME:
             raise DownloadTimeoutError(f"the answer of {url} was not whole in time")
-        if loss_is_error and answer.truncated == DISCONNECT:
+        if answer.truncated == DISCONNECT and heard.loss_is_error(request.meta):
             raise ResponseDataLossError(f"the answer of {url} broke off after {len(body)} bytes")
         flags = ["dataloss"]
     headers = Headers()

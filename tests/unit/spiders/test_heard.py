@@ -44,6 +44,12 @@ def test_the_most_particular_setting_of_retries_counts(
     assert heard(settings).job(job, meta).retries == wanted
 
 
+def test_an_answer_that_broke_off_counts_where_its_request_says_so() -> None:
+    assert heard({}).loss_is_error({})
+    assert not heard({}).loss_is_error({"download_fail_on_dataloss": False})
+    assert not heard({"DOWNLOAD_FAIL_ON_DATALOSS": False}).loss_is_error({})
+
+
 def test_a_project_without_retries_has_none() -> None:
     assert heard({}, retries=False).job(SET, {"max_retry_times": 3}).retries.times == 1
 

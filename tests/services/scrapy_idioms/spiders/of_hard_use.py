@@ -42,8 +42,15 @@ EVERY = {
     "sets": [{1}, frozenset([frozenset([2])]), {("a", (1,))}],
     "keys": {1: "a", (1, 2): "b", None: "c", date(2020, 1, 1): 1, "_type": 1},
     "tagged": {"_type": ["date", "x"]},
-    "own": [Work(title="t", parts=[Work(title="u"), Author("Ann", [Point(1, Point(2, 3))])]), Colour.RED],
-    "collections": [OrderedDict(b=1), Counter("aab"), defaultdict(list, a=[1]), deque([1], 2), uuid.UUID(int=5)],
+    "own": [Work, Work(title="t", parts=[Work(title="u"), Author("Ann", [Point(1, Point(2, 3))])]), Colour.RED],
+    "collections": [
+        OrderedDict(b=1),
+        Counter("aab"),
+        defaultdict(list, a=[1]),
+        deque([1], 2),
+        range(3),
+        uuid.UUID(int=5),
+    ],
 }
 
 
