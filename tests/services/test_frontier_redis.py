@@ -231,7 +231,9 @@ def test_pages_that_are_asked_for_twice_after_redis_was_set_back_are_counted_onc
     assert finish(b, again[1:3]) == [False] * 2
     assert again_later(b, again[3:4], there.now) == [False], "one that was not fetched"
     assert finish(b, again[4:]) == [True]
-    assert [frontier.take_twice() for frontier in (a, b)] == [[heard[0].uri], [uri.uri for uri in heard[1:3]]]
+    assert finish(a, leases[4:]) == [False], "it was out when Redis lost it"
+    wanted = [[heard[0].uri, leases[4].uri.uri], [uri.uri for uri in heard[1:3]]]
+    assert [frontier.take_twice() for frontier in (a, b)] == wanted
     assert [frontier.take_twice() for frontier in (a, b)] == [[], []]
     counts = run(a.count())
     assert (counts[Status.PARSED], counts[Status.DOWNLOADING], sum(counts.values())) == (5, 1, 6)

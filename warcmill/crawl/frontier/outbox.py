@@ -10,7 +10,7 @@ then what only this module reads, with what is ordinary left out.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from msgspec import Struct, field
@@ -38,6 +38,7 @@ from warcmill.crawl.uri import FOREVER, Status, Uri, digest, waits
 from warcmill.errors import BadInput, Unavailable
 from warcmill.formats.logs.crawllog import CrawlRecord
 
+Name = tuple[str, str]  # the crawl and the key of a URI
 Word = bytes | str | int | float
 MOST = 100  # of each call
 GROUP = 1000  # calls, at most, of a group: their numbers
@@ -45,7 +46,7 @@ LETTERS = {Status.PARSED: "P", Status.FAILED: "F", Status.REMOVED: "R"}
 _STATUS = {letter.encode(): status for status, letter in LETTERS.items()}
 NEW, SEEN = Offered(Intake.NEW), Offered(Intake.SEEN)
 _SITE = "%d %d "
-_TWICE = 2
+_TWICE, _BEFORE = 2, 3
 _SAME = "\1"  # it begins as the URI does: with its scheme and host
 _PLAIN, _JSON = "-", "{"
 _SCHEMES = {"h": "http://", "s": "https://"}
@@ -259,10 +260,19 @@ def span_of(moment: float, now: float) -> int:
     return max(0, _milliseconds(moment - now))
 
 
-def asked_twice(ends: Sequence[Finish | Defer | Visited], answers: Sequence[int]) -> list[str]:
-    """The URIs that were asked for once more, as Redis had lost their visits, by its answers to ends of visits."""
-    uris = (end.uri if isinstance(end, Visited) else end.lease.uri if end.lease else None for end in ends)
-    return [uri.uri for uri, answer in zip(uris, answers, strict=True) if uri and answer == _TWICE]
+def asked_twice(
+    ends: Sequence[Finish | Defer | Visited], answers: Sequence[int], lost: Collection[int], out: Collection[Name]
+) -> list[str]:
+    """The URIs that were asked for once more, as Redis had lost a visit or a lease, by its answers to ends of visits.
+    `lost`: tokens of leases that were out when it had; `out`: the URIs of leases whose ends it had not heard."""
+    found = []
+    for end, answer in zip(ends, answers, strict=True):
+        if isinstance(end, Visited):
+            if answer == _TWICE or (answer == _BEFORE and (end.uri.crawl, end.uri.key) in out):
+                found.append(end.uri.uri)
+        elif isinstance(end, Finish) and (answer == _TWICE or (not answer and end.lease.token in lost)):
+            found.append(end.lease.uri.uri)
+    return found
 
 
 def site_value(status: int, failures: int, text: bytes) -> bytes:

@@ -14,9 +14,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from warcmill.crawl.frontier import Begins, Lease, UnheardGroup
+from warcmill.crawl.frontier import Begins, Finish, Lease, UnheardGroup
 from warcmill.crawl.frontier.link import PARTLY, RedisLink
-from warcmill.crawl.frontier.outbox import GROUP, Recorded, Visited, asked_twice
+from warcmill.crawl.frontier.outbox import GROUP, Name, Recorded, Visited, asked_twice
 from warcmill.crawl.frontier.register import Register
 from warcmill.errors import NotReady, Unavailable, WarcmillError
 
@@ -40,6 +40,7 @@ class Sender:
         self.outbox: deque[Recorded] = deque()
         self.away, self.is_doubtful = "", False
         self.twice: list[str] = []
+        self._lost, self._out = set[int](), set[Name]()  # of when Redis was last sent the journal again
         self._asks = ThreadPoolExecutor(1, thread_name_prefix="redis")
         self._sending = asyncio.Lock()
         self._again: asyncio.Task[None] | None = None
@@ -67,6 +68,9 @@ class Sender:
         await self.release()
 
     async def _resend_from_journal(self) -> None:
+        ends = [end for group in self.outbox for end in group.ends]
+        self._out = {(end.lease.uri.crawl, end.lease.uri.key) for end in ends if isinstance(end, Finish)}
+        self._lost = {lease.token for lease in self._held.values()}
         _, launch, _, heard = await self.call("look", "about", self._writer)
         last = (int(heard) + 1) // GROUP - 1  # the last that was heard whole
         if not self._leads and not self._is_led(launch):
@@ -185,7 +189,7 @@ class Sender:
         for crawl in group.purges:
             answers.setdefault("purge", []).append(await self.call("manage", "purge", crawl))
         self._sent(group)
-        self.twice += asked_twice(group.ends, answers.get("finish", []))
+        self.twice += asked_twice(group.ends, answers.get("finish", []), self._lost, self._out)
         if group.number and (not calls or group.purges):
             await self.call("share", self._writer, group.number * GROUP + len(calls), 1)
         if group.number:

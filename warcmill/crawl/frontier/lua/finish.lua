@@ -6,7 +6,8 @@
 --   W crawl digest until tries opens                               a URI waits; one that is leased, after its visit
 --   H crawl digest history                                         what a visit has left
 -- Spans: 0 is now or none, -1 for ever. Returns 1 for each that was done; of V: that waited. 2 for one whose URI was
--- asked for once more, as this Redis had lost its visit: of V, that had one since; of F, whose lease was given since.
+-- asked for once more, as this Redis had lost its visit: of V, that had one since; of F, whose lease was given since. 3
+-- for a V that has had one before.
 local done = heard(ARGV[2], ARGV[3])
 if done then return done end
 local DONE = {P = true, F = true, R = true}
@@ -77,7 +78,7 @@ function act.V(crawl, digest, status, http, finished, again, history, opens, by)
     ask(row.id, lease, status .. ' ' .. http .. ' ' .. finished)
     return is_to_go(lease) and 0 or 1
   end
-  local is_twice = by == '2' and visit and visit.round == round and visit.finished >= tonumber(finished)
+  local twice = by == '2' and visit and visit.round == round and (visit.finished >= tonumber(finished) and 2 or 3)
   if by == '2' and row then note_twice(row.id) end
   put_history(cid, digest, history)
   if row and again ~= '0' then
@@ -96,7 +97,7 @@ function act.V(crawl, digest, status, http, finished, again, history, opens, by)
     count(cid, status, 1)
   end
   if row then leave(row.queue, tonumber(opens)) end
-  return is_twice and 2 or row and 1 or 0
+  return twice or row and 1 or 0
 end
 function act.W(crawl, digest, til, tries, opens)
   local cid = cid_of(crawl, false)
