@@ -79,10 +79,11 @@ requires {"filename", "project", "requires_dist", "requires_python", "serial", "
 [{"filename", "from", "modules", "requires_python", "sha256", "to", "url", "version",
 "yanked"}], "newest", "project", "serial"}, with "quarantined", names of files, where some
 are, and "status" {"from", "reason", "status"} of the project (PEP 792) where it is known;
-lag {"crawled", "dumped", "index", "job", "published"}. A file whose modules were read of
-another, which differs in its platform alone, has that one as "modules_of". null: unknown,
-or none yet; a file without an end has "to" null; "yanked" is the reason, '' without one.
-"serial" is the last one that is known
+lag {"crawled", "dumped", "index", "job", "published"}, and "waiting": {"files",
+"projects"} while older releases wait. A file whose modules were read of another, which
+differs in its platform alone, has that one as "modules_of". null: unknown, or none yet; a
+file without an end has "to" null; "yanked" is the reason, '' without one. "serial" is the
+last one that is known
 
 exit codes: 0 done, 1 the job is running, nothing is known of it, there is no whole dump, or
 the generation is in use, 2 usage, 3 configuration, 4 the engine or a root does not answer,
@@ -309,6 +310,8 @@ def _lag(args: argparse.Namespace) -> int:
         return 0
     for step in ("index", "crawled", "dumped", "published"):
         out(f"{step:<9}  {found[step] if found[step] is not None else '-'}")
+    if (dumped := dumps.newest(line.state, name)) and dumped.waiting:
+        out(f"waiting    {dumped.waiting.words}")
     return 0
 
 

@@ -133,9 +133,8 @@ def _next(grids: list[LaunchGrid]) -> Iterator[Text | str]:
     for row in grids:
         if row.lost:
             yield styled(f"{row.launch}: {findings.in_words([*row.lost])}", "red")
-    for row in grids:
-        if row.cut:
-            yield styled(f"{row.launch}: {row.cut}", STYLES[Mark.CUT])
+    yield from (styled(f"{row.launch}: {row.cut}", STYLES[Mark.CUT]) for row in grids if row.cut)
+    yield from (styled(f"{row.launch}: waiting: {row.history}", "cyan") for row in grids if row.history)
     bad = [grid for grid in grids if any(cell.mark in TROUBLES for cell in grid.cells.values())]
     if bad:
         yield Text("\nto see what is wrong and what to do:", style="bold")

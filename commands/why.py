@@ -116,6 +116,7 @@ def _texts(answered: Explanation, stage: Stage | None) -> Iterator[Text]:
     if seen.cut:
         yield styled(f"  cut short: {seen.cut.text}", "yellow")
         yield styled(f"      -> {remedies.go_on(seen)}", "cyan")
+    yield from (styled(f"  waiting: {history}", "cyan") for history in filter(None, [seen.history]))
     if seen.rest:
         yield styled(f"  it was cut short; launch {seen.rest} took on the rest, or had all", "dim")
     yield from (styled(f"  {one.text}", "yellow") for one in answered.unrendered)

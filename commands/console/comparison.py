@@ -81,6 +81,7 @@ def _sections(reports: Sequence[LaunchReport], due: Dues, misplaced: bool, every
         yield from (styled(f"  {report.launch}: {report.cut}", "yellow") for report in cut[:MOST_CUT])
         if len(cut) > MOST_CUT:
             yield styled(f"  and {len(cut) - MOST_CUT} more", "yellow")
+    yield from (styled(f"\n{one.launch}: waiting: {one.history}", "cyan") for one in reports if one.history)
     where = " where launches are expected; others are elsewhere" if misplaced else ""
     number = len(found) + len(due.gaps)
     yield Text(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 RELEASES, WHEELS = {"all": False, "newest": True}, {"tail": False, "whole": True}
 CHANGES = {"xmlrpc": True, "simple": False}
+SDISTS = {"needed": True, "all": False}
 MOST_AT_ONCE = 64
 
 
@@ -43,6 +45,10 @@ class pypi(Section):  # noqa: N801 - the section has the name of the class
     )
     releases = TextKey(default="all", description="all, or newest: of each project its newest release alone")
     wheels = TextKey(default="tail", description="tail, or whole: how much of a wheel is fetched")
+    sdists = TextKey(default="needed", description="needed, or all: needed are those of releases without a wheel")
+    history = WholeKey(
+        default=20_000, description="projects whose older releases a launch takes, after all newest; 0: all at once"
+    )
 
 
 def jobs() -> tuple[str, ...]:
@@ -80,8 +86,16 @@ def source() -> IndexSource:
     if not keys.index:
         raise BadConfig("[pypi] index", "is not set; the URL of the index, without /simple/")
     has_changelog = _choice("changes", keys.changes, CHANGES)
+    history = int(keys.history)
+    if history < 0:
+        raise BadConfig("[pypi] history", f"is {history}; a number of projects, or 0 for all releases at once")
+    newest_alone = _choice("releases", keys.releases, RELEASES)
     return IndexSource(
-        IndexClient(keys.index, _contact(keys), html=not has_changelog), _projects(str(keys.projects)), has_changelog
+        IndexClient(keys.index, _contact(keys), html=not has_changelog),
+        _projects(str(keys.projects)),
+        has_changelog,
+        newest_first=bool(history) and not newest_alone,
+        history=0 if newest_alone else history or sys.maxsize,
     )
 
 
@@ -103,7 +117,8 @@ def recipe() -> IndexRecipe:
     keys = sections.read(pypi)
     newest = _choice("releases", keys.releases, RELEASES)
     whole, html = _choice("wheels", keys.wheels, WHEELS), not _choice("changes", keys.changes, CHANGES)
-    return IndexRecipe(_contact(keys), _settings(keys.settings), newest, whole, html)
+    needed = _choice("sdists", keys.sdists, SDISTS)
+    return IndexRecipe(_contact(keys), _settings(keys.settings), newest, whole, html, needed)
 
 
 def refuse_unfit(job: str) -> None:

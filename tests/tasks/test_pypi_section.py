@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,29 @@ def test_a_job_mirrors_an_index_by_its_name_alone(line: Line, monkeypatch: pytes
     assert pypi.concurrency() == 1
 
 
+@pytest.mark.parametrize(
+    ("more", "first", "each"),
+    [
+        ("", True, 20_000),
+        ("history=5\n", True, 5),
+        ("history=0\n", False, sys.maxsize),
+        ("releases=newest\n", False, 0),
+    ],
+)
+def test_older_releases_come_later_unless_all_are_wanted_at_once(
+    line: Line, monkeypatch: pytest.MonkeyPatch, more: str, first: bool, each: int
+) -> None:
+    configure(monkeypatch, line, more)
+    assert (pypi.source().newest_first, pypi.source().history) == (first, each)
+    assert pypi.recipe().needed
+
+
+def test_a_number_of_projects_below_none_is_refused(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    configure(monkeypatch, line, "history=-1\n")
+    with pytest.raises(BadConfig, match=r"\[pypi\] history: is -1; a number of projects"):
+        pypi.source()
+
+
 def test_without_the_section_no_job_does(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
     configured(monkeypatch, line.config)
     assert pypi.jobs() == ()
@@ -44,6 +68,7 @@ def test_without_the_section_no_job_does(line: Line, monkeypatch: pytest.MonkeyP
     [
         ("releases=some\n", r"\[pypi\] releases: is some; one of all, newest"),
         ("wheels=none\n", r"\[pypi\] wheels: is none; one of tail, whole"),
+        ("sdists=some\n", r"\[pypi\] sdists: is some; one of needed, all"),
         ("settings=/nowhere.toml\n", r"\[pypi\] settings: /nowhere.toml"),
         ("\n[feed]\njobs=mirror\n", r"\[pypi\] jobs: mirror is in \[feed\] jobs too"),
     ],

@@ -51,7 +51,7 @@ CLAIMS = (
     Place("warcmill/markers/facts/index.py", raised=True),
     Place("warcmill/markers/facts/reports.py", raised=True),
     Place("warcmill/pypi/process.py"),
-    Place("warcmill/pypi/dump.py", but=("newest_alone", "_is_empty", "_DumpFiles._there", "_DumpFiles.of")),
+    Place("warcmill/pypi/dump.py", but=("asked_by", "_is_empty", "_DumpFiles._there", "_DumpFiles.of")),
     Place("warcmill/pypi/full_dump.py", only=("decide", "dump_full")),
     Place(
         "warcmill/pypi/window_rows.py",

@@ -91,6 +91,7 @@ class LaunchGrid(Struct, frozen=True):
     vitals: Vitals | None = None  # of a running launch
     lost: tuple[str, ...] = ()  # the seeds and targets that were not got, and are not accepted
     cut: str = ""  # how the crawl was cut short, in words
+    history: str = ""  # of a package index: the older releases that wait for later launches, in words
     accepted: int = 0  # findings that an operator has accepted
     away: tuple[Unavailable, ...] = ()
 
@@ -178,7 +179,7 @@ def of_survey(seen: Survey) -> LaunchGrid:
     cut = seen.cut.text if seen.cut else ""
     return LaunchGrid(
         seen.launch, seen.ended, cells, stages, unavailable=bool(seen.away), lost=lost, cut=cut, accepted=accepted,
-        away=seen.away,
+        away=seen.away, history=seen.history,
     )  # fmt: skip
 
 

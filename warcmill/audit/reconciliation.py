@@ -55,7 +55,7 @@ class LaunchReport(Struct, frozen=True):
     """One launch. `ended` is how it ended, or '' while it runs; `unavailable`: a disk did not answer.
 
     `unscanned` are gaps of steps that no scan could try yet; `failed` counts the steps whose last run failed. `cut`:
-    how the crawl was cut short, in words; '' where it was not.
+    how the crawl was cut short, in words; '' where it was not. `history`: what waits of it by design, in words.
     """
 
     launch: Launch
@@ -67,6 +67,7 @@ class LaunchReport(Struct, frozen=True):
     unscanned: tuple[Gap, ...] = ()
     failed: int = 0
     cut: str = ""
+    history: str = ""
 
 
 def report(
@@ -100,7 +101,8 @@ def report(
     unknown = (Gap(launch, "", "unavailable", error.what, error.why, remedies.ROOT) for error in away)
     in_order = gaps.in_order((*unknown, *still_open, *differing))
     cut = seen.cut.text if seen.cut else ""
-    return LaunchReport(launch, seen.ended, table, in_order, accepted, bool(away), unscanned, failed, cut)
+    waits = seen.history
+    return LaunchReport(launch, seen.ended, table, in_order, accepted, bool(away), unscanned, failed, cut, waits)
 
 
 def _beyond_markers(

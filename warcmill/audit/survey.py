@@ -109,6 +109,13 @@ class Survey(Struct, frozen=True):
         files = self.listing
         return bool(self.markers or self.unsound or files.logs or files.warcs or files.reports or files.job_files)
 
+    @property
+    def history(self) -> str:
+        """The older releases of a package index that wait for later launches by design, in words; '' where none do, or
+        where a later dump names them."""
+        dumped = newest_dump(self.facts)
+        return dumped.waiting.words if dumped and dumped.waiting and not self.is_dumped_later else ""
+
     def key(self, step: str, stage: Stage | None = None) -> Key:
         """The key of a step of this launch, by the step's word."""
         return layout.step(step, self.launch, stage)
@@ -337,9 +344,9 @@ def newest_dump(known: Mapping[Key, object]) -> Dumped | None:
 
 
 def _is_dumped_later(state: MarkerStore, launch: Launch, found: Dumped | None) -> bool:
-    """True if a dump lacks something, and a later launch of the job has a whole one: it asked for that, and its own
-    dump has it, or lacks it in its turn."""
-    if found is None or not found.lacked:
+    """True if a dump lacks something, or older releases wait, and a later launch of the job has a whole one: it asked
+    for that, and its own dump has it, or lacks it in its turn, or names what waits."""
+    if found is None or not (found.lacked or found.waiting):
         return False
     for later in discovery.of_job(state, launch.job):
         if later.id <= launch.id:

@@ -5,7 +5,7 @@
     inside    launch/{name}   the launch's state folder: markers, reports, accepted findings;
                               of a due crawl only the 01.started of its launch
               job/{name}      the 00.due marker; of a due crawl the 00.feed too
-              feeds/{name}    the feed of a due crawl
+              feeds/{name}    the feed of a due crawl; of a launch of a package index what waits after its dump
 
 `digest` is the first 16 digits of the backup's claim digest. When markers change later (a finding is
 accepted, a step is redone), another zip is added; `restore.py` takes the newest. Attempts are not backed
@@ -31,6 +31,7 @@ from warcmill.markers import claim as evidence
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts.output import Complete
 from warcmill.markers.facts.pulse import Fed, Launched, Started
+from warcmill.markers.facts.pypi import Dumped
 from warcmill.markers.facts.state import BackedUp
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import FileRef, Item, Key, Launch, Outcome
@@ -134,6 +135,9 @@ def _of_launch(state: MarkerStore, launch: Launch) -> Iterator[tuple[str, Stat]]
     if started:
         due = Started.from_claim(started.claim).due
         yield from _there(state, "job", layout.marker_path(layout.due_key(launch.job, due)))
+    dumped = state.read(layout.step("dump", launch))
+    if dumped and (waiting := Dumped.from_claim(dumped.claim).waiting):
+        yield from _there(state, "feeds", waiting.kept.path)
 
 
 def _of_due(state: MarkerStore, crawl: DueCrawl) -> Iterator[tuple[str, Stat]]:
@@ -145,7 +149,7 @@ def _of_due(state: MarkerStore, crawl: DueCrawl) -> Iterator[tuple[str, Stat]]:
         yield from _there(state, "launch", layout.marker_path(layout.key("pulse.Started", launch)))
     if fed := state.read(feed):
         facts = Fed.from_claim(fed.claim)
-        for file in (facts.kept, *([facts.projects] if facts.projects else [])):
+        for file in filter(None, (facts.kept, facts.projects, facts.events)):
             yield from _there(state, "feeds", file.path)
 
 

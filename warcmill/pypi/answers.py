@@ -159,16 +159,18 @@ def marked(file: str | None) -> JsonObject:
 
 def lag(state: MarkerStore, data: PublishedData | None, job: str, at_index: int | None) -> JsonObject:
     """The last serials of a job, step by step: of the index, of the last crawl that ended, of the last whole dump, of
-    the data sets. None: not there yet, or not known."""
+    the data sets; and the older releases that wait for later launches. None: not there yet, or not known."""
     dumped = dumps.newest(state, job)
+    waiting = dumped.waiting if dumped else None
     published = min(data.newest(name) for name in data_sets.NAMES) if data else 0
-    return {
+    found: JsonObject = {
         "job": job,
         "index": at_index,
         "crawled": _crawled(state, job),
         "dumped": dumped.up_to if dumped else None,
         "published": published or None,
     }
+    return found | (waiting.facts() if waiting else {})
 
 
 def _crawled(state: MarkerStore, job: str) -> int | None:

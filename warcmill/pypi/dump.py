@@ -33,6 +33,7 @@ from warcmill.formats.logs import joblog
 from warcmill.formats.pypi import dump as form
 from warcmill.formats.pypi.lives import ProjectLives
 from warcmill.launches import holdings, stored_logs
+from warcmill.launches.full_dumps import last_of
 from warcmill.launches.holdings import Holding
 from warcmill.launches.view import Part, parts
 from warcmill.layout import DumpedData, DumpFile, parse_dump_path
@@ -91,10 +92,14 @@ def dump(
                 for answers in answers_of(state, extracts, part):
                     rows.hear(answers)
             past = past_of(state, store, folder, fed, window, generation)
-            is_newest = newest_alone(state, store, folder, read)
-            rows.join(feed.targets(state, fed), past, newest=is_newest, has_serials=not feed.is_launch(window.up_to))
+            rows.waiting.before(state, last_of(state, before).waiting if before and window.after else None)
+            asked = asked_by(state, store, folder, read)._asdict()
+            rows.join(feed.targets(state, fed), past, **asked, has_serials=not feed.is_launch(window.up_to))
             items = write(Attempts(state, key), store, folder, place, rows, at_once)
-    return Claim(key, inputs, items=items, counts=dict(rows.counts), facts={**facts, **found(rows)})
+            waiting = rows.waiting.keep(state)
+    facts |= {**found(rows), **(waiting.facts() if waiting else {})}
+    outputs = (waiting.kept,) if waiting else ()
+    return Claim(key, inputs, outputs=outputs, items=items, counts=dict(rows.counts), facts=facts)
 
 
 def past_of(
@@ -180,8 +185,15 @@ def _is_empty(state: MarkerStore, store: Store, folder: Path, launch: Launch) ->
     return any(event.word == "EMPTY" for event in joblog.events(lines))
 
 
-def newest_alone(state: MarkerStore, store: Store, folder: Path, read: tuple[Part, ...]) -> bool:
-    """True if of each project the newest release alone was asked for, by the list of seeds that a launch ran with."""
+class AskedBy(NamedTuple):
+    """The files that a launch asked for: of the newest releases alone; sdists only of releases without a wheel."""
+
+    newest: bool
+    needed: bool
+
+
+def asked_by(state: MarkerStore, store: Store, folder: Path, read: tuple[Part, ...]) -> AskedBy:
+    """The files that a launch asked for, by the list of seeds that it ran with."""
     for part in reversed(read):
         verified = state.read(layout.step("verify", *part)) if part[1] == FINAL else None
         if verified is None:
@@ -191,11 +203,11 @@ def newest_alone(state: MarkerStore, store: Store, folder: Path, read: tuple[Par
         if seeds:
             try:
                 asked = json.loads(seeds.partition(b"\n")[0])["payload"][package_index.NAME]
-                return bool(asked.get("newest"))
+                return AskedBy(asked.get("newest", False) is True, bool(asked.get("needed")))
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 why = f"its seeds.jsonl does not begin with the page of a project: {error!r}"
                 raise NotReady(layout.marker_path(verified.claim.key), why) from error
-    return False
+    return AskedBy(newest=False, needed=False)
 
 
 class _Unwritten(NamedTuple):

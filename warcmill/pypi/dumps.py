@@ -28,10 +28,11 @@ def newest(state: MarkerStore, job: str) -> EarlierDump | None:
         is_full = dumped.window.after < feed.window_of(state, asked).after  # what earlier launches got is not in it
         for one in feed.targets(state, asked):
             if one.project in pages:
-                lacking[one.project] = LackedProject(one.serial, None if is_full else one.files, one.tries + 1)
+                named = None if is_full else one.files
+                lacking[one.project] = LackedProject(one.serial, named, one.tries + 1, one.newest, one.older)
             elif one.project in lacking:
                 lacking[one.project] = LackedProject(one.serial, files[one.project])
-    return EarlierDump(dumped.window.up_to, lacking, feed.projects_of(state, asked), asked)
+    return EarlierDump(dumped.window.up_to, lacking, feed.projects_of(state, asked), asked, dumped.waiting)
 
 
 def fed_by(state: MarkerStore, launch: Launch) -> Key:

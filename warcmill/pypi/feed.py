@@ -2,7 +2,9 @@
 
 A line a project, by name: its page; the serial of its last event, null where the index does not give it; and of a
 project that is known, the names of its new files. Without `files` all of its files are asked for. `tries`: so many
-launches before this one have found a page that was older than its last event. The events are in a file beside it.
+launches before this one have found a page that was older than its last event. `newest`: the newest release comes
+first, and the others wait; `older`: these are asked for now, and this is the serial of the page by which the newest one
+was. The events are in a file beside it.
 
     {"files": ["PyYAML-6.0.tar.gz"], "id": "pyyaml", "seeds": ["https://index.example/simple/pyyaml/"], "serial": 31415}
 
@@ -15,6 +17,7 @@ import hashlib
 import json
 import logging
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -34,10 +37,11 @@ from warcmill.formats.pypi.lives import EventKind, LifeEvent, kind_of
 from warcmill.formats.seeds import SEED_LIST, SeedLine
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts.pulse import Fed
+from warcmill.markers.facts.pypi import WaitingHistory
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FileRef, Json, Key, Window
 from warcmill.pypi import journal
-from warcmill.pypi.journal import ProjectEvent
+from warcmill.pypi.journal import ProjectEvent, WaitingProject
 
 log = logging.getLogger(__name__)
 MOST_FAULTS, MOST_FILES = 100, 40_000  # faults in a claim; characters of the names of a project's new files
@@ -59,11 +63,14 @@ them to mirrors: it is not asked."""
 
 class IndexSource(Struct, frozen=True):
     """An index, and the projects that are wanted of it, by their normalised names; None: all. `has_changelog`: its
-    changes are asked of its changelog; else they are seen by its pages."""
+    changes are asked of its changelog; else they are seen by its pages. `newest_first`: the first launch asks for
+    newest releases; `history`: each later one for the older releases of so many projects."""
 
     index: IndexClient
     projects: frozenset[str] | None = None
     has_changelog: bool = True
+    newest_first: bool = False
+    history: int = sys.maxsize
 
     def wants(self, project: str) -> bool:
         """True if a project is wanted."""
@@ -72,37 +79,44 @@ class IndexSource(Struct, frozen=True):
 
 class LackedProject(NamedTuple):
     """A project that a dump lacks: the serial of its last event that is known; its files that are asked for; None: all;
-    and how many launches have found its page older than that event."""
+    and how many launches have found its page older than that event. `newest`, `older`: see above."""
 
     serial: int | None = None
     files: tuple[str, ...] | None = None
     tries: int = 0
+    newest: bool = False
+    older: int | None = None
 
 
 class EarlierDump(Struct, frozen=True):
     """The newest whole dump of a job: the last serial of its window; the projects that it lacks; the projects that its
-    launch asked for; None: all; and the key of its feed."""
+    launch asked for; None: all; the key of its feed; and the projects whose older releases wait."""
 
     up_to: int
     lacking: Mapping[str, LackedProject] = field(default_factory=dict)
     projects: frozenset[str] | None = None
     feed: Key | None = None
+    waiting: WaitingHistory | None = None
 
 
 class ProjectTarget(NamedTuple):
-    """A project that a launch asks for. `files` are those that are new; None: all that its page has. `tries`: see
-    above."""
+    """A project that a launch asks for. `files` are those that are new; None: all that its page has. `tries`, `newest`
+    and `older`: see above."""
 
     project: str
     page: str
     serial: int | None
     files: tuple[str, ...] | None
     tries: int = 0
+    newest: bool = False
+    older: int | None = None
 
     def line(self) -> bytes:
         """Its line in the feed."""
         more: dict[str, object] = {} if self.files is None else {"files": [*self.files]}
         more |= {"tries": self.tries} if self.tries else {}
+        more |= {"newest": True} if self.newest else {}
+        more |= {} if self.older is None else {"older": self.older}
         whole = {**more, "id": self.project, "seeds": [self.page], "serial": self.serial}
         return json.dumps(whole, sort_keys=True).encode() + b"\n"
 
@@ -113,6 +127,8 @@ class ChangedProject(Struct):
     serial: int | None = None
     files: dict[str, None] | None = field(default_factory=dict)
     tries: int = 0
+    newest: bool = False
+    older: int | None = None
 
     def lack(self, lacked: LackedProject) -> None:
         """Ask for what a dump lacks, of a page that is not older than the last event."""
@@ -120,7 +136,12 @@ class ChangedProject(Struct):
         for name in lacked.files or ():
             self.add(name)
         if lacked.files is None:
-            self.files = None
+            self.files, self.newest, self.older = None, lacked.newest, lacked.older
+
+    def take_history(self, waiting: WaitingProject) -> None:
+        """Ask for older releases, too."""
+        if not self.newest:
+            self.files, self.older = None, waiting.serial
 
     def add(self, name: str) -> None:
         """Ask for one more file."""
@@ -140,8 +161,11 @@ def full(state: MarkerStore, key: Key, source: IndexSource, newest: EarlierDump 
     without any project."""
     up_to, faults = source.index.last_serial(), list[str]()
     listed = source.index.projects(partial(note, faults))
-    found = {name: ChangedProject(None, None) for name in source.projects or ()}
-    found |= {name: ChangedProject(serial, None) for name, serial in _listed(listed, faults) if source.wants(name)}
+    first = newest is None and source.newest_first  # else what is known would be away until all is crawled
+    found = {name: ChangedProject(None, None, newest=first) for name in source.projects or ()}
+    for name, serial in _listed(listed, faults):
+        if source.wants(name):
+            found[name] = ChangedProject(serial, None, newest=first)
     if not found:
         raise BadInput(source.index.url, "it lists no project; a crawl of nothing would replace all that is known")
     window = Window(0, min(up_to, listed.serial or up_to))  # of a list that lags, the projects that are newer lack
@@ -186,6 +210,8 @@ def increment(
         if source.wants(name):
             found.setdefault(name, ChangedProject()).lack(lacked)
     found = {**(swept or {}), **found}
+    for waiting in journal.next_ones(state, newest.waiting, source.history, source.wants):
+        found.setdefault(waiting.project, ChangedProject()).take_history(waiting)
     return claim_of(state, key, source, window, found, faults, kept, more)
 
 
@@ -241,13 +267,15 @@ def projects_of(state: MarkerStore, key: Key) -> frozenset[str] | None:
 
 class IndexRecipe(Struct, frozen=True):
     """The files of an index's job. `settings`: further keys of crawl.toml. `newest`: only the newest release of each
-    project is asked for; `whole`: wheels are asked for whole, not their ends alone; `html`: pages may be in HTML."""
+    project is asked for; `whole`: wheels are asked for whole, not their ends alone; `html`: pages may be in HTML;
+    `needed`: no sdist is of a release that has a wheel."""
 
     contact: str
     settings: Mapping[str, object] = field(default_factory=dict)
     newest: bool = False
     whole: bool = False
     html: bool = False
+    needed: bool = False
 
     def files(self) -> dict[str, bytes]:
         """crawl.toml, and empty lists. BadConfig for a key that the feed decides."""
@@ -264,7 +292,10 @@ class IndexRecipe(Struct, frozen=True):
         """Yield the lines of seeds.jsonl."""
         headers = {"fetch": {"headers": {"Accept": client.ACCEPT if self.html else ACCEPT}}}
         for one in found:
-            page = package_index.page(one.project, one.files, newest=self.newest, whole=self.whole)
+            newest = self.newest or (package_index.FIRST if one.newest else False)
+            page = package_index.page(
+                one.project, one.files, newest=newest, older=one.older, needed=self.needed, whole=self.whole
+            )
             payload = json.dumps({**headers, **page}, sort_keys=True, separators=(",", ":"))
             yield SeedLine(one.page, payload, may_be_absent=True).line()
 
@@ -364,7 +395,8 @@ def claim_of(
         for name in sorted(found):
             changed = found[name]
             files = None if changed.files is None else tuple(changed.files)
-            yield ProjectTarget(name, source.index.page(name), changed.serial, files, changed.tries).line()
+            page, more = source.index.page(name), (changed.newest, changed.older)
+            yield ProjectTarget(name, page, changed.serial, files, changed.tries, *more).line()
 
     facts: dict[str, Json] = {"source": source.index.url, **serials(window), **(more or {})}
     outputs = [journal.keep(state, lines())]
@@ -389,6 +421,7 @@ def _target(line: bytes, path: str) -> ProjectTarget:
         found = json.loads(line)
         files = found.get("files")
         named = None if files is None else tuple(files)
-        return ProjectTarget(found["id"], found["seeds"][0], found["serial"], named, found.get("tries", 0))
+        page, serial, tries = found["seeds"][0], found["serial"], found.get("tries", 0)
+        return ProjectTarget(found["id"], page, serial, named, tries, found.get("newest", False), found.get("older"))
     except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
         raise BadInput(f"state:{path}", f"a line is not a project: {error!r}") from error

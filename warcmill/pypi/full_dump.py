@@ -30,7 +30,7 @@ from warcmill.markers.decisions import RecordedDecision
 from warcmill.markers.facts.pypi import Dumped
 from warcmill.markers.state import MarkerStore, rests_on
 from warcmill.model import Json, Launch, Window
-from warcmill.pypi import dump, feed, verify_dump
+from warcmill.pypi import dump, feed, journal, verify_dump
 from warcmill.pypi.carried import Carried
 from warcmill.pypi.dumps import fed_by
 from warcmill.pypi.feed import ProjectTarget
@@ -111,17 +111,18 @@ def dump_full(
                 rows.hear(answers)
         lacking = frozenset(Dumped.from_claim(markers[-1].claim).lacking)
         pages = {name: serial for name, serial in (carried.pages() if carried else ()) if name not in lacking}
+        waiting = Dumped.from_claim(markers[-1].claim).waiting
         targets = _newest_targets(folder, (feed.targets(state, fed) for fed in feeds), pages)
-        rows.join(
-            targets,
-            carried.lives() if carried else None,
-            newest=dump.newest_alone(state, store, folder, read[-1]),
-            has_serials=not feed.is_launch(window.up_to),
-        )
+        first = _newest_first(targets, journal.waiting_names(state, waiting))
+        asked = dump.asked_by(state, store, folder, read[-1])._asdict()
+        lives, has_serials = carried.lives() if carried else None, not feed.is_launch(window.up_to)
+        rows.join(first, lives, **asked, has_serials=has_serials, is_full=True)
         items = dump.write(attempts, store, folder, place, rows, at_once)
     facts: dict[str, Json] = {**feed.serials(window), "generation": full.generation, **dump.found(rows)}
+    facts |= waiting.facts() if waiting else {}
+    outputs = (waiting.kept,) if waiting else ()
     rested = rests_on(*markers, *(state.require(fed) for fed in dict.fromkeys(feeds)), *inputs)
-    claim = Claim(full.key, rested, items=items, counts=dict(rows.counts), facts=facts)
+    claim = Claim(full.key, rested, outputs=outputs, items=items, counts=dict(rows.counts), facts=facts)
     verify_dump.read_back(state, store, claim)
     return claim
 
@@ -134,6 +135,15 @@ def refuse_late(state: MarkerStore, full: FullDump) -> None:
         if dumped and dumped.whole and dumped.generation < full.generation:
             why = f"launch {one.id} is dumped in generation {dumped.generation} meanwhile"
             raise NotReady(layout.marker_path(full.key), f"{why}; run 'warcmill pypi dump_full {one.job}' again")
+
+
+def _newest_first(targets: Iterable[ProjectTarget], waiting: Iterator[str]) -> Iterator[ProjectTarget]:
+    """The targets; of those whose older releases wait only the newest release has to be there. Both are by name."""
+    name = next(waiting, None)
+    for target in targets:
+        while name is not None and name < target.project:
+            name = next(waiting, None)
+        yield target._replace(newest=name == target.project)
 
 
 def _newest_targets(

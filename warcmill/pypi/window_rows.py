@@ -28,6 +28,7 @@ from msgspec.structs import asdict, replace
 
 from warcmill.base.line_sort import SortedLines
 from warcmill.crawl.extract import package_index
+from warcmill.crawl.extract.links import Outlinks
 from warcmill.crawl.fetch.answer import HeaderFields
 from warcmill.errors import BadInput
 from warcmill.extracts.distributions import IndexAnswer, answer_of, line_of
@@ -39,6 +40,7 @@ from warcmill.formats.pypi.lives import LifeEvent, ProjectLives
 from warcmill.formats.pypi.simple_page import SimplePage
 from warcmill.markers.facts.pypi import Lacked
 from warcmill.pypi.feed import ProjectTarget
+from warcmill.pypi.journal import WaitingList
 from warcmill.pypi.lives import shows
 
 MOST_NAMED = 1_000  # unreadable files that a claim names
@@ -50,16 +52,17 @@ _NOTHING = HeaderFields([])
 
 
 class _Asked(NamedTuple):
-    """A file that a project's page lists and that was wanted."""
+    """A file that a project's page lists and that was wanted; `may_wait`: it is lacked only if there is an answer."""
 
     project: str
     file: ListedFile
+    may_wait: bool = False
 
 
 class _Kin(Struct):
     """A wheel that was wanted, and the answers for it and for the METADATA beside it."""
 
-    file: ListedFile
+    asked: _Asked
     answers: list[IndexAnswer]
     beside: list[IndexAnswer]
 
@@ -81,6 +84,7 @@ class WindowRows:
         self._pages, self._facts, self._asked, self._kin, self._rows, self._states, self._lives = (
             SortedLines(folder, _IN_MEMORY) for _ in range(7)
         )
+        self.waiting = WaitingList(folder)
         self.has_past, self._has_serials = False, True
         self._order = 0
 
@@ -88,6 +92,7 @@ class WindowRows:
         """Free what it holds."""
         for lines in (self._pages, self._facts, self._asked, self._kin, self._rows, self._states, self._lives):
             lines.close()
+        self.waiting.close()
 
     def hear(self, answers: Iterable[IndexAnswer]) -> None:
         """Take the answers of one WARC."""
@@ -105,17 +110,21 @@ class WindowRows:
         past: Iterable[ProjectLives] | None = None,
         *,
         newest: bool,
+        needed: bool = False,
         has_serials: bool = True,
+        is_full: bool = False,
     ) -> None:
         """Join all that was heard with the targets and their past, which are sorted by project. `past` None: none is
-        known. `newest`: of each project only the newest release was asked for. Without serials those of pages are of
-        another index, which this one copies."""
+        known. `newest`: of each project only the newest release was asked for; `needed`: no sdist of a release that has
+        a wheel. Without serials those of pages are of another index, which this one copies. `is_full`: of several
+        launches, all that was got counts."""
         self.has_past, self._has_serials = past is not None, has_serials
+        self._newest, self._needed, self._is_full = newest, needed, is_full
         pages, known = _InStep(_groups(self._pages)), _InStep(self._keep(past or ()))
         for target in targets:
             lives = known.of(target.project)
             events = (lives.events if lives else None) or ()
-            self._take(target, pages.of(target.project) or [], events, newest=newest)
+            self._take(target, pages.of(target.project) or [], events)
         known.end()
         self._join_files()
         self.counts["lacked"] = len(self.lacked)
@@ -128,9 +137,7 @@ class WindowRows:
             self.counts["lives"] += 1
             yield lives.project, lives
 
-    def _take(
-        self, target: ProjectTarget, answers: list[IndexAnswer], events: Iterable[LifeEvent], *, newest: bool
-    ) -> None:
+    def _take(self, target: ProjectTarget, answers: list[IndexAnswer], events: Iterable[LifeEvent]) -> None:
         answer, why = _chosen(target, answers, events)
         if answer is None:
             self.lacked.append(Lacked(target.project, "", why))
@@ -147,36 +154,50 @@ class WindowRows:
         digest = hashlib.sha256(target.project.encode()).hexdigest()
         self._states.add(self._keyed(digest, target.project, "", row_line(state)))
         if page:
-            self._ask(target, answer, page, newest=newest)
+            self._ask(target, answer, page)
+        elif not self._is_full:
+            self.waiting.found(target.project, None, 0)
 
-    def _ask(self, target: ProjectTarget, answer: IndexAnswer, page: SimplePage, *, newest: bool) -> None:
+    def _ask(self, target: ProjectTarget, answer: IndexAnswer, page: SimplePage) -> None:
         """Look up the facts of each file that was wanted: the crawler's own rule decides which these are."""
-        payload = json.dumps(package_index.page(target.project, target.files, newest=newest, whole=True))
-        listed = {"files": [{**file.to_json(), "yanked": file.yanked is not None} for file in page.files]}
-        links = package_index.find(json.dumps(listed).encode(), answer.url, 200, _NOTHING, payload)
+        listed = {
+            "meta": {"_last-serial": page.serial},
+            "files": [{**file.to_json(), "yanked": file.yanked is not None} for file in page.files],
+        }
+        data = json.dumps(listed).encode()
+
+        def found(*, newest: bool) -> Outlinks:
+            asked = package_index.page(
+                target.project, target.files, newest=newest, older=target.older, needed=self._needed, whole=True
+            )
+            return package_index.find(data, answer.url, 200, _NOTHING, json.dumps(asked))
+
+        links = found(newest=self._newest or target.newest)
         if links.cut:
             self.lacked.append(Lacked(target.project, "", f"its page has {len(page.files)} files, not all were taken"))
         wanted = {link.uri for link in links}
+        if target.files is None and not self._is_full:
+            older = len(found(newest=False)) - len(links) if target.newest else 0
+            self.waiting.found(target.project, page.serial, older)
         for file in page.files:
-            if (url := _joined(answer.url, file.url)) in wanted:
-                about = json.dumps([target.project, asdict(file)], sort_keys=True).encode()
+            url, name = _joined(answer.url, file.url), filenames.parse(file.filename, target.project)
+            if url in wanted or (self._is_full and not self._newest and name and name.form is not FileForm.NAME_ONLY):
+                about = json.dumps([target.project, asdict(file), url not in wanted], sort_keys=True).encode()
                 for place in (url, url + METADATA) if _has_metadata(file) else (url,):
                     self._asked.add(place.encode() + b"\t" + about + b"\n")
-                continue
-            name = filenames.parse(file.filename, target.project)
-            if name and name.form is FileForm.NAME_ONLY and not newest and _is_asked(target, file):
+            elif name and name.form is FileForm.NAME_ONLY and not self._newest and _is_asked(target, file):
                 self._add(_Asked(target.project, file), None)
 
     def _join_files(self) -> None:
         facts = _InStep(_by_key(self._facts))
         for line in self._asked:
             key, _, about = line.partition(b"\t")
-            project, listed = json.loads(about)
-            file, found = ListedFile(**listed), facts.of(key) or []
+            asked, found = _about(about), facts.of(key) or []
+            file = asked.file
             if not _has_metadata(file):
-                self._add(_Asked(project, file), found)
+                self._add(asked, found)
                 continue
-            kin = json.dumps([project, *filenames.kin(file.filename, project)]).encode()
+            kin = json.dumps([asked.project, *filenames.kin(file.filename, asked.project)]).encode()
             kept = [about.strip(), *(line_of(answer).strip() for answer in found)]
             is_beside = b"1" if key.endswith(METADATA.encode()) else b"0"
             self._kin.add(b"\t".join([kin, json.dumps(file.filename).encode(), is_beside, *kept]) + b"\n")
@@ -188,18 +209,20 @@ class WindowRows:
         found: dict[tuple[str, str], _Kin] = {}
         for line in lines:
             _, _, is_beside, about, *answers = line.removesuffix(b"\n").split(b"\t")
-            project, listed = json.loads(about)
-            one = found.setdefault((project, listed["filename"]), _Kin(ListedFile(**listed), [], []))
+            asked = _about(about)
+            one = found.setdefault((asked.project, asked.file.filename), _Kin(asked, [], []))
             (one.beside if is_beside == b"1" else one.answers).extend(map(_answer, answers))
         shared: tuple[str, DistributionFacts] | None = None
         for _, name in sorted(found):
             known = _with_modules(found[_, name])
             shared = shared or (known and (name, known)) or None
-        for (project, _), one in sorted(found.items()):
-            self._add_with_metadata(_Asked(project, one.file), one, shared)
+        for _, one in sorted(found.items()):
+            self._add_with_metadata(one.asked, one, shared)
 
     def _add_with_metadata(self, asked: _Asked, one: _Kin, shared: tuple[str, DistributionFacts] | None) -> None:
         """Add the row of a wheel that has its METADATA beside it."""
+        if asked.may_wait and not one.answers and not one.beside:
+            return
         best, why = _best(asked.file, one.answers)
         beside, fault = _best(replace(asked.file, sha256=asked.file.core or None), one.beside)
         fields = beside.file.facts if beside and beside.file else None
@@ -217,6 +240,8 @@ class WindowRows:
 
     def _add(self, asked: _Asked, answers: list[IndexAnswer] | None) -> None:
         """Add the row of a file. `answers` is None for one of which the name alone is read."""
+        if asked.may_wait and not answers:
+            return
         found, why = (None, "") if answers is None else _best(asked.file, answers)
         self._row(asked, found, found.file.facts if found and found.file else None, why=why)
 
@@ -230,7 +255,7 @@ class WindowRows:
         of: str | None = None,
     ) -> None:
         """Add a row; `why`: the file is lacked. `of`: the file that its modules are of, if that is another one."""
-        project, file = asked
+        project, file, _ = asked
         name, captured = filenames.parse(file.filename, project), found.file if found else None
         digest = (captured.sha256 if captured else None) or file.sha256
         why = why or ("" if digest else "its page has no SHA-256, and it was not fetched whole")
@@ -329,6 +354,11 @@ def _best(file: ListedFile, answers: list[IndexAnswer]) -> tuple[IndexAnswer | N
     return None, fault or "it was not got: there is no answer"
 
 
+def _about(line: bytes) -> _Asked:
+    project, listed, may_wait = json.loads(line)
+    return _Asked(project, ListedFile(**listed), may_wait)
+
+
 def _has_metadata(file: ListedFile) -> bool:
     """True if a page has the digest of a wheel, and the index its METADATA."""
     return file.core is not None and filenames.of_metadata(file.filename + METADATA) is not None
@@ -336,7 +366,7 @@ def _has_metadata(file: ListedFile) -> bool:
 
 def _with_modules(one: _Kin) -> DistributionFacts | None:
     """The facts of a wheel by its own bytes, if they have its modules, also where they lack its METADATA."""
-    best, _ = _best(one.file, one.answers)
+    best, _ = _best(one.asked.file, one.answers)
     ends = (best,) if best else tuple(answer for answer in reversed(one.answers) if answer.file and answer.file.fault)
     known = (answer.file.facts for answer in ends if answer.file)
     return next((facts for facts in known if facts.modules is not None), None)

@@ -33,6 +33,8 @@ since=2026-01-01
 jobs={job}
 index={index}
 contact=http://archive.example/
+history=0
+sdists=all
 """
 SECONDS = 120
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from servers import distributions, pins
 from servers import package_index as local
@@ -21,6 +23,7 @@ from warcmill.markers.state import MarkerStore
 from warcmill.model import Window
 from warcmill.pypi import feed, journal
 from warcmill.pypi.feed import EarlierDump, IndexRecipe, IndexSource, LackedProject, ProjectTarget
+from warcmill.pypi.journal import WaitingList
 from warcmill.stores.file import FileStore
 from warcmill.stores.sentinel import adopt
 
@@ -295,3 +298,34 @@ def test_names_of_projects_are_read_in_any_list() -> None:
     for text in ("", "# none", "a/b", "-a", "a b/", "\0"):
         with pytest.raises(BadConfig):
             feed.parse_projects(text, "x")
+
+
+def test_the_first_crawl_asks_for_newest_releases_and_later_ones_for_some_history(
+    state: MarkerStore, index: local.PackageIndex, tmp_path: Path
+) -> None:
+    for name in ("alpha", "beta", "gamma"):
+        upload(index, tmp_path, name, "1.0")
+    by = replace(source(index), newest_first=True, history=2)
+    state.publish(FIRST, feed.full(state, FIRST, by))
+    assert all(one.newest and one.files is None for one in feed.targets(state, FIRST))
+    (line, *_) = IndexRecipe(CONTACT, needed=True).seeds(feed.targets(state, FIRST))
+    assert json.loads(line)["payload"]["package_index"] == {
+        "page": "alpha", "newest": "first", "needed": True
+    }  # fmt: skip
+    before = index.serial
+    upload(index, tmp_path, "beta", "2.0")
+    with closing(WaitingList(tmp_path)) as found:
+        for number, name in enumerate(("alpha", "beta", "gamma")):
+            found.found(name, number, 3)
+        found.found("delta", None, 0)
+        waiting = found.keep(state)
+    assert waiting
+    assert (waiting.projects, waiting.files) == (3, 9)
+    lacking = {"gamma": LackedProject(before, None, 1, newest=True)}
+    claim = feed.increment(state, SECOND, by, EarlierDump(before, lacking, waiting=waiting))
+    state.publish(SECOND, claim)
+    found_now = {one.project: (one.files, one.newest, one.older) for one in feed.targets(state, SECOND)}
+    assert found_now == {"alpha": (None, False, 0), "beta": (None, False, 1), "gamma": (None, True, None)}
+    assert feed.full(state, SECOND, by, EarlierDump(before)).outputs != feed.full(state, FIRST, by).outputs, (
+        "a second full crawl asks for all at once: else what is known would be away meanwhile"
+    )

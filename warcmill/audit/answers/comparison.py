@@ -117,4 +117,5 @@ def _launch(report: LaunchReport) -> dict[str, Json]:
         "gaps": [gap.json() for gap in report.gaps],
         "accepted": [gap.json() for gap in report.accepted],
         **({"cut": report.cut} if report.cut else {}),
+        **({"history": report.history} if report.history else {}),
     }

@@ -57,6 +57,7 @@ class Explanation(Struct, frozen=True):
             "accepted": [gap.json() for gap in self.accepted],
             "attempts": [_of_attempt(key, attempt) for key, attempt in self.attempts],
             **({"cut": self.seen.cut.text} if self.seen.cut else {}),
+            **({"history": self.seen.history} if self.seen.history else {}),
             **({"got_later": got_later} if (got_later := self._got_later()) else {}),
             **({"unrendered": [{**one.json()} for one in self.unrendered]} if self.unrendered else {}),
         }

@@ -96,6 +96,7 @@ def of_grid(grid: LaunchGrid) -> dict[str, Json]:
         "error": grid.error,
         "not_got": list(grid.lost),
         **({"cut": grid.cut} if grid.cut else {}),
+        **({"history": grid.history} if grid.history else {}),
         "away": [error.what for error in grid.away],
         "vitals": grid.vitals.json() if grid.vitals else None,
         "cells": _cells(grid.cells),

@@ -3,15 +3,18 @@
 A URI is read so if its payload, which the feed of the index or this module has made, has `package_index`:
 
     {"package_index": {"page": "pyyaml", "files": ["PyYAML-6.0.tar.gz"], "newest": true, "whole": true}}
+    {"package_index": {"page": "pyyaml", "older": 31415, "needed": true}}
     {"package_index": {"size": 81920, "wheel": 1, "modules": true}}
     {"package_index": {"size": 81920, "metadata": "9f86d0…"}}
 
 A page embeds its files, so that they belong to the crawl on whatever host. Of them those named are wanted, or all;
-those of the newest release alone, or of all. A wheel is a zip file (PEP 427): its last 64 KiB mostly have its directory
-and its METADATA. Where they begin before, it is asked for once more from there on, by a hop `R`, so that one record
-suffices to read it. Servers refuse a range that counts from the end, or misread it: such a wheel is asked for by its
-size, which its page has, or an answer for its first byte; and where that is refused, too, it is asked for whole.
-Installers for Windows and RPMs are not wanted: their names have all that is known of them.
+those of the newest release alone, or of all; or all `older` ones, while the page has the serial that it had when the
+newest were asked for. With `needed` no sdist is wanted of a release that has a wheel. A wheel is a zip file (PEP 427):
+its last 64 KiB mostly have its directory and its METADATA. Where they begin before, it is asked for once more from
+there on, by a hop `R`, so that one record suffices to read it. Servers refuse a range that counts from the end, or
+misread it: such a wheel is asked for by its size, which its page has, or an answer for its first byte; and where that
+is refused, too, it is asked for whole. Installers for Windows and RPMs are not wanted: their names have all that is
+known of them.
 
 Where the index has the METADATA of a wheel beside it (PEP 658, 714), that is asked for: `FILE.metadata`. Of the wheels
 of one version and Python tag, which differ in their platforms, then one alone is asked for its modules. Where the
@@ -26,7 +29,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import msgspec
@@ -37,10 +40,14 @@ from warcmill.crawl.extract.links import DAMAGED, EMBED, LIMITS, LINKS, LONGEST,
 from warcmill.crawl.fetch import exchange
 from warcmill.crawl.fetch.answer import HeaderFields
 from warcmill.formats.pypi import distribution, filenames, simple_page
+from warcmill.formats.pypi.dump import DistType
 from warcmill.formats.pypi.filenames import METADATA, FileForm
 from warcmill.formats.pypi.zip_directory import TAIL
 
-NAME = "package_index"
+if TYPE_CHECKING:
+    from packaging.version import Version
+
+NAME, FIRST = "package_index", "first"
 MOST_TAIL = 64 << 20  # bytes of a wheel that are asked for; a directory of so many is of no package
 MOST_WHOLE = 64 << 20  # bytes of a wheel that is asked for whole because the ranges of it are refused
 MOST_TIMES = 3  # requests for parts of one wheel
@@ -51,12 +58,19 @@ _part_of = re.compile(r"bytes (?:(\d{1,18})-(\d{1,18})|\*)/(?:(\d{1,18})|\*)").m
 
 
 def page(
-    project: str, files: Iterable[str] | None = None, *, newest: bool = False, whole: bool = False
+    project: str,
+    files: Iterable[str] | None = None,
+    *,
+    newest: bool | str = False,
+    older: int | None = None,
+    needed: bool = False,
+    whole: bool = False,
 ) -> dict[str, Any]:
-    """The part of a payload by which a project's page is read; without `files` all are wanted."""
-    named = {} if files is None else {"files": [*files]}
-    flags = {name: True for name, value in (("newest", newest), ("whole", whole)) if value}
-    return {NAME: {"page": project, **named, **flags}}
+    """The part of a payload by which a project's page is read; without `files` all are wanted. `newest` is True, or
+    FIRST where the others come later; `older`: the serial of the page by which the newest were asked for."""
+    named: dict[str, Any] = {} if files is None else {"files": [*files]}
+    flags = {"newest": newest, "older": older, "needed": needed, "whole": whole}
+    return {NAME: {"page": project, **named, **{name: value for name, value in flags.items() if value}}}
 
 
 def reads(payload: str) -> bool:
@@ -107,13 +121,16 @@ def _again(data: bytes, uri: str, status: int, fields: HeaderFields, payload: st
 
 def _files(data: bytes, uri: str, asked: Mapping[str, Any], most: int) -> Outlinks:
     """The files of a page that are wanted, `most` at most; `cut` if one of its entries cannot be read, or its URL."""
-    files, damaged = _listed(data)
+    files, serial, damaged = _listed(data)
     listed = asked.get("files")
     named = frozenset(map(str, listed)) if isinstance(listed, list) else None
     wanted = [file for file in files if (named is None or file.filename in named) and _form(file.filename)]
-    if asked.get("newest"):
+    if asked.get("newest") or ("older" in asked and asked["older"] == serial):
         newest = _of_newest(asked["page"], {file.filename: bool(file.yanked) for file in files})
-        wanted = [file for file in wanted if file.filename in newest]
+        wanted = [file for file in wanted if (file.filename in newest) is not ("older" in asked)]
+    if asked.get("needed"):
+        built = _built(asked["page"], files)
+        wanted = [file for file in wanted if file.filename not in built]
     found, shared = Outlinks(), set[tuple[str | None, str]]()
     found.cut_by = DAMAGED if damaged else ""
     for file in wanted:
@@ -175,18 +192,20 @@ class PageFile(Struct, frozen=True):
         return simple_page.core_of(self.core_metadata, self.of_some_indexes, self.of_before)
 
 
-def _listed(data: bytes) -> tuple[list[PageFile], bool]:
-    """The files of a page, and if some entries were not files; none of a page that cannot be read."""
+def _listed(data: bytes) -> tuple[list[PageFile], object, bool]:
+    """The files of a page, its serial, and if some entries were not files; none of a page that cannot be read."""
     try:
-        raw = msgspec.json.decode(data, type=dict[str, msgspec.Raw]).get("files", msgspec.Raw(b"[]"))
-        entries = msgspec.json.decode(raw, type=list[msgspec.Raw])
+        whole = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+        entries = msgspec.json.decode(whole.get("files", msgspec.Raw(b"[]")), type=list[msgspec.Raw])
+        meta = msgspec.json.decode(whole.get("meta", msgspec.Raw(b"{}")))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return [], True
+        return [], None, True
     found, decoder = list[PageFile](), msgspec.json.Decoder(PageFile)
     for entry in entries:
         with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             found.append(decoder.decode(entry))
-    return found, len(found) < len(entries)
+    serial = meta.get("_last-serial") if isinstance(meta, dict) else None
+    return found, serial, len(found) < len(entries)
 
 
 def _part(first: int, times: int, size: int | None = None, last: int | None = None, *, modules: bool = False) -> str:
@@ -207,19 +226,38 @@ def _form(name: str) -> FileForm | None:
 def _of_newest(project: str, files: Mapping[str, bool]) -> set[str]:
     """The names of the files of the newest release, as installers choose it: none that is yanked (True), no
     pre-release, unless there are no others. All files where no name has a version (PEP 440)."""
-    from packaging.version import InvalidVersion, Version  # noqa: PLC0415 few jobs want the newest alone
+    known = _versions(project, files)
+    if not known:
+        return set(files)
+    newest = max(known, key=lambda name: (not files[name], not known[name].is_prerelease, known[name]))
+    return {name for name, version in known.items() if version == known[newest]}
+
+
+def _built(project: str, files: Iterable[PageFile]) -> set[str]:
+    """The names of the sdists whose release has a wheel, too."""
+    parsed = [named for file in files if (named := filenames.parse(file.filename, project))]
+    built = {named.version for named in parsed if named.form is FileForm.WHEEL}
+    sources = [named for named in parsed if named.dist_type is DistType.SDIST]
+    found = {named.filename for named in sources if named.version in built}
+    if built and len(found) < len(sources):  # 1.0-beta and 1.0b0 are one version
+        known = _versions(project, [named.filename for named in parsed])
+        of_wheels = {known.get(named.filename) for named in parsed if named.form is FileForm.WHEEL} - {None}
+        found |= {named.filename for named in sources if known.get(named.filename) in of_wheels}
+    return found
+
+
+def _versions(project: str, names: Iterable[str]) -> dict[str, Version]:
+    """The versions that names have, as far as these are by PEP 440."""
+    from packaging.version import InvalidVersion, Version  # noqa: PLC0415 not all jobs need it
 
     known = dict[str, Version]()
-    for name in files:
+    for name in names:
         try:
             named = filenames.parse(name, project)
             known[name] = Version(named.version if named and named.version else "")
         except InvalidVersion:
             continue
-    if not known:
-        return set(files)
-    newest = max(known, key=lambda name: (not files[name], not known[name].is_prerelease, known[name]))
-    return {name for name, version in known.items() if version == known[newest]}
+    return known
 
 
 def _asked(payload: str) -> dict[str, Any]:

@@ -49,6 +49,23 @@ class Lacked(NamedTuple):
     why: str
 
 
+class WaitingHistory(Struct, frozen=True):
+    """The projects whose older releases wait for a later launch, and the number of those files; `kept` lists them."""
+
+    kept: FileRef
+    projects: int
+    files: int
+
+    def facts(self) -> dict[str, Json]:
+        """The fact as claims have it; the file is an output."""
+        return {"waiting": {"files": self.files, "projects": self.projects}}
+
+    @property
+    def words(self) -> str:
+        """The number of what waits, in words."""
+        return f"{self.files} files of {self.projects} projects: older releases, which later launches ask for"
+
+
 class Dumped(Struct, frozen=True):
     """pypi.dumped: the window of a launch whose rows are dumped, its generation, and the files of the dump. pypi.full:
     the same of a window that begins at 0 and ends with that of its launch; it is always whole.
@@ -57,7 +74,8 @@ class Dumped(Struct, frozen=True):
     `lacked`: the next launch asks for these projects again, since their pages were older than their last event or were
     not got, or since a file has no facts. `unreadable`: files whose rows have less than others, and the fault in the
     file; no later launch finds more. `differing`: wheels whose METADATA, which the index has beside them, is not the
-    one that their page lists. `counts`: rows, projects and the files that they list.
+    one that their page lists. `counts`: rows, projects and the files that they list. `waiting`: the file in the state
+    that lists the projects whose older releases no launch has asked for yet, as the newest come first; None: none wait.
     """
 
     window: Window
@@ -68,6 +86,7 @@ class Dumped(Struct, frozen=True):
     files: tuple[FileRef, ...]
     counts: Mapping[str, int]
     differing: tuple[Lacked, ...] = ()
+    waiting: WaitingHistory | None = None
 
     @property
     def lacking(self) -> tuple[str, ...]:
@@ -86,7 +105,15 @@ class Dumped(Struct, frozen=True):
             tuple(item.made or item.file for item in claim.items),
             dump_counts(claim),
             facts.maybe("differing", _lacked) or (),
+            _waiting(claim),
         )
+
+
+def _waiting(claim: Claim) -> WaitingHistory | None:
+    found = ClaimFields.facts(claim).maybe("waiting", object_of(number))
+    if found is None or not claim.outputs:
+        return None
+    return WaitingHistory(claim.outputs[0], found.get("projects", 0), found.get("files", 0))
 
 
 class DumpVerified(Struct, frozen=True):

@@ -69,6 +69,22 @@ def test_the_newest_release_is_no_pre_release_and_not_yanked_unless_all_are() ->
     assert "demo-1.0.tar.gz" in found(json.dumps(yanked).encode(), newest=True)
 
 
+def test_older_releases_are_asked_for_once_the_newest_was_unless_the_page_has_changed() -> None:
+    newest = {"demo-2.0-py3-none-any.whl", "demo-2.0.zip"}
+    assert set(found(page(*FILES), newest=package_index.FIRST)) == newest
+    assert set(found(page(*FILES), older=7)) == set(FILES[:6]) - newest
+    assert set(found(page(*FILES), older=6)) == set(FILES[:6]), "another release may be the newest by now"
+    assert set(found(page(*FILES), files=["demo-1.0.tar.gz", "demo-2.0.zip"], older=7)) == {"demo-1.0.tar.gz"}
+
+
+def test_of_a_release_with_a_wheel_no_sdist_is_asked_for_where_it_is_not_needed() -> None:
+    assert set(found(page(*FILES), needed=True)) == set(FILES[1:3] + FILES[4:6])
+    names = ["demo-1.0-beta.tar.gz", "demo-1.0b0-py3-none-any.whl", "demo-0.9.tar.gz", "demo-old.zip"]
+    assert set(found(page(*names), needed=True)) == {names[1], *names[2:]}
+    assert set(found(page(names[0]), needed=True)) == {names[0]}
+    assert set(found(page(*FILES), newest=True, needed=True)) == {"demo-2.0-py3-none-any.whl"}
+
+
 @pytest.mark.parametrize(
     ("more", "digest"),
     [
