@@ -123,6 +123,8 @@ def test_each_setting_that_may_be_set_is_one_of_the_client(name: str) -> None:
 
 def test_settings_that_do_not_go_together_are_refused_before_anybody_is_asked() -> None:
     assert "must be set <= 5" in refusal(settings={"max.in.flight.requests.per.connection": "9"})
+    for text in ("9" * 400, "-1", "soon", ""):
+        assert "message.timeout.ms" in refusal(settings={"delivery.timeout.ms": text})
     assert "session.timeout.ms" in refusal(settings={"max.poll.interval.ms": "5000"})
 
 
@@ -131,6 +133,8 @@ def test_what_is_no_certificate_and_no_key_is_named(tmp_path: Path) -> None:
     assert refusal(protocol="SSL", ca_file=f"{tmp_path}/a.pem").startswith("[kafka] ca_file: ")
     keys = {"protocol": "SSL", "certificate_file": f"{tmp_path}/a.pem", "key_file": secret(tmp_path)}
     assert refusal(**keys).startswith("[kafka] certificate_file: ")
+    secret(tmp_path, mode=0o644)
+    assert refusal(**keys).startswith(f"[kafka] key_file: {tmp_path}/secret is open to everybody")
 
 
 def test_a_token_is_used_until_it_expires_and_looked_at_again_before(tmp_path: Path) -> None:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
+import socketserver
+import ssl
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaError
 from sites.certificates import server_context
 
+from servers.authority import CertificateAuthority
 from warcmill.clients.bus import BusRefused
 from warcmill.clients.bus.access import KafkaAccess
 from warcmill.clients.bus.opening import open_bus
@@ -84,6 +91,42 @@ def test_a_file_of_authorities_that_is_gone_meanwhile_is_no_reason(tmp_path: Pat
     server_context(tmp_path)
     access = KafkaAccess("SSL", ca_file=f"{tmp_path}/gone.pem")
     assert type(heard((TRANSPORT, "timed out"), access=access).error("it is silent")) is Unavailable
+
+
+@contextmanager
+def speaking(context: ssl.SSLContext) -> Iterator[str]:
+    """The address of one that speaks TLS, and nothing else."""
+
+    class Greeting(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            with contextlib.suppress(OSError):
+                context.wrap_socket(self.request, server_side=True).close()
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Greeting) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,)).start()
+        yield f"127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("minutes", "address", "text"),
+    [
+        (-1, "127.0.0.1", " that has expired: renew it there"),
+        (1, "127.0.0.2", " that is not for 127.0.0.1: name it in [requests] bus as its certificate does"),
+        (1, "127.0.0.1", "it is silent. it broke off"),
+    ],
+)
+def test_a_certificate_that_has_expired_or_is_of_another_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, minutes: int, address: str, text: str
+) -> None:
+    by = CertificateAuthority(tmp_path, "authority")
+    monkeypatch.setattr("servers.authority._LIFE", timedelta(minutes=minutes))
+    certificate, key = by.issue("broker", address)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    access = KafkaAccess("SSL", ca_file=str(by.file))
+    with speaking(context) as hosts:
+        assert text in why(heard((TRANSPORT, "it broke off"), access=access, hosts=hosts))
 
 
 def test_a_password_in_the_name_of_a_bus_is_refused_and_not_printed(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from warcmill.clients.bus.access import KafkaAccess
 from warcmill.errors import BadConfig
 from warcmill.requests.handlers import MessageHandler, TakenMessage, sort_message
 from warcmill.requests.plugins.runners import PluginHandlers
@@ -23,7 +24,8 @@ def place(folder: Path, plugins: object, **more: object) -> RequestsPlace:
     file = folder / "localsettings.py"
     settings = {"NOTES": str(folder / "notes"), "PLUGINS": plugins, **more}
     file.write_text("".join(f"{name} = {value!r}\n" for name, value in settings.items()))
-    return RequestsPlace("ondemand", "demo", "spool", str(file), folder / "spool", given={})
+    access = KafkaAccess("SASL_SSL", mechanism="PLAIN", user="u", password="p", settings={"client.id": "c"})
+    return RequestsPlace("ondemand", "demo", "spool", str(file), folder / "spool", given={}, kafka=access)
 
 
 @contextmanager

@@ -46,9 +46,7 @@ class _Clients:
     """Makes the clients of a Kafka, each by the files of its access as they are then."""
 
     def __init__(self, hosts: str, access: KafkaAccess, seconds: float) -> None:
-        self._hosts, self._access = hosts, access
-        timeout = access.settings.get("delivery.timeout.ms", "")
-        self.patience = max(seconds, int(timeout) / 1000 if timeout.isdecimal() else 0)  # of an append
+        self._hosts, self._access, self._seconds = hosts, access, seconds
         milliseconds = int(seconds * 1000)
         self._own: dict[Client, dict[str, Any]] = {
             "admin": {},
@@ -72,6 +70,11 @@ class _Clients:
                 "fetch.message.max.bytes": _ROOM,
             },
         }
+
+    @property
+    def patience(self) -> float:
+        """The seconds that an append may take."""
+        return max(self._seconds, int(self._access.settings.get("delivery.timeout.ms", 0)) / 1000)
 
     def check(self) -> None:
         """Raise BadConfig for an access that no client can be made of. Nothing is asked."""
