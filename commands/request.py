@@ -61,7 +61,8 @@ crawls that were stopped; with --zookeeper its rates and bans. It changes nothin
 that cluster first, and run it once: a second time all is asked for again.
 
 exit codes: 0 done, 1 the message is not JSON, or a part of the deployment does not answer,
-2 usage, 3 configuration, 4 the bus, the Redis or ZooKeeper does not answer
+2 usage, 3 configuration, or a Kafka that does not take us, 4 the bus, the Redis or ZooKeeper
+does not answer
 """
 _TOGETHER = 500  # messages of one append
 _TEST_SECONDS = 30.0

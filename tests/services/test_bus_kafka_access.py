@@ -176,6 +176,18 @@ def test_a_bus_with_a_wrong_password_is_the_same_one_once_its_file_is_right(ways
         bus.topics()
 
 
+def test_a_token_that_is_renewed_before_it_ends_costs_nothing(ways: Ways) -> None:
+    name, ended = topic(), time.time() + 2 * REAUTH_SECONDS
+    bus = ways.open(**ways.by_token(token(2 * REAUTH_SECONDS)))
+    reader, found, sent = bus.reader(name, "g"), list[bytes](), 0
+    secret(ways.folder / "token", token(600))
+    while time.time() < ended + REAUTH_SECONDS or len(found) < sent:
+        bus.append(name, [b"x"])
+        sent += 1
+        found += [message.value for message in reader.read(100, 1)]
+    reader.close()
+
+
 def test_a_token_that_ends_is_unavailable_until_its_file_has_the_next_and_nothing_is_lost(ways: Ways) -> None:
     """The broker wants to see it again every moment; by itself the client would show the old one for long."""
     name, bus = topic(), ways.open(seconds=3, **ways.by_token(token(2 * REAUTH_SECONDS)))

@@ -217,8 +217,11 @@ class KafkaBus:
     def _hidden(self, topic: str) -> Unavailable:
         """Why a topic is not among those that are shown."""
         admin, heard = self._asker()
-        found = admin.list_topics(topic, timeout=self._seconds).topics.get(topic)
-        error = found.error if found else None
+        try:
+            found = admin.list_topics(topic, timeout=self._seconds).topics.get(topic)
+            error = found.error if found else None
+        except KafkaException as silent:
+            error = _fault(silent)
         return heard.error(f"it has no partition of {topic}. {_AGAIN}", error, topic=topic)
 
     def _count(self, topic: str) -> int:
