@@ -6,8 +6,10 @@ import argparse
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import cast
 
+from commands.console import imported
 from commands.console.arguments import add_json, job
 from commands.console.show import as_json, counted, err, out
 from commands.console.single_task import do, free_moment
@@ -38,6 +40,7 @@ examples:
   warcmill pypi trigger_incremental pypi
   warcmill pypi provides yaml
   warcmill pypi provides google.cloud
+  warcmill pypi provides --of src
   warcmill pypi requires requests-2.32.5-py3-none-any.whl
   warcmill pypi requires --reverse six
   warcmill pypi show six --as-of 31415926
@@ -54,14 +57,16 @@ makes first if it lacks; if nothing has, nothing is launched. Cron does the same
 
 Both run pulse.StartJob, which logs to stderr; a line on stdout reports what happened.
 
-provides lists the projects that give "import MODULE", the best answer first: one of its own
-name, one whose metadata has the name, one that many require, one released lately; of a
-namespace those that have a part of it. Copies, private names, and types alone come last and
-are marked. requires lists the requirements of a file, or with --reverse the projects whose
-newest releases require one; show, the files that a project has, or had at a serial, or at the end of a day or at a
-time by the times of the changelog, with the serials from and to which each was there; lag,
-how far each step has come. They read the newest version of the data sets that
-pypi.UpdateLevelDb publishes, and ask no server; lag asks the index.
+provides lists the projects that give "import MODULE", the best answer first: one of its
+own name, one whose metadata has the name, one that many require, one released lately; of a
+namespace those that have a part of it. Copies, private names, and types alone come last
+and are marked. With --of it lists the projects that the imports of a file or a folder
+need, without its own modules and those of Python. requires lists the requirements of a
+file, or with --reverse the projects whose newest releases require one; show, the files
+that a project has, or had at a serial, or at the end of a day or at a time by the times of
+the changelog, with the serials from and to which each was there; lag, how far each step
+has come. They read the newest version of the data sets that pypi.UpdateLevelDb publishes,
+and ask no server; lag asks the index.
 
 dump_full dumps all that the stored WARCs have, from serial 0 to the newest whole dump, as a
 generation of its own, and asks no server; what has changed in how files are read counts for
@@ -73,6 +78,8 @@ current version is made of. Each full crawl and full dump begins one. Its marker
 --json: provides {"files": [{"filename", "project", "version"}], "module", "projects": [{
 "below", "confirmed", "copy", "dependents", "filename", "files", "gives", "marks",
 "namespace", "newest", "own", "project", "version"}], "serial"}, the best project first;
+with --of {"files", "projects": [{"modules", "optional", "others", "project", "version"}],
+"serial", "unknown": [{"module", "optional", "place"}], "unread": [{"file", "why"}]};
 requires {"filename", "project", "requires_dist", "requires_python", "serial", "sha256",
 "type", "version"}, with --reverse {"project", "required_by": [{"extras", "marker",
 "project", "requirement", "specifier", "version"}], "serial"}; show {"files":
@@ -99,7 +106,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for action in (*ACTIONS, "dump_full"):
         actions.add_parser(action, allow_abbrev=False).add_argument("job", type=job, metavar="JOB", help="the crawl")
     asked = {action: actions.add_parser(action, allow_abbrev=False) for action in ANSWERS}
-    asked["provides"].add_argument("name", metavar="NAME", help="of a module, such as yaml or yaml.nodes")
+    module = asked["provides"].add_mutually_exclusive_group(required=True)
+    module.add_argument("name", nargs="?", metavar="NAME", help="of a module, such as yaml or yaml.nodes")
+    of = "list the projects that the imports of this file, or of the files of this folder, need"
+    module.add_argument("--of", metavar="FILE|FOLDER", help=of)
     asked["requires"].add_argument("name", metavar="NAME", help="of a distribution's file; of a project: --reverse")
     reverse = "list the projects whose newest releases require this one"
     asked["requires"].add_argument("--reverse", action="store_true", help=reverse)
@@ -160,6 +170,8 @@ def _index(line: OpenRoots) -> str:
 
 
 def _provides(args: argparse.Namespace) -> int:
+    if args.of is not None:
+        return _needed(Path(args.of), in_json=args.json)
     found = providers.provides(_data(open_line()), args.name)
     rows = cast("list[JsonObject]", found["projects"])
     is_given = any(row["gives"] for row in rows)
@@ -171,6 +183,26 @@ def _provides(args: argparse.Namespace) -> int:
     for row in rows:
         out(f"{row['project']}  {'; '.join(_about(row))}")
     return 0 if is_given else 1
+
+
+def _needed(top: Path, *, in_json: bool) -> int:
+    imports = imported.below(top)
+    found = imported.answer(imports, providers.needed(_data(open_line()), imports.names))
+    unknown = cast("list[JsonObject]", found["unknown"])
+    is_whole = not imports.unread and all(one["optional"] for one in unknown)
+    if in_json:
+        print(as_json(found))
+        return 0 if is_whole else 1
+    for one in cast("list[JsonObject]", found["projects"]):
+        others = f"; also {', '.join(cast('list[str]', one['others']))}" if one["others"] else ""
+        optional = ", optional" if one["optional"] else ""
+        modules = ", ".join(cast("list[str]", one["modules"]))
+        out(f"{one['project']} {one['version'] or ''}  for {modules}{optional}{others}")
+    for one in unknown:
+        optional = ", which is optional" if one["optional"] else ""
+        out(f"no distribution is known that gives {one['module']}{optional}, of {one['place']}")
+    err(*(f"{name} is left out: {why}" for name, why in imports.unread.items()))
+    return 0 if is_whole else 1
 
 
 def _about(row: JsonObject) -> Iterator[str]:

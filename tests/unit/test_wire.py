@@ -234,6 +234,7 @@ JSON = (
     Place("commands/console/outside.py", only=("_json",), documents=True),
     Place("commands/versions.py", documents=True),
     Place("warcmill/pypi/answers.py", documents=True),
+    Place("commands/console/imported.py", only=("answer",), documents=True),
     Place("warcmill/pypi/providers.py", but=("Provider.rank", "_rows", "_is_stub"), documents=True),
     Place("warcmill/audit/answers/dues.py", only=("of_days", "_decisions", "as_list"), documents=True),
     Place("warcmill/audit/answers/explanation.py", only=("_waiting",), documents=True),

@@ -6,8 +6,8 @@ asked for the keys that begin with the name, and of each project found for its n
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -25,6 +25,7 @@ from warcmill.pypi.answers import PublishedData, marked
 from warcmill.versions.leveldb import Database, reading
 
 MARKS = ("namespace", "old", "private", "vendored", "stub", "claimed")  # the worse, the later
+MOST_OTHERS = 5  # projects that give a module, of which others than the best are named
 
 
 class Provider(Struct):
@@ -98,33 +99,99 @@ class Provider(Struct):
         }
 
 
-def provides(data: PublishedData, module: str) -> JsonObject:
-    """The projects that give a module, the best first; and its files, by project, version and name."""
-    found, name = dict[str, Provider](), data_sets.joined(module, "")
-    published, states = data.current(MODULES), data.current(DISTRIBUTIONS)
-    files = list[Json]()
-    with ExitStack() as opened:
-        for key, value in opened.enter_context(reading(data.index, published)).beginning_with(name):
+class _Opened(Struct, frozen=True):
+    """The two data sets, open."""
+
+    modules: Database
+    distributions: Database
+    serial: int
+    known: dict[str, list[Provider]] = field(default_factory=dict)
+
+    def providers(self, module: str) -> tuple[list[Provider], list[Json]]:
+        """The projects that have to do with a module, the best first; and its files."""
+        found, files, name = dict[str, Provider](), list[Json](), data_sets.joined(module, "")
+        for key, value in self.modules.beginning_with(name):
             project, version, filename = data_sets.parts_of(key)[1:]
             found.setdefault(project, Provider(project)).files.append((version, filename))
             row: JsonObject = {"project": project, "version": version or None, "filename": filename}
             files.append(row | marked(value.decode("utf-8", "replace")))
-        database = opened.enter_context(reading(data.index, states))
-        if module and _has_releases(database):
-            for key, value in database.beginning_with(releases.NAMED + name):
+        if module and _has_releases(self.distributions):
+            for key, value in self.distributions.beginning_with(releases.NAMED + name):
                 project = data_sets.parts_of(key)[-1]
                 found.setdefault(project, Provider(project)).use = NameUse.parse(value)
             for one in found.values():
-                release = database.get(releases.RELEASE + data_sets.joined(one.project))
+                release = self.distributions.get(releases.RELEASE + data_sets.joined(one.project))
                 one.release = Release.parse(release) if release else None
-                number = database.get(releases.DEPENDENTS + data_sets.joined(one.project))
+                number = self.distributions.get(releases.DEPENDENTS + data_sets.joined(one.project))
                 one.dependents = int(number or b"0")
-    ranked = sorted(found.values(), key=lambda one: one.rank(module))
+        return sorted(found.values(), key=lambda one: one.rank(module)), files
+
+    def needed(self, name: str) -> tuple[str, list[Provider]]:
+        """The module that an import of a name needs first, and the projects that give it, the best first; without one
+        the name that nothing gives. Others may add to a namespace, so that it is not enough."""
+        best, lacking = None, ""
+        for module in (*reversed([*above(name)]), name):
+            giving = self._giving(module)
+            files = [one for one in giving if not one.use.namespace]
+            best = (module, files) if files else best
+            if best and len(files) == len(giving) > 0:
+                return best
+            lacking = lacking or ("" if giving else module)
+        return best or (lacking or name, [])
+
+    def _giving(self, module: str) -> list[Provider]:
+        if module not in self.known:
+            self.known[module] = [one for one in self.providers(module)[0] if one.gives()]
+        return self.known[module]
+
+
+@contextmanager
+def _opened(data: PublishedData) -> Iterator[_Opened]:
+    modules, distributions = data.current(MODULES), data.current(DISTRIBUTIONS)
+    serial = min(data.serial(MODULES, modules), data.serial(DISTRIBUTIONS, distributions))
+    with reading(data.index, modules) as first, reading(data.index, distributions) as second:
+        yield _Opened(first, second, serial)
+
+
+def provides(data: PublishedData, module: str) -> JsonObject:
+    """The projects that give a module, the best first; and its files, by project, version and name."""
+    with _opened(data) as opened:
+        ranked, files = opened.providers(module)
+        serial = opened.serial
+    projects: list[Json] = [one.to_json(module) for one in ranked]
+    return {"module": module, "serial": serial, "projects": projects, "files": files}
+
+
+def needed(data: PublishedData, names: Mapping[str, bool]) -> JsonObject:
+    """The projects that some imports need, by name, each with its newest release, the modules that it gives, and others
+    that give them, too; and the names that none gives. `names`: True for one that is optional."""
+    modules, unknown = dict[str, tuple[list[Provider], bool]](), dict[str, bool]()
+    with _opened(data) as opened:
+        for name, is_optional in names.items():
+            module, given = opened.needed(name)
+            if given:
+                modules[module] = given, is_optional and modules.get(module, ([], True))[1]
+            else:
+                unknown[module] = is_optional and unknown.get(module, True)
+        serial = opened.serial
+    projects = dict[str, list[str]]()
+    for module, (given, _) in sorted(modules.items()):
+        projects.setdefault(given[0].project, []).append(module)
     return {
-        "module": module,
-        "serial": min(data.serial(MODULES, published), data.serial(DISTRIBUTIONS, states)),
-        "projects": [one.to_json(module) for one in ranked],
-        "files": files,
+        "serial": serial,
+        "projects": [
+            {
+                "project": project,
+                "version": modules[given[0]][0][0].version,
+                "modules": list[Json](given),
+                "optional": all(modules[module][1] for module in given),
+                "others": list[Json](
+                    sorted({one.project for module in given for one in modules[module][0][1:MOST_OTHERS]})
+                ),
+            }
+            for project, given in sorted(projects.items())
+        ],
+        "unknown": [{"module": module, "optional": optional} for module, optional in sorted(unknown.items())],
     }
 
 

@@ -97,6 +97,7 @@ def test_every_argument_can_be_completed_or_is_free(verb: str) -> None:
         "WORKER",
         "TOPIC",
         "HOST:PORT",
+        "FILE|FOLDER",
         "FILE|PROJECT[:NAME]",
         "NAME=VALUE",
         "HOST=ADDRESS",

@@ -63,6 +63,42 @@ def test_who_provides_a_module(index: DumpedIndex, capsys: pytest.CaptureFixture
         assert "no distribution is known" in capsys.readouterr().out
 
 
+def test_which_projects_a_file_needs(index: DumpedIndex, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "app" / "main.py"
+    source.parent.mkdir()
+    source.write_text("import os\nfrom yaml import load\n")
+    assert asked("provides", "--of", str(source)) == 0
+    assert capsys.readouterr().out == "pyyaml 6.1  for yaml\n"
+    source.write_text(
+        "from yaml import load\nimport nothing.here\ntry:\n    import more\nexcept ImportError:\n    pass\n"
+    )
+    (source.parent / "old.py").write_text("print 'old'\n")
+    assert asked("provides", "--of", str(source.parent)) == 1
+    said = capsys.readouterr()
+    assert said.out.splitlines() == [
+        "pyyaml 6.1  for yaml",
+        "no distribution is known that gives more, which is optional, of main.py:4",
+        "no distribution is known that gives nothing, of main.py:2",
+    ]
+    assert said.err.startswith("old.py is left out: line 1 is not Python 3.")
+    assert asked("provides", "--of", str(source), "--json") == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found == {
+        "files": 1,
+        "projects": [{"modules": ["yaml"], "optional": False, "others": [], "project": "pyyaml", "version": "6.1"}],
+        "serial": 120,
+        "unknown": [
+            {"module": "more", "optional": True, "place": "main.py:4"},
+            {"module": "nothing", "optional": False, "place": "main.py:2"},
+        ],
+        "unread": [],
+    }
+    for words in ((), ("yaml", "--of", str(source))):
+        with pytest.raises(SystemExit) as refused:
+            asked("provides", *words)
+        assert refused.value.code == 2
+
+
 def test_what_a_file_requires(index: DumpedIndex, capsys: pytest.CaptureFixture[str]) -> None:
     assert asked("requires", NEWER.filename) == 0
     assert capsys.readouterr().out == "python >=3.9\nsix>=1 ; python_version < '3'\nnot a requirement\n"
