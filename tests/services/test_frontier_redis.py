@@ -294,6 +294,8 @@ def use_all(there: There, job: str, path: Path) -> None:
     assert len(leases := lease(frontier, 3000)) == 3000
     assert len(list_all(frontier, "c")) == 20_000
     assert list_all(frontier, "d") == []
+    assert sum(one.number for one in run(frontier.tally("c"))) == 20_000
+    assert run(frontier.tally("d")) == []
     assert run(frontier.waiting(10)).in_process == 3000
     run(frontier.snapshot(path))
     assert run(frontier.finish([Finish(fetched(one)) for one in leases[:100]])) == [True] * 100

@@ -27,6 +27,7 @@ from warcmill.crawl.frontier import (
     Lease,
     Offered,
     SiteRow,
+    Waited,
     Waiting,
     as_asked,
     check_offer,
@@ -341,6 +342,15 @@ def read_row(row: WaitingRow, not_before: float = 0.0) -> Uri:
         unusual.get("payload", ""), Status.DOWNLOADING if row.is_leased else waits(not_before),
         unusual.get("cluster", ""), unusual.get("host_ip", ""), tries=int(tries), spider=spider.decode(),
     )  # fmt: skip
+
+
+def waited_of(sums: Iterable[Sequence[Any]], rows: Iterable[bytes]) -> Iterator[Waited]:
+    """The URIs of some rows that wait: those that a script has added up, then the others."""
+    for name, number, first, last in sums:
+        crawl, queue, source = name.decode().split("\0")
+        yield Waited(crawl, queue, source, number, first, last)
+    for uri in (read_row(WaitingRow(0, raw)) for raw in rows):
+        yield Waited(uri.crawl, uri.queue, uri.source, 1, uri.priority, uri.priority)
 
 
 def visited_of(crawl: str, key: str, answer: Sequence[Any]) -> Uri:

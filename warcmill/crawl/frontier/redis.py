@@ -60,6 +60,7 @@ from warcmill.crawl.frontier.outbox import (
     site_of,
     spent_of,
     visited_of,
+    waited_of,
     waiting_of,
 )
 from warcmill.crawl.frontier.queues import by_queue
@@ -424,15 +425,13 @@ class RedisFrontier:
 
     async def tally(self, crawl: str | None = None) -> Sequence[Waited]:
         sums: dict[tuple[str, str, str], tuple[int, int, int]] = {}
-        after = 0
-        while True:
-            page = await self.list(_ANY if crawl is None else crawl, after=after, limit=MOST)
-            for uri in page.uris:
-                key, now = (uri.crawl, uri.queue, uri.source), uri.priority
-                number, first, last = sums.get(key, (0, now, now))
-                sums[key] = (number + 1, min(first, now), max(last, now))
-            if not (after := page.next):
-                return [Waited(*key, *found) for key, found in sums.items()]
+        place = 0
+        while place >= 0:
+            place, *found = await self._sender.patient("look", "tally", _ANY if crawl is None else crawl, place)
+            for one in waited_of(*found):
+                number, first, last = sums.get(one[:3], (0, one.first, one.last))
+                sums[one[:3]] = (number + one.number, min(first, one.first), max(last, one.last))
+        return [Waited(*key, *found) for key, found in sums.items()]
 
     async def spent(self, uris: Sequence[Uri]) -> Sequence[Sums]:
         words = [word for uri in uris for by, name in NAMES.items() for word in (str(by), name(uri))]

@@ -14,6 +14,16 @@ local function state(row)
   local span = til and (tonumber(til) >= FOREVER and -1 or math.max(til - now, 0)) or 0
   return {row.id, row.raw, lease and 1 or 0, span, is_to_go(lease) and asked_of(lease) or ''}
 end
+-- One of the fields of a row that the caller writes, from 0 on.
+local function field_of(blob, number)
+  local at = 1
+  for _ = 1, number do
+    local zero = string.find(blob, '\0', at, true)
+    if not zero then return '' end
+    at = zero + 1
+  end
+  return string.sub(blob, at, (string.find(blob, '\0', at, true) or 0) - 1)
+end
 -- crawl, digest ...: 1 for each that is seen.
 function ask.seen()
   return by_crawl(function(cid, digest)
@@ -59,6 +69,34 @@ function ask.page()
     end
     if call('EXISTS', key) == 0 then call('ZREM', E .. 'rows', number) end
   end
+end
+-- crawl, from: the next place, -1 at the end; of the rows of one key, by crawl, queue and source: their number, the first
+-- and the last priority; then those rows of which only the caller can read the source. A crawl of '*' is any.
+function ask.tally()
+  local cid = ARGV[3] ~= '*' and cid_of(ARGV[3], false)
+  local number = (cid or ARGV[3] == '*') and call('ZRANGEBYSCORE', E .. 'rows', ARGV[4], '+inf', 'LIMIT', 0, 1)[1]
+  if not number then return {-1, {}, {}} end
+  local sums, order, rows, gone = {}, {}, {}, {}
+  local all = call('HGETALL', E .. 'r:' .. number)
+  for at = 1, #all, 2 do
+    local row = parse(tonumber(all[at]), all[at + 1])
+    if gone[row.cid] == nil then gone[row.cid] = is_purged(row.cid) end
+    if not gone[row.cid] and (not cid or row.cid == cid) then
+      local source = field_of(row.blob, 3)
+      if source == '\1' or string.sub(row.blob, 1, 1) == '{' then
+        rows[#rows + 1] = row.raw
+      else
+        local name = field_of(row.blob, 4) .. '\0' .. row.queue .. '\0' .. source
+        local of = sums[name]
+        if not of then
+          of = {name, 0, row.priority, row.priority}
+          sums[name], order[#order + 1] = of, of
+        end
+        of[2], of[3], of[4] = of[2] + 1, math.min(of[3], row.priority), math.max(of[4], row.priority)
+      end
+    end
+  end
+  return {number + 1, order, rows}
 end
 -- by, name ...: documents, bytes and milliseconds of each.
 function ask.spent()
