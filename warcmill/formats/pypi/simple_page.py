@@ -38,7 +38,7 @@ _tags = re.compile(
     re.DOTALL | re.IGNORECASE,
 ).finditer
 _attributes = re.compile(rf"([^\s/>][^\s/>=]*+)(?:\s*+=\s*+({_VALUE})?)?").finditer
-_is_title = re.compile(r"\s*+(?:Links for|Simple index)\b", re.IGNORECASE).match
+_is_title = re.compile(r"[^<]{0,200}?\b(?:Links for|Simple (?:index|list))\b", re.IGNORECASE).match
 _hash_in = re.compile(r"(?:^|&)(md5|sha1|sha224|sha256|sha384|sha512|blake2b)=([0-9A-Fa-f]{8,128})(?=&|$)").search
 _VERSION = "pypi:repository-version"
 _STATUS = {"pypi:project-status": "status", "pypi:project-status-reason": "reason"}
