@@ -152,6 +152,10 @@ class PackageIndex(process.SingleServer):
         """End a quarantine."""
         return self._append("quarantine", project=project, on=False)
 
+    def set_status(self, project: str, status: str, reason: str = "") -> int:
+        """Archive a project, deprecate it, or take that back: the changelog does not name it."""
+        return self._append("status", project=project, status=status, reason=reason)
+
     def said(self) -> dict[int, dict[str, dict[str, str | None]]]:
         """The files on each project's page after each event, with the reasons of those that are yanked, by serial."""
         return self._journal().said()

@@ -42,13 +42,15 @@ class HostedFile(Struct, frozen=True):
 
 class HostedProject(Struct):
     """A project as its page shows it; `serial` is that of its newest event, `yanked` has the reason by version. The
-    page of a quarantined one has no files."""
+    page of a quarantined one has no files. `status`, `reason`: those of PEP 792, but for a quarantine."""
 
     name: str
     serial: int = 0
     files: dict[str, HostedFile] = field(default_factory=dict)
     yanked: dict[str, str] = field(default_factory=dict)
     is_quarantined: bool = False
+    status: str = "active"
+    reason: str = ""
 
     @property
     def listed(self) -> list[HostedFile]:
@@ -204,6 +206,11 @@ class IndexJournal:
         found = self.projects[normalized(project)]
         found.is_quarantined = on
         self._event(time, found, None, "project quarantined" if on else "project quarantine cleared")
+
+    def _do_status(self, _: str, project: str, status: str, reason: str) -> None:
+        """Change a status, of which the changelog has no event."""
+        found = self.projects[normalized(project)]
+        found.status, found.reason = status, reason
 
     def _do_event(self, time: str, project: str, version: str | None, action: str) -> None:
         found = self.projects.get(normalized(project))

@@ -145,7 +145,7 @@ class IndexSite:
         return {
             "meta": {"api-version": API_VERSION, "_last-serial": project.serial},
             "name": normalized(project.name),
-            "project-status": {"status": "active"},
+            "project-status": _status(project),
             "versions": list(dict.fromkeys(one.version for one in files)),
             "files": [self._file_row(project, one) for one in files],
         }
@@ -180,7 +180,10 @@ class IndexSite:
             if one["core-metadata"]:
                 fields += [f'data-{word}="sha256={one["core-metadata"]["sha256"]}"' for word in METADATA_FIELDS]
             links.append(f"    <a {' '.join(fields)}>{escape(one['filename'])}</a><br />\n")
-        head = '<meta name="pypi:project-status" content="active">\n    '
+        tags = {"status": "pypi:project-status", "reason": "pypi:project-status-reason"}
+        head = "".join(
+            f'<meta name="{tags[name]}" content="{escape(value)}">\n    ' for name, value in _status(project).items()
+        )
         return _html(f"Links for {detail['name']}", "".join(links), project.serial, head, heading=True)
 
     def _project_json(self, name: str) -> Answer:
@@ -394,6 +397,12 @@ def _order(version: str) -> tuple[bool, Version | str]:
         return True, Version(version)
     except InvalidVersion:
         return False, version
+
+
+def _status(project: HostedProject) -> dict[str, str]:
+    if project.is_quarantined:
+        return {"status": "quarantined"}
+    return {"status": project.status, **({"reason": project.reason} if project.reason else {})}
 
 
 def _iso(one: HostedFile) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 import threading
@@ -86,6 +87,27 @@ def test_the_serials_of_a_list_are_compared(line: Line, index: PackageIndex, tmp
     assert crawled(line) is None
     assert [(one.path, one.status) for one in index.requests()[before:]] == [("/simple/", 304)]
     assert asked(line, "lag")["index"] == index.serial
+
+
+def test_a_sweep_finds_a_status_that_no_event_names(tmp_path: Path) -> None:
+    """The index has a changelog here."""
+    with small_index(tmp_path) as index, mirroring(tmp_path, index) as line:
+        assert crawled(line, "trigger_full")
+        begin = index.serial
+        assert crawled(line) is None
+        index.set_status("beta", "archived", "use alpha")
+        index.upload(distributions.wheel(tmp_path, "alpha", "2.0"))
+        second = crawled(line)
+        assert second
+        assert [row["project"] for row in rows(line, second, "python_distribution_state")] == ["alpha", "beta"]
+        found = line.warcmill("pypi", "show", "beta")
+        assert f"beta is archived from serial {index.serial} on: use alpha" in found.stdout
+        assert asked(line, "show", "beta", "--as-of", str(begin))["status"]["status"] == "active"
+        index.quarantine("beta")
+        assert crawled(line)
+        assert asked(line, "show", "beta", "--as-of", str(index.serial - 1))["status"]["status"] == "archived"
+        done = line.warcmill("pypi", "show", "beta", "--json")
+        assert json.loads(done.stdout)["status"] == {"from": index.serial, "reason": None, "status": "quarantined"}
 
 
 @contextmanager

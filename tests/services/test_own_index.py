@@ -1,4 +1,4 @@
-"""Indexes that people run themselves, without a changelog: devpi and pypiserver, each mirrored through a day of changes."""
+"""Indexes of one's own, without a changelog: devpi and pypiserver, each mirrored through a day of changes."""
 
 from __future__ import annotations
 
