@@ -15,6 +15,7 @@ import pytest
 from warcmill import layout
 from warcmill.clients.package_index import IndexClient
 from warcmill.errors import BadInput, NotReady, Unavailable
+from warcmill.formats.pypi import simple_page
 from warcmill.formats.pypi.dump import ListedFile
 from warcmill.formats.pypi.lives import DistributionLife, StatusInterval
 from warcmill.formats.pypi.projects import ProjectRecord
@@ -234,8 +235,12 @@ def test_a_sweep_asks_for_the_pages_that_were_not_the_longest(state: MarkerStore
     assert (list(found), facts, site.paths()) == (["d"], {"swept": "d"}, ["b", "c", "d"])
 
 
-def test_a_page_that_fails_takes_nothing_else_with_it(state: MarkerStore, site: Site) -> None:
-    site.list(30, new=30, bad=30, old=30, away=30, other=30)
+def test_a_page_that_fails_takes_nothing_else_with_it(
+    state: MarkerStore, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(simple_page, "LARGEST", 10_000)
+    site.list(30, new=30, bad=30, old=30, away=30, other=30, huge=30)
+    site.page("huge", *(f"huge-{number}.zip" for number in range(1_000)), serial=30)
     site.page("new", "new-1.zip", serial=30)
     site.pages["/simple/bad/"] = b'{"meta": {"api-version": "2.0"}, "name": "bad", "files": []}'
     site.pages["/simple/old/"] = 404
@@ -247,7 +252,12 @@ def test_a_page_that_fails_takes_nothing_else_with_it(state: MarkerStore, site: 
     newest = EarlierDump(20, {"away": LackedProject(7, ("away-1.zip",))})
     claim = listing.increment(state, SECOND, source(site), newest, known)
     assert targets(state, claim) == {"away": ("away-1.zip",), "new": None, "old": ()}
-    for fault in ("of version '2.0'", "answered 500", "the page of name-of-another"):
+    for fault in (
+        "huge/: it has more than 10,000 bytes",
+        "of version '2.0'",
+        "answered 500",
+        "the page of name-of-another",
+    ):
         assert fault in faulty(claim)
 
 
