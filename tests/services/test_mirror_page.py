@@ -69,7 +69,7 @@ def followed(tmp_path: Path) -> Iterator[Followed]:
 def test_the_page_is_followed_from_an_empty_folder(followed: Followed, tmp_path: Path) -> None:
     index = followed.index
     commands = [one for one in PRINTED if one.page == PAGE and one.bare.startswith("warcmill ")]
-    (added,) = re.findall(r"^```ini\n(.*?)^```$", PAGES[PAGE], re.DOTALL | re.MULTILINE)
+    added, own = re.findall(r"^```ini\n(.*?)^```$", PAGES[PAGE], re.DOTALL | re.MULTILINE)
     on_loopback = followed.here(added).replace("kind=warcmill\n", "kind=warcmill\nallow_private=127.0.0.0/8\n")
     for command in commands:
         if command.bare == "warcmill serve":
@@ -85,6 +85,12 @@ def test_the_page_is_followed_from_an_empty_folder(followed: Followed, tmp_path:
         elif "trigger_" in command.bare:
             followed.wait()
     installs(followed, tmp_path / "installed")
+    begin = followed.config.read_text().partition("[engine.packages]")[0]
+    place = re.search(r"^index=(.*)$", own, re.MULTILINE)
+    assert place
+    followed.config.write_text(begin + own.replace(place[1], index.simple))
+    done = shell("warcmill pypi lag", followed.folder, followed.config)
+    assert done.stdout.splitlines()[0].split() == ["index", str(index.serial)], done.stdout
 
 
 def installs(followed: Followed, target: Path) -> None:
