@@ -257,6 +257,7 @@ def _ask(folder: Path, pages: RunningServe) -> None:
     newest = dumps(folder, 2)[-1].name.partition("-")[2]
     run("warcmill", "pypi", "provides", "yaml")
     run("warcmill", "pypi", "requires", "yamlish-1.0-py3-none-any.whl")
+    run("warcmill", "pypi", "requires", "--reverse", "idna")
     run("warcmill", "pypi", "lag")
     _resolve(pages, int(newest), "yamlish")
 

@@ -82,11 +82,15 @@ def test_a_full_dump_and_an_increment(line: Line, index: PackageIndex, tmp_path:
     assert len(list(folder.iterdir())) == 256
 
     index.upload(distributions.wheel(tmp_path, "alpha", "2.0"))
+    files = {"delta.pth": b"hidden\nimport nothing\n", "hidden/deep.py": b"", "ns/own.py": b""}
+    stated = ["Import-Name: ns.own", "Import-Name: alpha", "Import-Namespace: ns"]
+    index.upload(distributions.wheel(tmp_path, "delta", "1.0", files, ["alpha>=1; os_name == 'nt'"], fields=stated))
     index.remove_project("gamma")
     second = crawled(line, "trigger_incremental")
     assert str(dumped(line, second).window) == f"{first_serial}-{index.serial}"
     assert len(dumped(line, second).files) == 3
-    assert [row["filename"] for row in rows(line, second, "python_distribution_data")] == ["alpha-2.0-py3-none-any.whl"]
+    uploaded = ["alpha-2.0-py3-none-any.whl", "delta-1.0-py3-none-any.whl"]
+    assert [row["filename"] for row in rows(line, second, "python_distribution_data")] == uploaded
     assert files_of(line, second)["gamma"] == []
     assert "alpha-2.0-py3-none-any.whl" in files_of(line, second)["alpha"]
     assert "beta" not in files_of(line, second)
@@ -95,6 +99,15 @@ def test_a_full_dump_and_an_increment(line: Line, index: PackageIndex, tmp_path:
         {"filename": f"alpha-{end}", "project": "alpha", "version": end[:3]}
         for end in ("1.0-py3-none-any.whl", "1.0.tar.gz", "2.0-py3-none-any.whl")
     ]
+    found = asked(line, "provides", "alpha")["projects"]
+    marks = [(one["project"], one["own"], one["dependents"], one["marks"]) for one in found]
+    assert marks == [("alpha", True, 1, []), ("delta", False, 0, ["claimed"])]
+    (deep,), (own,) = (asked(line, "provides", name)["projects"] for name in ("deep", "ns.own"))
+    assert (deep["project"], own["project"], own["confirmed"]) == ("delta", "delta", True)
+    (below,) = asked(line, "provides", "ns")["projects"]
+    assert (below["namespace"], below["below"], below["confirmed"]) == ("PEP 420", ["ns.own"], True)
+    (needs,) = asked(line, "requires", "--reverse", "alpha")["required_by"]
+    assert (needs["project"], needs["specifier"], needs["marker"]) == ("delta", ">=1", 'os_name == "nt"')
     assert line.warcmill("pypi", "provides", "gamma").returncode == 1
     assert len(asked(line, "show", "gamma", "--as-of", str(first_serial))["files"]) == 2
     lag = asked(line, "lag")

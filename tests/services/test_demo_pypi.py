@@ -45,6 +45,7 @@ def as_it_is_to_be(first: str) -> None:
     assert "\npyyaml " in before
     assert "\nyamlish " not in before
     assert "\nyamlish " in after
+    assert said(first, "warcmill pypi requires --reverse idna")[0].splitlines()[1].startswith("requests 2.32.3  idna ")
     then, now = said(first, "warcmill pypi show six --as-of")
     assert ("1.18.0" in then, "1.18.0" in now) == (False, True)
     assert ("yanked" in then, "yanked" in now) == (False, True)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from warcmill.errors import NotReady
 from warcmill.formats.pypi import releases
 from warcmill.formats.pypi.data_sets import DISTRIBUTIONS
-from warcmill.formats.pypi.dump import DistributionRow
+from warcmill.formats.pypi.dump import DistributionRow, DistType
 from warcmill.pypi.answers import PublishedData
 from warcmill.pypi.providers import provides, required_by
 from warcmill.versions import leveldb
@@ -153,6 +153,16 @@ def test_what_requires_a_project(index: DumpedIndex) -> None:
     ]
     assert (found["project"], found["serial"]) == ("six", 10)
     assert of(data, "six")["six"]["dependents"] == 2
+
+
+def test_files_of_one_version_that_is_written_in_two_ways_are_one_release(index: DumpedIndex) -> None:
+    wheel = row("aa", "1.0b0", "aa")
+    sdist = replace(row("aa", "1.0", "aa", requires=("six",)), filename="aa-1.0-beta.tar.gz", version="1.0-beta")
+    bare = replace(wheel, filename="aa-1.0b0-cp311-cp311-win32.whl", requires_dist=None, modules=("ns.aa",))
+    data = published(index, bare, wheel, replace(sdist, dist_type=DistType.SDIST))
+    assert required_by(data, "six")["required_by"] == [], "the wheels come first"
+    assert of(data, "ns")["aa"]["newest"] == "1.0b0"
+    assert of(data, "aa")["aa"]["marks"] == []
 
 
 def test_the_newest_release_is_the_one_that_installers_choose() -> None:

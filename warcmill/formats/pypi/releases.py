@@ -31,12 +31,14 @@ from warcmill.formats.pypi.filenames import is_project, normalised
 from warcmill.formats.pypi.lives import DistributionLife, LifeInterval
 from warcmill.formats.pypi.modules import above, roots
 
+Order = tuple[bool, bool, Version, str]
 _Kind = TypeVar("_Kind")
 SCHEMA = b"1"
 RELEASE, REQUIRED, DEPENDENTS, NAMED = b"\0\1", b"\0\2", b"\0\3", b"\0\4"
 PEP_420 = "PEP 420"
 MOST_BELOW = 20  # names below a namespace that a value lists
 MOST_COPIES = 1_000  # copies of other projects' modules in one
+MOST_NAMES = 10_000  # requirements, and names that metadata states; no release has a tenth of them
 VENDORS = frozenset(
     {
         "_vendor", "vendor", "_vendors", "vendors", "_vendored", "vendored", "extern", "_extern", "externals",
@@ -109,7 +111,7 @@ def pairs_of(
     """The newest release of a project, and all pairs of it; nothing without one. `files`: the names of its files, of
     which few are asked for their `life`."""
     found = newest(project, files, life)
-    rows = [one.row for one in found if one.row]
+    rows = sorted((one.row for one in found if one.row), key=lambda row: row.dist_type is not DistType.WHEEL)
     if not rows:
         return None, {}
     version = rows[0].version or ""
@@ -124,12 +126,12 @@ def pairs_of(
 def newest(project: str, files: Iterable[str], life: Callable[[str], DistributionLife]) -> list[LifeInterval]:
     """The files of the newest release, of those that are there and whose facts are known: as installers choose it, a
     pre-release or one that is yanked only if there are no others."""
-    by_version = dict[str, list[str]]()
+    by_version = dict[Order, list[str]]()
     for name in files:
         parsed = filenames.parse(name, project)
-        by_version.setdefault((parsed.version if parsed else None) or "", []).append(name)
+        by_version.setdefault(order((parsed.version if parsed else None) or ""), []).append(name)
     yanked = list[LifeInterval]()
-    for version in sorted(by_version, key=order, reverse=True):
+    for version in sorted(by_version, reverse=True):
         lives = map(life, by_version[version])
         there = [one.newest for one in lives if one.last is None and not one.is_quarantined]
         if not any(one.row for one in there):
@@ -141,7 +143,7 @@ def newest(project: str, files: Iterable[str], life: Callable[[str], Distributio
 
 
 @lru_cache(1 << 14)
-def order(version: str | None) -> tuple[bool, bool, Version, str]:
+def order(version: str | None) -> Order:
     """The place of a version among others: those of PEP 440 after all others, and releases after pre-releases."""
     try:
         found = Version(version or "")
@@ -155,7 +157,7 @@ def _requirements(rows: Sequence[DistributionRow]) -> dict[str, tuple[str, ...]]
     known = [row for row in rows if row.requires_dist is not None]
     wheels = [row for row in known if row.dist_type is DistType.WHEEL]
     found = dict[str, dict[str, None]]()
-    for text in (text for row in wheels or known for text in row.requires_dist or ()):
+    for text in (text for row in wheels or known for text in (row.requires_dist or ())[:MOST_NAMES]):
         name = _REQUIRED(text)
         if name and is_project(name[1].rstrip("._-")):
             found.setdefault(normalised(name[1].rstrip("._-")), {})[text] = None
@@ -173,7 +175,7 @@ def _uses(rows: Sequence[DistributionRow]) -> dict[str, NameUse]:
         found[copied] = replace(found.get(copied, NameUse()), copy=place)
     parents = {name for module in modules for name in above(module)}
     for row in rows:
-        for text in (*(row.import_names or ()), *(row.import_namespaces or ())):
+        for text in (*(row.import_names or ()), *(row.import_namespaces or ()))[:MOST_NAMES]:
             name, _, rest = _clean(text).partition(";")
             if (name := name.strip()) and len(name) <= filenames.LONGEST:
                 is_there, is_private = name in modules or name in parents, rest.strip() == "private"
