@@ -24,6 +24,7 @@ from warcmill.model import Window
 
 Lives = dict[str, DistributionLife]
 _REMOVING = frozenset((EventKind.REMOVE, EventKind.REMOVE_RELEASE, EventKind.REMOVE_PROJECT))
+_OF_VERSION = frozenset((EventKind.YANK, EventKind.UNYANK, EventKind.REMOVE_RELEASE))
 _LATE = 3_600  # seconds by which the time of an upload may be before that of its event
 BY_EVENTS, BY_PAGE, BY_TWO_PAGES = 0, 1, 2
 """The number of pages in a row without a file after which it has left: its event alone ends it; the page of a dump from
@@ -94,7 +95,9 @@ class _Carrying:
             self._newest = max(self._newest, seen)
         inside = (one for one in events or () if window.after < one.serial <= window.up_to)
         self._events = sorted(inside, key=lambda event: event.serial)
+        self._cleared = [one.serial for one in self._events if kind_of(one.action) == (EventKind.CLEAR, "")]
         self._added = dict[str, int]()  # over one that was there
+        self._by_version: dict[str | None, list[str]] | None = None
 
     def over(self, page: ProjectState | None, pages: int) -> Lives:
         """Take all events, then the page."""
@@ -129,19 +132,31 @@ class _Carrying:
         if kind is EventKind.ADD:
             self._add(name, at)
             return
-        for filename, life in lives.items():
-            if life.last is not None or life.first > at:
-                continue
-            is_named = name == filename if kind is EventKind.REMOVE else True
-            if kind in (EventKind.YANK, EventKind.UNYANK, EventKind.REMOVE_RELEASE):
-                is_named = self._is_of(life, event.version)
-            if is_named:
+        for filename in [name] if kind is EventKind.REMOVE else self._of(event.version if kind in _OF_VERSION else ""):
+            life = lives.get(filename)
+            if life and life.last is None and life.first <= at:
                 lives[filename] = _changed(life, kind, at)
+
+    def _of(self, version: str) -> list[str]:
+        """The files of a version; of any, if it is ''. A project may have 10,000 of each."""
+        if not version:
+            return [*self._lives]
+        if self._by_version is None:
+            self._by_version = {}
+            for name in self._lives:
+                self._sort_in(self._by_version, name)
+        return [*self._by_version.get(_canonical(version), ()), *self._by_version.get(None, ())]
+
+    def _sort_in(self, by_version: dict[str | None, list[str]], name: str) -> None:
+        known = self._version(self._lives[name])
+        by_version.setdefault(None if known is None else _canonical(known), []).append(name)
 
     def _add(self, name: str, at: int) -> None:
         life = self._lives.get(name)
         if life is None:
             self._lives[name] = DistributionLife(_unread(name), at, None, None)
+            if self._by_version is not None:
+                self._sort_in(self._by_version, name)
         elif life.last is None:
             self._added[name] = at
         elif life.last < 0:
@@ -167,8 +182,7 @@ class _Carrying:
 
     def _begun(self, life: DistributionLife | None, file: ListedFile, at: int) -> DistributionLife:
         """The life of a file that no event has added."""
-        cleared = (one.serial for one in self._events if kind_of(one.action) == (EventKind.CLEAR, ""))
-        at = max((serial for serial in cleared if serial <= at), default=at)  # no page had it before
+        at = max((serial for serial in self._cleared if serial <= at), default=at)  # no page had it before
         if life is not None:
             return life.turned(at, file)
         after, up_to = self._window.after, self._window.up_to
@@ -193,9 +207,12 @@ class _Carrying:
 
     def _is_of(self, life: DistributionLife, version: str) -> bool:
         """True if a file is of a version. One whose name has none is of any."""
-        name = filenames.parse(life.file.filename, self._project)
-        known = (life.row.version if life.row else None) or (name.version if name else None)
+        known = self._version(life)
         return known is None or version in ("", known) or _canonical(known) == _canonical(version)
+
+    def _version(self, life: DistributionLife) -> str | None:
+        name = filenames.parse(life.file.filename, self._project)
+        return (life.row.version if life.row else None) or (name.version if name else None)
 
 
 def _changed(life: DistributionLife, kind: EventKind, at: int) -> DistributionLife:

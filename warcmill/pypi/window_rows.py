@@ -34,7 +34,7 @@ from warcmill.errors import BadInput
 from warcmill.extracts.distributions import IndexAnswer, answer_of, line_of
 from warcmill.formats.pypi import filenames
 from warcmill.formats.pypi.distribution import DistributionFacts
-from warcmill.formats.pypi.dump import DistributionRow, HeldFile, ListedFile, ProjectState, row_line
+from warcmill.formats.pypi.dump import LONGEST_ROW, DistributionRow, HeldFile, ListedFile, ProjectState, row_line
 from warcmill.formats.pypi.filenames import METADATA, FileForm
 from warcmill.formats.pypi.lives import LifeEvent, ProjectLives
 from warcmill.formats.pypi.simple_page import SimplePage
@@ -47,6 +47,7 @@ MOST_NAMED = 1_000  # unreadable files that a claim names
 TRIES = 3  # launches, until a page is taken whose serial lags
 Value = TypeVar("Value")
 _GONE = (404, 410)
+_MOST_OF_PAGE, _MOST_IN_LINE = LONGEST_ROW - 2, LONGEST_ROW // 2  # bytes of a line: no reader of dumps takes more
 _IN_MEMORY = 32 << 20  # bytes of lines that are sorted at once
 _NOTHING = HeaderFields([])
 
@@ -133,7 +134,7 @@ class WindowRows:
         """Take the rows of the past as they are read, also those of projects without a target."""
         for lives in past:
             digest = hashlib.sha256(lives.project.encode()).hexdigest()
-            self._lives.add(self._keyed(digest, lives.project, "", row_line(lives)))
+            self._lives.add(self._keyed(digest, lives.project, "", _line_of(lives)))
             self.counts["lives"] += 1
             yield lives.project, lives
 
@@ -148,11 +149,16 @@ class WindowRows:
             more = page.status, page.reason, answer.page.etag, answer.page.modified
             serial = page.serial if self._has_serials else None
             state = ProjectState(target.project, serial, False, page.files, *more)
+        line = row_line(state)
+        if len(line) > _MOST_OF_PAGE:
+            why = f"its page has {len(page.files) if page else 0} files, which take {len(line):,} bytes"
+            self.lacked.append(Lacked(target.project, "", f"{why}; {_MOST_OF_PAGE:,} are read"))
+            return
         self.counts["projects"] += 1
         self.counts["removed"] += state.removed
         self.counts["files"] += len(state.files)
         digest = hashlib.sha256(target.project.encode()).hexdigest()
-        self._states.add(self._keyed(digest, target.project, "", row_line(state)))
+        self._states.add(self._keyed(digest, target.project, "", line))
         if page:
             self._ask(target, answer, page)
         elif not self._is_full:
@@ -280,12 +286,17 @@ class WindowRows:
             held=HeldFile(found.warc, found.offset) if found and found.warc and captured and captured.sha256 else None,
             modules_of=of,
         )
+        faults, line = facts.why if facts else (), row_line(row)
+        if len(line) > _MOST_IN_LINE:
+            long = [name for name, value in asdict(row).items() if isinstance(value, tuple | dict)]
+            faults = (*faults, f"its facts take more than {_MOST_IN_LINE:,} bytes")
+            line = row_line(replace(row, **dict.fromkeys(long)))
         self.counts["rows"] += 1
-        if facts and facts.why:
+        if faults:
             self.counts["unreadable"] += 1
             if len(self.unreadable) < MOST_NAMED:
-                self.unreadable.append(Lacked(project, file.filename, "; ".join(facts.why)))
-        self._rows.add(self._keyed(digest, project, file.filename, row_line(row)))
+                self.unreadable.append(Lacked(project, file.filename, "; ".join(faults)))
+        self._rows.add(self._keyed(digest, project, file.filename, line))
 
     def rows(self) -> Iterator[tuple[int, Iterator[bytes]]]:
         """The lines of the rows: each shard's number, and its lines by project and file. Read them before the next."""
@@ -302,6 +313,17 @@ class WindowRows:
     def _keyed(self, digest: str, project: str, name: str, line: bytes) -> bytes:
         shard = digest[:2] if self.shards > 1 else "00"
         return f"{shard}\t{project}\t{name}\t".encode("utf-8", "backslashreplace") + line + b"\n"
+
+
+def _line_of(lives: ProjectLives) -> bytes:
+    """The line of a project's past. Where it is too long for a reader, lives go without facts: first those of files
+    that are there, as the same dump reads them anew."""
+    line = row_line(lives)
+    for are_all in (False, True):
+        if len(line) > _MOST_IN_LINE:
+            files = (life.bare() if are_all or life.last is None else life for life in lives.files)
+            line = row_line(replace(lives, files=tuple(files)))
+    return line
 
 
 def _project_of(answer: IndexAnswer) -> str:

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 from mirroring.package_dumps import listed, row
+from msgspec.structs import replace
 
 from warcmill.extracts.distributions import CapturedFile, CapturedPage, IndexAnswer
 from warcmill.formats.pypi.distribution import DistributionFacts
 from warcmill.formats.pypi.dump import ListedFile
-from warcmill.formats.pypi.lives import LifeEvent, ProjectLives
+from warcmill.formats.pypi.lives import DistributionLife, LifeEvent, ProjectLives, lives_in
 from warcmill.formats.pypi.simple_page import SimplePage
 from warcmill.pypi.feed import ProjectTarget
 from warcmill.pypi.window_rows import WindowRows
@@ -51,6 +52,44 @@ def test_at_the_third_try_a_page_is_taken_that_has_all_that_the_events_name(
     assert [state["serial"] for state in states] == ([] if why else [shown.page.page.serial])  # type: ignore[union-attr]
     assert [one["project"] for one in lives] == ["six", "unasked"]
     assert lives[0]["events"][0]["action"] == ADDED.action
+
+
+def test_a_row_that_no_reader_would_take_has_no_facts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a wheel of 43 kB whose METADATA has 16 MB of requirements: one longer line would stop each later update."""
+    monkeypatch.setattr("warcmill.pypi.window_rows._MOST_IN_LINE", 2_000)
+    target, facts = ProjectTarget("six", PLACE, 15, None, 0), DistributionFacts(requires_dist=("\xe9" * 400,) * 5)
+    with closing(WindowRows(tmp_path, 1)) as rows:
+        rows.hear([page(15, ONE, TWO), got(ONE.url, facts), got(TWO.url, BESIDE)])
+        rows.join([target], None, newest=False)
+        found = [json.loads(line) for _, lines in rows.rows() for line in lines]
+    assert [(one["filename"], one["requires_dist"]) for one in found] == [
+        (ONE.filename, None),
+        (TWO.filename, ["beside"]),
+    ]
+    assert [one.why for one in rows.unreadable] == ["its facts take more than 2,000 bytes"]
+
+
+def test_a_page_that_no_reader_would_take_is_lacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("warcmill.pypi.window_rows._MOST_OF_PAGE", 2_000)
+    with closing(WindowRows(tmp_path, 1)) as rows:
+        rows.hear([page(15, ONE, replace(TWO, yanked="\xe9" * 400))])
+        rows.join([ProjectTarget("six", PLACE, 15, None, 0)], None, newest=False)
+        assert [line for _, lines in rows.states() for line in lines] == []
+    assert "its page has 2 files, which take" in rows.lacked[0].why
+
+
+def test_lives_that_no_reader_would_take_go_without_facts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of files that are there first: the same dump reads these anew."""
+    facts = row("six", "1.0", *(f"six.m{number}" for number in range(100)))
+    there, gone = DistributionLife(ONE, 1, None, facts), DistributionLife(TWO, 1, 9, facts)
+    for most, kept in ((9_000, [True, True]), (3_000, [False, True]), (1_000, [False, False])):
+        monkeypatch.setattr("warcmill.pypi.window_rows._MOST_IN_LINE", most)
+        with closing(WindowRows(tmp_path, 1)) as rows:
+            rows.join([], [ProjectLives("six", (), 1, (there, gone))], newest=False)
+            (line,) = [line for _, lines in rows.lives() for line in lines]
+        files = lives_in(line).files
+        assert [one.row is not None for one in files] == kept
+        assert [one.bare() for one in files] == [there.bare(), gone.bare()]
 
 
 def wheel(tag: str, core: str | None = "c" * 64) -> ListedFile:

@@ -137,6 +137,10 @@ class DistributionLife(LifeInterval, frozen=True):
         is_it = self.file.sha256 in (None, row.sha256)
         return replace(self, row=row if is_it else self.row, past=past)
 
+    def bare(self) -> DistributionLife:
+        """The life without facts."""
+        return replace(self, row=None, past=tuple(replace(one, row=None) for one in self.past))
+
     def document(self) -> StoredLife:
         """The life as JSON has it."""
         content, yanked = _content(self), self.file.yanked
