@@ -14,7 +14,7 @@ from typing import Any
 
 import preloaded
 import pytest
-from confluent_kafka import KafkaException
+from confluent_kafka import Consumer, KafkaException
 from confluent_kafka.admin import (
     AclBinding,
     AclOperation,
@@ -253,6 +253,26 @@ def test_what_an_acl_does_not_allow_is_named(ways: Ways, admin: AdminClient) -> 
     allow(admin, ResourceType.GROUP, "warcmill-none")  # who keeps no place needs no group
     bus.append(seen, [b"x"])
     assert take(bus.reader(seen, None), 1) == [b"x"]
+
+
+def test_a_group_that_takes_no_reader_is_named(ways: Ways) -> None:
+    """Each would read nothing, for ever; the members of Scrapy Cluster's own share by ranges."""
+    name, bus = topic(), ways.open(settings={"session.timeout.ms": "1000", "heartbeat.interval.ms": "300"})
+    bus.append(name, [b"x"])
+    with pytest.raises(BusRefused, match=r"does not take session\.timeout\.ms: correct \[kafka_settings\]"):
+        bus.reader(name, "g").read(1, PATIENCE)
+    theirs = Consumer({
+        "bootstrap.servers": ways.server.hosts, "group.id": "theirs", "partition.assignment.strategy": "range",
+        "auto.offset.reset": "earliest", "enable.auto.commit": False,
+    })  # fmt: skip
+    theirs.subscribe([name])
+    assert theirs.consume(1, PATIENCE)
+    reader = ways.open().reader(name, "theirs")
+    with pytest.raises(BusRefused, match="has readers of the group theirs that share topics in another way"):
+        reader.read(1, PATIENCE)
+    theirs.close()
+    assert take(reader, 1) == [b"x"]
+    reader.close()
 
 
 def test_settings_by_their_names_reach_the_client(ways: Ways, admin: AdminClient) -> None:

@@ -20,7 +20,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from warcmill.clients.bus import LONGEST, SECONDS, BusRefused, Message, TooLong, check_name, check_values
 from warcmill.clients.bus.access import SECTION, SETTINGS, Client, KafkaAccess
-from warcmill.clients.bus.refusals import Complaints
+from warcmill.clients.bus.refusals import GROUPS, Complaints
 from warcmill.errors import BadConfig, Unavailable
 
 _log = logging.getLogger(__name__)
@@ -368,7 +368,7 @@ class KafkaReader:
 
     def _failed(self, error: KafkaError) -> None:
         self._heard.hear(error)
-        of_group = self._group and error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED
+        of_group = self._group and error.code() in (*GROUPS, KafkaError.GROUP_AUTHORIZATION_FAILED)
         if error.code() in _GONE or of_group or error.fatal():
             self._away = error
         else:

@@ -23,6 +23,14 @@ _UNKNOWN: Final = KafkaError._RESOLVE  # noqa: SLF001
 _FIRST_NAME: Final = "/bootstrap"  # behind the name of a broker that we have set ourselves
 _TRANSPORT: Final = (KafkaError._TRANSPORT, KafkaError._SSL, _DOWN)  # noqa: SLF001
 _LOGIN: Final = KafkaError._AUTHENTICATION  # noqa: SLF001
+GROUPS: Final = {
+    KafkaError.INVALID_SESSION_TIMEOUT: "does not take session.timeout.ms: correct [kafka_settings], or its own bounds",
+    KafkaError.INCONSISTENT_GROUP_PROTOCOL:
+        "has readers of the group {group} that share topics in another way, such as Scrapy Cluster's: end them, "
+        "or set another KAFKA_GROUP",
+    KafkaError.GROUP_MAX_SIZE_REACHED: "takes no more readers of the group {group}: end some, or set group.max.size",
+}  # fmt: skip
+"""The reasons for which no reader of a group gets anything, by the client's codes."""
 _ACCESS: Final = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED: "the topic {topic}",
     KafkaError.GROUP_AUTHORIZATION_FAILED: "the group {group} (KAFKA_GROUP)",
@@ -56,6 +64,8 @@ class Complaints:
             where = place.format(topic=topic, group=group)
             todo = "allow it there by an ACL, or set another user or certificate in [kafka]"
             return BusRefused(self.name, f"does not let {who} use {where}: {todo}")
+        if error is not None and (why_not := GROUPS.get(error.code())):
+            return BusRefused(self.name, why_not.format(group=group))
         newest = next(((code, text) for code, text in reversed(self._last) if code != _DOWN), (_DOWN, ""))
         if newest[0] == _LOGIN:
             return self._login(newest[1])
@@ -100,7 +110,7 @@ class Complaints:
         if found == _NO_TLS:
             plain = "SASL_PLAINTEXT" if access.signs_in else "PLAINTEXT"
             return f"speaks no TLS at {host}:{port}: correct the port, or set [kafka] protocol to {plain}"
-        if found:
+        if found and any("verif" in text for _, text in self._last):  # else there is another reason
             return found
         if any("alert" in text for _, text in self._last):
             if not access.certificate_file:
