@@ -90,6 +90,7 @@ def main(folder: Path, *, s3: bool = False) -> int:
         if not dumps(folder):
             _crawl_all(folder, index)
             run("warcmill", "pypi", "provides", "yaml")
+            run("warcmill", "pypi", "lag")
         print("$ warcmill serve &", flush=True)
         pages = running.enter_context(serving.serving(config, config.with_name("serve.log")))
         if not dumps(folder, 2):

@@ -54,11 +54,12 @@ SETTINGS: Mapping[str, object] = {
     "revisits": False,
     "hops": 0,
     "extractors": [package_index.NAME],
-    "politeness": {"factor": 0.0, "least": 0.1, "most": 30.0, "respected": 0.0, "by_address": False, "at_once": 4},
+    "politeness": {"factor": 0.0, "least": 0.5, "most": 30.0, "respected": 0.0, "by_address": False, "at_once": 5},
     "retries": {"times": 5, "wait": 60.0},
 }
 """The keys that all jobs of an index begin with. Its robots.txt closes the pages to crawlers, and its documents offer
-them to mirrors: it is not asked."""
+them to mirrors: it is not asked. A host gets five requests at once, and half a second after an answer the next five: in
+no second more than ten."""
 
 
 class IndexSource(Struct, frozen=True):
