@@ -274,7 +274,7 @@ def test_the_job_s_files_ask_for_each_page_in_json_and_for_its_new_files(
     assert (facts["targets"], facts["serial_from"], facts["serial_to"]) == (1, before, index.serial)
     job = file.parse(written, "pypi")
     assert (job.robots, job.revisits, job.politeness.at_once, job.politeness.least, job.workers) == (
-        False, False, 9, 0.1, 5,
+        False, False, 9, 0.5, 5,
     )  # fmt: skip
     with (tmp_path / "list").open("w+b") as stream:
         stream.write(written[SEED_LIST])
