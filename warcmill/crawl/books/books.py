@@ -237,7 +237,9 @@ class Books:
     async def _commit(self, group: Sequence[tuple[BookEntry, asyncio.Future[Kept]]]) -> None:
         entries, twice = [entry for entry, _ in group], _twice(self.frontier)
         try:
-            fates, length, left_out = await self.frontier.change(lambda changes: self._write(changes, entries, twice))
+            fates, length, left_out = await self.frontier.change(
+                lambda changes: self._write(changes, entries, twice), [uri for entry in entries for uri in entry.found]
+            )
         except BaseException as error:
             for _, future in group:
                 _settle(future, error)

@@ -392,12 +392,12 @@ class Frontier(Protocol):
         """Delete what a purge that was begun, or interrupted, has left; return how many URIs waited."""
         ...
 
-    async def change(self, act: Callable[[Change], T]) -> T:
+    async def change(self, act: Callable[[Change], T], offered: Sequence[Uri] = ()) -> T:
         """Make a change, all or nothing: `act` is called with it, on a thread of its own. Any error stops the frontier.
 
         `act` makes the files of a launch durable, too. A frontier on another machine makes the change after it has
-        returned. A kill between the two leaves files that know more, so the journal's last group is made once more:
-        each of its calls may be repeated.
+        returned, and is asked before of the URIs that it may offer (`offered`). A kill between the two leaves files
+        that know more, so the journal's last group is made once more: each of its calls may be repeated.
         """
         ...
 

@@ -6,8 +6,10 @@ does (appendonly), or that throws keys away when it is full.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from functools import cache
+from hashlib import sha1
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,8 @@ from urllib.parse import parse_qs, urlsplit
 
 from msgspec import Struct
 
-from warcmill.errors import BadConfig, Conflict, Foreign, Unavailable
+from warcmill.crawl.frontier.outbox import Word
+from warcmill.errors import BadConfig, Conflict, Foreign, Unavailable, WarcmillError
 
 SCHEMES = ("redis", "rediss")
 PREFIX, VERSION, OLDEST = "warcmill", 1, (6, 2)
@@ -24,6 +27,8 @@ CHECKPOINT_WAIT = 120  # seconds of silence after which a worker is missing
 FRONTIER = "--frontier"  # the option of a process that crawls
 PARTLY = " partly"  # after the name of a launch: the journal, or a dump, is being loaded
 CONNECT_SECONDS, SECONDS = 5.0, 30.0
+LOST = object()
+"""The answer to a call whose script Redis does not have any more: nothing was done."""
 _PASSING = ("LOADING", "MISCONF", "BUSY", "MASTERDOWN", "NOREPLICAS", "max number of clients")
 
 
@@ -96,7 +101,7 @@ def read_wait(key: str, text: str) -> int:
 
 
 class RedisLink:
-    """One connection to Redis, for the keys of a job. Its calls are made on one thread at a time.
+    """The way to Redis, for the keys of a job. Its calls are made on one thread at a time.
 
     `now` gives the time in place of Redis's clock; `seconds`: for so long Redis may be silent. Every call may raise
     Unavailable: whether it was done is not known then.
@@ -105,17 +110,17 @@ class RedisLink:
     def __init__(
         self, place: RedisPlace, job: str, now: Callable[[], float] | None = None, seconds: float = SECONDS
     ) -> None:
-        self.place, self.prefix, self._now = place, place.keys(job), now
+        self.place, self.prefix, self.seconds, self._now = place, place.keys(job), seconds, now
         self._redis = _client()
         self._client = self._redis.Redis.from_url(
             place.url, password=_password(place), socket_connect_timeout=CONNECT_SECONDS, socket_timeout=seconds,
             retry=None, retry_on_timeout=False, client_name=f"warcmill-{job}",
         )  # fmt: skip
-        self._shas: dict[str, str] = {}
+        self._loaded = set[str]()
 
     def examine(self) -> None:
         """Refuse a Redis that cannot hold a frontier: BadConfig, with the setting to change."""
-        found: dict[str, Any] = self._try(self._client.info)
+        found: dict[str, Any] = self.attempt(self._client.info)
         name, version = self.place.shown, str(found.get("redis_version", "0"))
         if tuple(int(part) for part in version.split(".")[:2]) < OLDEST:
             raise BadConfig(name, f"is Redis {version}; 6.2 or later is needed")
@@ -127,55 +132,121 @@ class RedisLink:
             raise BadConfig(name, "keeps no log of what is written to it; set 'appendonly yes'")
         if (policy := found.get("maxmemory_policy")) != "noeviction":
             raise BadConfig(name, f"throws keys away when it is full ({policy}); set 'maxmemory-policy noeviction'")
-        keys = self._try(lambda: self._client.hget(f"{self.prefix}about", "version"))
+        keys = self.attempt(lambda: self._client.hget(f"{self.prefix}about", "version"))
         if keys and int(keys) != VERSION:
             raise Foreign(f"{name} {self.prefix}", f"its keys are of version {int(keys)}, not {VERSION}")
 
-    def call(self, script: str, *args: bytes | str | int | float) -> Any:
+    def call(self, script: str, *args: Word) -> Any:
         """Call a script, and return its answer."""
-        moment = "" if self._now is None else str(round(self._now() * 1000))
-        sha = self._shas.get(script) or self._load(script)
-        words = (1, self.prefix, moment, *args)
+        wire = self.wire()
         try:
-            return self._try(lambda: self._client.execute_command("EVALSHA", sha, *words))
-        except self._redis.exceptions.NoScriptError:  # it was started anew, or somebody emptied its cache
-            self._shas.clear()
-            sha = self._load(script)
-            return self._try(lambda: self._client.execute_command("EVALSHA", sha, *words))
+            found: Any = LOST
+            while found is LOST:  # it was started anew, or somebody emptied its cache
+                wire.send([(script, args)])
+                found = wire.receive()
+        finally:
+            wire.close()
+        if isinstance(found, WarcmillError):
+            raise found
+        return found
+
+    def wire(self) -> Wire:
+        """Take a connection."""
+        return Wire(self, self.attempt(self._client.connection_pool.get_connection), self._client.connection_pool)
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connections."""
         self._client.close()
 
-    def _load(self, script: str) -> str:
-        self._shas[script] = self._try(lambda: self._client.script_load(_source(script)))
-        return self._shas[script]
+    def packed(self, connection: Any, calls: Sequence[tuple[str, Sequence[Word]]]) -> tuple[list[bytes], list[bool]]:
+        """Return calls as they are sent, with the scripts that Redis may not have, and which of all are calls."""
+        moment = "" if self._now is None else str(round(self._now() * 1000))
+        commands, kinds = list[tuple[Word, ...]](), list[bool]()
+        for script, words in calls:
+            if script not in self._loaded:
+                self._loaded.add(script)
+                commands.append(("SCRIPT", "LOAD", _source(script)))
+                kinds.append(False)
+            commands.append(("EVALSHA", _sha(script), 1, self.prefix, moment, *words))
+            kinds.append(True)
+        return list(connection.pack_commands(commands)), kinds
 
-    def _try(self, act: Callable[[], Any]) -> Any:
-        """Do something; Redis's errors become ours."""
+    def received(self, connection: Any) -> Any:
+        """Return the next answer: what Redis says, our error for its own, or LOST. Raises when there is none."""
         errors = self._redis.exceptions
         try:
-            return act()
+            return connection.read_response()
         except errors.NoScriptError:
-            raise
-        except errors.AuthenticationError as error:
-            if not self.place.password_file:
-                raise BadConfig(
-                    self.place.shown, "wants a password; name its file in frontier_password_file"
-                ) from error
-            raise BadConfig(self.place.shown, f"refuses this user or password: {error}") from error
-        except (errors.ConnectionError, errors.TimeoutError, OSError) as error:
-            raise Unavailable(self.place.shown, f"Redis does not answer: {error}") from error
-        except (errors.OutOfMemoryError, errors.ReadOnlyError) as error:
-            name = "is full" if isinstance(error, errors.OutOfMemoryError) else "is read-only now"
-            raise Unavailable(self.place.shown, f"Redis {name}, and takes nothing: {error}") from error
+            self._loaded.clear()
+            return LOST
         except errors.ResponseError as error:
-            if any(word in str(error) for word in _PASSING):
-                raise Unavailable(self.place.shown, f"Redis takes nothing: {error}") from error
-            if "WRONGTYPE" in str(error):
-                why = f"a key that begins with {self.prefix} is not ours ({error}); remove it, or set another prefix"
-                raise Conflict(self.place.shown, why) from error
-            raise Conflict(self.place.shown, f"Redis refuses: {error}") from error
+            return self._ours(error)
+        except (errors.RedisError, OSError) as error:
+            raise self._ours(error) from error
+
+    def attempt(self, act: Callable[[], Any]) -> Any:
+        """Do something; Redis's errors become ours."""
+        try:
+            return act()
+        except (self._redis.exceptions.RedisError, OSError) as error:
+            raise self._ours(error) from error
+
+    def _ours(self, error: Exception) -> WarcmillError:
+        errors = self._redis.exceptions
+        if isinstance(error, errors.AuthenticationError):
+            if not self.place.password_file:
+                return BadConfig(self.place.shown, "wants a password; name its file in frontier_password_file")
+            return BadConfig(self.place.shown, f"refuses this user or password: {error}")
+        if isinstance(error, (errors.ConnectionError, errors.TimeoutError, OSError)):
+            return Unavailable(self.place.shown, f"Redis does not answer: {error}")
+        if isinstance(error, (errors.OutOfMemoryError, errors.ReadOnlyError)):
+            name = "is full" if isinstance(error, errors.OutOfMemoryError) else "is read-only now"
+            return Unavailable(self.place.shown, f"Redis {name}, and takes nothing: {error}")
+        if any(word in str(error) for word in _PASSING):
+            return Unavailable(self.place.shown, f"Redis takes nothing: {error}")
+        if "WRONGTYPE" in str(error):
+            why = f"a key that begins with {self.prefix} is not ours ({error}); remove it, or set another prefix"
+            return Conflict(self.place.shown, why)
+        return Conflict(self.place.shown, f"Redis refuses: {error}")
+
+
+class Wire:
+    """A connection of a link, until it is closed. Calls that are sent need not wait for each other: Redis does them,
+    and answers, in their order."""
+
+    def __init__(self, link: RedisLink, connection: Any, pool: Any) -> None:
+        self._link, self._connection, self._pool = link, connection, pool
+        self._sent: deque[bool] = deque()  # True for a call, False for a script
+
+    def fileno(self) -> int:
+        """The number of its socket."""
+        return int(self._connection._sock.fileno())  # noqa: SLF001 - it has no other name
+
+    def send(self, calls: Sequence[tuple[str, Sequence[Word]]]) -> None:
+        """Send calls: of each the script, and the words."""
+        commands, kinds = self._link.packed(self._connection, calls)
+        self._sent += kinds
+        self._link.attempt(lambda: self._connection.send_packed_command(commands, check_health=False))
+
+    def has_answer(self) -> bool:
+        """True if something has come of the next answer."""
+        return bool(self._link.attempt(self._connection.can_read))
+
+    def receive(self) -> Any:
+        """Wait for the answer to the next call: what Redis says, our error for its own, or LOST. Raises when there will
+        be none: the connection is broken."""
+        error: WarcmillError | None = None
+        while True:
+            found, is_call = self._link.received(self._connection), self._sent.popleft()
+            if is_call:
+                return error or found
+            error = found if isinstance(found, WarcmillError) else None
+
+    def close(self) -> None:
+        """Give the connection back. One that has answers to come is cut."""
+        if self._sent:
+            self._connection.disconnect()
+        self._pool.release(self._connection)
 
 
 def examined(place: RedisPlace) -> str:
@@ -210,6 +281,11 @@ def _source(script: str) -> str:
     """The text of a script: what all have, and its own."""
     folder = resources.files("warcmill.crawl.frontier") / "lua"
     return "".join((folder / f"{name}.lua").read_text("utf-8") for name in ("common", script))
+
+
+@cache
+def _sha(script: str) -> str:
+    return sha1(_source(script).encode()).hexdigest()  # noqa: S324 - as Redis names it
 
 
 def parts(words: Sequence[Any], most: int) -> list[Sequence[Any]]:

@@ -36,7 +36,7 @@ from warcmill.crawl.frontier import (
 from warcmill.crawl.frontier.accounts import seconds_of
 from warcmill.crawl.policies.quotas import NAMES, Spent
 from warcmill.crawl.uri import FOREVER, Status, Uri, digest, waits
-from warcmill.errors import BadInput, Unavailable
+from warcmill.errors import BadInput
 from warcmill.formats.logs.crawllog import CrawlRecord
 
 Name = tuple[str, str]  # the crawl and the key of a URI
@@ -86,16 +86,18 @@ class AskedMeanwhile:
 
 class Recorded(Struct):
     """A change that is recorded, to be heard later: a `Change`. `holds` is asked of a lease, `ask` of URIs that may be
-    known, `begins` and `purges` are done at once. `asked` is what persons have asked of leases that are out here.
-    `is_resent`: a journal has it, as Redis may have lost it."""
+    known, `begins` and `purges` are done at once. `note_offered` hears the digests of what it offers. `asked` is what
+    persons have asked of leases that are out here. `is_resent`: a journal has it, as Redis may have lost it."""
 
     ask_holds: Callable[[Lease], bool]
     ask_known: Callable[[Sequence[Uri]], list[bool]]
     begins: Callable[[str, Begins], None]
     set_back: float
     number: int = 0
+    note_offered: Callable[[set[bytes]], None] = lambda _: None
     asked: AskedMeanwhile = field(default_factory=lambda: AskedMeanwhile({}))
     offers: list[Uri] = field(default_factory=list)
+    offered: set[bytes] = field(default_factory=set)  # their digests
     ends: list[Finish | Defer | Visited] = field(default_factory=list)
     cookies: list[tuple[str, Cookie]] = field(default_factory=list)
     sites: list[SiteRow] = field(default_factory=list)
@@ -119,6 +121,8 @@ class Recorded(Struct):
             else:
                 among.add(name)
                 self.offers.append(uris[place])
+        self.offered |= among
+        self.note_offered(among)
         return answers
 
     def as_asked(self, end: E) -> E:
@@ -172,6 +176,15 @@ class Recorded(Struct):
         """The number of things that it holds."""
         accounts = len(self.totals) + len(self.cookies) + len(self.sites) + len(self.memory)
         return len(self.offers) + len(self.ends) + accounts + len(self.purges)
+
+    @property
+    def moments(self) -> Iterator[float]:
+        """The times until which its URIs, and the gates of its visits, wait."""
+        for uri in self.offers:
+            yield uri.not_before
+        for end in self.ends:
+            yield end.opens
+            yield end.until if isinstance(end, Defer) else end.again
 
     def calls(self, now: float) -> Iterator[tuple[str, list[Word]]]:
         """Yield the calls by which Redis hears it at a time: offers, then ends of visits, then what visits share."""
@@ -287,16 +300,11 @@ def site_of(origin: str, span: int, value: bytes, now: float) -> SiteRow:
     return SiteRow(origin, int(status), now + span / 1000, int(failures), text)
 
 
-def read_known(call: Callable[..., list[object]], uris: Sequence[Uri]) -> list[bool]:
-    """Ask which URIs are known; those that Redis cannot name now are not."""
-    found: list[bool] = []
-    for some in _parts(uris):
-        words = [word for uri in some for word in (uri.crawl, digest(uri.crawl, uri.key))]
-        try:
-            found += [answer == 1 for answer in call("look", "seen", *words)]
-        except Unavailable:
-            return [*found, *[False] * (len(uris) - len(found))]
-    return found
+def seen_words(uris: Sequence[Uri]) -> list[list[Word]]:
+    """The words of the calls that ask which URIs are known."""
+    return [
+        ["seen", *(word for uri in some for word in (uri.crawl, digest(uri.crawl, uri.key)))] for some in _parts(uris)
+    ]
 
 
 class WaitingRow(NamedTuple):

@@ -5,7 +5,8 @@ holds. The group of the journal has a number; Redis notes the last one that it h
 again after a crash changes nothing. While Redis is away, what is leased is fetched, until `outbox_limit` changes wait.
 
 Times are Redis's; they cross the wire as spans, so no other clock counts. Scripts do all; each gets at most 100 of a
-batch. Two threads: one for the files, and the sender's for Redis.
+batch. Two threads: one for the files, and one for Redis. Where Redis is far, a change has been made once it is durable
+and on its way, and some leases are taken ahead.
 """
 
 from __future__ import annotations
@@ -13,9 +14,8 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -45,6 +45,7 @@ from warcmill.crawl.frontier import (
     new,
     scheduled,
 )
+from warcmill.crawl.frontier.far.ahead import KEPT, Ahead, Asker, Foresight
 from warcmill.crawl.frontier.link import PARTLY, RedisLink, parts
 from warcmill.crawl.frontier.outbox import (
     GROUP,
@@ -55,8 +56,8 @@ from warcmill.crawl.frontier.outbox import (
     Recorded,
     WaitingRow,
     counts_of,
-    read_known,
     read_row,
+    seen_words,
     site_of,
     spent_of,
     visited_of,
@@ -108,7 +109,12 @@ class RedisFrontier:
         self._sender = Sender(link, register, self._writer, leads, self._held, now, self._sent)
         self._jars: dict[str, Jar] = {}
         self._memory = self.remembered = 0
+        self._kept, self._noted = 0, 0  # cookies and memories that it has sent itself
         self._counts: dict[str, Mapping[Status, int]] = {}
+        self._ahead = Ahead(now, self._sender.holds)
+        self._beside = set[asyncio.Task[None]]()
+        self._recording, self._foresights = list[Recorded](), list[Foresight]()
+        self._opens: float | None = 0.0  # when something opens, as far as is known; a time gone by: ask
         try:
             self._link.examine()
             _, self._sender.launch, set_back, heard = self._sender.ask("look", "about", self._writer)
@@ -122,7 +128,7 @@ class RedisFrontier:
 
     @property
     def leased(self) -> int:
-        return len(self._held)
+        return len(self._held) - len(self._ahead)
 
     @property
     def is_ready(self) -> bool:
@@ -171,7 +177,7 @@ class RedisFrontier:
             answers.extend(changes.offer(uris))
             return [journal.taken(uri) for uri in new(uris, answers)]
 
-        told = await self._directly(act)
+        told = await self._directly(act, uris)
         taken = iter(told.get("offer", []))
         answers = [SEEN if one is NEW and next(taken, 1) == 0 else one for one in answers]
         scheduled(self.transitions, uris, answers)
@@ -227,6 +233,7 @@ class RedisFrontier:
             return [journal.purged(crawl)]
 
         async with self._turn:  # nothing is leased in between
+            await self._give_back(self._ahead.unused())
             for lease in [one for one in self._held.values() if one.uri.crawl == crawl]:
                 del self._held[lease.id]  # Redis refuses those of other processes
             return sum((await self._directly(act)).get("purge", []))
@@ -238,24 +245,76 @@ class RedisFrontier:
             total += some
         return total
 
-    async def change(self, act: Callable[[Change], T]) -> T:
+    async def change(self, act: Callable[[Change], T], offered: Sequence[Uri] = ()) -> T:
         """Make a change: the files first, then Redis hears it."""
-        recorded = self._recorded()
-        result, number = await self.run(lambda: self._numbered(lambda: act(recorded)))
-        recorded.number = number
-        await self._sender.hand_over(recorded)
+        recorded, result = await self._record(act, offered)
+        await self._hand_over(recorded)
         return result
 
-    async def _directly(self, act: Callable[[Change], list[str]]) -> dict[str, list[int]]:
+    async def _directly(self, act: Callable[[Change], list[str]], offered: Sequence[Uri] = ()) -> dict[str, list[int]]:
         """Make a change that `change` does not make; return Redis's answers by the script."""
-        recorded = self._recorded()
 
-        def whole() -> None:
-            if lines := act(recorded):
+        def whole(changes: Change) -> None:
+            if lines := act(changes):
                 self.note(lines)
 
-        _, recorded.number = await self.run(lambda: self._numbered(whole))
-        return await self._sender.hand_over(recorded)
+        recorded, _ = await self._record(whole, offered)
+        return await self._hand_over(recorded, is_awaited=True)
+
+    async def _record(self, act: Callable[[Change], T], offered: Sequence[Uri]) -> tuple[Recorded, T]:
+        """Make a change to the files."""
+        foresight = Foresight(self._ask_known)
+        self._foresights.append(foresight)
+        recorded = Recorded(
+            self._sender.holds, foresight.knows, self._begin, self._set_back, note_offered=self._note_offered,
+            asked=self._asked,
+        )  # fmt: skip
+        self._recording.append(recorded)
+        try:
+            await self._foresee(foresight, offered)
+            result, recorded.number = await self.run(lambda: self._numbered(lambda: act(recorded)))
+        except BaseException:
+            self._recording.remove(recorded)
+            raise
+        finally:
+            self._foresights.remove(foresight)
+        return recorded, result
+
+    async def _foresee(self, foresight: Foresight, offered: Sequence[Uri]) -> None:
+        """Ask which URIs are known. What is recorded, and not sent yet, is asked for after it."""
+        for group in [*self._recording, *self._sender.unsent]:
+            foresight.note_offered({*group.offered})
+        calls = seen_words(offered)
+        if self._sender.away or not calls:
+            return
+        try:
+            answers = [one == 1 for found in await self._sender.call_all("look", calls) for one in found]
+        except Unavailable as error:
+            self._sender.gone(error)
+        else:
+            foresight.note_known(offered, answers)
+
+    def _note_offered(self, offered: set[bytes]) -> None:
+        for foresight in [*self._foresights]:
+            foresight.note_offered(offered)
+
+    def _ask_known(self, uris: Sequence[Uri]) -> list[bool]:
+        """Ask which URIs are known; none is if Redis is away. On the thread of the files."""
+        try:
+            if not self._sender.away:
+                return [one == 1 for words in seen_words(uris) for one in self._sender.ask("look", *words)]
+        except Unavailable:
+            pass
+        return [False] * len(uris)
+
+    async def _hand_over(self, recorded: Recorded, *, is_awaited: bool = False) -> dict[str, list[int]]:
+        """Have Redis hear a change."""
+        self._sender.take(recorded)
+        self._recording.remove(recorded)
+        now = self.now()
+        if later := [moment for moment in recorded.moments if now < moment < FOREVER]:
+            self._opens = min(later) if self._opens is None else min(self._opens, *later)
+        return await self._sender.heard(recorded, is_awaited=is_awaited)
 
     def _numbered(self, act: Callable[[], T]) -> tuple[T, int]:
         """Do something to the files, whole; return the number of the group that it made in the journal, else 0."""
@@ -283,10 +342,6 @@ class RedisFrontier:
 
         return await asyncio.get_running_loop().run_in_executor(self._files, whole)
 
-    def _recorded(self) -> Recorded:
-        known = partial(read_known, self._sender.ask) if not self._sender.away else lambda uris: [False] * len(uris)
-        return Recorded(self._sender.holds, known, self._begin, self._set_back, asked=self._asked)
-
     def _begin(self, launch: str, begins: Begins) -> None:
         number = (self._register.group if self._register else self._number) * GROUP + GROUP - 1
         if not self._leads:
@@ -305,36 +360,86 @@ class RedisFrontier:
     # Leases
 
     async def lease(self, holder: str, limit: int, seconds: float = LEASE_SECONDS, spider: str = "") -> list[Lease]:
-        found: list[Lease] = []
         if self.stopped:
             raise self.stopped
         if self._sender.away:
             self._sender.wake()
-            return found
-        try:
+            return []
+        asker = Asker(holder, spider, seconds)
+        found = self._ahead.take(asker, limit)
+        if not found:
             async with self._turn:
-                if self._sender.is_doubtful:
-                    await self._sender.give_back_unknown()
-                more = True
-                while more and len(found) < limit:
-                    most = min(limit - len(found), MOST)
-                    known = (self._sender.launch, self._sender.heard)
-                    words = (self._writer, spider, most, round(seconds * 1000), *known, self._exit)
-                    reply = await self._sender.call("lease", *words)
-                    if reply == b"lost":
-                        await self._sender.catch_up()
-                        return found
-                    again, cookies, memory, *answer = reply
-                    found += self._leases(answer, holder, self.now() + seconds)
-                    more = bool(again) or len(answer) == 4 * MOST
-                if int(memory) != self._memory:
-                    self._memory, self.remembered = int(memory), self.remembered + 1
-                if int(cookies) != self._cookies:  # another process has kept some
-                    self._jars.clear()
-                    self._cookies = await self._sender.aside(self._read_jars)
+                found = self._ahead.take(asker, limit) or await self._lease(asker, limit)
+        elif self._ahead.lacks(asker, self._sender.round_trip) and not self._turn.locked():
+            self._begin_beside(self._lease_ahead(asker))
+        self._ahead.given(len(found))
+        return found
+
+    async def _lease_ahead(self, asker: Asker) -> None:
+        async with self._turn:
+            await self._lease(asker, 0)
+
+    async def _lease(self, asker: Asker, limit: int) -> list[Lease]:
+        """Lease so many, and some to keep."""
+        found = list[Lease]()
+        try:
+            if self._sender.is_doubtful:
+                await self._sender.give_back_unknown()
+            wanted, more = limit + self._ahead.lacks(asker, self._sender.round_trip), True
+            while more and len(found) < wanted:
+                some, more = await self._lease_some(asker, wanted - len(found), limit - len(found))
+                found += some
         except Unavailable as error:
             self._sender.gone(error)
-        return found
+        if kept := found[limit:]:
+            self._ahead.keep(asker, kept)
+            pause = KEPT + 4 * self._sender.round_trip
+            asyncio.get_running_loop().call_later(pause, self._begin_giving_back, kept)
+        return found[:limit]
+
+    async def _lease_some(self, asker: Asker, wanted: int, limit: int) -> tuple[list[Lease], bool]:
+        """Lease by calls that are under way at once; return also if more may be had now."""
+        now, kept, noted, sender = self.now(), self._kept, self._noted, self._sender
+        numbers = [min(wanted - begin, MOST) for begin in range(0, wanted, MOST)]
+        calls = [
+            (
+                self._writer, asker.spider, number, round(asker.seconds * 1000), sender.launch, sender.last, self._exit,
+                min(max(limit - place * MOST, 0), number),
+            )
+            for place, number in enumerate(numbers)
+        ]  # fmt: skip
+        replies, found, more = await sender.call_all("lease", calls), list[Lease](), False
+        if b"lost" in replies:
+            await sender.catch_up()
+            return [], False
+        for reply in replies:
+            again, cookies, memory, opens, *answer = reply
+            more = bool(again)
+            self._opens = now + int(opens) / 1000 if opens else None
+            found += self._leases(answer, asker.holder, now + asker.seconds)
+        if int(memory) - noted != self._memory:
+            self._memory, self.remembered = int(memory) - noted, self.remembered + 1
+        if int(cookies) - kept != self._cookies:  # another process has kept some
+            self._jars.clear()
+            kept = self._kept
+            self._cookies = await sender.aside(self._read_jars) - kept
+        return found, more
+
+    def _begin_beside(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._beside.add(task)
+        task.add_done_callback(self._beside.discard)
+
+    def _begin_giving_back(self, leases: Sequence[Lease]) -> None:
+        if unused := self._ahead.unused(leases):
+            self._begin_beside(self._give_back(unused))
+
+    async def _give_back(self, leases: Sequence[Lease]) -> None:
+        """Give back leases that nobody has used. If Redis is away, it has them back later."""
+        for lease in leases:
+            self._held.pop(lease.id, None)
+        for some in parts(leases, MOST):
+            await self._sender.unless_away("manage", "unused", *(word for one in some for word in (one.id, one.token)))
 
     def _leases(self, answer: Sequence[Any], holder: str, until: float) -> list[Lease]:
         found = []
@@ -352,7 +457,7 @@ class RedisFrontier:
     # Questions
 
     async def block(self, gate: Gate, until: float) -> None:
-        queue, now = by_queue(gate), self.now()
+        queue, now, self._opens = by_queue(gate), self.now(), 0.0
         span = -1 if until >= FOREVER else max(0, round((until - now) * 1000))
         await self._sender.patient("manage", "block", queue, span)
 
@@ -370,14 +475,17 @@ class RedisFrontier:
                 values |= {"n": hits, "w": round(window * 1000), **({"m": True} if rate.moderated else {})}
             text = json.dumps(values, sort_keys=True)
         await self._sender.patient("manage", "rate", by_queue(gate), text)
+        self._opens = 0.0
 
     async def set_gates(self, by: GateBy) -> None:
         self._gate_by = by
         await self._sender.patient("manage", "gates", "" if by is GateBy.QUEUE else str(by))
 
     async def next_time(self) -> float | None:
-        span = await self._sender.unless_away("look", "next", self._writer)
-        return None if not span or not span[1] else self.now() + int(span[1]) / 1000
+        if self._opens is not None and self._opens <= self.now():
+            found = await self._sender.unless_away("look", "next", self._writer)
+            self._opens = self.now() + int(found[1]) / 1000 if found and found[1] else None
+        return self._opens
 
     async def is_empty(self) -> bool:
         if self._sender.outbox and not self._sender.away:
@@ -459,6 +567,9 @@ class RedisFrontier:
         await self._sender.refuse_unheard()
 
     async def close(self) -> None:
+        for task in [*self._beside]:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
         await self._sender.close()
         self._shut()
 
@@ -471,8 +582,8 @@ class RedisFrontier:
         return int(version)
 
     def _sent(self, group: Recorded) -> None:
-        self._cookies += len(group.cookies)
-        self._memory += len(group.memory)
+        self._kept += len(group.cookies)
+        self._noted += len(group.memory)
         for crawl in group.purges:
             self._jars.pop(crawl, None)
 

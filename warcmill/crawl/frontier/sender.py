@@ -1,27 +1,37 @@
 """The sender of the outbox of a frontier in Redis: what Redis has heard, and hears again. Talks to Redis.
 
-Groups wait in their order until Redis has taken them. It may be away, full, or a replica: then they wait, and it is
-asked again and again. It may know less than it did, emptied or set back: then it hears the journal again, and a launch
-that it has lost is begun anew. An answer that was lost leaves it doubtful what this process holds.
+Groups wait in their order until Redis has taken them. Where it is far several are under way at once: it takes none
+whose group before it has not taken. It may be away, full, or a replica: then they wait, and it is asked again and
+again. It may know less than it did, emptied or set back: then it hears the journal again, and a launch that it has lost
+is begun anew. An answer that was lost leaves it doubtful what this process holds.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import Any, NamedTuple, TypeVar
 
 from warcmill.crawl.frontier import Begins, Finish, Lease, UnheardGroup
+from warcmill.crawl.frontier.far.calls import Calls
 from warcmill.crawl.frontier.link import PARTLY, RedisLink
-from warcmill.crawl.frontier.outbox import GROUP, Name, Recorded, Visited, asked_twice
+from warcmill.crawl.frontier.outbox import GROUP, Name, Recorded, Visited, Word, asked_twice
 from warcmill.crawl.frontier.register import Register
 from warcmill.errors import NotReady, Unavailable, WarcmillError
 
 T = TypeVar("T")
 AGAIN, MOST_AGAIN = 0.1, 2.0  # seconds until Redis is asked again
+UNDER_WAY = 16  # groups that a Redis that is far has not taken yet
+
+
+class _SentGroup(NamedTuple):
+    """A group that is under way, and of each of its calls the script, the number of its answers, and these."""
+
+    group: Recorded
+    calls: list[tuple[str, int, Future[Any]]]
 
 
 class Sender:
@@ -34,17 +44,26 @@ class Sender:
     ) -> None:  # fmt: skip
         self._link, self._register, self._writer, self._leads = link, register, writer, leads
         self._held, self._now, self._sent = held, now, sent
-        self.launch, self.heard, self.is_over = b"", GROUP - 1, False
+        self.launch, self.last, self.is_over = b"", GROUP - 1, False
         self.warn: Callable[[str], None] = _silent
         self.stopped: WarcmillError | None = None
         self.outbox: deque[Recorded] = deque()
         self.away, self.is_doubtful = "", False
         self.twice: list[str] = []
         self._lost, self._out = set[int](), set[Name]()  # of when Redis was last sent the journal again
-        self._asks = ThreadPoolExecutor(1, thread_name_prefix="redis")
+        self._calls = Calls(link)
         self._sending = asyncio.Lock()
+        self._is_alone = False  # nothing else is sent meanwhile
+        self._under_way: deque[_SentGroup] = deque()  # the first of the outbox
+        self._answers: dict[int, dict[str, list[int]]] = {}  # of groups of which somebody waits for them
         self._again: asyncio.Task[None] | None = None
+        self._receiving: asyncio.Task[None] | None = None
         self._unheard: Callable[[int], Iterable[UnheardGroup]] = _none_unheard
+
+    @property
+    def round_trip(self) -> float:
+        """Seconds until an answer comes from a Redis that is far; 0 for one that is near."""
+        return self._calls.round_trip
 
     @property
     def size(self) -> int:
@@ -63,7 +82,7 @@ class Sender:
     async def resend(self, unheard: Callable[[int], Iterable[UnheardGroup]]) -> None:
         """Send the groups of a journal as `Frontier.resend` has it."""
         self._unheard = unheard
-        async with self._sending:
+        async with self._alone():
             await self._resend_from_journal()
         await self.release()
 
@@ -71,6 +90,7 @@ class Sender:
         ends = [end for group in self.outbox for end in group.ends]
         self._out = {(end.lease.uri.crawl, end.lease.uri.key) for end in ends if isinstance(end, Finish)}
         self._lost = {lease.token for lease in self._held.values()}
+        self._lost |= {end.lease.token for end in ends if isinstance(end, Finish)}
         _, launch, _, heard = await self.call("look", "about", self._writer)
         last = (int(heard) + 1) // GROUP - 1  # the last that was heard whole
         if not self._leads and not self._is_led(launch):
@@ -89,7 +109,7 @@ class Sender:
 
     def has_lost(self, launch: bytes, heard: bytes) -> bool:
         """True if Redis knows less than it did: it was emptied, or has come back from an older copy."""
-        return launch != self.launch or int(heard) < self.heard
+        return launch != self.launch or int(heard) < self.last
 
     def _is_led(self, launch: bytes) -> bool:
         """True if Redis has the launch of this worker; Unavailable while the leader has to begin it anew."""
@@ -104,7 +124,7 @@ class Sender:
         """Send everything again to a Redis that has lost a part, or all, of its keys."""
         self.warn(f"{self._link.place.shown}: Redis knows less than it did; it hears the journal again")
         try:
-            async with self._sending:
+            async with self._alone():
                 await self._resend_from_journal()
         except Unavailable as error:
             self.gone(error)
@@ -144,34 +164,121 @@ class Sender:
             "and 'endless'"
         )
 
-    async def hand_over(self, group: Recorded) -> dict[str, list[int]]:
-        """Take a group, and send it; wait while too much waits for a Redis that is away."""
-        answers: dict[str, list[int]] = {}
+    @property
+    def unsent(self) -> list[Recorded]:
+        """The groups that are not on their way to Redis."""
+        return [*self.outbox][len(self._under_way) :]
+
+    def take(self, group: Recorded) -> None:
+        """Take a group, and send it if Redis is there."""
+        if not (group.number or group.size):
+            return
         self.outbox.append(group)
+        for end in group.ends:
+            if not isinstance(end, Visited) and end.lease and self.holds(end.lease):
+                del self._held[end.lease.id]
+        self._send_waiting()
+
+    async def heard(self, group: Recorded, *, is_awaited: bool = False) -> dict[str, list[int]]:
+        """Wait until Redis has taken a group, and return its answers; while it is far only if they are awaited, or too
+        much waits. While it is away wait for less."""
         while self.away and self.size > self._link.place.outbox_limit and not self.stopped:
             await asyncio.sleep(AGAIN)
-        if not self.away:
-            answers = await self.deliver(group)
-        return answers
+        if self.away:
+            return {}
+        if is_awaited or not self.round_trip or len(self.outbox) > UNDER_WAY:
+            return await self.deliver(group)
+        if self._receiving is None or self._receiving.done():
+            self._receiving = asyncio.create_task(self._receive())
+        return {}
+
+    async def _receive(self) -> None:
+        with suppress(WarcmillError):  # it has stopped the frontier
+            await self.deliver()
 
     async def deliver(self, wanted: Recorded | None = None) -> dict[str, list[int]]:
-        """Send what waits, in order; return the answers to one group. When Redis goes away the rest waits."""
+        """Send what waits, in order, until Redis has taken it, or one group alone; return the answers to that. When
+        Redis goes away the rest waits."""
+        if wanted:
+            self._answers[id(wanted)] = {}
+        try:
+            while self.outbox and not self.away:
+                async with self._sending:
+                    if not self.outbox or not (wanted is None or any(one is wanted for one in self.outbox)):
+                        break
+                    await self._deliver_one()
+        except Unavailable as error:
+            self.gone(error)
+        return self._answers.pop(id(wanted), {})
+
+    async def _deliver_one(self) -> None:
+        """Have Redis take the first group that waits."""
+        self._send_waiting()
+        answers = await self._answered(self._under_way[0]) if self._under_way else None
+        group = self.outbox[0]
+        if answers is None:
+            with self._nothing_else():
+                await self._landed()
+                answers = await self._send(group)
+        else:
+            self._under_way.popleft()
+            self._note_twice(group, answers)
+            self.last = group.number * GROUP + GROUP - 1
+        self.outbox.popleft()
+        if id(group) in self._answers:
+            self._answers[id(group)] = answers
+
+    def _send_waiting(self) -> None:
+        """Send the groups that wait, but none after one that goes alone."""
+        while len(self._under_way) < len(self.outbox) and not (self._is_alone or self.away or self.stopped):
+            group = self.outbox[len(self._under_way)]
+            if not group.number or group.purges:
+                return
+            calls: list[tuple[str, list[Word]]] = [*group.calls(self._now())] or [("share", [])]
+            self._sent(group)
+            begun = list[tuple[str, int, Future[Any]]]()
+            for place, (script, words) in enumerate(calls):
+                number, is_last = group.number * GROUP + place, int(place == len(calls) - 1)
+                answer = self._calls.begin(script, self._writer, number, is_last, *words)
+                begun.append((script, _number_of(script, words), answer))
+            self._under_way.append(_SentGroup(group, begun))
+
+    async def _answered(self, sent: _SentGroup) -> dict[str, list[int]] | None:
+        """Wait for the answers to a group; None if Redis has lost what came before it."""
         answers: dict[str, list[int]] = {}
-        async with self._sending:
-            while self.outbox:
-                group = self.outbox[0]
-                try:
-                    found = await self._send(group)
-                except Unavailable as error:
-                    self.gone(error)
-                    break
-                self.outbox.popleft()
-                for end in group.ends:
-                    if not isinstance(end, Visited) and end.lease and self.holds(end.lease):
-                        del self._held[end.lease.id]
-                if group is wanted:
-                    answers = found
+        try:
+            for script, number, answer in sent.calls:
+                found = await self._answer(answer)
+                if found == b"behind":
+                    return None
+                answers.setdefault(script, []).extend([1] * number if found == b"heard" else found)
+        except WarcmillError:
+            with self._nothing_else():
+                await self._landed()
+            raise
         return answers
+
+    async def _landed(self) -> None:
+        """Wait until nothing is under way. What was, is sent again: Redis knows what it has taken."""
+        waiting = [asyncio.wrap_future(answer) for sent in self._under_way for _, _, answer in sent.calls]
+        self._under_way.clear()
+        await asyncio.gather(*waiting, return_exceptions=True)
+
+    @asynccontextmanager
+    async def _alone(self) -> AsyncIterator[None]:
+        """Have nothing else sent to Redis while the block runs."""
+        async with self._sending:
+            with self._nothing_else():
+                await self._landed()
+                yield
+
+    @contextmanager
+    def _nothing_else(self) -> Iterator[None]:
+        self._is_alone = True
+        try:
+            yield
+        finally:
+            self._is_alone = False
 
     async def _send(self, group: Recorded) -> dict[str, list[int]]:
         """Send one group; Redis does what it has not done before. One that has lost what it knew hears all again."""
@@ -184,17 +291,19 @@ class Sender:
             if found == b"behind":
                 await self._resend_from_journal()
                 found = b"heard"
-            count = len(words) // 10 if script == "finish" else len(words)
-            answers.setdefault(script, []).extend([1] * count if found == b"heard" else found)
+            answers.setdefault(script, []).extend([1] * _number_of(script, words) if found == b"heard" else found)
         for crawl in group.purges:
             answers.setdefault("purge", []).append(await self.call("manage", "purge", crawl))
         self._sent(group)
-        self.twice += asked_twice(group.ends, answers.get("finish", []), self._lost, self._out)
+        self._note_twice(group, answers)
         if group.number and (not calls or group.purges):
             await self.call("share", self._writer, group.number * GROUP + len(calls), 1)
         if group.number:
-            self.heard = group.number * GROUP + GROUP - 1
+            self.last = group.number * GROUP + GROUP - 1
         return answers
+
+    def _note_twice(self, group: Recorded, answers: Mapping[str, Sequence[int]]) -> None:
+        self.twice += asked_twice(group.ends, answers.get("finish", []), self._lost, self._out)
 
     def gone(self, error: Unavailable) -> None:
         """Note that Redis is away."""
@@ -243,24 +352,34 @@ class Sender:
 
     def ask(self, script: str, *words: Any) -> Any:
         """Call a script from any thread, and wait for the answer."""
-        return self._asks.submit(self._call, script, *words).result()
+        with self._stopped_by_errors():
+            return self._calls.begin(script, *words).result()
 
     async def call(self, script: str, *words: Any) -> Any:
         """Call a script, and wait for the answer."""
-        return await self.aside(lambda: self._call(script, *words), self._asks)
+        return await self._answer(self._calls.begin(script, *words))
 
-    def _call(self, script: str, *words: Any) -> Any:
+    async def call_all(self, script: str, calls: Iterable[Sequence[Any]]) -> list[Any]:
+        """Call a script several times at once, and wait for all answers."""
+        return [await self._answer(one) for one in [self._calls.begin(script, *words) for words in calls]]
+
+    async def _answer(self, answer: Future[Any]) -> Any:
+        with self._stopped_by_errors():
+            return await asyncio.shield(asyncio.wrap_future(answer))
+
+    @contextmanager
+    def _stopped_by_errors(self) -> Iterator[None]:
         try:
-            return self._link.call(script, *words)
+            yield
         except Unavailable:
             raise
         except WarcmillError as error:  # no page is at fault, and waiting does not help
             self.stop(error)
             raise
 
-    async def aside(self, act: Callable[[], T], pool: ThreadPoolExecutor | None = None) -> T:
+    async def aside(self, act: Callable[[], T]) -> T:
         """Do something on another thread."""
-        return await asyncio.get_running_loop().run_in_executor(pool, act)
+        return await asyncio.to_thread(act)
 
     async def unless_away(self, *words: Any) -> Any:
         """Call a script; None while Redis is away."""
@@ -285,9 +404,10 @@ class Sender:
 
     async def close(self) -> None:
         """Send what waits, if Redis is there, and give back all leases."""
-        if self._again:
-            self._again.cancel()
-            await asyncio.gather(self._again, return_exceptions=True)
+        for task in (self._again, self._receiving):
+            if task:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
         with suppress(WarcmillError):
             if not self.stopped and not self.away:
                 await self.deliver()
@@ -295,8 +415,12 @@ class Sender:
 
     def shut(self) -> None:
         """Close the link."""
-        self._link.close()
-        self._asks.shutdown(wait=False)
+        self._calls.close()
+
+
+def _number_of(script: str, words: Sequence[Any]) -> int:
+    """The number of answers to a call; of offers, more than there are."""
+    return len(words) // 10 if script == "finish" else len(words)
 
 
 def _no_begin(_launch: str, _begins: Begins) -> None:

@@ -170,7 +170,7 @@ class SqliteFrontier:
             total += some
         return total
 
-    async def change(self, act: Callable[[Change], T]) -> T:
+    async def change(self, act: Callable[[Change], T], offered: Sequence[Uri] = ()) -> T:  # noqa: ARG002 - it is here
         """Make a change in one transaction, on the thread of the database. Any error stops the frontier."""
 
         def whole() -> T:

@@ -212,7 +212,7 @@ class Spider:
     async def _rest(self) -> None:
         """Sleep until a visit ends, or the next queue opens."""
         self._kit.books.end_group()
-        opens = await self._kit.books.frontier.next_time()
+        opens = await self._kit.books.frontier.next_time() if self._threads else None
         pause = LONGEST_WAIT if opens is None else min(max(opens - clock.steady(), 0.0) + TICK, LONGEST_WAIT)
         try:
             async with asyncio.timeout(pause):

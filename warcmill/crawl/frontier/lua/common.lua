@@ -176,6 +176,14 @@ local function open(queue)
   call('HDEL', E .. 'q:' .. queue, 'wake')
   call('ZREM', E .. 'wake', queue)
 end
+local function soonest_opening()
+  local soonest = nil
+  for _, key in ipairs({'wake', 'later'}) do
+    local first = call('ZRANGEBYSCORE', E .. key, '-inf', '(' .. string.format('%.0f', FOREVER), 'WITHSCORES', 'LIMIT', 0, 1)
+    if first[2] and (not soonest or tonumber(first[2]) < soonest) then soonest = tonumber(first[2]) end
+  end
+  return soonest
+end
 local function is_listed(id, others)
   budget = budget - 1
   return budget < 0 or (row_of(id) and call('HEXISTS', E .. 'leases', id) == 0 and not call('ZSCORE', E .. 'later', id)

@@ -1,7 +1,9 @@
--- ARGV: time, writer, spider, limit, span in ms, the launch, the number that was heard last, the exit. Returns 'lost' when Redis
--- knows less than that; else 1 if more may be had at once, the versions of cookies and of memories, then for each
--- lease: id, token, row, history.
+-- ARGV: time, writer, spider, limit, span in ms, the launch, the number that was heard last, the exit, how many of all
+-- are for now. Returns 'lost' when Redis knows less than that; else 1 if more may be had at once, the versions of cookies
+-- and of memories, in which span something opens ('' for never), then for each lease: id, token, row, history. Where a
+-- window of time counts, nothing is leased but for now.
 local writer, spider, limit, span, exit = ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[8]
+local for_now = tonumber(ARGV[9])
 local SOME = 100
 if ARGV[6] ~= (about[9] or '') or tonumber(call('HGET', P .. 'heard', writer) or 999) < tonumber(ARGV[7]) then
   return 'lost'
@@ -37,7 +39,7 @@ refresh_touched()
 local more = call('HMGET', P .. 'about', 'visited', 'cookies', 'tokens', 'paused', 'memory')
 local visited = more[1]
 local token = math.max(tonumber(more[3] or 0), now) -- not before the time: none is given twice, also after some were lost
-local found = {0, more[2] or '0', more[5] or '0'}
+local found = {0, more[2] or '0', more[5] or '0', ''}
 if #expired == SOME or #opened == SOME or #due == SOME or not is_listed_whole then found[1] = 1 end
 if more[4] then limit = 0 end
 local ready = ready_of(spider, exit)
@@ -53,6 +55,7 @@ while leased < limit do
   local id, queue = tonumber(string.sub(first, 1, 13)), string.sub(first, 14)
   local name = gate_of(queue, spider, exit)
   local key, rate = E .. 'q:' .. name, rate_of(queue)
+  if rate.n and leased >= for_now then break end
   local gate = call('HMGET', key, 'out', 'recent', 'spiders')
   local room = room_of(rate, gate[1], gate[2])
   local row = room > 0 and row_of(id)
@@ -109,6 +112,8 @@ while leased < limit do
   end
 end
 if leased > 0 then call('HSET', P .. 'about', 'tokens', string.format('%.0f', token)) end
+local soonest = soonest_opening()
+found[4] = soonest and string.format('%.0f', soonest - now) or ''
 write_sums()
 note_clock()
 return found

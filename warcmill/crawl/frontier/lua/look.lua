@@ -147,11 +147,7 @@ function ask.count()
 end
 -- writer: how many wait in all crawls; in which span something opens, '' for never; the launch, and what was heard.
 function ask.next()
-  local soonest = nil
-  for _, key in ipairs({'wake', 'later'}) do
-    local first = call('ZRANGEBYSCORE', E .. key, '-inf', '(' .. string.format('%.0f', FOREVER), 'WITHSCORES', 'LIMIT', 0, 1)
-    if first[2] and (not soonest or tonumber(first[2]) < soonest) then soonest = tonumber(first[2]) end
-  end
+  local soonest = soonest_opening()
   return {
     call('HGET', E .. 'waits', 'w') or '0', soonest and string.format('%.0f', soonest - now) or '', about[9] or '',
     call('HGET', P .. 'heard', ARGV[3]) or '999',

@@ -116,6 +116,16 @@ function act.release()
   write_sums()
   return following
 end
+-- id, token ...: gives back leases that nobody has used.
+function act.unused()
+  for item = 3, #ARGV, 2 do
+    local lease = call('HGET', E .. 'leases', ARGV[item])
+    if lease and string.match(lease, '^%d+') == ARGV[item + 1] then give_back(tonumber(ARGV[item])) end
+  end
+  refresh_touched()
+  write_sums()
+  return {}
+end
 -- crawl: gives up its name. Returns how many of its URIs waited.
 function act.purge()
   local cid = cid_of(ARGV[3], false)

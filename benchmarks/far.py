@@ -1,0 +1,55 @@
+"""A Redis that is far: a TCP proxy on loopback that passes all on late, in its order. It stands alone for tests, too.
+
+What goes each way arrives after half of the round trip; as on a long line, any number of calls may be under way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+
+HOST = "127.0.0.1"
+
+
+@contextmanager
+def far(port: int, round_trip: float) -> Iterator[int]:
+    """Have a server on this machine so many seconds away while the block runs; yields the port for that."""
+    ports: multiprocessing.Queue[int] = multiprocessing.Queue()
+    proxy = multiprocessing.Process(target=_serve, args=(ports, port, round_trip / 2), daemon=True)
+    proxy.start()
+    try:
+        yield ports.get(timeout=60)
+    finally:
+        proxy.terminate()
+        proxy.join()
+
+
+def _serve(ports: multiprocessing.Queue[int], port: int, delay: float) -> None:
+    async def run() -> None:
+        server = await asyncio.start_server(partial(_join, port, delay), HOST, 0)
+        ports.put(server.sockets[0].getsockname()[1])
+        await server.serve_forever()
+
+    asyncio.run(run())
+
+
+async def _join(
+    port: int, delay: float, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:  # fmt: skip
+    try:
+        far_reader, far_writer = await asyncio.open_connection(HOST, port)
+    except OSError:
+        writer.close()
+        return
+    await asyncio.gather(_pass(reader, far_writer, delay), _pass(far_reader, writer, delay))
+
+
+async def _pass(source: asyncio.StreamReader, target: asyncio.StreamWriter, delay: float) -> None:
+    loop = asyncio.get_running_loop()
+    with suppress(OSError):
+        while data := await source.read(1 << 18):
+            loop.call_later(delay, target.write, data)
+    loop.call_later(delay, target.close)

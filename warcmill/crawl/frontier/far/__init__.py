@@ -1,0 +1,1 @@
+"""The distance between a process and its Redis: calls under way at once, leases and answers that are there in time."""
