@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
@@ -45,7 +45,8 @@ from warcmill.crawl.frontier import (
     new,
     scheduled,
 )
-from warcmill.crawl.frontier.far.ahead import KEPT, Ahead, Asker, Foresight
+from warcmill.crawl.frontier.far.foresight import Foresights
+from warcmill.crawl.frontier.far.leases import Asker, Leases, Versions
 from warcmill.crawl.frontier.link import PARTLY, RedisLink, parts
 from warcmill.crawl.frontier.outbox import (
     GROUP,
@@ -57,7 +58,6 @@ from warcmill.crawl.frontier.outbox import (
     WaitingRow,
     counts_of,
     read_row,
-    seen_words,
     site_of,
     spent_of,
     visited_of,
@@ -105,16 +105,15 @@ class RedisFrontier:
         self._files = ThreadPoolExecutor(1, thread_name_prefix="books")
         self._held: dict[int, Lease] = {}
         self._asked = AskedMeanwhile(self._held)
-        self._turn = asyncio.Lock()
         self._sender = Sender(link, register, self._writer, leads, self._held, now, self._sent)
         self._jars: dict[str, Jar] = {}
-        self._memory = self.remembered = 0
-        self._kept, self._noted = 0, 0  # cookies and memories that it has sent itself
+        self.remembered = 0
+        self._heard = self._own = Versions(0, 0)  # without its own, and its own
         self._counts: dict[str, Mapping[Status, int]] = {}
-        self._ahead = Ahead(now, self._sender.holds)
-        self._beside = set[asyncio.Task[None]]()
-        self._recording, self._foresights = list[Recorded](), list[Foresight]()
-        self._opens: float | None = 0.0  # when something opens, as far as is known; a time gone by: ask
+        self._leases = Leases(
+            self._sender, self._held, now, (self._writer, exit), self._made, lambda: self._own, self._learn
+        )
+        self._foresights = Foresights(self._sender)
         try:
             self._link.examine()
             _, self._sender.launch, set_back, heard = self._sender.ask("look", "about", self._writer)
@@ -122,13 +121,13 @@ class RedisFrontier:
             self._shut()
             raise
         self._set_back, self._number = int(set_back) / 1000, (0 if register else int(heard) // GROUP)
-        self._cookies = self._read_jars()
+        self._heard = Versions(self._read_jars(), 0)
 
     # What a process knows of it
 
     @property
     def leased(self) -> int:
-        return len(self._held) - len(self._ahead)
+        return len(self._held) - self._leases.ahead
 
     @property
     def is_ready(self) -> bool:
@@ -232,8 +231,8 @@ class RedisFrontier:
             changes.purge(crawl)
             return [journal.purged(crawl)]
 
-        async with self._turn:  # nothing is leased in between
-            await self._give_back(self._ahead.unused())
+        async with self._leases.turn:  # nothing is leased in between
+            await self._leases.give_back()
             for lease in [one for one in self._held.values() if one.uri.crawl == crawl]:
                 del self._held[lease.id]  # Redis refuses those of other processes
             return sum((await self._directly(act)).get("purge", []))
@@ -248,7 +247,7 @@ class RedisFrontier:
     async def change(self, act: Callable[[Change], T], offered: Sequence[Uri] = ()) -> T:
         """Make a change: the files first, then Redis hears it."""
         recorded, result = await self._record(act, offered)
-        await self._hand_over(recorded)
+        await self._sender.heard(recorded)
         return result
 
     async def _directly(self, act: Callable[[Change], list[str]], offered: Sequence[Uri] = ()) -> dict[str, list[int]]:
@@ -259,62 +258,19 @@ class RedisFrontier:
                 self.note(lines)
 
         recorded, _ = await self._record(whole, offered)
-        return await self._hand_over(recorded, is_awaited=True)
+        return await self._sender.heard(recorded, is_awaited=True)
 
     async def _record(self, act: Callable[[Change], T], offered: Sequence[Uri]) -> tuple[Recorded, T]:
         """Make a change to the files."""
-        foresight = Foresight(self._ask_known)
-        self._foresights.append(foresight)
-        recorded = Recorded(
-            self._sender.holds, foresight.knows, self._begin, self._set_back, note_offered=self._note_offered,
-            asked=self._asked,
-        )  # fmt: skip
-        self._recording.append(recorded)
-        try:
-            await self._foresee(foresight, offered)
+        async with self._foresights.begun(offered) as foresight:
+            recorded = Recorded(
+                self._sender.holds, foresight.knows, self._begin, self._set_back,
+                note_offered=foresight.note_offered, asked=self._asked,
+            )  # fmt: skip
             result, recorded.number = await self.run(lambda: self._numbered(lambda: act(recorded)))
-        except BaseException:
-            self._recording.remove(recorded)
-            raise
-        finally:
-            self._foresights.remove(foresight)
+            self._sender.take(recorded)
+        self._leases.expect(recorded.moments)
         return recorded, result
-
-    async def _foresee(self, foresight: Foresight, offered: Sequence[Uri]) -> None:
-        """Ask which URIs are known. What is recorded, and not sent yet, is asked for after it."""
-        for group in [*self._recording, *self._sender.unsent]:
-            foresight.note_offered({*group.offered})
-        calls = seen_words(offered)
-        if self._sender.away or not calls:
-            return
-        try:
-            answers = [one == 1 for found in await self._sender.call_all("look", calls) for one in found]
-        except Unavailable as error:
-            self._sender.gone(error)
-        else:
-            foresight.note_known(offered, answers)
-
-    def _note_offered(self, offered: set[bytes]) -> None:
-        for foresight in [*self._foresights]:
-            foresight.note_offered(offered)
-
-    def _ask_known(self, uris: Sequence[Uri]) -> list[bool]:
-        """Ask which URIs are known; none is if Redis is away. On the thread of the files."""
-        try:
-            if not self._sender.away:
-                return [one == 1 for words in seen_words(uris) for one in self._sender.ask("look", *words)]
-        except Unavailable:
-            pass
-        return [False] * len(uris)
-
-    async def _hand_over(self, recorded: Recorded, *, is_awaited: bool = False) -> dict[str, list[int]]:
-        """Have Redis hear a change."""
-        self._sender.take(recorded)
-        self._recording.remove(recorded)
-        now = self.now()
-        if later := [moment for moment in recorded.moments if now < moment < FOREVER]:
-            self._opens = min(later) if self._opens is None else min(self._opens, *later)
-        return await self._sender.heard(recorded, is_awaited=is_awaited)
 
     def _numbered(self, act: Callable[[], T]) -> tuple[T, int]:
         """Do something to the files, whole; return the number of the group that it made in the journal, else 0."""
@@ -355,7 +311,8 @@ class RedisFrontier:
         self._sender.ask("manage", "begin", self._writer, number, launch, begins.value)
         self._sender.launch = launch.encode()
         self._jars.clear()
-        self._cookies = self._read_jars()
+        own = self._own
+        self._heard = Versions(self._read_jars() - own.cookies, self._heard.memory)
 
     # Leases
 
@@ -365,88 +322,15 @@ class RedisFrontier:
         if self._sender.away:
             self._sender.wake()
             return []
-        asker = Asker(holder, spider, seconds)
-        found = self._ahead.take(asker, limit)
-        if not found:
-            async with self._turn:
-                found = self._ahead.take(asker, limit) or await self._lease(asker, limit)
-        elif self._ahead.lacks(asker, self._sender.round_trip) and not self._turn.locked():
-            self._begin_beside(self._lease_ahead(asker))
-        self._ahead.given(len(found))
-        return found
+        return await self._leases.lease(Asker(holder, spider, seconds), limit)
 
-    async def _lease_ahead(self, asker: Asker) -> None:
-        async with self._turn:
-            await self._lease(asker, 0)
-
-    async def _lease(self, asker: Asker, limit: int) -> list[Lease]:
-        """Lease so many, and some to keep."""
-        found = list[Lease]()
-        try:
-            if self._sender.is_doubtful:
-                await self._sender.give_back_unknown()
-            wanted, more = limit + self._ahead.lacks(asker, self._sender.round_trip), True
-            while more and len(found) < wanted:
-                some, more = await self._lease_some(asker, wanted - len(found), limit - len(found))
-                found += some
-        except Unavailable as error:
-            self._sender.gone(error)
-        if kept := found[limit:]:
-            self._ahead.keep(asker, kept)
-            pause = KEPT + 4 * self._sender.round_trip
-            asyncio.get_running_loop().call_later(pause, self._begin_giving_back, kept)
-        return found[:limit]
-
-    async def _lease_some(self, asker: Asker, wanted: int, limit: int) -> tuple[list[Lease], bool]:
-        """Lease by calls that are under way at once; return also if more may be had now."""
-        now, kept, noted, sender = self.now(), self._kept, self._noted, self._sender
-        numbers = [min(wanted - begin, MOST) for begin in range(0, wanted, MOST)]
-        calls = [
-            (
-                self._writer, asker.spider, number, round(asker.seconds * 1000), sender.launch, sender.last, self._exit,
-                min(max(limit - place * MOST, 0), number),
-            )
-            for place, number in enumerate(numbers)
-        ]  # fmt: skip
-        replies, found, more = await sender.call_all("lease", calls), list[Lease](), False
-        if b"lost" in replies:
-            await sender.catch_up()
-            return [], False
-        for reply in replies:
-            again, cookies, memory, opens, *answer = reply
-            more = bool(again)
-            self._opens = now + int(opens) / 1000 if opens else None
-            found += self._leases(answer, asker.holder, now + asker.seconds)
-        if int(memory) - noted != self._memory:
-            self._memory, self.remembered = int(memory) - noted, self.remembered + 1
-        if int(cookies) - kept != self._cookies:  # another process has kept some
-            self._jars.clear()
-            kept = self._kept
-            self._cookies = await sender.aside(self._read_jars) - kept
-        return found, more
-
-    def _begin_beside(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._beside.add(task)
-        task.add_done_callback(self._beside.discard)
-
-    def _begin_giving_back(self, leases: Sequence[Lease]) -> None:
-        if unused := self._ahead.unused(leases):
-            self._begin_beside(self._give_back(unused))
-
-    async def _give_back(self, leases: Sequence[Lease]) -> None:
-        """Give back leases that nobody has used. If Redis is away, it has them back later."""
-        for lease in leases:
-            self._held.pop(lease.id, None)
-        for some in parts(leases, MOST):
-            await self._sender.unless_away("manage", "unused", *(word for one in some for word in (one.id, one.token)))
-
-    def _leases(self, answer: Sequence[Any], holder: str, until: float) -> list[Lease]:
+    def _made(self, answer: Sequence[Any], holder: str, until: float) -> list[Lease]:
+        """Make the leases of an answer. The visit of one that Redis forgot meanwhile does not count any more."""
         found = []
         for id_, token, raw, history in zip(*[iter(answer)] * 4, strict=True):
             uri = read_row(WaitingRow(id_, raw))
             lease = Lease(id_, uri, self._gate(uri), holder, until, history, token)
-            self._held[id_] = lease  # of one that Redis forgot, the visit that is under way does not count any more
+            self._held[id_] = lease
             found.append(lease)
         return found
 
@@ -457,7 +341,7 @@ class RedisFrontier:
     # Questions
 
     async def block(self, gate: Gate, until: float) -> None:
-        queue, now, self._opens = by_queue(gate), self.now(), 0.0
+        queue, now, self._leases.opens = by_queue(gate), self.now(), 0.0
         span = -1 if until >= FOREVER else max(0, round((until - now) * 1000))
         await self._sender.patient("manage", "block", queue, span)
 
@@ -475,17 +359,18 @@ class RedisFrontier:
                 values |= {"n": hits, "w": round(window * 1000), **({"m": True} if rate.moderated else {})}
             text = json.dumps(values, sort_keys=True)
         await self._sender.patient("manage", "rate", by_queue(gate), text)
-        self._opens = 0.0
+        self._leases.opens = 0.0
 
     async def set_gates(self, by: GateBy) -> None:
         self._gate_by = by
         await self._sender.patient("manage", "gates", "" if by is GateBy.QUEUE else str(by))
 
     async def next_time(self) -> float | None:
-        if self._opens is not None and self._opens <= self.now():
+        leases = self._leases
+        if leases.opens is not None and leases.opens <= self.now():
             found = await self._sender.unless_away("look", "next", self._writer)
-            self._opens = self.now() + int(found[1]) / 1000 if found and found[1] else None
-        return self._opens
+            leases.opens = self.now() + int(found[1]) / 1000 if found and found[1] else None
+        return leases.opens
 
     async def is_empty(self) -> bool:
         if self._sender.outbox and not self._sender.away:
@@ -567,13 +452,22 @@ class RedisFrontier:
         await self._sender.refuse_unheard()
 
     async def close(self) -> None:
-        for task in [*self._beside]:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        await self._leases.close()
         await self._sender.close()
         self._shut()
 
     # Calls
+
+    async def _learn(self, versions: Versions) -> None:
+        """Hear the versions of what other processes have kept."""
+        before, own = self._heard, self._own
+        if versions.memory != before.memory:
+            self.remembered += 1
+        self._heard = versions
+        if versions.cookies != before.cookies:
+            self._jars.clear()
+            read = await self._sender.aside(self._read_jars)
+            self._heard = versions._replace(cookies=read - own.cookies)
 
     def _read_jars(self) -> int:
         version, *found = self._sender.ask("look", "cookies")
@@ -582,8 +476,7 @@ class RedisFrontier:
         return int(version)
 
     def _sent(self, group: Recorded) -> None:
-        self._kept += len(group.cookies)
-        self._noted += len(group.memory)
+        self._own = Versions(self._own.cookies + len(group.cookies), self._own.memory + len(group.memory))
         for crawl in group.purges:
             self._jars.pop(crawl, None)
 

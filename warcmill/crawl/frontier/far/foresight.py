@@ -1,0 +1,84 @@
+"""Foresight: which URIs are known, asked for while the changes before are still made. Asks Redis by the sender.
+
+An answer is old when it is used. Redis has heard what was sent before the question; all else that this process has
+offered is known besides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from warcmill.crawl.frontier.outbox import seen_words
+from warcmill.crawl.frontier.sender import Sender
+from warcmill.crawl.uri import Uri, digest
+from warcmill.errors import Unavailable
+
+
+class Foresight:
+    """What is known for one change that is being made. URIs have the names of their digests."""
+
+    def __init__(self, among: Foresights) -> None:
+        self._among = among
+        self.known: dict[bytes, bool] = {}
+        self.offered = set[bytes]()  # by other changes
+        self.own = set[bytes]()
+
+    def knows(self, uris: Sequence[Uri]) -> list[bool]:
+        """Which URIs are known; Redis is asked for those that nobody has foreseen. On any thread."""
+        names = [digest(uri.crawl, uri.key) for uri in uris]
+        if unforeseen := [uri for uri, name in zip(uris, names, strict=True) if name not in self.known]:
+            self.known |= self._among.ask(unforeseen)
+        return [name in self.offered or self.known.get(name, False) for name in names]
+
+    def note_offered(self, offered: set[bytes]) -> None:
+        """Note what its change offers; all others that are made hear it. On any thread."""
+        self.own |= offered
+        for other in self._among.all:
+            if other is not self:
+                other.offered |= offered
+
+
+class Foresights:
+    """The foresights of the changes that are being made."""
+
+    def __init__(self, sender: Sender) -> None:
+        self._sender = sender
+        self.all: tuple[Foresight, ...] = ()
+
+    @asynccontextmanager
+    async def begun(self, uris: Sequence[Uri]) -> AsyncIterator[Foresight]:
+        """Ask which of some URIs are known, and have a foresight of it while the block runs, which hands the change to
+        the sender."""
+        one = Foresight(self)
+        self.all = (*self.all, one)  # before it looks at the others: they offer on another thread
+        try:
+            for other in self.all[:-1]:
+                one.offered |= other.own
+            for group in self._sender.unsent:
+                one.offered |= group.offered
+            if uris and not self._sender.away:
+                await self._ask_ahead(one, uris)
+            yield one
+        finally:
+            self.all = tuple(other for other in self.all if other is not one)
+
+    async def _ask_ahead(self, one: Foresight, uris: Sequence[Uri]) -> None:
+        try:
+            answers = await self._sender.call_all("look", seen_words(uris))
+        except Unavailable as error:
+            self._sender.gone(error)
+        else:
+            one.known |= _by_name(uris, answers)
+
+    def ask(self, uris: Sequence[Uri]) -> dict[bytes, bool]:
+        """Ask which URIs are known; nothing is known of them while Redis is away."""
+        try:
+            return {} if self._sender.away else _by_name(uris, [self._sender.ask("look", *w) for w in seen_words(uris)])
+        except Unavailable:  # the next call that waits for Redis finds it away
+            return {}
+
+
+def _by_name(uris: Sequence[Uri], answers: Sequence[Sequence[object]]) -> dict[bytes, bool]:
+    known = [one == 1 for some in answers for one in some]
+    return {digest(uri.crawl, uri.key): is_known for uri, is_known in zip(uris, known, strict=True)}
