@@ -31,12 +31,14 @@ from warcmill.crawl.durable import failed, sync
 from warcmill.crawl.fetch.cookies import Cookie
 from warcmill.crawl.frontier.crew import WRITER
 from warcmill.crawl.frontier.database import Names
+from warcmill.crawl.frontier.link import parts
 from warcmill.crawl.frontier.outbox import GROUP, LETTERS, MOST, WaitingRow, offer_words, read_row, site_value
 from warcmill.crawl.frontier.table import COLUMNS, TAKEN, LastVisit, Table, read_visit
 from warcmill.crawl.uri import FOREVER, Uri
 from warcmill.errors import BadInput, Conflict, Unavailable
 
 Ask = Callable[..., Any]
+_BUCKETS = 16  # that Redis is asked for at once; each may take a millisecond of it
 VERSION, LEVEL = 1, 6
 _TEXTS = ("crawl", "hops", "via", "source", "payload", "cluster", "host_ip", "spider")
 _GZIP = ".gz"
@@ -161,8 +163,9 @@ def _load_one(ask: Ask, line: Mapping[str, Any], words: dict[str, list[Any]], no
         words["share"] += _share(line, now)
 
 
-def lines_of_redis(ask: Ask, now: float) -> Iterator[dict[str, Any]]:
-    """Yield the lines of a dump of a frontier in Redis. A change that comes meanwhile may be in it, or not."""
+def lines_of_redis(ask: Ask, now: float, ask_all: Ask) -> Iterator[dict[str, Any]]:
+    """Yield the lines of a dump of a frontier in Redis. A change that comes meanwhile may be in it, or not. `ask_all`
+    calls a script several times at once."""
     yield {"dump": VERSION, "launch": ask("look", "about", "")[1].decode()}
     yield from ({"heard": writer, "number": number} for writer, number in heard(ask).items())
     for name, value in _pairs(_scan(ask, "job", "workers")):
@@ -170,7 +173,7 @@ def lines_of_redis(ask: Ask, now: float) -> Iterator[dict[str, Any]]:
     asked = Counter[tuple[str, str]]()
     yield from _rows(ask, now, asked)
     for name, cid in _pairs(_scan(ask, "job", "crawls")):
-        yield from _done(ask, name.decode(), cid.decode())
+        yield from _done(ask, ask_all, name.decode(), cid.decode())
         waits, suspended, _, *done = map(int, ask("look", "count", name))
         numbers = zip("WSPFR", [waits, suspended, *done], strict=True)
         yield _counts(name.decode(), [number + asked[name.decode(), letter] for letter, number in numbers])
@@ -211,10 +214,11 @@ def _memories(ask: Ask) -> Iterator[dict[str, Any]]:
             yield from [{"memory": {name.decode(): text.decode()}, "spider": spider.decode()}] if text else []
 
 
-def _done(ask: Ask, crawl: str, cid: str) -> Iterator[dict[str, Any]]:
+def _done(ask: Ask, ask_all: Ask, crawl: str, cid: str) -> Iterator[dict[str, Any]]:
     """Yield what was visited of a crawl, and what visits left."""
-    for bucket in {*_scan(ask, "era", f"buckets:{cid}"), *_scan(ask, "job", f"histories:{cid}")}:
-        kept = ask("look", "bucket", bucket)
+    buckets = {*_scan(ask, "era", f"buckets:{cid}"), *_scan(ask, "job", f"histories:{cid}")}
+    calls = [("bucket", name) for name in buckets]
+    for kept in (one for some in parts(calls, _BUCKETS) for one in ask_all("look", some)):
         for name, status, http, finished, history in zip(*[iter(kept)] * 5, strict=True):
             line: dict[str, Any] = {"seen": name.hex(), "crawl": crawl}
             if status:

@@ -150,6 +150,17 @@ class RedisLink:
             raise found
         return found
 
+    def call_all(self, script: str, calls: Sequence[Sequence[Word]]) -> list[Any]:
+        """Call a script several times, without waiting for each answer; return these. All are of what only reads."""
+        wire = self.wire()
+        try:
+            wire.send([(script, words) for words in calls])
+            answers = [wire.receive() for _ in calls]
+        finally:
+            wire.close()
+        is_whole = not any(one is LOST or isinstance(one, WarcmillError) for one in answers)
+        return answers if is_whole else [self.call(script, *words) for words in calls]
+
     def wire(self) -> Wire:
         """Take a connection."""
         return Wire(self, self.attempt(self._client.connection_pool.get_connection), self._client.connection_pool)

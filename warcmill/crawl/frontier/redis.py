@@ -46,7 +46,7 @@ from warcmill.crawl.frontier import (
     scheduled,
 )
 from warcmill.crawl.frontier.far.foresight import Foresights
-from warcmill.crawl.frontier.far.leases import Asker, Leases, Versions
+from warcmill.crawl.frontier.far.leases import FarLeases, LeaseAsker, Versions
 from warcmill.crawl.frontier.link import PARTLY, RedisLink, parts
 from warcmill.crawl.frontier.outbox import (
     GROUP,
@@ -110,7 +110,7 @@ class RedisFrontier:
         self.remembered = 0
         self._heard = self._own = Versions(0, 0)  # without its own, and its own
         self._counts: dict[str, Mapping[Status, int]] = {}
-        self._leases = Leases(
+        self._leases = FarLeases(
             self._sender, self._held, now, (self._writer, exit), self._made, lambda: self._own, self._learn
         )
         self._foresights = Foresights(self._sender)
@@ -322,7 +322,7 @@ class RedisFrontier:
         if self._sender.away:
             self._sender.wake()
             return []
-        return await self._leases.lease(Asker(holder, spider, seconds), limit)
+        return await self._leases.lease(LeaseAsker(holder, spider, seconds), limit)
 
     def _made(self, answer: Sequence[Any], holder: str, until: float) -> list[Lease]:
         """Make the leases of an answer. The visit of one that Redis forgot meanwhile does not count any more."""
@@ -448,7 +448,8 @@ class RedisFrontier:
 
     async def snapshot(self, path: Path) -> None:
         await self._sender.deliver()
-        await self._sender.aside(lambda: dump.write(dump.lines_of_redis(self._sender.ask, self.now()), path))
+        ask, ask_all = self._sender.ask, self._sender.ask_all
+        await self._sender.aside(lambda: dump.write(dump.lines_of_redis(ask, self.now(), ask_all), path))
         await self._sender.refuse_unheard()
 
     async def close(self) -> None:

@@ -259,7 +259,7 @@ class Sender:
         return answers
 
     async def _landed(self) -> None:
-        """Wait until nothing is under way. What was, is sent again: Redis knows what it has taken."""
+        """Wait until nothing is under way. All of that is sent again: Redis knows which it has taken."""
         waiting = [asyncio.wrap_future(answer) for sent in self._under_way for _, _, answer in sent.calls]
         self._under_way.clear()
         await asyncio.gather(*waiting, return_exceptions=True)
@@ -352,8 +352,12 @@ class Sender:
 
     def ask(self, script: str, *words: Any) -> Any:
         """Call a script from any thread, and wait for the answer."""
+        return self.ask_all(script, [words])[0]
+
+    def ask_all(self, script: str, calls: Iterable[Sequence[Any]]) -> list[Any]:
+        """Call a script several times at once from any thread, and wait for all answers."""
         with self._stopped_by_errors():
-            return self._calls.begin(script, *words).result()
+            return [one.result() for one in [self._calls.begin(script, *words) for words in calls]]
 
     async def call(self, script: str, *words: Any) -> Any:
         """Call a script, and wait for the answer."""
@@ -405,7 +409,7 @@ class Sender:
     async def close(self) -> None:
         """Send what waits, if Redis is there, and give back all leases."""
         for task in (self._again, self._receiving):
-            if task:
+            if task and not task.done():
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
         with suppress(WarcmillError):

@@ -56,7 +56,7 @@ def lines_of(path: Path, job: str = "", place: RedisPlace | None = None) -> Iter
     if place:
         with closing(RedisLink(place, job)) as link:
             link.examine()
-            yield from dump.lines_of_redis(link.call, clock.steady())
+            yield from dump.lines_of_redis(link.call, clock.steady(), link.call_all)
     else:
         with closing(database.open_database(path)) as db, database.named(path):
             yield from dump.lines_of_sqlite(db)

@@ -16,7 +16,7 @@ from warcmill.errors import Unavailable
 
 
 class Foresight:
-    """What is known for one change that is being made. URIs have the names of their digests."""
+    """The answers for one change that is being made. URIs have the names of their digests."""
 
     def __init__(self, among: Foresights) -> None:
         self._among = among
@@ -25,7 +25,7 @@ class Foresight:
         self.own = set[bytes]()
 
     def knows(self, uris: Sequence[Uri]) -> list[bool]:
-        """Which URIs are known; Redis is asked for those that nobody has foreseen. On any thread."""
+        """Say which URIs are known; Redis is asked for those that nobody has foreseen. On any thread."""
         names = [digest(uri.crawl, uri.key) for uri in uris]
         if unforeseen := [uri for uri, name in zip(uris, names, strict=True) if name not in self.known]:
             self.known |= self._among.ask(unforeseen)
@@ -74,7 +74,7 @@ class Foresights:
     def ask(self, uris: Sequence[Uri]) -> dict[bytes, bool]:
         """Ask which URIs are known; nothing is known of them while Redis is away."""
         try:
-            return {} if self._sender.away else _by_name(uris, [self._sender.ask("look", *w) for w in seen_words(uris)])
+            return {} if self._sender.away else _by_name(uris, self._sender.ask_all("look", seen_words(uris)))
         except Unavailable:  # the next call that waits for Redis finds it away
             return {}
 

@@ -8,7 +8,6 @@ ends, or is declared dead, as they are leases like others.
 from __future__ import annotations
 
 import asyncio
-import math
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, NamedTuple
@@ -24,7 +23,7 @@ KEPT = 1.0  # seconds, and some round trips, for which a lease is kept for someb
 _RATE_SECONDS = 2.0  # over which the rate is taken
 
 
-class Asker(NamedTuple):
+class LeaseAsker(NamedTuple):
     """Who asks for leases: the holder, the spider whose URIs they are, and for how many seconds."""
 
     holder: str
@@ -39,7 +38,7 @@ class Versions(NamedTuple):
     memory: int
 
 
-class Leases:
+class FarLeases:
     """The leases of a process by a sender. `held` has all that are out here, and those that were taken ahead.
 
     `make` makes leases of an answer. `sent` gives what this process has sent of each version; `learn` hears the
@@ -54,7 +53,7 @@ class Leases:
         self._sender, self._held, self._now = sender, held, now
         self._writer, self._exit = words
         self._make, self._sent, self._learn = make, sent, learn
-        self._kept: dict[Asker, deque[Lease]] = {}
+        self._kept: dict[LeaseAsker, deque[Lease]] = {}
         self._given: deque[tuple[float, int]] = deque()
         self._beside = set[asyncio.Task[None]]()
         self.turn = asyncio.Lock()  # of who leases, or may not have anybody lease
@@ -71,14 +70,14 @@ class Leases:
         if later := [moment for moment in moments if now < moment < FOREVER]:
             self.opens = min(later) if self.opens is None else min(self.opens, *later)
 
-    async def lease(self, asker: Asker, limit: int) -> list[Lease]:
+    async def lease(self, asker: LeaseAsker, limit: int) -> list[Lease]:
         """Lease up to so many."""
         found = self._take(asker, limit)
         if not found:
             async with self.turn:
                 found = self._take(asker, limit) or await self._lease(asker, limit)
-        elif self._lacks(asker) and not self.turn.locked():
-            self._begin(self._lease_ahead(asker))
+        elif (more := limit - len(found)) or self._lacks(asker):
+            self._begin(self._lease_ahead(asker, more))
         self._note_rate(len(found))
         return found
 
@@ -99,7 +98,7 @@ class Leases:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
-    def _take(self, asker: Asker, limit: int) -> list[Lease]:
+    def _take(self, asker: LeaseAsker, limit: int) -> list[Lease]:
         """Take up to so many that were taken ahead, and have not ended."""
         kept, found, now = self._kept.get(asker, deque()), list[Lease](), self._now()
         while kept and len(found) < limit:
@@ -108,12 +107,12 @@ class Leases:
                 found.append(lease)
         return found
 
-    def _lacks(self, asker: Asker) -> int:
-        """How many more are to be taken ahead; 0 while more than half of them are there."""
+    def _lacks(self, asker: LeaseAsker) -> int:
+        """The number of more that are to be taken ahead; 0 while more than half of them are there."""
         if not (round_trip := self._sender.round_trip) or not self._given:
             return 0
-        span = max(self._now() - self._given[0][0], round_trip)
-        wanted = min(MOST, math.ceil(2 * round_trip * sum(number for _, number in self._given) / span))
+        rate = sum(number for _, number in self._given) / max(self._now() - self._given[0][0], _RATE_SECONDS / 2)
+        wanted = min(MOST, int(2 * round_trip * rate))
         kept = len(self._kept.get(asker, ()))
         return wanted - kept if kept <= wanted / 2 else 0
 
@@ -123,13 +122,14 @@ class Leases:
         while self._given[0][0] < now - _RATE_SECONDS:
             self._given.popleft()
 
-    async def _lease_ahead(self, asker: Asker) -> None:
-        async with self.turn:
-            await self._lease(asker, 0)
+    async def _lease_ahead(self, asker: LeaseAsker, more: int) -> None:
+        if not self.turn.locked():
+            async with self.turn:
+                await self._lease(asker, 0, more)
 
-    async def _lease(self, asker: Asker, limit: int) -> list[Lease]:
+    async def _lease(self, asker: LeaseAsker, limit: int, ahead: int = 0) -> list[Lease]:
         """Lease so many, and some to keep."""
-        found, wanted, more = list[Lease](), limit + self._lacks(asker), True
+        found, wanted, more = list[Lease](), limit + max(ahead, self._lacks(asker)), True
         try:
             if self._sender.is_doubtful:
                 await self._sender.give_back_unknown()
@@ -138,13 +138,16 @@ class Leases:
                 found += some
         except Unavailable as error:
             self._sender.gone(error)
+        except asyncio.CancelledError:
+            self._sender.is_doubtful = True  # the answer comes to nobody
+            raise
         if kept := found[limit:]:
             self._kept.setdefault(asker, deque()).extend(kept)
             pause = KEPT + 4 * self._sender.round_trip
             asyncio.get_running_loop().call_later(pause, lambda: self._begin(self.give_back(kept)))
         return found[:limit]
 
-    async def _ask(self, asker: Asker, wanted: int, limit: int) -> tuple[list[Lease], bool]:
+    async def _ask(self, asker: LeaseAsker, wanted: int, limit: int) -> tuple[list[Lease], bool]:
         """Ask for so many, of which a limit is for now; return also if more may be had."""
         now, sent, found, more = self._now(), self._sent(), list[Lease](), False
         replies = await self._sender.call_all("lease", [*self._words(asker, wanted, limit)])
@@ -159,7 +162,7 @@ class Leases:
         await self._learn(Versions(int(cookies) - sent.cookies, int(memory) - sent.memory))
         return found, more
 
-    def _words(self, asker: Asker, wanted: int, limit: int) -> Iterable[Sequence[Any]]:
+    def _words(self, asker: LeaseAsker, wanted: int, limit: int) -> Iterable[Sequence[Any]]:
         """The words of calls that are under way at once; each leases for so long as Redis has it, which is longer than
         is known here."""
         span, known = round(asker.seconds * 1000), (self._sender.launch, self._sender.last)
