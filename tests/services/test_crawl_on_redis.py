@@ -204,6 +204,6 @@ def test_a_uri_over_redis_takes_a_short_way(redis: RedisServer, tmp_path: Path) 
     is_climb = climbing(layers())
     _, page, *_ = found
     text = page.text(is_climb)
-    assert len(page.modules) <= 55, text
-    assert len(page.pairs) <= 103, text
+    assert len(page.modules) <= 58, text
+    assert len(page.pairs) <= 110, text
     assert len(page.climbs(is_climb)) <= 4, text

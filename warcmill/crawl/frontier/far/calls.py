@@ -6,8 +6,8 @@ that breaks fails whatever was begun: of these calls it is not known if they wer
 
 from __future__ import annotations
 
-import os
 import select
+import socket
 import threading
 import time
 from collections import deque
@@ -36,7 +36,8 @@ class Calls:
         self._link, self._lock = link, threading.Lock()
         self._begun: list[_Call] = []
         self._is_closed = False
-        self._woken = self._wake = -1  # the two ends of a pipe, while the thread runs
+        self._woken, self._wake = socket.socketpair()
+        self._is_running = False
         self._spans: deque[float] = deque(maxlen=_RECENT)
 
     @property
@@ -52,22 +53,24 @@ class Calls:
             if self._is_closed:
                 answer.set_exception(Unavailable(self._link.place.shown, "the link to Redis is closed"))
                 return answer
-            if self._wake < 0:
-                self._woken, self._wake = os.pipe()
+            if not self._is_running:
+                self._is_running = True
                 threading.Thread(target=self._run, name="redis", daemon=True).start()
             self._begun.append(_Call(script, words, answer, time.monotonic()))
             if len(self._begun) == 1:
-                os.write(self._wake, b"\0")
+                self._wake.send(b"\0")
         return answer
 
     def close(self) -> None:
         """Begin no more. The link is closed after the last answer."""
         with self._lock:
-            is_first, self._is_closed = not self._is_closed, True
-            if is_first and self._wake >= 0:
-                os.write(self._wake, b"\0")
-        if self._wake < 0:
-            self._link.close()
+            if self._is_closed:
+                return
+            self._is_closed = True
+            if self._is_running:
+                self._wake.send(b"\0")
+                return
+        self._end()
 
     # On the thread
 
@@ -77,7 +80,7 @@ class Calls:
         is_closed = False
         while True:
             if not (waiting or is_closed):
-                _ready(None, self._woken)
+                _ready(None, self._woken.fileno())
             calls, is_closed = self._taken()
             if is_closed and not (calls or waiting):
                 break
@@ -97,21 +100,24 @@ class Calls:
                 if wire:
                     wire.close()
                     wire = None
+        self._end()
+
+    def _end(self) -> None:
         self._link.close()
-        os.close(self._woken)
-        os.close(self._wake)
+        self._woken.close()
+        self._wake.close()
 
     def _taken(self) -> tuple[list[_Call], bool]:
         """Take the calls that were begun; and True if there will be no more."""
         with self._lock:
-            if _ready(0, self._woken):
-                os.read(self._woken, 64)
+            if _ready(0, self._woken.fileno()):
+                self._woken.recv(64)
             calls, self._begun = self._begun, []
             return calls, self._is_closed
 
     def _receive(self, wire: Wire, waiting: deque[_Call]) -> None:
         """Wait for an answer, or for another call; receive the answers that are there."""
-        if not wire.has_answer() and not _ready(self._link.seconds, wire.fileno(), self._woken):
+        if not wire.has_answer() and not _ready(self._link.seconds, wire.fileno(), self._woken.fileno()):
             raise Unavailable(self._link.place.shown, f"Redis does not answer: {self._link.seconds:.0f} s of silence")
         lost = list[_Call]()
         while waiting and wire.has_answer():
