@@ -13,9 +13,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from redis import Redis
 
@@ -24,9 +25,18 @@ from servers import pins
 from servers import redis as redis_server
 from servers.redis import RedisServer
 from warcmill.crawl.frontier.link import PREFIX
+from warcmill.formats import surt
 from warcmill.formats.logs import crawllog
 
 PAGES, ROUNDS, JOIN_SECONDS = 5_000, 3, 60.0
+
+
+class WorkersCrawl(NamedTuple):
+    """A crawl: pages a second, and of each page the seconds of CPU, and the calls to Redis."""
+
+    rate: float
+    cpu: float
+    calls: float
 
 
 def rows() -> Iterator[tuple[str, ...]]:
@@ -35,7 +45,7 @@ def rows() -> Iterator[tuple[str, ...]]:
         server = redis_server.at(Path(name), pins.free(pins.REDIS))
         server.start()
         try:
-            rounds = [(ours(url, PAGES), _crawled(server, url, 1), _crawled(server, url, 2)) for _ in range(ROUNDS)]
+            rounds = [(ours(url, PAGES), _of_two(server, url, 1), _of_two(server, url, 2)) for _ in range(ROUNDS)]
         finally:
             server.stop()
     alone, shared = max(one for one, _, _ in rounds), max(one[0] for _, one, _ in rounds)
@@ -53,23 +63,37 @@ def rows() -> Iterator[tuple[str, ...]]:
     yield f"{what}, two workers", f"{two:.0f}/s", f"{one:.0f}/s by one", f"{two / one:.2f} x", ">= 1.6 x"
 
 
-def _crawled(server: RedisServer, url: str, processes: int) -> tuple[float, float]:
+def _of_two(server: RedisServer, url: str, processes: int) -> tuple[float, float]:
     """Crawl the site by so many processes; pages for each second of CPU, and of time."""
-    redis = Redis(port=server.port)
+    found = crawled(server.port, server.url, [url], PAGES, processes, at_once=1000)
+    return 1 / found.cpu, found.rate
+
+
+def crawled(
+    port: int, way: str, urls: Sequence[str], pages: int, processes: int, at_once: int = 0
+) -> WorkersCrawl:  # fmt: skip
+    """Crawl sites by so many processes over the Redis at a port of this machine, by a way to it. `at_once`: how many
+    URIs of a host, where the first process would hold all else."""
+    redis = Redis(port=port)
     redis.flushall()
+    redis.config_resetstat()
     env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(COMPILED)}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        with (ready(folder, url) / "crawl.toml").open("a") as file:
-            file.write("at_once = 1000\n")  # else the first process would hold all of what one host may have
+        job = ready(folder, urls[0])
+        (job / "seeds.txt").write_text("\n".join(urls))
+        (job / "surts.txt").write_text("\n".join(map(surt.folder_prefix, urls)))
+        if at_once:
+            with (job / "crawl.toml").open("a") as file:
+                file.write(f"at_once = {at_once}\n")
         begin, workers = _cpu(redis), []
         for number in range(2, processes + 1):
             (folder / f"w{number}").mkdir()
             words = [sys.executable, "-m", "commands.main", "run", "worker", "bench", "--name", f"w{number}"]
-            words += ["--frontier", server.url, "--output", str(folder / f"w{number}")]
+            words += ["--frontier", way, "--output", str(folder / f"w{number}")]
             workers.append(subprocess.Popen(words, env=env, stdout=subprocess.DEVNULL))
             _wait_for_sign(redis, f"w{number}")
-        words = [sys.executable, "-m", "warcmill.crawl.process", "--frontier", server.url, ""]
+        words = [sys.executable, "-m", "warcmill.crawl.process", "--frontier", way, ""]
         words += [str(folder / "output"), str(folder / "jobs"), "kind-first", "bench", "", ""]
         subprocess.run(words, check=True, env=env, stdout=subprocess.DEVNULL)
         for worker in workers:
@@ -78,9 +102,10 @@ def _crawled(server: RedisServer, url: str, processes: int) -> tuple[float, floa
         took = _cpu(redis) - begin
         logs = [path for path in folder.rglob("crawl.log") if path.stat().st_size]
         moments = sorted(moment for path in logs for moment in _moments(path))
-    assert len(moments) == PAGES, f"{len(moments)} of {PAGES} pages were fetched"
+    assert len(moments) == pages, f"{len(moments)} of {pages} pages were fetched"
     assert len(logs) == processes, "a worker has fetched nothing"
-    return PAGES / took, PAGES / (moments[-1] - moments[0])
+    calls = redis.info("commandstats")["cmdstat_evalsha"]["calls"]
+    return WorkersCrawl(pages / (moments[-1] - moments[0]), took / pages, calls / pages)
 
 
 def _moments(path: Path) -> Iterator[float]:
