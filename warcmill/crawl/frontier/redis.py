@@ -263,10 +263,8 @@ class RedisFrontier:
     async def _record(self, act: Callable[[Change], T], offered: Sequence[Uri]) -> tuple[Recorded, T]:
         """Make a change to the files."""
         async with self._foresights.begun(offered) as foresight:
-            recorded = Recorded(
-                self._sender.holds, foresight.knows, self._begin, self._set_back,
-                note_offered=foresight.note_offered, asked=self._asked,
-            )  # fmt: skip
+            recorded = Recorded(self._sender.holds, foresight.knows, self._begin, self._set_back, asked=self._asked)
+            recorded.note_offered = foresight.note_offered
             result, recorded.number = await self.run(lambda: self._numbered(lambda: act(recorded)))
             self._sender.take(recorded)
         self._leases.expect(recorded.moments)
@@ -311,8 +309,7 @@ class RedisFrontier:
         self._sender.ask("manage", "begin", self._writer, number, launch, begins.value)
         self._sender.launch = launch.encode()
         self._jars.clear()
-        own = self._own
-        self._heard = Versions(self._read_jars() - own.cookies, self._heard.memory)
+        self._heard = Versions(self._read_jars() - self._own.cookies, self._heard.memory)
 
     # Leases
 
@@ -329,8 +326,7 @@ class RedisFrontier:
         found = []
         for id_, token, raw, history in zip(*[iter(answer)] * 4, strict=True):
             uri = read_row(WaitingRow(id_, raw))
-            lease = Lease(id_, uri, self._gate(uri), holder, until, history, token)
-            self._held[id_] = lease
+            self._held[id_] = lease = Lease(id_, uri, self._gate(uri), holder, until, history, token)
             found.append(lease)
         return found
 
@@ -448,8 +444,8 @@ class RedisFrontier:
 
     async def snapshot(self, path: Path) -> None:
         await self._sender.deliver()
-        ask, ask_all = self._sender.ask, self._sender.ask_all
-        await self._sender.aside(lambda: dump.write(dump.lines_of_redis(ask, self.now(), ask_all), path))
+        lines = dump.lines_of_redis(self._sender.ask, self.now(), self._sender.ask_all)
+        await self._sender.aside(lambda: dump.write(lines, path))
         await self._sender.refuse_unheard()
 
     async def close(self) -> None:
