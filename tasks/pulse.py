@@ -101,7 +101,7 @@ class CrawlFeed(JobStep):
             return index_feed.again(line.state, self.key, earlier)
         source = indexes.source()
         if self.full and not source.has_changelog:
-            return listing.full(line.state, self.key, source)
+            return listing.full(line.state, self.key, source, is_first=dumps.newest(line.state, self.job) is None)
         if self.full:
             return index_feed.full(line.state, self.key, source, dumps.newest(line.state, self.job))
         newest = dumps.newest(line.state, self.job)

@@ -459,10 +459,14 @@ class PublishedHistory(Struct, frozen=True):
         value = self.database.get(data_sets.record(project))
         return ProjectRecord.parse(value) if value else ProjectRecord()
 
-    def records(self) -> Iterator[tuple[str, ProjectRecord]]:
-        """The projects that have a record, by name."""
-        for key, value in self.database.beginning_with(data_sets.RECORDS):
-            yield data_sets.parts_of(key.removeprefix(data_sets.RECORDS))[0], ProjectRecord.parse(value)
+    def records(self, after: str = "") -> Iterator[tuple[str, ProjectRecord]]:
+        """The projects that have a record, by name, from those after one on."""
+        for key, value in self.database.since(data_sets.record(after)):
+            if not key.startswith(data_sets.RECORDS):
+                return
+            name = data_sets.parts_of(key.removeprefix(data_sets.RECORDS))[0]
+            if name > after:
+                yield name, ProjectRecord.parse(value)
 
     def status(self, project: str, serial: int) -> StatusInterval | None:
         """The status of a project at a serial (PEP 792); None: it is unknown."""

@@ -97,8 +97,8 @@ class Known:
         ]
         self.kept[name] = ProjectRecord((StatusInterval(1, "active"),), serial, **more), lives
 
-    def records(self) -> Iterator[tuple[str, ProjectRecord]]:
-        return ((name, record) for name, (record, _) in self.kept.items())
+    def records(self, after: str = "") -> Iterator[tuple[str, ProjectRecord]]:
+        return ((name, record) for name, (record, _) in sorted(self.kept.items()) if name > after)
 
     def lives(self, project: str) -> Iterator[DistributionLife]:
         return iter(self.kept[project][1] if project in self.kept else [])

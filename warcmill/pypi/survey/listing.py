@@ -20,21 +20,25 @@ from warcmill.markers.claim import Claim
 from warcmill.markers.facts.pulse import Fed
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Json, Key, Window
+from warcmill.pypi import journal
 from warcmill.pypi.feed import ChangedProject, EarlierDump, IndexSource, claim_of, is_launch, name_of, note
+from warcmill.pypi.survey import pages
 from warcmill.pypi.survey.pages import KnownIndex, PageSurvey
 
 FEW = 10  # known projects: a list of so few may lose most of them
 
 
-def full(state: MarkerStore, key: Key, source: IndexSource) -> Claim:
-    """The claim of 00.feed of a crawl of all projects. BadInput for an index without any."""
+def full(state: MarkerStore, key: Key, source: IndexSource, *, is_first: bool = False) -> Claim:
+    """The claim of 00.feed of a crawl of all projects; the first one, of an index with serials, asks for newest
+    releases first. BadInput for an index without any project."""
     faults = list[str]()
     listed = source.index.projects(partial(note, faults))
-    found = {name: ChangedProject(None, None) for name in source.projects or ()}
     serials = _listed(listed, source, faults)
-    up_to = _last(listed, serials) or int(key["due"])
+    last = _last(listed, serials)
+    up_to, first = last or int(key["due"]), bool(is_first and source.newest_first and last)
+    found = {name: ChangedProject(None, None, newest=first) for name in source.projects or ()}
     for name, serial in serials.items():
-        found[name] = ChangedProject(_serial_of(name, serial, up_to, faults), None)
+        found[name] = ChangedProject(_serial_of(name, serial, up_to, faults), None, newest=first)
     if not found:
         raise BadInput(source.index.url, "it lists no project; a crawl of nothing would replace all that is known")
     return claim_of(state, key, source, Window(0, up_to), found, faults, None, _facts(listed.etag, 0))
@@ -51,18 +55,20 @@ def increment(
     if known.newest < newest.up_to:
         why = f"serials up to {known.newest} are published, and up to {newest.up_to} dumped"
         raise NotReady(f"what is known of {key['job']}", f"{why}; run 'warcmill scan' first, which publishes the rest")
-    survey, last = PageSurvey(source, known, []), last_feed(state, key)
+    survey, last = PageSurvey(source, known, pages.wanted(source, known)), last_feed(state, key)
     dumped = Fed.from_claim(state.require(newest.feed).claim) if newest.feed else None
     etag = dumped.listed if dumped else ""
     listed = source.index.changed_projects(etag, partial(note, survey.faults))
     compared = _Compared(source, survey, newest, is_second=bool(last and last.lost))
     up_to = compared.take(listed, int(key["due"]))
-    swept = [name for name in survey.next_of(sweep, last.swept if last else "") if name not in compared.asked]
-    found = survey.ask({**dict.fromkeys(swept), **compared.asked})
+    further = pages.swept(source, known, sweep, last.swept if last else "")
+    found = survey.ask({**dict.fromkeys(further), **compared.asked})
     for name, lacked in newest.lacking.items():
         if source.wants(name):
             found.setdefault(name, ChangedProject()).lack(lacked)
-    facts = {**_facts(listed.etag if listed else etag, compared.lost), **_swept(survey, sweep, last)}
+    for waiting in journal.next_ones(state, newest.waiting, source.history, source.wants):
+        found.setdefault(waiting.project, ChangedProject()).take_history(waiting)
+    facts = {**_facts(listed.etag if listed else etag, compared.lost), **_swept(further)}
     return claim_of(state, key, source, Window(newest.up_to, up_to), found, survey.faults, None, facts)
 
 
@@ -70,9 +76,9 @@ def swept(
     state: MarkerStore, key: Key, source: IndexSource, known: KnownIndex, sweep: int
 ) -> tuple[dict[str, ChangedProject], dict[str, Json]]:
     """The projects that differ from what is known among the next ones of a sweep, and the facts of that."""
-    survey, last = PageSurvey(source, known, []), last_feed(state, key)
-    found = survey.ask(dict.fromkeys(survey.next_of(sweep, last.swept if last else "")))
-    return found, _swept(survey, sweep, last)
+    last = last_feed(state, key)
+    further = pages.swept(source, known, sweep, last.swept if last else "")
+    return PageSurvey(source, known, further).ask(dict.fromkeys(further)), _swept(further)
 
 
 def _facts(etag: str, lost: int) -> dict[str, Json]:
@@ -83,8 +89,8 @@ def _facts(etag: str, lost: int) -> dict[str, Json]:
     return {**facts, "listed": etag} if etag else facts
 
 
-def _swept(survey: PageSurvey, sweep: int, last: Fed | None) -> dict[str, Json]:
-    names = survey.next_of(sweep, last.swept if last else "")
+def _swept(further: pages.Records) -> dict[str, Json]:
+    names = list(further)
     return {"swept": names[-1]} if names else {}
 
 

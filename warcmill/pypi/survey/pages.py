@@ -8,7 +8,6 @@ was archived.
 from __future__ import annotations
 
 import logging
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
 from urllib.parse import urlsplit
@@ -24,6 +23,7 @@ from warcmill.formats.pypi.simple_page import SimplePage
 from warcmill.pypi.feed import ChangedProject, IndexSource, note
 
 log = logging.getLogger(__name__)
+Records = dict[str, ProjectRecord]
 MOST_AWAY = 10  # pages in a row that cannot be had: then the index is away
 
 
@@ -35,8 +35,8 @@ class KnownIndex(Protocol):
         """The last serial."""
         ...
 
-    def records(self) -> Iterator[tuple[str, ProjectRecord]]:
-        """The projects by name, each with its record."""
+    def records(self, after: str = "") -> Iterator[tuple[str, ProjectRecord]]:
+        """The projects after one, by name, each with its record."""
         ...
 
     def lives(self, project: str) -> Iterator[DistributionLife]:
@@ -44,22 +44,32 @@ class KnownIndex(Protocol):
         ...
 
 
-class PageSurvey:
-    """The pages of an index's projects beside what is known of them. `records` has the known projects."""
+def wanted(source: IndexSource, known: KnownIndex) -> Records:
+    """The records of all known projects that are wanted."""
+    return {name: record for name, record in known.records() if source.wants(name)}
 
-    def __init__(self, source: IndexSource, known: KnownIndex, faults: list[str]) -> None:
-        self._source, self._known, self.faults = source, known, faults
-        self.records = {name: record for name, record in known.records() if source.wants(name)}
+
+def swept(source: IndexSource, known: KnownIndex, number: int, after: str) -> Records:
+    """Those of so many known projects, by name, after the one that was asked for last; after the last one the first."""
+    order = (one for begin in (after, "") for one in known.records(begin) if source.wants(one[0]))
+    found: Records = {}
+    for name, record in order:
+        if len(found) == number or name in found:
+            break
+        found[name] = record
+    return found
+
+
+class PageSurvey:
+    """The pages of an index's projects beside what is known of them. `records` has those of the known projects that are
+    looked at: a sweep reads no others."""
+
+    def __init__(self, source: IndexSource, known: KnownIndex, records: Mapping[str, ProjectRecord]) -> None:
+        self._source, self._known, self.records, self.faults = source, known, records, list[str]()
 
     def is_there(self, name: str) -> bool:
         """True for a project that has a file."""
         return any(life.last is None for life in self._known.lives(name))
-
-    def next_of(self, number: int, after: str) -> list[str]:
-        """So many known projects, by name, after the one that was asked for last; after the last one the first."""
-        names = sorted(self.records)
-        at = bisect_right(names, after)
-        return [*names[at:], *names[:at]][:number]
 
     def ask(self, asked_for: Mapping[str, int | None]) -> dict[str, ChangedProject]:
         """Ask for the pages of projects, with the serial that each has now, None where that is unknown; return those
