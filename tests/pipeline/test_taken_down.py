@@ -44,6 +44,9 @@ ADDRESSES: Mapping[str, tuple[tuple[str, Mapping[str, str]], ...]] = {
     "/as-of/{serial}/simple/": (("/as-of/1/simple/", {}),),
     "/as-of/{serial}/simple/{project}/": (("/as-of/1/simple/a/", {}),),
     "/as-of/{serial}/files/{project}/{filename}": (("/as-of/1/files/a/b", {}),),
+    "/packages/provides/{module}": (("/packages/provides/a", {}),),
+    "/packages/requires/{filename}": (("/packages/requires/a-1.zip", {}),),
+    "/packages/required-by/{project}": (("/packages/required-by/a", {}),),
     "/sign-in": (("/sign-in", {}),),
     "/static/{name}": (("/static/warcmill.css", {}),),
     "/metrics": (("/metrics", {}),),
@@ -107,7 +110,7 @@ def asked_as(site: WebSite, role: str) -> Iterator[tuple[str, str]]:
         for path, fields in ADDRESSES[route.path] or logs:
             for form in ({}, {"format": "json"}):
                 answer = site.get(path, {**fields, **form}, role=role)
-                assert answer.status < 500 or "/as-of/" in path or path == "/healthz", (path, answer.text)
+                assert answer.status < 500 or path.startswith(("/as-of/", "/packages/", "/healthz")), path
                 yield f"{path} {fields} {form}", unescape(answer.text) + str(answer.headers)
 
 

@@ -14,6 +14,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.request import Request, urlopen
 
 import pytest
 from line import Line, line_at
@@ -207,6 +208,13 @@ def test_pip_and_uv_resolve_as_of_before_and_after_the_day(
             assert by_uv(simple.replace(token, "no-such-token"), wanted) == []
             if serial == after:
                 assert by_pip(index.simple, wanted) == by_uv(index.simple, wanted) == expected
+        for path, words in (
+            ("provides/yaml", ("provides", "yaml")),
+            ("required-by/six", ("requires", "six", "--reverse")),
+        ):
+            asked = Request(f"{server.address}packages/{path}", headers={"Authorization": f"Bearer {token}"})
+            with urlopen(asked) as answer:
+                assert json.load(answer) == json.loads(mirror.run("pypi", *words, "--json"))
         got = tmp_path / "got"
         simple = f"http://any:{token}@127.0.0.1:{port}/as-of/{before}/simple/"
         done = run_pip("download", "--quiet", "--dest", got, "--index-url", simple, "app")

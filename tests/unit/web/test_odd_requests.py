@@ -26,10 +26,12 @@ ODD = (
 PARTS = {
     "job": JOB, "launch_id": WHOLE.id, "stage": "final", "name": "logs/crawl.log",
     "action_id": "20161019234428-0123456789ab", "serial": "7", "project": "a-b", "filename": "a_b-1-py3-none-any.whl",
+    "module": "yaml",
 }  # fmt: skip
 FIELDS = {
     "/": ("token",), "/search": ("q", "site", "from", "to", "year", "type", "page"), "/capture": ("time", "url"),
-    "/status": ("by", "from", "to", "job", "state", "page"), "/sign-in": ("token",),
+    "/packages/requires/{filename}": ("project",), "/status": ("by", "from", "to", "job", "state", "page"),
+    "/sign-in": ("token",),
     "files": ("lacking", "name", "page"),
     "{launch_id}": ("page",), "{name:path}": ("begin",), "accept": ("finding",),
 }  # fmt: skip

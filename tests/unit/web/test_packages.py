@@ -276,6 +276,9 @@ def test_questions_across_projects_are_answered_as_the_command_does(
     of_project = get(server, f"/packages/requires/{name}", fields={"project": "b-c"})
     assert of_project.document["requires_dist"] == ["A_B[x] >=1"]
     assert get(server, "/packages/requires/unknown-1.zip").status == 404
+    for odd in ("\u202e", "a\tb", "\0", "\0\1", "m\n", "<script>", "é", "." * 2_000):
+        for path in ("provides", "required-by", "requires"):
+            assert get(server, f"/packages/{path}/{odd}").status == 404, odd
 
 
 def test_questions_across_projects_are_too_early_while_nothing_is_published(server: Starlette) -> None:
