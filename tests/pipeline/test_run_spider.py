@@ -443,7 +443,13 @@ def parse(self, response):
     if stats.get_value("scheduler/enqueued") < self.settings.getint("MOST"):
         yield {"enqueued": stats.get_value("scheduler/enqueued"), "filtered": stats.get_value("dupefilter/filtered")}
         for path in ("/shelf/1", "/shelf/0", "/book/11"):
-            yield response.follow(path)
+            yield response.follow(path, meta={"dont_obey_robotstxt": True})
+
+@classmethod
+def from_crawler(cls, crawler, *args, **kwargs):
+    made = super(cls, cls).from_crawler(crawler, *args, **kwargs)
+    crawler.signals.connect(made.parse, scrapy.signals.request_dropped)
+    return made
 """
 
 
@@ -451,7 +457,7 @@ def test_options_are_those_of_scrapy_and_a_spider_reads_the_counts_of_its_schedu
     line = line_for(tmp_path / "line", JOB)
     words = ("-a", f"url={url(port, '/shelf/0')}", "--job", JOB, "-s", "MOST=3")
     file = written(tmp_path, COUNTING)
-    odd = "'HTTPCACHE_ENABLED': True, 'DOWNLOAD_HANDLERS': {'http': 'browser.Handler'}, 'FEEDS': {'not"
+    odd = "'DUPEFILTER_CLASS': 'scrapy.dupefilters.RFPDupeFilter', 'HTTPCACHE_ENABLED': True, 'DOWNLOAD_HANDLERS': {'http': 'browser.Handler'}, 'FEEDS': {'not"
     file.write_text(file.read_text().replace("'FEEDS': {'items", odd))
     done = run_spider(line, str(file), *words, "-O", "items.jsonl", folder=tmp_path / "ours")
     assert done.returncode == 0, done.stderr
@@ -459,6 +465,9 @@ def test_options_are_those_of_scrapy_and_a_spider_reads_the_counts_of_its_schedu
     assert {path for path, _ in pages(line, JOB)} == {url(port, path) for path in ("/shelf/0", "/shelf/1", "/book/11")}
     assert "DOWNLOAD_HANDLERS for http: not used" in done.stderr
     assert "HTTPCACHE_ENABLED: switched off" in done.stderr
+    assert "DUPEFILTER_CLASS: not used" in done.stderr
+    assert "signal request_dropped: not sent" in done.stderr
+    assert done.stderr.count("meta has 'dont_obey_robotstxt': not heard") == 1
     assert not list((tmp_path / "ours").rglob("httpcache"))
     for number in ("'scheduler/enqueued': 3", "'scheduler/dequeued': 3", "'dupefilter/filtered': 1"):
         assert number in done.stderr

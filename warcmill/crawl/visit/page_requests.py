@@ -319,7 +319,12 @@ class PageRequests:
         kit = self._kit
         links, notes = await kit.readers.read(uri, answer, job)
         followed = kit.offers.followed(uri, links, answer.fields) if job.nofollow else links
-        found = await kit.offers.of_many(uri, followed, kit.books.frontier)
+        found = []
+        for one in await kit.offers.of_many(uri, followed, kit.books.frontier):
+            if one.hops.endswith(REDIRECT):  # the browser follows it, before a worker would; else it is missed
+                self.missed.setdefault(one.uri, one)
+            else:
+                found.append(one)
         may_wait = request.may_be_page and not _is_again(uri)
         waits, offered = await self._waits(uri, answer) if may_wait else (False, [])
         notes = (*notes, PART, ASKED_AGAIN) if waits else notes

@@ -117,6 +117,17 @@ def test_what_the_crawl_fetched_before_is_answered_from_its_warc(tmp_path: Path)
     assert seen["/new"] == (200, b"/new")
 
 
+def test_the_redirect_of_a_part_is_followed_by_its_page_else_by_the_crawl(tmp_path: Path) -> None:
+    """A worker that has nothing to do does not ask before the browser; it asks for what the browser leaves."""
+    site = web("/new", "/left", **{"/": page([])})
+    site[HOST, "/old"], site[HOST, "/older"] = Page(b"/new", status=301), Page(b"/left", status=301)
+    browser = PlainBrowser({"/": ["/old", "/older", "/new"]})
+    crawl(tmp_path, site, browser)
+    asked_once(site, tmp_path)
+    hops = {crawled.plain(line.uri).removeprefix(f"http://{HOST}"): line.hops for line in crawled.lines(tmp_path)}
+    assert (hops["/new"], hops["/left"]) == ("E", "ER")
+
+
 @pytest.mark.parametrize("conditional", ["embeds", "all"])
 def test_the_next_launch_asks_once_for_each_too_and_has_what_its_browser_needs(
     tmp_path: Path, conditional: str
