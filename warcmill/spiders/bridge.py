@@ -27,7 +27,7 @@ from warcmill.crawl.durable import failed
 from warcmill.crawl.extract.links import LINK, REDIRECT
 from warcmill.crawl.frontier import Intake, Offered, check_offer
 from warcmill.crawl.job.job import Audience
-from warcmill.crawl.uri import Status, Uri, shown, without_credentials
+from warcmill.crawl.uri import LONGEST_URI, Status, Uri, canonical, shown, without_credentials
 from warcmill.crawl.visit.visit import Kit
 from warcmill.errors import BadInput, WarcmillError
 from warcmill.spiders import browsers
@@ -40,6 +40,7 @@ from warcmill.spiders.visit import Besides, SpiderVisit
 log = logging.getLogger(__name__)
 LOOK = 0.01  # seconds
 FILTER = "DUPEFILTER_CLASS"
+_THEIRS = frozenset(["ftp", "file", "s3"])  # schemes that Scrapy fetches, and a launch does not
 AT_ONCE, BYTES_AT_ONCE = 1_000, 1 << 20  # requests that are offered in one commit, and their payloads together
 PATIENCE, CALLBACK_SECONDS = "WARCMILL_CALLBACK_SECONDS", 600.0
 _OWN_META = frozenset([MARK, "depth", "download_slot", "download_latency", "download_timeout", "redirect_times",
@@ -66,6 +67,7 @@ class ScrapyBridge:
         self.refused = self.hung = 0
         self._named = set[str]()  # keys of `meta` that are not heard
         self._filters = not is_filter_of_none(crawler.settings)
+        self._nowhere: deque[Request] = deque()  # nobody can fetch them: their errbacks hear of it
         self._ready: deque[SpiderVisit] = deque()  # admitted; Scrapy has not asked for them yet
         self._visits: dict[int, SpiderVisit] = {}  # these, and those that Scrapy has
         self._by_request: dict[Request, SpiderVisit] = {}
@@ -99,7 +101,7 @@ class ScrapyBridge:
     @property
     def is_idle(self) -> bool:
         """True if Scrapy has nothing in hand that it does not offer."""
-        return not (self._visits or self._offers or self._flushing)
+        return not (self._visits or self._offers or self._flushing or self._nowhere)
 
     @property
     def taken(self) -> int:
@@ -158,15 +160,17 @@ class ScrapyBridge:
 
     def next_request(self) -> Request | None:
         """The request of the next visit, if one is ready."""
-        if not self._ready:
+        if not (self._nowhere or self._ready):
             return None
+        assert self.crawler.stats is not None
+        self.crawler.stats.inc_value("scheduler/dequeued")
+        if self._nowhere:
+            return self._nowhere.popleft()
         visit = self._ready.popleft()
         assert visit.request is not None
         self._by_request[visit.request] = visit
         if visit.is_data:
             visit.hand_over()
-        assert self.crawler.stats is not None
-        self.crawler.stats.inc_value("scheduler/dequeued")
         return visit.request
 
     def left(self, request: Request) -> None:
@@ -353,16 +357,38 @@ class ScrapyBridge:
         except BadInput as error:
             url = without_credentials(request.url)
             crawl, via = (parent.crawl, parent.uri) if parent else ("", "")
+            if _is_nowhere(request.url):
+                self.kit.heard.no_uri(via, error.why, url)
+                self._leads_nowhere(request)
+                return None
             lost = Uri(url, url, "", crawl, via=via, spider=str(self.crawler.spider.name))
             self.kit.offers.lost(lost, error.why, with_page=parent is not None)
             self._refuse(url, error.why)
             return None
         return uri
 
+    def _leads_nowhere(self, request: Request) -> None:
+        """Have Scrapy ask for what cannot be fetched, so that it fails there."""
+        assert self.crawler.stats is not None
+        self.crawler.stats.inc_value("scheduler/enqueued")
+        request.meta.pop(MARK, None)
+        self._nowhere.append(request)
+        self.is_drained = False
+        self.poke()
+
     def _refuse(self, url: str, why: str) -> None:
         """A request that cannot wait is lost: so Scrapy's log names it too, and the command does not end with 0."""
         self.refused += 1
         log.error("%s is not fetched: %s", shown(url), why)
+
+
+def _is_nowhere(url: str) -> bool:
+    """True for a URL that Scrapy cannot fetch, either: it is invalid, has credentials, or another scheme."""
+    try:
+        canonical(url)
+    except BadInput:
+        return len(url) <= LONGEST_URI and url.partition(":")[0].lower() not in _THEIRS
+    return False
 
 
 def _together(offers: Sequence[Uri]) -> int:

@@ -36,7 +36,7 @@ from warcmill.crawl.fetch.exchange import Exchange, FetchRequest, RenderOptions
 from warcmill.crawl.fetch.limits import CONNECT_FAILED, DISCONNECT, LENGTH, NO_ADDRESS, TIME, TIMED_OUT, Failure
 from warcmill.crawl.job.job import Audience
 from warcmill.crawl.logs import lines
-from warcmill.crawl.uri import Data, Uri, make, shown
+from warcmill.crawl.uri import Data, Uri, make, shown, without_credentials
 from warcmill.crawl.visit import history
 from warcmill.crawl.visit.fetching import Refusal
 from warcmill.crawl.visit.rendering import DOM_TYPE, NOT_RENDERED
@@ -269,7 +269,10 @@ class Besides(NamedTuple):
         if browsers.asks(request.meta):
             raise NotSupported(f"{shown(request.url)}: it asks for a browser, which opens the pages of a spider alone")
         kit = self.kit
-        uri = make(request.url, via=via, hops=EMBED)
+        try:
+            uri = make(request.url, via=via, hops=EMBED)
+        except BadInput as error:
+            raise NotSupported(f"{without_credentials(request.url)}: {error.why}") from error
         uri.key += BESIDES
         answer = await kit.fetching.beside(uri, self.heard.job(kit.job.of(uri), request.meta), asked(request, uri.uri))
         if isinstance(answer, Refusal):

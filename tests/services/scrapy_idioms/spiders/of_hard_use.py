@@ -325,3 +325,24 @@ class ClosedAtStart(scrapy.Spider):
 
     def parse(self, response):
         yield {"page": response.url}
+
+
+class Nowhere(scrapy.Spider):
+    name = "urls_that_lead_nowhere"
+
+    async def start(self):
+        yield scrapy.Request(f"{self.site}/shelf/0")
+
+    def parse(self, response):
+        for url in ("javascript://x", "about:blank", "gopher://x/", "http://"):
+            try:
+                yield response.follow(url, self.parse, errback=self.failed, meta=response.meta)
+            except ValueError as error:
+                yield {"url": url, "error": str(error)}
+
+    def failed(self, failure):
+        yield {"url": failure.request.url, "failed": failure.type.__name__}
+        yield scrapy.Request(f"{self.site}/book/00", self.book)
+
+    def book(self, response):
+        yield {"page": response.url}
