@@ -383,11 +383,13 @@ class ScrapyBridge:
 
 
 def _is_nowhere(url: str) -> bool:
-    """True for a URL that Scrapy cannot fetch, either: it is invalid, has credentials, or another scheme."""
+    """True for a URL that Scrapy cannot fetch, either: it is invalid, or of another scheme. Its log names it whole, so
+    one with a password is not for it."""
     try:
         canonical(url)
     except BadInput:
-        return len(url) <= LONGEST_URI and url.partition(":")[0].lower() not in _THEIRS
+        is_invalid = len(url) <= LONGEST_URI and without_credentials(url) == url
+        return is_invalid and url.partition(":")[0].lower() not in _THEIRS
     return False
 
 

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 from scrapy import Request, Spider
+from scrapy.exceptions import NotSupported
 from scrapy.utils.test import get_crawler
 
 from warcmill.crawl.frontier import PRIORITIES, Intake, Offered
 from warcmill.crawl.uri import Uri, make
 from warcmill.errors import Unavailable
 from warcmill.spiders.bridge import ScrapyBridge
-from warcmill.spiders.requests import RequestForms
+from warcmill.spiders.requests import MARK, RequestForms
 
 PAGE = "http://windmills.example/"
 
@@ -158,3 +159,17 @@ def test_a_password_in_a_url_that_is_refused_is_in_no_log(caplog: pytest.LogCapt
     assert len(logs) == 1
     assert "windmills.example" in caplog.text
     assert "secret" not in f"{logs}{caplog.text}"
+
+
+def test_what_nobody_can_fetch_is_handed_to_scrapy_which_fails_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, named = bridge(AwayFrontier()), list[tuple[str, ...]]()
+    monkeypatch.setattr(made, "poke", lambda: None)
+    made.kit.heard = SimpleNamespace(no_uri=lambda *words: named.append(words))
+    made.start(Request("javascript://x", meta={MARK: 5}))
+    assert (made.refused, made.is_idle) == (0, False)
+    assert named == [("", "javascript: is not fetched, only data, dns, http, https", "javascript://x")]
+    asked = made.next_request()
+    assert asked is not None
+    assert made.is_idle
+    with pytest.raises(NotSupported, match="javascript: is not fetched"):
+        asyncio.run(made.download(asked))
