@@ -457,7 +457,10 @@ def test_options_are_those_of_scrapy_and_a_spider_reads_the_counts_of_its_schedu
     line = line_for(tmp_path / "line", JOB)
     words = ("-a", f"url={url(port, '/shelf/0')}", "--job", JOB, "-s", "MOST=3")
     file = written(tmp_path, COUNTING)
-    odd = "'DUPEFILTER_CLASS': 'scrapy.dupefilters.RFPDupeFilter', 'HTTPCACHE_ENABLED': True, 'DOWNLOAD_HANDLERS': {'http': 'browser.Handler'}, 'FEEDS': {'not"
+    odd = (
+        "'DUPEFILTER_CLASS': 'scrapy.dupefilters.RFPDupeFilter', 'HTTPCACHE_ENABLED': True, "
+        "'DOWNLOAD_HANDLERS': {'http': 'browser.Handler'}, 'FEEDS': {'not"
+    )
     file.write_text(file.read_text().replace("'FEEDS': {'items", odd))
     done = run_spider(line, str(file), *words, "-O", "items.jsonl", folder=tmp_path / "ours")
     assert done.returncode == 0, done.stderr
