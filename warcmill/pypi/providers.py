@@ -202,8 +202,8 @@ def required_by(data: PublishedData, project: str) -> JsonObject:
     with reading(data.index, found) as database:
         if not _has_releases(database):
             why = (
-                f"version {found.number} of {DISTRIBUTIONS} does not have them yet: the next dump makes it anew, as the"
-                f" next scan does once index:{found.folder} is deleted"
+                f"version {found.number} of {DISTRIBUTIONS} does not have them yet: the next dump makes it anew, and"
+                " 'warcmill pypi dump_full JOB' does so now"
             )
             raise NotReady("the requirements of newest releases", why)
         pairs = database.beginning_with(releases.REQUIRED + data_sets.joined(name, ""))
