@@ -27,11 +27,14 @@ Answer = Callable[[dict[str, Any], bytes], object]
 
 
 class WorkerLimits(Struct, frozen=True):
-    """The limits of one answer: seconds of CPU time, seconds, and bytes of memory above what a worker begins with."""
+    """The limits of one answer: seconds of CPU time, seconds, bytes of memory above what a worker begins with, bytes of a
+    file. `processes`: of its user, threads included; 0: as many as the system allows."""
 
     cpu: int = 30
     wall: int = 120
     memory: int = 1 << 30
+    file: int = 0
+    processes: int = 0
 
 
 def send(to: socket.socket, message: object, payload: bytes = b"") -> None:
@@ -93,10 +96,12 @@ def _answered(answer: Answer, question: dict[str, Any], data: bytes) -> object:
 
 
 def _limit_process(limits: WorkerLimits) -> None:
-    """No core files, no files at all, an upper bound of memory; and an end with the thread that started it."""
+    """No core files, no large files, an upper bound of memory; and an end with the thread that started it."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limits.file, limits.file))
+    if limits.processes:
+        resource.setrlimit(resource.RLIMIT_NPROC, (limits.processes, limits.processes))
     with open("/proc/self/statm", encoding="ascii") as file:
         size = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     _lower(resource.RLIMIT_AS, size + limits.memory)

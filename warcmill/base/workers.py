@@ -43,10 +43,10 @@ class Outside(NamedTuple):
 
 
 class Workers:
-    """Up to `number` worker processes, started when they are needed; `close` them."""
+    """Up to `number` worker processes, started when they are needed; `close` them. Reasons name them as `what`."""
 
-    def __init__(self, command: Sequence[str], limits: WorkerLimits, number: int) -> None:
-        self.number, self._command, self._limits = number, command, limits
+    def __init__(self, command: Sequence[str], limits: WorkerLimits, number: int, what: str = "parser") -> None:
+        self.number, self._command, self._limits, self._what = number, command, limits, what
         self._idle: LifoQueue[_Worker | None] = LifoQueue()  # one that runs is asked before another is started
         self.all: set[_Worker] = set()
         self.is_closed = False
@@ -101,7 +101,7 @@ class Workers:
         self.all.discard(worker)
 
     def _start(self) -> _Worker | None:
-        worker = _Worker(self._command, self._limits)
+        worker = _Worker(self._command, self._limits, self._what)
         self.all.add(worker)
         if self.is_closed:
             worker.kill()
@@ -117,8 +117,8 @@ class _Worker:
     `is_spoilt`: it, rather than its last question, may be why there is no answer.
     """
 
-    def __init__(self, command: Sequence[str], limits: WorkerLimits) -> None:
-        self._limits = limits
+    def __init__(self, command: Sequence[str], limits: WorkerLimits, what: str) -> None:
+        self._limits, self._what = limits, what
         self.is_alive, self.is_spoilt = True, False
         self._socket, theirs = socket.socketpair()
         environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
@@ -169,7 +169,7 @@ class _Worker:
             found = read(text)
         except (ValueError, TypeError):
             self.end()
-            return failed("its parser answered garbage")
+            return failed(f"its {self._what} answered garbage")
         if found.why == OUT_OF_MEMORY:
             self.end()
             self.is_spoilt = True
@@ -187,7 +187,7 @@ class _Worker:
             return Outside("it was ended from outside")
         self.is_spoilt = True
         how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        return f"its parser died: {how}"
+        return f"its {self._what} died: {how}"
 
     def has_ended(self) -> bool:
         """True if the process has ended."""

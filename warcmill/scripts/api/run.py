@@ -1,0 +1,310 @@
+"""One run of a script's callback, from a task and a response to all that came of it. Pure, but for what scripts do.
+
+A module of a script is kept as long as its text, and those that it imports, stay the same. What it prints and logs, and
+its exceptions, are caught. A script that is imported and was not given is lacking: who asks adds its text, and asks
+again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import io
+import linecache
+import logging
+import signal
+import sys
+import time
+import traceback
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from types import ModuleType
+from typing import Any
+
+from warcmill.scripts.api import addresses, handler, response, utils
+from warcmill.scripts.api.handler import BaseHandler, CallbackRun
+from warcmill.scripts.api.response import rebuild_response
+from warcmill.scripts.api.values import NoForm, jsonable
+
+KEPT = 64  # modules of scripts
+LONGEST_LOG = 1 << 16  # letters
+SECONDS = 30
+_AGAIN = 0.2  # seconds: a callback may catch even this
+_FORMAT = "[%(levelname).1s %(asctime)s %(name)s:%(lineno)d] %(message)s"
+_COMMON = frozenset(dir(BaseHandler))
+_OURS = "/warcmill/"
+
+
+class Lacking(BaseException):
+    """A script imports one whose text was not given."""
+
+
+class Overtime(BaseException):
+    """A callback has run for too long. No `except Exception` of a script catches it."""
+
+
+class Scripts:
+    """The scripts of a process."""
+
+    def __init__(self) -> None:
+        self._loaded: OrderedDict[str, _Loaded] = OrderedDict()
+        self._texts: Mapping[str, str] = {}
+        self._used: set[str] = set()
+        _name_modules()
+        sys.meta_path.insert(0, _Projects(self))
+
+    def about(self, name: str, texts: Mapping[str, str]) -> dict[str, Any]:
+        """What a script says of itself: its ticks, retries and common arguments; `why` it cannot be loaded."""
+        found, failed = self._within(name, texts, self._load)
+        if failed or found is None:
+            return failed
+        made = found.made
+        delays = made.retry_delay if isinstance(made.retry_delay, Mapping) else {"": made.retry_delay}
+        return {
+            "why": "",
+            "min_tick": made.min_tick,
+            "retry_delay": {str(name): one for name, one in jsonable(delays).items() if isinstance(one, int | float)},
+            "crawl_config": jsonable(made.crawl_config),
+            "starts": callable(getattr(made, "on_start", None)),
+            "callbacks": sorted(name for name in set(dir(made)) - _COMMON if callable(getattr(made, name))),
+        }
+
+    def run(
+        self, task: Mapping[str, Any], fields: dict[str, Any], texts: Mapping[str, str], **about: Any
+    ) -> dict[str, Any]:
+        """Run the callback of a task with a response of these fields."""
+        name, begun = str(task["project"]), time.perf_counter()
+        log = _Log()
+        seconds = float((task.get("process") or {}).get("process_time_limit") or SECONDS)
+
+        def act(name: str) -> BaseHandler:
+            made = self._load(name).made
+            made.__env__, made.task, made.project = about, task, {"name": name}
+            made.response = rebuild_response(fields)
+            made.save = dict(task.get("save") or {})
+            made.logger = logging.getLogger(name)
+            made.callback_run = CallbackRun()
+            with _limited(min(seconds, SECONDS)):
+                made.run_callback(task, made.response)
+            return made
+
+        made, failed = self._within(name, texts, act, log)
+        if "lacks" in failed:
+            return failed
+        if name in self._loaded and not made:
+            made = self._loaded[name].made
+        answer: dict[str, Any] = {"why": "", **failed}
+        try:
+            answer |= _made(made) if made else {}
+        except (NoForm, RecursionError) as error:
+            answer |= {"why": f"{type(error).__name__}: {error}", "trace": str(error)}
+        answer |= {"log": log.text(), "ms": round((time.perf_counter() - begun) * 1000)}
+        return answer
+
+    def module(self, name: str) -> ModuleType:
+        """The module of a script that another imports."""
+        self._used.add(name)
+        if name not in self._texts:
+            raise Lacking(name)
+        return self._load(name).module
+
+    def _within(
+        self, name: str, texts: Mapping[str, str], act: Any, log: _Log | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """The value of an act with these texts, or why there is none; all that is printed goes to the log."""
+        self._texts = texts
+        log = log or _Log()
+        try:
+            with log.catching():
+                return act(name), {}
+        except Lacking as lacking:
+            for one in list(self._loaded):
+                if name in (one, *self._loaded[one].uses):
+                    del self._loaded[one]
+            return None, {"lacks": str(lacking), "why": ""}
+        except BaseException as error:  # noqa: BLE001 - a script may raise anything: who asks learns it
+            trace = _trace(error)
+            log.write(trace)
+            return None, {"why": _why(error), "trace": trace, "log": log.text()}
+
+    def _load(self, name: str) -> _Loaded:
+        texts = self._texts
+        if (known := self._loaded.get(name)) and all(texts.get(one) == text for one, text in known.uses.items()):
+            self._loaded.move_to_end(name)
+            self._used |= set(known.uses)
+            return known
+        self._loaded.pop(name, None)
+        before, self._used = self._used, {name}
+        try:
+            found = _Loaded(name, texts[name])
+            found.uses = {one: texts[one] for one in self._used}
+        finally:
+            self._used |= before
+        self._loaded[name] = found
+        while len(self._loaded) > KEPT:
+            self._loaded.popitem(last=False)
+        return found
+
+
+class _Loaded:
+    """A script that was loaded: its module, its handler, and the texts that it is made of."""
+
+    def __init__(self, name: str, text: str) -> None:
+        self.uses: dict[str, str] = {name: text}
+        file = f"<{name}>"
+        linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+        self.module = module = ModuleType(name)
+        module.__file__ = file
+        vars(module)["logger"] = logging.getLogger(name)
+        vars(module)["logging"] = logging
+        sys.modules[f"projects.{name}"] = module
+        try:
+            exec(compile(text, file, "exec"), vars(module))  # noqa: S102 - scripts are code; this process is made for it
+        except BaseException:
+            del sys.modules[f"projects.{name}"]
+            raise
+        self._handler: BaseHandler | None = None
+        self._name = name
+
+    @property
+    def made(self) -> BaseHandler:
+        """Its handler: the last class of it that is one, unless it names another."""
+        if self._handler is None:
+            own = vars(self.module)
+            classes = [
+                one for one in own.values()
+                if isinstance(one, type) and issubclass(one, BaseHandler) and one is not BaseHandler
+            ]  # fmt: skip
+            chosen = own.get("__handler_cls__") or (classes[-1] if classes else None)
+            if chosen is None:
+                raise TypeError("a script needs a class that inherits from BaseHandler")
+            self._handler = chosen()
+            self._handler.project_name = self._name
+        return self._handler
+
+
+class _Projects(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds `projects` and the scripts in it."""
+
+    def __init__(self, scripts: Scripts) -> None:
+        self._scripts = scripts
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        _ = path, target
+        if fullname == "projects":
+            return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
+        if fullname.startswith("projects."):
+            return importlib.machinery.ModuleSpec(fullname, self)
+        return None
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
+        return None if spec.name == "projects" else self._scripts.module(spec.name.partition(".")[2])
+
+    def exec_module(self, module: ModuleType) -> None:
+        """It was run when it was made."""
+
+
+class _Log(io.StringIO):
+    """All that a run prints and logs: the end of it, if it is long."""
+
+    def text(self) -> str:
+        """What it has."""
+        return str(jsonable(self.getvalue()[-LONGEST_LOG:]))
+
+    def write(self, text: str) -> int:
+        if self.tell() > 16 * LONGEST_LOG:
+            kept = self.getvalue()[-LONGEST_LOG:]
+            self.seek(0)
+            self.truncate()
+            super().write(kept)
+        return super().write(text)
+
+    @contextlib.contextmanager
+    def catching(self) -> Iterator[None]:
+        """Catch what is printed and logged within."""
+        root, heard = logging.getLogger(), logging.StreamHandler(self)
+        heard.setFormatter(logging.Formatter(_FORMAT, "%y%m%d %H:%M:%S"))
+        root.addHandler(heard)
+        root.setLevel(logging.DEBUG)
+        try:
+            with contextlib.redirect_stdout(self), contextlib.redirect_stderr(self):
+                yield
+        finally:
+            root.removeHandler(heard)
+
+
+@contextlib.contextmanager
+def _limited(seconds: float) -> Iterator[None]:
+    """Raise within a callback that runs for longer."""
+
+    def over(*_: object) -> None:
+        raise Overtime(f"over {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, over)
+    left = signal.setitimer(signal.ITIMER_REAL, seconds, _AGAIN)[0]
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, left)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _made(by: BaseHandler) -> dict[str, Any]:
+    """All that a handler has made, as JSON has it."""
+    run = by.callback_run
+    return {
+        "follows": [_task(one) for one in run.follows.values()],
+        "messages": jsonable(run.messages),
+        "results": [jsonable(one) for one in run.results],
+        "quiet": run.is_quiet,
+        "save": jsonable(by.save),
+    }
+
+
+def _task(task: Mapping[str, Any]) -> dict[str, Any]:
+    """A follow as JSON has it; a body that is not text is in base64."""
+    fetch = task.get("fetch") or {}
+    body = fetch.get("data")
+    if isinstance(body, bytes):
+        try:
+            body.decode("utf-8")
+        except UnicodeDecodeError:
+            fetch = {**fetch, "data": utils.unicode_string(body)}
+    found: dict[str, Any] = jsonable({**task, "fetch": fetch})
+    return found
+
+
+def _trace(error: BaseException) -> str:
+    """The traceback of an error as far as it is the script's."""
+    found = traceback.TracebackException.from_exception(error)
+    kept = [frame for frame in found.stack if _OURS not in frame.filename]
+    found.stack = traceback.StackSummary.from_list(kept)
+    return str(jsonable("".join(found.format())[-LONGEST_LOG:]))
+
+
+def _why(error: BaseException) -> str:
+    if isinstance(error, SystemExit):
+        return f"its code has called sys.exit({error.code!r})"
+    if isinstance(error, Overtime):
+        return f"timeout: its callback ran {error}"
+    text = jsonable(str(error))
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _name_modules() -> None:
+    """Give our modules pyspider's names."""
+    packages = {name: ModuleType(name) for name in ("pyspider", "pyspider.libs", "pyspider.libs.pprint")}
+    for name in ("pyspider", "pyspider.libs"):
+        packages[name].__path__ = []
+    vars(packages["pyspider.libs.pprint"])["pprint"] = handler.pprint
+    ours = {"base_handler": handler, "response": response, "url": addresses, "utils": utils}
+    sys.modules |= packages | {f"pyspider.libs.{name}": module for name, module in ours.items()}
+    vars(packages["pyspider"])["libs"] = packages["pyspider.libs"]
+    vars(packages["pyspider.libs"]).update(ours, pprint=packages["pyspider.libs.pprint"])
+    for name, value in (("_build_url", addresses.build_url), ("_encode_params", addresses.encode_params),
+                        ("_encode_multipart_formdata", addresses.encode_files)):  # fmt: skip
+        setattr(addresses, name, value)

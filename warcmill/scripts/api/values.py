@@ -1,0 +1,45 @@
+"""Values of scripts as JSON has them. Pure.
+
+What JSON has no form for becomes text; a value that contains itself, or is nested too deep, is refused.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+DEEPEST = 64
+_EXACT = 1 << 63
+
+
+class NoForm(Exception):
+    """A value that JSON cannot have: it contains itself, or is nested too deep."""
+
+
+def jsonable(value: Any, depth: int = 0) -> Any:
+    """A value as JSON has it."""
+    if depth > DEEPEST:
+        raise NoForm(f"a value contains itself, or is nested deeper than {DEEPEST}")
+    match value:
+        case None | bool():
+            return value
+        case str():
+            return (
+                str(value).encode("utf-8", "replace").decode()
+            )  # lxml has texts of its own; a lone surrogate is not UTF-8
+        case int():
+            return int(value) if -_EXACT <= value < _EXACT else str(value)
+        case float():
+            return float(value) if math.isfinite(value) else str(value)
+        case bytes() | bytearray():
+            return bytes(value).decode("utf-8", "backslashreplace")
+        case Mapping():
+            return {_name(name): jsonable(one, depth + 1) for name, one in value.items()}
+        case list() | tuple() | set() | frozenset():
+            return [jsonable(one, depth + 1) for one in value]
+    return jsonable(str(value), depth + 1)
+
+
+def _name(name: object) -> str:
+    return str(jsonable(name if isinstance(name, str | bytes) else str(name)))

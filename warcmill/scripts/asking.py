@@ -1,0 +1,128 @@
+"""Asks the processes in which scripts run, from the loop of a crawl: one question at a time of each.
+
+A script never holds all of them. One that dies or hangs costs its own callback.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct, field
+
+from warcmill.base.workers import Outside, Workers
+from warcmill.errors import Unavailable
+from warcmill.scripts import walls
+
+MOST_ANSWER = 64 << 20  # bytes
+FEWEST = 2
+
+
+class Outcome(Struct, frozen=True):
+    """All that came of a callback; `why` it failed, '' if it did not, and the traceback of that. `ms` it took."""
+
+    why: str = ""
+    trace: str = ""
+    results: list[Any] = field(default_factory=list)
+    follows: list[dict[str, Any]] = field(default_factory=list)
+    messages: list[tuple[str, Any, str]] = field(default_factory=list)
+    save: Any = None
+    quiet: bool = False
+    log: str = ""
+    ms: int = 0
+    lacks: str = ""
+    number: int = -1
+
+
+class About(Struct, frozen=True):
+    """What a script says of itself; `why` it cannot be loaded."""
+
+    why: str = ""
+    trace: str = ""
+    log: str = ""
+    min_tick: int = 0
+    retry_delay: dict[str, float] = field(default_factory=dict)
+    crawl_config: dict[str, Any] = field(default_factory=dict)
+    starts: bool = False
+    callbacks: list[str] = field(default_factory=list)
+    lacks: str = ""
+    number: int = -1
+
+
+T = TypeVar("T", About, Outcome)
+
+
+class ScriptText(Struct, frozen=True):
+    """A script that is to run: its name, and the texts of all scripts of its job, by name."""
+
+    name: str
+    all: Mapping[str, str]
+
+
+class ScriptAsker:
+    """The processes of scripts; `close` them. `script_walls`: False if they run without."""
+
+    def __init__(self, *, script_walls: bool) -> None:
+        self.number = max(FEWEST, len(os.sched_getaffinity(0))) + 1
+        self._threads = ThreadPoolExecutor(self.number, "script")
+        self._workers = Workers(walls.command(walls=script_walls), walls.LIMITS, self.number, "process")
+        self._rooms: dict[str, asyncio.Semaphore] = {}
+        self._numbers = count(1)
+        self._needs: dict[str, tuple[str, ...]] = {}  # by script: those that it imports
+
+    async def about(self, script: ScriptText) -> About:
+        """Ask a script what it says of itself."""
+        return await self._ask(script, None, b"", About)
+
+    async def run(
+        self, script: ScriptText, task: Mapping[str, Any], response: Mapping[str, Any], body: bytes = b"", *,
+        debugger: bool = False,
+    ) -> Outcome:  # fmt: skip
+        """Run the callback of a task with a response."""
+        return await self._ask(script, {"task": task, "response": response}, body, Outcome, debugger=debugger)
+
+    def close(self) -> None:
+        """End them, whatever they do."""
+        self._workers.kill()
+        self._threads.shutdown(cancel_futures=True)
+        self._workers.close()
+
+    async def _ask(self, script: ScriptText, about: object, body: bytes, kind: type[T], *, debugger: bool = False) -> T:
+        async with self._rooms.setdefault(script.name, asyncio.Semaphore(self.number - 1)):
+            while True:
+                names: tuple[str, ...] = (script.name, *self._needs.get(script.name, ()))
+                found = await self._asked(script, names, about, body, kind, debugger=debugger)
+                if not found.lacks:
+                    return found
+                if found.lacks not in script.all or found.lacks in names:
+                    return kind(why=f"ModuleNotFoundError: its job has no script {found.lacks!r}")
+                self._needs[script.name] = (*names[1:], found.lacks)
+
+    async def _asked(
+        self, script: ScriptText, names: tuple[str, ...], about: object, body: bytes, kind: type[T], *, debugger: bool
+    ) -> T:
+        texts = json.dumps({name: script.all[name] for name in names if name in script.all}).encode()
+        task, number = json.dumps(about).encode(), next(self._numbers)
+        question: dict[str, object] = {
+            "script": script.name, "texts": len(texts), "task": len(task), "number": number, "debugger": debugger,
+        }  # fmt: skip
+
+        def read(text: bytes) -> T:
+            answer = msgspec.json.decode(text, type=kind)
+            if answer.number != number and not answer.why:
+                raise ValueError("an answer to another question")
+            return answer
+
+        def ask() -> T | Outside:
+            return self._workers.ask(question, texts + task + body, read, lambda why: kind(why=why), MOST_ANSWER)
+
+        found = await asyncio.get_running_loop().run_in_executor(self._threads, ask)
+        if isinstance(found, Outside):
+            raise Unavailable("a process for scripts", found.why)
+        return found

@@ -1,0 +1,71 @@
+"""The process in which scripts run, one callback at a time.
+
+    python -m warcmill.scripts.worker open|walls|root CPU WALL MEMORY FILE PROCESSES      # `asking` starts it
+
+Its input is a socket. Within walls it leaves no process and no file of a callback behind; as `root` it first becomes
+nobody.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import sys
+from contextlib import suppress
+from typing import Any
+
+from warcmill.base import worker
+from warcmill.base.worker import WorkerLimits
+from warcmill.scripts.api.run import Scripts
+from warcmill.scripts.walls import NOBODY
+
+
+def main(words: list[str]) -> int:
+    """Answer questions until the starter ends."""
+    how, *limits = words
+    if how == "root":
+        os.setgroups([])
+        os.setresgid(NOBODY, NOBODY, NOBODY)
+        os.setresuid(NOBODY, NOBODY, NOBODY)
+    if how != "open":
+        os.chdir("/tmp")  # noqa: S108 - its own
+    if limits == ["try"]:
+        return 0
+    scripts = Scripts()
+
+    def answer(question: dict[str, Any], data: bytes) -> object:
+        texts = json.loads(data[: question["texts"]])
+        about = json.loads(data[question["texts"] : question["texts"] + question["task"]])
+        body = data[question["texts"] + question["task"] :]
+        if about is None:
+            found = scripts.about(question["script"], texts)
+        else:
+            fields = {**about["response"], "content": body}
+            found = scripts.run(about["task"], fields, texts, debugger=question["debugger"])
+        if how != "open":
+            _tidy()
+        return {**found, "number": question["number"]}
+
+    with socket.socket(fileno=os.dup(0)) as parent:
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        worker.serve(parent, answer, WorkerLimits(*map(int, limits)))
+    return 0
+
+
+def _tidy() -> None:
+    """End what a callback has begun and remove what it has written: within the walls nothing else is there."""
+    with suppress(ProcessLookupError):
+        os.kill(-1, signal.SIGKILL)
+    for name in os.listdir():
+        with suppress(OSError):
+            if os.path.isdir(name) and not os.path.islink(name):
+                shutil.rmtree(name, ignore_errors=True)
+            else:
+                os.unlink(name)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
