@@ -27,7 +27,7 @@ Answer = Callable[[dict[str, Any], bytes], object]
 
 
 class WorkerLimits(Struct, frozen=True):
-    """The limits of one answer: seconds of CPU time, seconds, bytes of memory above what a worker begins with, bytes of a
+    """The limits of one answer: seconds of CPU time, seconds, memory above what a worker begins with, bytes of a
     file. `processes`: of its user, threads included; 0: as many as the system allows."""
 
     cpu: int = 30

@@ -137,13 +137,34 @@ _SHOWN = 200
 _CREDENTIALS = re.compile(r"\A([^/\\?#]*[/\\]{2,})[^/\\?#]*@")  # a browser takes \ for /
 
 
+class Renew(Struct, frozen=True):
+    """The case in which a URI that is known is taken again. One that was visited: if its last visit is older than `age`
+    seconds (below 0: never), if it had another `tag`, or by `force`. One that waits, or is being fetched, is changed by
+    `force` alone. `cancel`: in these cases it is removed instead."""
+
+    age: float = -1.0
+    tag: str = ""
+    force: bool = False
+    cancel: bool = False
+
+    def takes(self, ended: int, tag: bytes, now: float) -> bool:
+        """True if a URI is taken again whose last visit ended then, and whose tag has this digest."""
+        return self.force or (bool(self.tag) and self.digest != tag) or 0 <= self.age < now - ended
+
+    @property
+    def digest(self) -> bytes:
+        """The bytes by which a frontier knows the tag; b'' without one."""
+        return blake2b(self.tag.encode("utf-8", "surrogatepass"), digest_size=8).digest() if self.tag else b""
+
+
 class Uri(Struct, eq=False):
     """A URI to fetch, the reason, and the result. Times are seconds since 1970, 0 when there is none yet.
 
     `key` distinguishes it from others in its namespace `crawl`; it is the canonical URI unless its maker chose another.
     `queue` is what its politeness is kept by: host and port. A lower `priority` comes first.
     `payload` is JSON of its maker, kept through retries and restarts; `Fetch` reads how to fetch from it.
-    `spider` names who visits it; '' is this crawler.
+    `spider` names who visits it; '' is this crawler. `renew` has an offer of it judged if it is known; it is no part of
+    what is kept.
     """
 
     key: str
@@ -167,6 +188,7 @@ class Uri(Struct, eq=False):
     tries: int = 0
     updated: float = 0.0
     spider: str = ""
+    renew: Renew | None = None
 
     @property
     def surt(self) -> str:

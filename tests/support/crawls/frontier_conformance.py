@@ -30,7 +30,7 @@ from warcmill.crawl.frontier import (
     Waited,
 )
 from warcmill.crawl.policies.quotas import By, Spent
-from warcmill.crawl.uri import FOREVER, Status, Transitions, Uri, digest, make
+from warcmill.crawl.uri import FOREVER, Renew, Status, Transitions, Uri, digest, make
 from warcmill.errors import BadInput, Conflict
 from warcmill.formats.logs.crawllog import CrawlRecord
 
@@ -833,3 +833,100 @@ def test_a_launch_takes_over_its_part_of_the_one_before(
     assert ("c/1" in drain(frontier)) == (begins is not Begins.FRESH)
     continues = begins in (Begins.KEEPS, Begins.CONTINUES)
     assert run(frontier.memory("s")).texts == ({"cookie": "1"} if continues else {})
+
+
+# Renewal: a URI that is known may be taken again
+
+
+def renew(frontier: Frontier, page: str, *, payload: str = "", **more: Any) -> Intake:
+    (uri,) = uris(page, payload=payload)
+    uri.not_before, uri.priority = more.pop("until", 0.0), more.pop("priority", 0)
+    uri.renew = Renew(**more)
+    return run(frontier.offer([uri]))[0].answer
+
+
+def visited(there: Place, frontier: Frontier, leases: Sequence[Lease], history: bytes = b"") -> bool:
+    """End visits now, by the frontier's clock."""
+    ends = [Finish(fetched(one, download_finished=there.now), history) for one in leases]
+    return all(run(frontier.finish(ends)))
+
+
+def test_a_visited_uri_is_renewed_by_age_by_another_tag_or_by_force(there: Place) -> None:
+    frontier = there.open()
+    assert renew(frontier, "a/1", tag="v1", age=100) is Intake.NEW
+    assert renew(frontier, "a/1", tag="v2", age=0) is Intake.SEEN, "it waits"
+    assert visited(there, frontier, lease(frontier), b"etag")
+    assert renew(frontier, "a/1", tag="v1", age=100) is Intake.SEEN
+    assert renew(frontier, "a/1") is Intake.SEEN
+    there.now += 101
+    assert renew(frontier, "a/1", tag="v1", age=100) is Intake.RENEWED
+    (one,) = lease(frontier)
+    assert one.history == b"etag", "what the last visit left is there"
+    visited(there, frontier, [one])
+    assert renew(frontier, "a/1", tag="v2") is Intake.RENEWED
+    visited(there, frontier, lease(frontier))
+    assert renew(frontier, "a/1", tag="v2") is Intake.SEEN, "the new tag counts"
+    assert renew(frontier, "a/1", force=True) is Intake.RENEWED
+    assert run(frontier.count())[Status.SCHEDULED] == 1
+    assert run(frontier.count())[Status.PARSED] == 0
+    visited(there, frontier, lease(frontier))
+    assert run(frontier.count())[Status.PARSED] == 1
+    assert renew(frontier, "a/1", tag="v2") is Intake.SEEN, "a renewal without a tag leaves the one that is there"
+
+
+def test_a_uri_that_waits_is_changed_by_force_alone(there: Place) -> None:
+    frontier = there.open()
+    renew(frontier, "a/1", payload="old", until=there.now + 1000)
+    offer(frontier, "a/2")
+    assert renew(frontier, "a/1", payload="new", tag="x", age=0) is Intake.SEEN
+    assert renew(frontier, "a/1", payload="new", priority=-1, force=True) is Intake.RENEWED
+    (first,) = lease(frontier)
+    assert (names([first]), first.uri.payload, first.uri.priority) == (["a/1"], "new", -1)
+    finish(frontier, [first])
+    assert drain(frontier) == ["a/2"]
+
+
+def test_a_leased_uri_is_renewed_when_its_visit_ends(there: Place) -> None:
+    frontier = there.open()
+    offer(frontier, "a/1")
+    (one,) = lease(frontier)
+    assert renew(frontier, "a/1", payload="again", force=True) is Intake.RENEWED
+    assert lease(frontier) == []
+    assert finish(frontier, [one], history=b"left") == [True]
+    (again,) = lease(frontier)
+    assert (again.uri.payload, again.history, again.uri.tries) == ("again", b"left", 0)
+    finish(frontier, [again])
+    assert (lease(frontier), run(frontier.is_empty())) == ([], True)
+
+
+def test_a_leased_uri_that_was_renewed_is_so_after_a_kill_and_after_it_was_deferred(there: Place) -> None:
+    frontier = there.open()
+    offer(frontier, "a/1")
+    lease(frontier)
+    renew(frontier, "a/1", payload="again", force=True)
+    frontier = there.open()
+    there.now += 1000
+    (one,) = lease(frontier)
+    assert one.uri.payload == "again"
+    renew(frontier, "a/1", payload="once more", force=True)
+    Transitions().update(one.uri, Status.DOWNLOADING)
+    Transitions().update(one.uri, Status.SCHEDULED, tries=3)
+    assert run(frontier.defer([Defer("", one.uri.key, there.now + 5000, one)])) == [True]
+    (two,) = lease(frontier)
+    assert (two.uri.payload, two.uri.tries) == ("once more", 0), "the retry of what was before does not count"
+
+
+def test_a_renewal_may_cancel(there: Place) -> None:
+    frontier = there.open()
+    assert renew(frontier, "a/1", force=True, cancel=True) is Intake.SEEN, "nobody knows it"
+    offer(frontier, "a/1", "a/2")
+    assert renew(frontier, "a/1", cancel=True) is Intake.SEEN
+    assert renew(frontier, "a/1", force=True, cancel=True) is Intake.CANCELLED
+    assert drain(frontier) == ["a/2"]
+    offer(frontier, "a/3")
+    (one,) = lease(frontier)
+    assert renew(frontier, "a/3", force=True, cancel=True) is Intake.CANCELLED
+    finish(frontier, [one])
+    assert lease(frontier) == []
+    assert renew(frontier, "a/1", force=True) is Intake.RENEWED, "it may be asked for once more"
+    assert drain(frontier) == ["a/1"]

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from warcmill.base import clock
 from warcmill.crawl.books.files import BookFiles, Folders, recover
 from warcmill.crawl.books.replay import unheard
 from warcmill.crawl.fetch.cookies import Cookie, Jar
@@ -33,7 +34,6 @@ from warcmill.crawl.frontier import (
     SiteRow,
     check_visit,
     journal,
-    new,
     scheduled,
 )
 from warcmill.crawl.frontier.outbox import added_up
@@ -278,7 +278,7 @@ class Books:
         lines += [journal.spent(added_up(documents))] if is_shared and documents else []
         found = [uri for entry, _ in done for uri in entry.found]
         offered = changes.offer(found)
-        lines += map(journal.taken, new(found, offered))
+        lines += journal.offered(found, offered, clock.steady())
         log = [_line(entry.line, fate.places) for entry, fate in done if entry.line]
         places = {
             digest(entry.uri.crawl, name): place

@@ -19,7 +19,7 @@ from warcmill.crawl.frontier import Begins, Change, Defer, Frontier, SiteRow, Un
 from warcmill.crawl.frontier.journal import JournalGroup, JournalLine
 from warcmill.crawl.frontier.outbox import Recorded
 from warcmill.crawl.frontier.register import FED, Register
-from warcmill.crawl.uri import Uri, digest, queue_of
+from warcmill.crawl.uri import Renew, Uri, digest, queue_of
 from warcmill.formats.logs import crawllog
 from warcmill.formats.logs.crawllog import CrawlRecord
 from warcmill.formats.warc.writer import RecordPlace
@@ -230,6 +230,7 @@ def taken(entry: JournalLine) -> Uri:
         payload=more.get("payload", ""),
         cluster=more.get("cluster", ""),
         spider=more.get("spider", ""),
+        renew=Renew(tag=more["renew"].get("tag", ""), force=True) if "renew" in more else None,
     )
 
 

@@ -113,11 +113,14 @@ class Lease(NamedTuple):
 
 
 class Intake(StrEnum):
-    """The fate of an offer."""
+    """The fate of an offer. RENEWED: a known URI is taken again, or waits as it is offered now. CANCELLED: it is
+    removed."""
 
     NEW = "new"
     SEEN = "seen"
     REFUSED = "refused"
+    RENEWED = "renewed"
+    CANCELLED = "cancelled"
 
 
 class Offered(NamedTuple):
@@ -158,12 +161,16 @@ GONE = -1.0
 """Asked of a URI that is leased: it does not wait after its visit."""
 
 
-def as_asked(end: E, asked: float | None) -> E:
-    """The end of a lease with the wait that a person has asked for meanwhile; None: nobody has."""
+def as_asked(end: E, asked: float | None, renewed: float | None = None) -> E:
+    """The end of a lease with the wait that a person has asked for meanwhile; None: nobody has. `renewed`: from when on
+    its URI may be visited again, as it was offered anew."""
+    if isinstance(end, Defer):
+        until = end.until if renewed is None else renewed
+        return end._replace(until=until if asked is None else max(asked, 0.0))
+    if renewed is not None:
+        end = end._replace(again=renewed)
     if asked is None:
         return end
-    if isinstance(end, Defer):
-        return end._replace(until=max(asked, 0.0))
     if not end.again or 0.0 <= asked < FOREVER:
         return end
     return end._replace(again=0.0 if asked == GONE else FOREVER)
@@ -246,7 +253,7 @@ class Change(Protocol):
         ...
 
     def offer(self, uris: Sequence[Uri]) -> list[Offered]:
-        """Schedule the URIs that their crawl has not seen; answer for each, in order."""
+        """Schedule the URIs that their crawl has not seen, or that are to be renewed; answer for each, in order."""
         ...
 
     def finish(self, visits: Sequence[Finish]) -> list[bool]:
@@ -354,11 +361,16 @@ class Frontier(Protocol):
         ...
 
     async def offer(self, uris: Sequence[Uri]) -> list[Offered]:
-        """Schedule the URIs that its crawl has not seen; answer for each, in order."""
+        """Schedule the URIs that their crawl has not seen, or that are to be renewed; answer for each, in order."""
         ...
 
     async def lease(self, holder: str, limit: int, seconds: float = LEASE_SECONDS, spider: str = "") -> list[Lease]:
         """Lease up to `limit` URIs of a spider whose gates are open: by priority, then in order of arrival."""
+        ...
+
+    async def lease_each(self, holder: str, limit: int, seconds: float, rooms: Mapping[str, int]) -> list[Lease]:
+        """Lease up to `limit` URIs of several spiders, of each as many as it has room for: by priority, then in order
+        of arrival. NotReady where the frontier is shared: it has no such call."""
         ...
 
     async def finish(self, visits: Sequence[Finish]) -> list[bool]:
@@ -488,8 +500,9 @@ class Frontier(Protocol):
 
 
 def new(uris: Iterable[Uri], answers: Iterable[Offered]) -> list[Uri]:
-    """Return the URIs that were taken."""
-    return [uri for uri, answer in zip(uris, answers, strict=True) if answer.answer is Intake.NEW]
+    """Return the URIs that were taken, for the first time or again."""
+    taken = (Intake.NEW, Intake.RENEWED)
+    return [uri for uri, answer in zip(uris, answers, strict=True) if answer.answer in taken]
 
 
 def scheduled(transitions: Transitions, uris: Sequence[Uri], answers: Sequence[Offered]) -> None:

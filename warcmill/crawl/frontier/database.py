@@ -18,7 +18,7 @@ from warcmill.base import disk
 from warcmill.crawl.durable import failed, sync
 from warcmill.errors import BadInput, Busy, Conflict, Foreign, Unavailable, WarcmillError
 
-APPLICATION, SCHEMA = 0x57434D4C, 5  # "WCML"
+APPLICATION, SCHEMA = 0x57434D4C, 6  # "WCML"
 CACHE_KIB = 16 << 10
 MOST_NAMES = 10_000  # of each table of them, kept in memory
 _CHUNK = 500  # parameters of one query
@@ -66,9 +66,9 @@ CREATE TABLE pages (id INTEGER PRIMARY KEY, uri TEXT NOT NULL);
 CREATE TABLE sources (id INTEGER PRIMARY KEY, uri TEXT NOT NULL UNIQUE);
 
 -- Every URI ever taken. `round` counts the crawl's starts: a row of an older one whose id does not wait is history, and
--- may come again. An id below `first` (in `about`) does not wait.
+-- may come again. An id below `first` (in `about`) does not wait. `tag` is that of a URI that may be renewed.
 CREATE TABLE seen (crawl INTEGER NOT NULL, digest BLOB NOT NULL, round INTEGER NOT NULL, id INTEGER, visit BLOB,
-    PRIMARY KEY (crawl, digest)) WITHOUT ROWID;
+    tag BLOB, PRIMARY KEY (crawl, digest)) WITHOUT ROWID;
 """
 
 
@@ -77,6 +77,7 @@ _RENEWALS = {
     3: "ALTER TABLE waiting ADD COLUMN spider TEXT",
     4: "CREATE TABLE memory (spider TEXT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (spider, name))"
     " WITHOUT ROWID",
+    5: "ALTER TABLE seen ADD COLUMN tag BLOB",
 }
 
 

@@ -1,6 +1,6 @@
 """The frontier's journal, `frontier.recover.gz`: what was taken and what became of it, a gzip member for each group.
 
-    F+ URI HOPS VIA {...}     taken
+    F+ URI HOPS VIA {...}     taken; with "renew", though it was known
     Fs URI {...}              visited; Ff: in vain; Fd: removed
     Fr URI {...}              deferred
     Fn, Fl                    a fresh start; one with what waited in the launch before, and with {"seen":true} what was
@@ -29,7 +29,7 @@ from isal import isal_zlib
 from msgspec.structs import asdict
 
 from warcmill.crawl.fetch.cookies import Cookie
-from warcmill.crawl.frontier import Defer, Finish, SiteRow
+from warcmill.crawl.frontier import Defer, Finish, Intake, Offered, SiteRow
 from warcmill.crawl.uri import Status, Uri, queue_of
 from warcmill.formats.warc.writer import RecordPlace
 
@@ -58,11 +58,21 @@ class JournalGroup(NamedTuple):
     end: int
 
 
+def offered(uris: Sequence[Uri], answers: Sequence[Offered], now: float) -> Iterator[str]:
+    """The lines of offers: of URIs that were taken, and of those that are removed."""
+    for uri, answer in zip(uris, answers, strict=True):
+        if answer.answer in (Intake.NEW, Intake.RENEWED):
+            yield taken(uri)
+        elif answer.answer is Intake.CANCELLED:
+            yield removed(uri.crawl, uri.key, now)
+
+
 def taken(uri: Uri) -> str:
-    """The line of a URI that was taken."""
+    """The line of a URI that was taken. It was judged: who reads it takes it in any case."""
     source = "" if uri.source == uri.uri else uri.source or "-"
     more = _name(uri) | {"source": source, "payload": uri.payload, "cluster": uri.cluster, "priority": uri.priority}
     more |= {"spider": uri.spider} if uri.spider else {}
+    more |= {"renew": {"tag": uri.renew.tag}} if uri.renew else {}
     queue = uri.queue if uri.queue != queue_of(uri.uri) else ""
     texts = {name: text for name, text in (("hops", uri.hops), ("via", uri.via)) if text and _column(text) != text}
     return _line(TAKEN, [uri.uri, uri.hops, uri.via], more | texts | {"queue": queue, "until": uri.not_before})

@@ -35,8 +35,8 @@ from warcmill.crawl.frontier import (
 from warcmill.crawl.frontier.accounts import Jars, Memories, Sites, Spending
 from warcmill.crawl.frontier.database import milliseconds
 from warcmill.crawl.frontier.queues import Queues, move_back, note_clock
-from warcmill.crawl.frontier.table import Row, Table, pack_visit, read_visit, unusual
-from warcmill.crawl.uri import FOREVER, Status, Uri, digest, waits
+from warcmill.crawl.frontier.table import Name, Row, Table, pack_visit, read_visit, unusual
+from warcmill.crawl.uri import FOREVER, Renew, Status, Uri, digest, waits
 from warcmill.errors import BadInput
 from warcmill.formats.logs.crawllog import CrawlRecord
 
@@ -80,7 +80,7 @@ class Ledger:
 
     def offer(self, uris: Sequence[Uri]) -> list[Offered]:
         answers = [_checked(uri) for uri in uris]
-        asked = [place for place, answer in enumerate(answers) if answer is _NEW]
+        asked = [place for place, answer in enumerate(answers) if answer is _NEW and uris[place].renew is None]
         names = self.table.names([uris[place] for place in asked])
         known, fresh = self.table.known(names), []
         for place, name in zip(asked, names, strict=True):
@@ -89,22 +89,82 @@ class Ledger:
             else:
                 known.add(name)
                 fresh.append((uris[place], name))
+        self._insert(fresh)
+        for place, answer in enumerate(answers):
+            if answer is _NEW and (renew := uris[place].renew):
+                answers[place] = self._renew(uris[place], renew)
+        return answers
+
+    def _insert(self, fresh: Sequence[tuple[Uri, Name]]) -> None:
         if any(uri.spider for uri, _ in fresh):
             self.queues.expect_spiders()
-        rows = self.table.insert(fresh)
+        self._arrived(self.table.insert(fresh))
+
+    def _arrived(self, rows: Sequence[Row]) -> None:
         self.queues.arrived([(row[1], row[2], row[0]) for row in rows if row[3] is None])
         for row in rows:
             if row[3] is not None:
                 self.queues.expect(row[3] / 1000)
-        return answers
+
+    def _renew(self, uri: Uri, renew: Renew) -> Offered:
+        """Take a URI that may be known, if it is to be renewed; what a lease is out for changes when its visit ends."""
+        (name,) = self.table.names([uri])
+        number, visit = self.table.seen(uri.crawl, uri.key) or (None, None)
+        tag = self.table.tag(name)
+        if number is None and visit is None:
+            if renew.cancel:
+                return _SEEN
+            self._insert([(uri, name)])
+            self.table.put_tag(name, renew.digest)
+            return _NEW
+        last = read_visit(visit) if visit else None
+        takes = renew.force if number is not None or last is None else renew.takes(last.finished, tag, self.now())
+        if not takes:
+            return _SEEN
+        if renew.cancel:
+            gone = Uri(uri.key, uri.uri, "", uri.crawl, status=Status.REMOVED, updated=self.now())
+            self.visit(gone, b"")
+            return Offered(Intake.CANCELLED)
+        if number is not None:
+            self._change(number, uri, name)
+        elif last:
+            self.table.expect_visits_again()
+            self.table.count([(name[0], last.status)], -1)
+            self._insert([(uri, name)])
+        self.table.put_tag(name, renew.digest or tag)
+        return Offered(Intake.RENEWED)
+
+    def _change(self, number: int, uri: Uri, name: Name) -> None:
+        """Have a URI wait as it is offered now; one that is leased, after its visit."""
+        (before,) = self.table.rows([number])
+        if uri.spider:
+            self.queues.expect_spiders()
+        row = self.table.put(number, uri, name[0])
+        self.leases.renew(number, uri.not_before)
+        self.table.count([(name[0], waits((before[3] or 0) / 1000))], -1)
+        self.table.count([(name[0], waits(uri.not_before))], 1)
+        self._leave([(before[1], 0.0)])
+        self._arrived([row])
 
     def lease(self, holder: str, limit: int, seconds: float = LEASE_SECONDS, spider: str = "") -> list[Lease]:
+        now = self._opened()
+        return self._leased(holder, now, seconds, self.queues.pick(limit, now, self.leases.rows, spider))
+
+    def lease_each(self, holder: str, limit: int, seconds: float, rooms: Mapping[str, int]) -> list[Lease]:
+        now = self._opened()
+        return self._leased(holder, now, seconds, self.queues.pick_each(limit, now, self.leases.rows, rooms))
+
+    def _opened(self) -> float:
+        """End the leases whose time is over, open the queues whose time has come; return the time."""
         self.table.rounds.forget_some()
         now = self.now()
         for ended in self.leases.expired(now):
             self._give_back(ended)
         self.queues.open_due(now)
-        found = self.table.rows(self.queues.pick(limit, now, self.leases.rows, spider))
+        return now
+
+    def _leased(self, holder: str, now: float, seconds: float, picked: Sequence[int]) -> list[Lease]:
+        found = self.table.rows(picked)
         if self._is_purging:
             found = self._without_purged(found)
         uris = self.table.uris(found)
@@ -117,7 +177,8 @@ class Ledger:
         return self.leases.add(until, held)
 
     def as_asked(self, end: E) -> E:
-        return as_asked(end, self.leases.asked(end.lease))
+        renewed = self.leases.renewed(end.lease)
+        return as_asked(end, self.leases.asked(end.lease), None if renewed is None else max(renewed, self.now()))
 
     def finish(self, visits: Sequence[Finish]) -> list[bool]:
         for visit in visits:
@@ -127,7 +188,7 @@ class Ledger:
         done = [(visit, held) for visit, held in zip(visits, ended, strict=True) if held]
         once = [(visit, held) for visit, held in done if not visit.again]
         self.table.delete([visit.lease.id for visit, _ in once])
-        self._visit_again([visit for visit, _ in done if visit.again])
+        self._visit_again([(visit, held) for visit, held in done if visit.again])
         self.table.end_visits(
             [
                 (
@@ -335,19 +396,26 @@ class Ledger:
         if not held.is_answered:
             self.queues.give_back(held.queue)
 
-    def _visit_again(self, visits: Sequence[Finish]) -> None:
-        if visits:
+    def _visit_again(self, done: Sequence[tuple[Finish, Held]]) -> None:
+        if done:
             self.table.expect_visits_again()
-            self.table.wait([(visit.lease.id, visit.again, unusual(visit.lease.uri, 0)) for visit in visits])
-            self.queues.expect(min(visit.again for visit in visits))
+            self.table.wait([(visit.lease.id, visit.again, self._more(held, 0)) for visit, held in done])
+            self.queues.expect(min(visit.again for visit, _ in done))
+
+    def _more(self, held: Held, tries: int) -> str | None:
+        """What is not ordinary about the URI of a lease, after its visit."""
+        if held.renewed is None:
+            return unusual(held.lease.uri, tries)
+        return self.table.rows([held.lease.id])[0][9]
 
     def _defer_leased(self, wait: Defer, lease: Lease) -> bool:
         until = self.as_asked(wait).until
         if not (held := self._end(lease)):
             return False
         if held.asked != GONE:
-            self.table.reorder(lease.id, lease.uri.priority)
-            self._wait(lease.id, held.crawl, held.counted, until, unusual(lease.uri, lease.uri.tries))
+            if held.renewed is None:
+                self.table.reorder(lease.id, lease.uri.priority)
+            self._wait(lease.id, held.crawl, held.counted, until, self._more(held, lease.uri.tries))
         self._leave([(held.queue, wait.opens)])
         return True
 
@@ -396,7 +464,8 @@ class Held(NamedTuple):
     be leased from again.
 
     `asked` is until when a person wants its URI to wait, None if nobody has asked. Its row has that already, so that a
-    kill changes nothing; of one that is GONE there is no row any more. Its URI is counted as `counted`.
+    kill changes nothing; of one that is GONE there is no row any more. Its URI is counted as `counted`. `renewed`:
+    from when on it may be visited again as it was offered meanwhile, which its row has; None if it was not.
     """
 
     lease: Lease
@@ -406,6 +475,7 @@ class Held(NamedTuple):
     is_answered: bool = False
     asked: float | None = None
     counted: Status = Status.SCHEDULED
+    renewed: float | None = None
 
 
 class Leases:
@@ -460,6 +530,15 @@ class Leases:
         """Note until when a person wants the URI of a row to wait, if it is leased."""
         if held := self._held.get(number):
             self._held[number] = held._replace(asked=until, counted=waits(until))
+
+    def renewed(self, lease: Lease | None) -> float | None:
+        """From when on the URI of a lease waits as it was offered meanwhile; None if it was not."""
+        return self._held[lease.id].renewed if lease and self.holds(lease) else None
+
+    def renew(self, number: int, until: float) -> None:
+        """Note that the URI of a row was offered anew, if it is leased."""
+        if held := self._held.get(number):
+            self._held[number] = held._replace(renewed=until, asked=None, counted=waits(until))
 
     def remove(self, number: int, status: Status) -> None:
         """Note that a person has ended the wait of a row's URI, if it is leased; it is counted with this status."""

@@ -10,7 +10,8 @@ import heapq
 import json
 import sqlite3
 import struct
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
@@ -27,6 +28,14 @@ AT_ONCE = 1000  # queues opened, or rows that have waited long enough, in one ca
 _FIRST = "(SELECT priority, id FROM waiting WHERE queue = queues.id AND until IS NULL ORDER BY priority, id LIMIT 1)"
 _ROWS = "SELECT priority, id FROM waiting WHERE queue = ?1 AND until IS NULL ORDER BY priority, id"
 _OF_SPIDER = _ROWS.replace("until IS NULL", "until IS NULL AND spider IS ?2")
+_GATE = "id, priority, head, rate, recent"
+MOST_QUEUES = 1000  # of a spider, that one call looks at
+# The queues in which rows of a spider wait, each found by one look at the index.
+_QUEUES_OF_SPIDER = (
+    "WITH RECURSIVE found(queue) AS (SELECT min(queue) FROM waiting WHERE until IS NULL AND spider IS ?1"
+    " UNION ALL SELECT (SELECT min(queue) FROM waiting WHERE until IS NULL AND spider IS ?1 AND queue > found.queue)"
+    " FROM found WHERE found.queue IS NOT NULL LIMIT ?2) SELECT queue FROM found WHERE queue IS NOT NULL"
+)
 _ANY_OF_SPIDER = "SELECT 1 FROM waiting WHERE until IS NULL AND spider IS ? LIMIT 1"
 # Of a database in which spiders' URIs wait: a crawl without spiders does not pay for it.
 _BY_SPIDER = "CREATE INDEX IF NOT EXISTS turn_of_spider ON waiting (spider, queue, priority) WHERE until IS NULL"
@@ -84,12 +93,52 @@ class Queues:
         for queue, row in islice(self._merged(self._open(now), leased, spider), limit):
             picked.append(row)
             taken[queue.id] = (queue, taken[queue.id][1] + 1 if queue.id in taken else 1)
-        for queue, number in taken.values():
-            self.out[queue.id] = self.out.get(queue.id, 0) + number
-            if queue.rate.hits is not None:
-                self._note_hits(queue, number, now)
+        self._take(taken.values(), now)
         if len(picked) == limit:
             self._dry.discard(spider)
+        return picked
+
+    def _take(self, taken: Iterable[tuple[_Open | None, int]], now: float) -> None:
+        """Note how many leases each queue gives now."""
+        for queue, number in taken:
+            if queue:
+                self.out[queue.id] = self.out.get(queue.id, 0) + number
+                if queue.rate.hits is not None:
+                    self._note_hits(queue, number, now)
+
+    def pick_each(self, limit: int, now: float, leased: Container[int], rooms: Mapping[str, int]) -> list[int]:
+        """Return the rows of several spiders to lease now, of each as many as it has room for, by priority and in order
+        of arrival; their gates have noted it."""
+        if not self._has_spiders:
+            return []
+        left, gates = dict(rooms), dict[int, _Open | None]()
+        heads: list[tuple[Place, int, str, Iterator[Place]]] = []
+        for spider in rooms:
+            self._ask.add(spider)
+            self._dry.add(spider)
+            for (queue,) in self._db.execute(_QUEUES_OF_SPIDER, (spider, MOST_QUEUES)).fetchall():
+                if queue not in gates:
+                    gates[queue] = self._gate(queue, now)
+                if gates[queue]:
+                    rows = self._db.execute(_OF_SPIDER, (queue, spider))
+                    places = _but(rows, leased)
+                    if place := next(places, None):
+                        heads.append((place, queue, spider, places))
+        heapq.heapify(heads)
+        picked, taken = list[int](), Counter[int]()
+        while heads and len(picked) < limit:
+            place, queue, spider, places = heads[0]
+            gate = gates[queue]
+            if gate and taken[queue] < gate.room and left[spider] > 0:
+                picked.append(place[1])
+                taken[queue] += 1
+                left[spider] -= 1
+                if following := next(places, None):
+                    heapq.heapreplace(heads, (following, queue, spider, places))
+                    continue
+            heapq.heappop(heads)
+        self._take(((gates[queue], number) for queue, number in taken.items()), now)
+        self._dry -= set(left) if len(picked) == limit else {spider for spider, room in left.items() if room <= 0}
         return picked
 
     def give_back(self, queue: int) -> None:
@@ -232,20 +281,29 @@ class Queues:
 
     def _open(self, now: float) -> Iterator[_Open]:
         """Yield the queues that may be leased from, in the order of their first rows."""
-        for queue, priority, head, text, recent in self._db.execute(
-            "SELECT id, priority, head, rate, recent FROM queues WHERE head IS NOT NULL ORDER BY priority, head"
-        ):
-            if self._rests.get(queue, 0.0) > now:
-                continue
-            rate, hits = read(text) if text else self._usual, recent or b""
-            if rate is POLITE:
-                rate = self._wide.get(queue, POLITE)
-            out = self.out.get(queue, 0)
-            room = 1 - out if rate is POLITE else allowed(rate, out, hits, now)
-            if room > 0:
-                yield _Open((priority, head), queue, rate, hits, room)
-            elif rate.hits is not None:  # it may be open again without being closed before
-                self._dry.clear()
+        for row in self._db.execute(f"SELECT {_GATE} FROM queues WHERE head IS NOT NULL ORDER BY priority, head"):
+            if queue := self._read_gate(row, now):
+                yield queue
+
+    def _gate(self, queue: int, now: float) -> _Open | None:
+        """A queue, if it may be leased from."""
+        row = self._db.execute(f"SELECT {_GATE} FROM queues WHERE id = ? AND head IS NOT NULL", (queue,)).fetchone()
+        return self._read_gate(row, now) if row else None
+
+    def _read_gate(self, row: tuple[int, int, int, str | None, bytes | None], now: float) -> _Open | None:
+        queue, priority, head, text, recent = row
+        if self._rests.get(queue, 0.0) > now:
+            return None
+        rate, hits = read(text) if text else self._usual, recent or b""
+        if rate is POLITE:
+            rate = self._wide.get(queue, POLITE)
+        out = self.out.get(queue, 0)
+        room = 1 - out if rate is POLITE else allowed(rate, out, hits, now)
+        if room > 0:
+            return _Open((priority, head), queue, rate, hits, room)
+        if rate.hits is not None:  # it may be open again without being closed before
+            self._dry.clear()
+        return None
 
     def _merged(self, queues: Iterator[_Open], leased: Container[int], spider: str) -> Iterator[tuple[_Open, int]]:
         """Yield the rows of all queues in one order, and open no more queues than that takes."""
@@ -288,6 +346,10 @@ class Queues:
         self._db.execute("UPDATE queues SET recent = ? WHERE id = ?", (recent, queue.id))
         if until > now:
             self._close(queue.id, until)
+
+
+def _but(places: Iterator[Place], leased: Container[int]) -> Iterator[Place]:
+    return (place for place in places if place[1] not in leased)
 
 
 def by_queue(gate: Gate) -> str:

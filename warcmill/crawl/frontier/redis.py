@@ -321,6 +321,9 @@ class RedisFrontier:
             return []
         return await self._leases.lease(LeaseAsker(holder, spider, seconds), limit)
 
+    async def lease_each(self, holder: str, limit: int, seconds: float, rooms: Mapping[str, int]) -> list[Lease]:  # noqa: ARG002 - as the protocol has it
+        raise NotReady("the frontier in Redis", "it has no leases of several spiders; use the job's own database")
+
     def _made(self, answer: Sequence[Any], holder: str, until: float) -> list[Lease]:
         """Make the leases of an answer. The visit of one that Redis forgot meanwhile does not count any more."""
         found = []

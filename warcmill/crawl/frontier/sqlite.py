@@ -33,7 +33,6 @@ from warcmill.crawl.frontier import (
     Waiting,
     check_visit,
     journal,
-    new,
     scheduled,
 )
 from warcmill.crawl.frontier.database import copy, named, open_database, transaction, write_back
@@ -107,7 +106,7 @@ class SqliteFrontier:
     async def offer(self, uris: Sequence[Uri]) -> list[Offered]:
         def act() -> list[Offered]:
             answers = self.ledger.offer(uris)
-            self._note(journal.taken(uri) for uri in new(uris, answers))
+            self._note(journal.offered(uris, answers, self.now()))
             return answers
 
         answers = await self._within(act)
@@ -116,6 +115,9 @@ class SqliteFrontier:
 
     async def lease(self, holder: str, limit: int, seconds: float = LEASE_SECONDS, spider: str = "") -> list[Lease]:
         return await self._within(lambda: self.ledger.lease(holder, limit, seconds, spider))
+
+    async def lease_each(self, holder: str, limit: int, seconds: float, rooms: Mapping[str, int]) -> list[Lease]:
+        return await self._within(lambda: self.ledger.lease_each(holder, limit, seconds, rooms))
 
     async def finish(self, visits: Sequence[Finish]) -> list[bool]:
         for visit in visits:

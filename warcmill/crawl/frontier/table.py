@@ -93,6 +93,15 @@ class Table:
         ).fetchone()
         return found
 
+    def tag(self, name: Name) -> bytes:
+        """Return the digest of a URI's tag; b'' without one."""
+        found = self.db.execute("SELECT tag FROM seen WHERE crawl = ? AND digest = ?", name).fetchone()
+        return (found and found[0]) or b""
+
+    def put_tag(self, name: Name, tag: bytes) -> None:
+        """Keep the digest of a URI's tag."""
+        self.db.execute("UPDATE seen SET tag = ? WHERE crawl = ? AND digest = ? AND tag IS NOT ?1", (tag, *name))
+
     def find(self, crawl: str, key: str) -> Row | None:
         """Return the row of a URI that waits."""
         seen = self.seen(crawl, key)
@@ -140,6 +149,13 @@ class Table:
         )
         self.count([(name[0], waits(uri.not_before)) for uri, name in fresh], 1)
         return made
+
+    def put(self, number: int, uri: Uri, crawl: int) -> Row:
+        """Have a row that waits be another URI's of the same key; return it."""
+        row = self._row(number, uri, crawl, self.pages.add([uri.via]))
+        changed = ", ".join(f"{column} = ?" for column in COLUMNS.split(", ")[1:])
+        self.db.execute(f"UPDATE waiting SET {changed} WHERE id = ?", (*row[1:], number))
+        return row
 
     def delete(self, ids: Iterable[int]) -> None:
         """Delete waiting rows."""

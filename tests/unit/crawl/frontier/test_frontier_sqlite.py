@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 from crawls.frontier_conformance import *  # noqa: F403 - the tests of every frontier
-from crawls.frontier_conformance import START, finish, lease, names, offer, run
+from crawls.frontier_conformance import START, fetched, finish, lease, names, offer, run, uris
 
-from warcmill.crawl.frontier import Defer, Gate, Rate
+from warcmill.crawl.frontier import Defer, Finish, Gate, Rate
 from warcmill.crawl.frontier.sqlite import SqliteFrontier
 from warcmill.crawl.uri import make
 
@@ -88,6 +88,7 @@ def test_a_database_of_the_schema_before_is_renewed_when_it_is_opened(there: Her
     frontier = there.open()
     offer(frontier, "a/1", "b/1")
     frontier.db.execute("ALTER TABLE waiting DROP COLUMN spider")
+    frontier.db.execute("ALTER TABLE seen DROP COLUMN tag")
     frontier.db.execute("DROP TABLE memory")
     frontier.db.execute("PRAGMA user_version=3")
     assert names(lease(there.open())) == ["a/1", "b/1"]
@@ -170,3 +171,42 @@ def test_a_rest_asks_the_database_nothing(there: Here) -> None:
     frontier.db.set_trace_callback(asked.append)
     assert (run(frontier.next_time()), frontier.is_ready, frontier.expects(2.9)) == (START + 3, False, False)
     assert asked == []
+
+
+def test_leases_of_several_spiders_are_had_in_one_pass(there: Here) -> None:
+    frontier = there.open()
+    run(frontier.set_rate(Gate(""), Rate(at_once=None)))
+    for spider in ("one", "two", "stopped"):
+        run(frontier.offer([*uris("a/" + spider, "b/" + spider, "c/" + spider, spider=spider)]))
+    offer(frontier, "a/plain")
+    found = run(frontier.lease_each("h", 10, 600, {"one": 2, "two": 5, "none": 3}))
+    assert names(found) == ["a/one", "b/one", "a/two", "b/two", "c/two"]
+    assert names(run(frontier.lease_each("h", 10, 600, {"one": 2, "two": 5}))) == ["c/one"]
+    assert names(lease(frontier)) == ["a/plain"]
+    assert not frontier.is_ready, "nobody that leases here has more to lease"
+
+
+def test_leases_of_several_spiders_pass_the_gates(there: Here) -> None:
+    frontier = there.open()
+    run(frontier.offer([*uris("a/1", "a/2", "b/1", spider="one"), *uris("a/3", "b/2", spider="two", priority=-1)]))
+    found = run(frontier.lease_each("h", 10, 600, {"one": 5, "two": 5}))
+    assert names(found) == ["a/3", "b/2"], "one of each host, by priority"
+    run(frontier.finish([Finish(fetched(one)) for one in found]))
+    run(frontier.block(Gate("b.example"), there.now + 100))
+    assert names(run(frontier.lease_each("h", 10, 600, {"one": 5, "two": 5}))) == ["a/1"]
+
+
+def test_a_pass_does_not_walk_what_waits_for_another_spider(there: Here) -> None:
+    frontier = there.open()
+    run(frontier.offer(uris(*(f"a/{number}" for number in range(3000)), spider="stopped")))
+    run(frontier.offer(uris("a/mine", spider="mine")))
+    steps = 0
+
+    def step() -> int:
+        nonlocal steps
+        steps += 1
+        return 0
+
+    frontier.db.set_progress_handler(step, 100)
+    assert names(run(frontier.lease_each("h", 10, 600, {"mine": 5}))) == ["a/mine"]
+    assert steps < 50
