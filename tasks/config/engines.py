@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from tasks.config import roots, sections
-from tasks.config.sections import Section, WholeKey, jobs_of, needed, value
+from tasks.config.sections import Section, TextKey, WholeKey, jobs_of, needed, value
 from tasks.config.settings import settings
 from tasks.config.source import configuration
 from warcmill.base.escapes import did_you_mean
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 JOB_KEYS = ("frequency", "start", "at", "zone", "overrun")
 STOP, WAIT = "stop", "wait"
 HERITRIX, WARCMILL = "heritrix", "warcmill"  # kinds
-PROCESSES = {"requests": "warcmill.requests.process"}  # what crawls a job of a service, by its key in crawl.toml
 _LOGIN_KEYS = ("url", "user", "password", "password_file", "certificate", "engine_output")
 _FRONTIER_KEYS = ("frontier_password_file", "leads_only", "checkpoint_wait")
 _JOB = "job."
@@ -41,6 +40,20 @@ class pulse(Section):  # noqa: N801 - the section has the name of the class
     """[pulse]: start crawls when they are due."""
 
     catch_up_hours = WholeKey(default=24, description="hours; a crawl that is more overdue is not launched")
+
+
+class scripts(Section):  # noqa: N801 - the section has the name of the class
+    """[scripts]: pyspider's scripts."""
+
+    walls = TextKey(default="bubblewrap", description="what shuts scripts in: bubblewrap; none lets them do all")
+
+
+def script_walls() -> str:
+    """The walls of scripts, `bubblewrap` or `none`; or BadConfig."""
+    walls = str(sections.read(scripts).walls)
+    if walls not in ("bubblewrap", "none"):
+        raise BadConfig("[scripts] walls", f"is '{walls}'; bubblewrap or none")
+    return walls
 
 
 def catch_up() -> timedelta:
@@ -186,7 +199,12 @@ def own_engine(section: str) -> WarcmillEngine:
         Judge(networks)
     except BadConfig as error:
         raise BadConfig(f"[{section}] allow_private", error.why) from error
-    return WarcmillEngine(Places(output, jobs, site.layout, frontier_of(section)), networks, PROCESSES)
+    return WarcmillEngine(Places(output, jobs, site.layout, frontier_of(section)), networks, _processes())
+
+
+def _processes() -> dict[str, tuple[str, ...]]:
+    """The module that crawls a job of a service, and words for it, by the service's key in crawl.toml."""
+    return {"requests": ("warcmill.requests.process",), "scripts": ("warcmill.scripts.process", script_walls())}
 
 
 def running_job(job: str) -> RunningJob:

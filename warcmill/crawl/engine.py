@@ -48,12 +48,15 @@ TAIL = 2000  # characters of what a process printed
 
 class WarcmillEngine:
     """An `Engine` over the jobs of some roots. `allow_private`: networks that each of its jobs may dial, too.
-    `processes`: the module that crawls a job of a service, by the service's name."""
+    `processes`: the module that crawls a job of a service, and words for it, by the service's name."""
 
     kind = "warcmill"
 
     def __init__(
-        self, places: Places, allow_private: Sequence[str] = (), processes: Mapping[str, str] = MappingProxyType({})
+        self,
+        places: Places,
+        allow_private: Sequence[str] = (),
+        processes: Mapping[str, Sequence[str]] = MappingProxyType({}),
     ) -> None:
         self.places, self.allow_private, self._processes = places, tuple(allow_private), processes
 
@@ -201,7 +204,7 @@ class WarcmillEngine:
         roots = [str(places.output), str(places.jobs), str(places.layout)]
         frontier = places.frontier.words if places.frontier else ()
         return [
-            sys.executable, "-P", "-m", self._processes.get(service, PROCESS), *frontier, *roots, job, checkpoint,
+            sys.executable, "-P", "-m", *self._processes.get(service, (PROCESS,)), *frontier, *roots, job, checkpoint,
             follows, *self.allow_private,
         ]  # fmt: skip
 

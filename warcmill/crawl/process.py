@@ -90,7 +90,7 @@ def _drop(ballast: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def main(argv: Sequence[str], service: ServiceMaker | None = None) -> int:
+def main(argv: Sequence[str], service: ServiceMaker | None = None, spider: SpiderMaker = Spider) -> int:
     """Crawl the launch that the words name, by a service if its job has one; return the exit code."""
     collect_garbage_less_often()
     frontier, argv = (argv[1:3], argv[3:]) if argv[0] == FRONTIER else ((), argv)
@@ -98,7 +98,7 @@ def main(argv: Sequence[str], service: ServiceMaker | None = None) -> int:
     try:
         place = read_place(FRONTIER, *frontier) if frontier else None
         places = Places(Path(output), Path(jobs), OutputLayout(layout), place)
-        asyncio.run(crawl(places, name, checkpoint, networks, follows, service=service))
+        asyncio.run(crawl(places, name, checkpoint, networks, follows, spider, service))
     except (WarcmillError, OSError) as error:
         sys.stderr.write(f"{printable(str(error))}\n")
         return _code(error)

@@ -25,7 +25,8 @@ FEWEST = 2
 
 
 class Outcome(Struct, frozen=True):
-    """All that came of a callback; `why` it failed, '' if it did not, and the traceback of that. `ms` it took."""
+    """All that came of a callback; `why` it failed, '' if it did not, and the traceback of that. `quiet`: its task gets
+    no status. `called`: False if the status of its response kept it from being called. `ms` it took."""
 
     why: str = ""
     trace: str = ""
@@ -34,6 +35,7 @@ class Outcome(Struct, frozen=True):
     messages: list[tuple[str, Any, str]] = field(default_factory=list)
     save: Any = None
     quiet: bool = False
+    called: bool = True
     log: str = ""
     ms: int = 0
     lacks: str = ""
@@ -41,12 +43,12 @@ class Outcome(Struct, frozen=True):
 
 
 class About(Struct, frozen=True):
-    """What a script says of itself; `why` it cannot be loaded."""
+    """What a script says of itself; `why` it cannot be loaded. `ticks`: the spans of its `every`, in seconds."""
 
     why: str = ""
     trace: str = ""
     log: str = ""
-    min_tick: int = 0
+    ticks: list[int] = field(default_factory=list)
     retry_delay: dict[str, float] = field(default_factory=dict)
     crawl_config: dict[str, Any] = field(default_factory=dict)
     starts: bool = False

@@ -68,6 +68,11 @@ class Jar:
         """The domains that it has cookies of."""
         return sorted(self._domains)
 
+    @property
+    def cookies(self) -> list[Cookie]:
+        """All that it has."""
+        return [cookie for found in self._domains.values() for cookie in found.values()]
+
     def receive(self, uri: str, headers: Sequence[str], now: float) -> list[Cookie]:
         """Take what an answer of this URI sets, and return what changed, to be kept in the books."""
         changed: dict[Key, Cookie] = {}

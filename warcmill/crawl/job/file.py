@@ -62,7 +62,8 @@ TABLES = {"limits": "ceilings", "traps": "traps"}
 LISTS = ("defaults", "policies", "patterns", "extensions", "allow_private", "name_servers", "resolve")
 NUMBERS = {"workers": (1, 1000), "warc_size": (1, 1 << 40), "checkpoint_hours": (0, 24 * 366), "hops": (0, 255)}
 FLAGS = ("no_delay", "endless", "scope_log", "results_log")
-SERVICES = ("requests",)  # flags of which one may be set: the room that serves who asks for URIs
+SCRIPTS = "scripts"  # whose results are lines of results.jsonl
+SERVICES = ("requests", SCRIPTS)  # flags of which one may be set: the room that serves who asks for URIs
 KEYS = (
     "contact", "queue_by", "gate_by", "expires", "pages", "revisits", *FLAGS, *SERVICES, *NUMBERS, *LISTS, *TABLES,
     *SHEET_KEYS, SHEETS,
@@ -237,6 +238,7 @@ def described(files: Mapping[str, bytes], name: str) -> Job:
     numbers: dict[str, Any] = {key: values.number(found, key, *NUMBERS[key]) for key in NUMBERS if key in found}
     hops = numbers.pop("hops", CrawlScope().hops)
     flags: dict[str, Any] = {key: values.flag(found, key) for key in FLAGS}
+    flags["results_log"] |= service == SCRIPTS
     plain = Job(name, seeds)
     tables = {field: values.table(found, key, getattr(plain, field)) for key, field in TABLES.items()}
     ends = values.moment(found, "expires")

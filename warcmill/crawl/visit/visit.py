@@ -54,7 +54,7 @@ from warcmill.formats.logs.crawllog import ASKED_AGAIN
 class Reading(NamedTuple):
     """All that was got from a URI: its links, for the metadata record; notes of its line in crawl.log; URIs that it has
     led to, and results for who asked. `fault`: a traceback of code of the name `where`. `memory`: what the spider of
-    the URI remembers from now on."""
+    the URI remembers from now on. `again`: when it is visited again, as its reader has it; 0: as the job has it."""
 
     links: Sequence[Link] = ()
     notes: tuple[str, ...] = ()
@@ -64,6 +64,7 @@ class Reading(NamedTuple):
     fault: str = ""
     where: str = ""
     memory: Mapping[str, str] = MappingProxyType({})
+    again: float = 0.0
 
 
 class PageReader(Protocol):
@@ -210,7 +211,8 @@ class Visit:
     def _with_reading(self, entry: BookEntry) -> BookEntry:
         """An entry with all that was read and led to; nothing of that is lost with a record that cannot be kept."""
         results = [*entry.results, *self.reading.results]
-        return replace(entry, found=self.reading.found, results=results, memory=self.reading.memory)
+        again = self.reading.again or entry.again
+        return replace(entry, found=self.reading.found, results=results, memory=self.reading.memory, again=again)
 
     # For the reader.
 
@@ -249,6 +251,11 @@ class Visit:
             download_finished=clock.steady(),
         )  # fmt: skip
         return answer
+
+    @property
+    def past(self) -> PastVisit | None:
+        """The last visit of the URI, as far as it left something."""
+        return history.read(self._lease.history)
 
     def let_go(self) -> None:
         """Let others ask the host of the URI, once it has rested: this visit asks no more. Quotas count what the books
@@ -416,7 +423,8 @@ class Visit:
         line = lines.of_data(uri, mime_of(data.mime), len(data.body), self._thread, reading.notes)
         if reading.fault:
             self._kit.heard.broke(line, reading.fault, reading.where)
-        return BookEntry(uri, self._lease, (), line, found=reading.found, results=list(reading.results))
+        self.reading = reading
+        return self._with_reading(BookEntry(uri, self._lease, (), line))
 
 
 class Kit(Struct, frozen=True):

@@ -32,7 +32,7 @@ FETCH = (
 )  # fmt: skip
 PROCESS = ("callback", "process_time_limit")
 MOST_FOLLOWS = 100_000  # of one callback
-_CATCHES, _QUIET, _CONFIG, _TICK = "_catch_status_code_error", "_not_send_status", "_config", "tick"
+_CATCHES, _QUIET, _CONFIG, TICK = "_catch_status_code_error", "_not_send_status", "_config", "tick"
 
 
 class TooMany(Exception):
@@ -75,20 +75,21 @@ def every(minutes: Any = None, seconds: Any = None) -> Any:
     span = 60 if minutes is None and seconds is None else (minutes or 0) * 60 + (seconds or 0)
 
     def wrapper(function: F) -> F:
-        vars(function)[_TICK] = max(1, int(span))
+        vars(function)[TICK] = max(1, int(span))
         return function
 
     return wrapper
 
 
 class CallbackRun:
-    """All that one run of a callback has made. `is_quiet`: its task gets no status."""
+    """All that one run of a callback has made. `is_quiet`: its task gets no status; `is_called`: the status of the
+    response did not keep it from being called."""
 
     def __init__(self) -> None:
         self.follows: dict[tuple[Any, Any], dict[str, Any]] = {}
         self.messages: list[tuple[str, Any, str]] = []
         self.results: list[Any] = []
-        self.is_quiet = False
+        self.is_quiet = self.is_called = False
 
     def check(self) -> None:
         """Bound what one callback makes."""
@@ -117,8 +118,8 @@ class BaseHandler:
         found: dict[str, Callable[..., Any]] = {}
         for base in reversed(cls.__mro__):
             found |= {name: one for name, one in vars(base).items() if inspect.isfunction(one)}
-        cls.cron_jobs = [one for one in found.values() if hasattr(one, _TICK)]
-        cls.min_tick = math.gcd(*(getattr(one, _TICK) for one in cls.cron_jobs))
+        cls.cron_jobs = [one for one in found.values() if hasattr(one, TICK)]
+        cls.min_tick = math.gcd(*(getattr(one, TICK) for one in cls.cron_jobs))
 
     # For the script.
 
@@ -177,6 +178,7 @@ class BaseHandler:
             if response.status_code == 304:
                 return
             response.raise_for_status()
+        self.callback_run.is_called = True
         found = _called(function, response, task)
         if inspect.isgenerator(found):
             for one in found:
@@ -189,9 +191,11 @@ class BaseHandler:
         return self.on_message(project, msg)
 
     def _on_cronjob(self, response: Response, task: Mapping[str, Any]) -> None:
-        tick = response.save.get(_TICK) if isinstance(response.save, Mapping) else None
+        save = response.save if isinstance(response.save, Mapping) else {}
+        tick, span = save.get("tick"), save.get("every")
         for job in self.cron_jobs if isinstance(tick, int) else ():
-            if tick % getattr(job, _TICK) == 0:
+            own = getattr(job, TICK)
+            if own == span or (span is None and tick % own == 0):
                 _called(job.__get__(self, type(self)), response, task)
 
     def _crawl(self, url: str, given: dict[str, Any]) -> dict[str, Any]:

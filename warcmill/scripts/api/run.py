@@ -24,7 +24,7 @@ from types import ModuleType
 from typing import Any
 
 from warcmill.scripts.api import addresses, handler, response, utils
-from warcmill.scripts.api.handler import BaseHandler, CallbackRun
+from warcmill.scripts.api.handler import TICK, BaseHandler, CallbackRun
 from warcmill.scripts.api.response import rebuild_response
 from warcmill.scripts.api.values import NoForm, jsonable
 
@@ -64,7 +64,7 @@ class Scripts:
         delays = made.retry_delay if isinstance(made.retry_delay, Mapping) else {"": made.retry_delay}
         return {
             "why": "",
-            "min_tick": made.min_tick,
+            "ticks": sorted({getattr(job, TICK) for job in made.cron_jobs}),
             "retry_delay": {str(name): one for name, one in jsonable(delays).items() if isinstance(one, int | float)},
             "crawl_config": jsonable(made.crawl_config),
             "starts": callable(getattr(made, "on_start", None)),
@@ -261,6 +261,7 @@ def _made(by: BaseHandler) -> dict[str, Any]:
         "messages": jsonable(run.messages),
         "results": [jsonable(one) for one in run.results],
         "quiet": run.is_quiet,
+        "called": run.is_called,
         "save": jsonable(by.save),
     }
 

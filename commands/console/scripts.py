@@ -1,0 +1,301 @@
+"""The actions of `warcmill script`: run scripts, write one, check one, step through one.
+
+`run` and `new` write the files of the job, and luigi.cfg when no engine lists the job yet.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from commands.console.crawl import answers, left_at, name_left_out
+from commands.console.luigi_cfg import engine_for, list_job
+from commands.console.show import err, out
+from tasks.config import engines, folders
+from warcmill.base import clock
+from warcmill.crawl import durable
+from warcmill.crawl.engine import WarcmillEngine
+from warcmill.crawl.job import file
+from warcmill.crawl.job.job import End
+from warcmill.crawl.job.values import CONFIGURATION
+from warcmill.crawl.launch import job_log, reports
+from warcmill.crawl.uri import canonical
+from warcmill.errors import BadConfig, BadInput, Busy, Conflict, Unavailable
+from warcmill.formats.warc.writer import RecordPlace
+from warcmill.model import Json
+
+if TYPE_CHECKING:
+    from warcmill.scripts.asking import Outcome
+    from warcmill.scripts.folder import Script
+    from warcmill.scripts.visit import ScriptRun
+
+INTERRUPTED = 130
+_NEW = '''\
+"""{name}: begins at {start}. See docs/from-pyspider.md."""
+
+from pyspider.libs.base_handler import *
+
+
+class Handler(BaseHandler):
+    crawl_config = {{}}
+
+    @every(minutes=24 * 60)
+    def on_start(self):
+        self.crawl("{start}", callback=self.index_page)
+
+    @config(age=24 * 60 * 60)
+    def index_page(self, response):
+        for link in response.doc('a[href^="http"]').items():
+            self.crawl(link.attr.href, callback=self.detail_page)
+
+    @config(priority=2)
+    def detail_page(self, response):
+        return {{"url": response.url, "title": response.doc("title").text()}}
+'''
+
+
+def _run(args: argparse.Namespace) -> int:
+    """Make a launch of the job, until only what scripts do every so often is left."""
+    from warcmill.scripts import process, walls
+
+    found = [_read(path) for path in args.files]
+    job = args.job or found[0].name
+    config = folders.find() or _made()
+    os.environ[folders.VARIABLE] = str(config)
+    script_walls = engines.script_walls()
+    walls.check(walls=script_walls != process.NONE)
+    list_job(config, job)
+    with closing(engine_for(job)) as engine:
+        seen = engine.look(job)
+        if seen.running:
+            raise Busy(f"job {job}, launch {seen.launch_id},")
+        if seen.died:
+            engine.stop(job)
+        _configured(engine, job, process.files(_settings(args)))
+        for script in found:
+            _write(engine, job, script.name, script.text)
+        checkpoint = left_at(engine, job, job_log.last(engine.places.job(job)))
+        if checkpoint:
+            err(f"{job}: continues from {checkpoint}")
+        follows = "" if checkpoint else engine.follows(job)
+        heard = _Heard()
+        end = process.run(
+            engine.places, job, checkpoint, follows, engine.allow_private, script_walls, heard.run, heard.result
+        )  # fmt: skip
+        launch = engine.look(job).launch_id
+        result = reports.read(engine.places.job(job) / launch)
+    err(f"{job}: launch {launch}: {answers(result, each=True)}")
+    name_left_out(result)
+    err(f"next: warcmill scan {clock.stamp_text(launch)[:10]}")
+    if end.waits_until:
+        err(
+            f"{job}: some tasks wait, the next until {clock.stamp_text(_stamp(end.waits_until))}; the same command continues"
+        )
+    if end.end is End.STOPPED:
+        err(f"{job}: stopped, with a checkpoint; the same command continues from there")
+        return INTERRUPTED
+    return int(heard.has_failed)
+
+
+class _Heard:
+    """Prints results as lines of JSON, and what scripts print beside them."""
+
+    def __init__(self) -> None:
+        self.has_failed = False
+
+    def run(self, run: ScriptRun) -> None:
+        """Print what a callback printed, and why it failed."""
+        if text := run.outcome.log.strip():
+            sys.stderr.write(f"{text}\n")
+        if run.outcome.why:
+            self.has_failed = True
+            err(f"{run.script}: {run.task.callback} of {run.task.url} failed: {run.outcome.why}")
+
+    def result(self, value: Mapping[str, Json], place: RecordPlace | None) -> None:
+        """Print a result with the place of its page."""
+        where = {"warc": place.name, "offset": place.offset} if place else {}
+        out(json.dumps({**value, **where}, ensure_ascii=False, sort_keys=True))
+
+
+def _new(args: argparse.Namespace) -> int:
+    """Write a script to begin with into a job, which is made if there is none."""
+    from warcmill.scripts import process
+    from warcmill.scripts.folder import SCRIPTS, check_name
+
+    job, name = args.script
+    check_name(name, args.script[1])
+    start = canonical(args.start if "://" in args.start else f"https://{args.start}")
+    config = folders.find() or _made()
+    os.environ[folders.VARIABLE] = str(config)
+    list_job(config, job)
+    with closing(engine_for(job)) as engine:
+        path = engine.places.job(job) / SCRIPTS / f"{name}.py"
+        if path.exists():
+            raise Conflict(str(path), "it exists; choose another name, or edit it")
+        if not (engine.places.job(job) / CONFIGURATION).exists():
+            engine.configure(job, process.files({}), Path(os.devnull))
+        _write(engine, job, name, _NEW.format(name=name, start=start))
+    out(str(path))
+    return 0
+
+
+def _check(args: argparse.Namespace) -> int:
+    """Load a script, and print what it says of itself."""
+    found = asyncio.run(_with_asker(lambda asker, text: asker.about(text), args.file))
+    answer = {
+        "callbacks": found.callbacks, "crawl_config": found.crawl_config, "every": found.ticks,
+        "name": args.file.stem, "on_start": found.starts, "why": found.why,
+    }  # fmt: skip
+    if args.json:
+        out(json.dumps(answer, ensure_ascii=False, sort_keys=True))
+    elif found.why:
+        err(f"{args.file}: {found.trace or found.why}")
+    else:
+        out(f"{args.file}: {', '.join(found.callbacks) or 'no callback'}")
+        out(f"  on_start: {'yes' if found.starts else 'no: nothing begins'}; every {found.ticks or 'nothing'} seconds")
+    return int(bool(found.why))
+
+
+def _step(args: argparse.Namespace) -> int:
+    """Run one callback of a script, and print all that came of it."""
+    task = _task(args)
+    url = str(task.get("url", ""))
+    body = _bytes(args.page) if args.page else b""
+    if not url.startswith("data:") and not args.page:
+        raise BadInput(url, "a step asks no site; save the page and name it by --page FILE")
+    fields = {"status_code": 200, "url": url, "orig_url": url, "save": (task.get("fetch") or {}).get("save")}
+    found = asyncio.run(_with_asker(lambda asker, text: asker.run(text, task, fields, body, debugger=True), args.file))
+    answer = {
+        "follows": found.follows, "log": found.log, "messages": found.messages, "results": found.results, "why": found.why,
+    }  # fmt: skip
+    if args.json:
+        out(json.dumps(answer, ensure_ascii=False, sort_keys=True))
+    else:
+        _show(found)
+    return int(bool(found.why))
+
+
+def _show(found: Outcome) -> None:
+    sys.stderr.write(found.log)
+    for one in found.follows:
+        out(f"follow  {one['process'].get('callback', '__call__')}  {one['url']}")
+        out(f"        {json.dumps(one, ensure_ascii=False, sort_keys=True)}")
+    for to, text, _ in found.messages:
+        out(f"message {to}  {json.dumps(text, ensure_ascii=False)}")
+    for one in found.results:
+        out(f"result  {json.dumps(one, ensure_ascii=False, sort_keys=True)}")
+    if found.why:
+        err(found.why)
+
+
+def _task(args: argparse.Namespace) -> dict[str, Any]:
+    if args.task:
+        try:
+            found = json.loads(args.task)
+        except (ValueError, RecursionError) as error:
+            raise BadInput("--task", f"it is not JSON: {error}") from error
+        if not isinstance(found, dict):
+            raise BadInput("--task", "it is not a task: an object, as a step prints its follows")
+        return {**found, "project": args.file.stem}
+    callback = args.callback or "on_start"
+    url = args.url or f"data:,{callback}"
+    return {"taskid": callback, "project": args.file.stem, "url": url, "process": {"callback": callback}}
+
+
+async def _with_asker(ask: Callable[..., Any], path: Path) -> Any:
+    from warcmill.scripts import process, walls
+    from warcmill.scripts.asking import ScriptAsker, ScriptText
+
+    if config := folders.find():
+        os.environ[folders.VARIABLE] = str(config)
+    script = _read(path)
+    has_walls = engines.script_walls() != process.NONE
+    walls.check(walls=has_walls)
+    beside = {one.stem: one.read_text("utf-8", "replace") for one in path.parent.glob("*.py")}
+    asker = ScriptAsker(script_walls=has_walls)
+    try:
+        return await ask(asker, ScriptText(script.name, {**beside, script.name: script.text}))
+    finally:
+        asker.close()
+
+
+def _read(path: Path) -> Script:
+    try:
+        from warcmill.scripts import api  # noqa: F401 - of an extra
+        from warcmill.scripts.api import response  # noqa: F401
+        from warcmill.scripts.folder import read
+    except ImportError as error:
+        raise BadConfig("script", f"{error.name} is missing; pip install 'warcmill[scripts]'") from error
+    return read(path)
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise Unavailable(str(path), error.strerror or str(error)) from error
+
+
+def _configured(engine: WarcmillEngine, job: str, files: Mapping[str, bytes]) -> None:
+    """Have the job the files of a job of scripts; Conflict for one that crawls something else."""
+    folder = engine.places.job(job)
+    if (folder / CONFIGURATION).exists() and file.described(file.files_in(folder), job).service != file.SCRIPTS:
+        raise Conflict(f"job {job}", "it is no job of scripts; choose another name by --job")
+    engine.configure(job, files, Path(os.devnull))
+
+
+def _write(engine: WarcmillEngine, job: str, name: str, text: str) -> None:
+    from warcmill.scripts.folder import SCRIPTS
+
+    path = engine.places.job(job) / SCRIPTS / f"{name}.py"
+    if path.exists() and path.read_bytes() == text.encode():
+        return
+    durable.make_folder(path.parent)
+    durable.replace(path, text.encode())
+
+
+def _settings(args: argparse.Namespace) -> dict[str, Any]:
+    """The keys of --config, with those of the options before them."""
+    settings: dict[str, Any] = {}
+    if args.config:
+        try:
+            settings = tomllib.loads(args.config.read_text("utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise BadConfig("--config", f"{args.config}: {error}") from error
+    given = {"allow_private": args.allow_private, "no_delay": args.no_delay, "resolve": args.resolve}
+    settings |= {key: value for key, value in given.items() if value}
+    if args.no_sandbox:
+        settings["render"] = {**settings.get("render", {}), "sandbox": False}
+    if args.limit is not None:
+        settings["limits"] = {**settings.get("limits", {}), "documents": args.limit}
+    return settings
+
+
+def _made() -> Path:
+    """The luigi.cfg of a new archive in this folder."""
+    folder = Path(folders.ARCHIVE).absolute()
+    words = [sys.executable, "-P", "-m", "commands.main", "init", str(folder)]
+    if subprocess.run(words, stdout=subprocess.DEVNULL, check=False).returncode:  # noqa: S603 our own words
+        raise BadConfig("archive", f"{folder} could not be made; its error is above")
+    err(f"made a new archive: {folder}")
+    return folder / "luigi.cfg"
+
+
+def _stamp(moment: float) -> str:
+    from datetime import UTC, datetime
+
+    return clock.digits(datetime.fromtimestamp(moment, UTC))
+
+
+ACTIONS: Mapping[str, Callable[[argparse.Namespace], int]] = {
+    "run": _run, "new": _new, "check": _check, "step": _step,
+}  # fmt: skip

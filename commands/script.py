@@ -1,0 +1,105 @@
+"""warcmill script: run pyspider's scripts; every page that they read is archived."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from commands.console.addresses import networks, resolved
+from warcmill.errors import BadInput
+from warcmill.model import parse_job
+
+SUMMARY = "run pyspider's scripts: pages of Python that crawl, into the archive"
+EPILOG = """\
+examples:
+  warcmill script run quotes.py
+  warcmill script run shop.py news.py --job papers --limit 500 > results.jsonl
+  warcmill script new papers/shop --start https://shop.example/
+  warcmill script check shop.py
+  warcmill script step shop.py
+  warcmill script step shop.py --callback index_page --url https://shop.example/ --page index.html
+
+A script is a page of Python as pyspider has it: a class that inherits from BaseHandler, whose
+methods read pages and ask for more by self.crawl. It runs unchanged on the Python of today.
+'pip install warcmill[scripts]' brings what it needs.
+
+'run' calls on_start of each script, and ends when only what they do every so often is left.
+Each result is a line of JSON on stdout, once its page is in the archive. What a script prints
+or logs is on stderr. Pages are in WARCs and logs of a launch of --job, which is named after
+the first script. A page whose callback failed is kept, and is tried again after 30 seconds,
+then after hours: the same command continues there.
+
+'new' writes a script to begin with into a job. 'check' loads one, and prints what it does.
+'step' runs one callback, by default on_start, asks no site, and prints all that came of it;
+a follow that it prints may be the --task of the next.
+
+A script runs behind walls, bubblewrap's: no network, no file but Python's, 30 seconds and 1 GB
+for a callback. Where they cannot stand it does not run, unless luigi.cfg says so: [scripts]
+walls.
+
+exit codes: 0 done, 1 a callback has failed, or the script cannot be loaded, 2 usage, 3
+configuration, also where the walls cannot stand, 4 a disk or a server did not answer, 5 the
+job runs already, 130 stopped by Ctrl-C: the same command continues
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The action, its scripts, and what a run may reach."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    run = actions.add_parser("run", allow_abbrev=False)
+    run.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a script: NAME.py")
+    run.add_argument("--job", type=_job, metavar="NAME", help="the job whose launch this is")
+    run.add_argument("--limit", type=_whole, metavar="NUMBER", help="at most so many documents (default: no limit)")
+    run.add_argument("--config", type=Path, metavar="FILE", help="a crawl.toml with further settings")
+    run.add_argument(
+        "--allow-private", action="extend", type=networks, default=[], metavar="NETWORK",
+        help="inside addresses that may be crawled, such as 10.20.0.0/16; may be repeated",
+    )  # fmt: skip
+    run.add_argument("--no-delay", action="store_true", help="several at a time from those, without a wait")
+    run.add_argument(
+        "--resolve", action="append", type=resolved, default=[], metavar="HOST=ADDRESS",
+        help="the address of a host, instead of asking a name server; may be repeated",
+    )  # fmt: skip
+    run.add_argument(
+        "--no-sandbox", action="store_true", help="let the browser of fetch_type run without its sandbox, as for root"
+    )
+    new = actions.add_parser("new", allow_abbrev=False)
+    new.add_argument("script", type=_script, metavar="JOB/NAME", help="the job, and the name of the script")
+    new.add_argument("--start", required=True, metavar="URL", help="where the script begins")
+    check = actions.add_parser("check", allow_abbrev=False)
+    check.add_argument("file", type=Path, metavar="FILE", help="a script")
+    check.add_argument("--json", action="store_true", help="print JSON, for programs")
+    step = actions.add_parser("step", allow_abbrev=False)
+    step.add_argument("file", type=Path, metavar="FILE", help="a script")
+    step.add_argument("--callback", default="", metavar="NAME", help="the method to call (default: on_start)")
+    step.add_argument("--url", default="", metavar="URL", help="the address of the --page")
+    step.add_argument("--page", type=Path, metavar="FILE", help="the page that the method reads")
+    step.add_argument("--task", metavar="JSON", help="a task, as a step prints its follows, in place of --callback")
+    step.add_argument("--json", action="store_true", help="print JSON, for programs")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what the action says."""
+    from commands.console import scripts  # it imports Luigi, which --help does without
+
+    return scripts.ACTIONS[args.action](args)
+
+
+def _job(text: str) -> str:
+    try:
+        return parse_job(text)
+    except BadInput as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _script(text: str) -> tuple[str, str]:
+    job, slash, name = text.partition("/")
+    if not slash:
+        raise argparse.ArgumentTypeError(f"'{text}' is not JOB/NAME")
+    return _job(job), name
+
+
+def _whole(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 12:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number")
+    return int(text)

@@ -1,0 +1,262 @@
+"""The reader of a visit for a script: fetch, call, keep. Page, follows and results are one entry of the books.
+
+Whatever a callback does, its page is kept. A task that failed is tried again after some time; what it has made before
+it failed counts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from warcmill.base import clock
+from warcmill.crawl.books.books import CrawlResult
+from warcmill.crawl.extract.links import LINK
+from warcmill.crawl.fetch import exchange
+from warcmill.crawl.fetch.cookies import Jar
+from warcmill.crawl.fetch.exchange import Exchange
+from warcmill.crawl.fetch.limits import DISCONNECT, TIME
+from warcmill.crawl.uri import Data, Uri, shown
+from warcmill.crawl.visit.fetching import Refusal
+from warcmill.crawl.visit.rendering import DOM_TYPE, NOT_RENDERED, Render
+from warcmill.crawl.visit.visit import Kit, PageReader, Reading, Visit
+from warcmill.errors import BadInput
+from warcmill.scripts import task as tasks
+from warcmill.scripts.api.handler import md5string, with_config
+from warcmill.scripts.api.response import NO_ANSWER
+from warcmill.scripts.asking import About, Outcome, ScriptAsker, ScriptText
+from warcmill.scripts.folder import Script, ScriptFolder
+from warcmill.scripts.task import REDIRECTS, ScriptTask
+
+RESULT = "result"
+_FOLLOWED = {301: False, 302: False, 303: False, 307: True, 308: True}
+"""The statuses of a redirect that is followed, and if the request keeps its method (RFC 9110, 15.4)."""
+_NOT_WHOLE = {TIME: "its answer was not whole in time", DISCONNECT: "its answer broke off"}
+_WHERE = "script {}"
+
+
+class ScriptRun(NamedTuple):
+    """One run of a callback: the task, the fields of its response, and all that came of it. `again`: when the task is
+    tried again, 0 for never."""
+
+    script: str
+    task: ScriptTask
+    response: Mapping[str, Any]
+    outcome: Outcome
+    again: float
+
+
+class Known(NamedTuple):
+    """A script as its process has loaded it."""
+
+    script: Script
+    about: About
+
+
+class ScriptDesk:
+    """All that the visits of scripts share: their folder, their processes, and what each says of itself. `heard` is
+    called with each run."""
+
+    def __init__(self, kit: Kit, folder: ScriptFolder, asker: ScriptAsker, heard: Callable[[ScriptRun], None]) -> None:
+        self.kit, self.folder, self.asker, self.heard = kit, folder, asker, heard
+        self._known: dict[str, Known] = {}
+
+    def text(self, name: str) -> ScriptText:
+        """A script with the texts of all that it may import."""
+        return ScriptText(name, self.folder.texts)
+
+    async def known(self, name: str) -> Known | None:
+        """A script as it is now; None if there is none of this name."""
+        script = self.folder.all.get(name)
+        if script is None:
+            return None
+        known = self._known.get(name)
+        if known is None or known.script != script:
+            known = self._known[name] = Known(script, await self.asker.about(self.text(name)))
+        return known
+
+
+class _Answer(NamedTuple):
+    """An answer as a script gets it: the fields of a response, and its body. One that has `found` a URI is a redirect,
+    which no callback reads."""
+
+    fields: dict[str, Any]
+    body: bytes = b""
+    rendered: Render = NOT_RENDERED
+    found: Sequence[Uri] = ()
+
+
+class ScriptReader(PageReader):
+    """Reads by a script's callback."""
+
+    shares = False
+
+    def __init__(self, desk: ScriptDesk) -> None:
+        self._desk, self._kit = desk, desk.kit
+
+    async def read(self, visit: Visit) -> Reading:
+        task = tasks.read(visit.uri)
+        known = await self._desk.known(visit.uri.spider)
+        if known is None:
+            return Reading(fault=_NO_SCRIPT.format(visit.uri.spider), where=_WHERE.format(visit.uri.spider))
+        answer = await self._fetched(visit, task, known)
+        if answer.found:
+            return Reading(found=answer.found)
+        return await self._called(visit, task, known, answer)
+
+    async def read_data(self, visit: Visit, data: Data) -> Reading:
+        task = tasks.read(visit.uri)
+        known = await self._desk.known(visit.uri.spider)
+        if known is None:
+            return Reading(fault=_NO_SCRIPT.format(visit.uri.spider), where=_WHERE.format(visit.uri.spider))
+        fields = {"status_code": 200, "url": task.url, "orig_url": task.url, "save": task.save}
+        return await self._called(visit, task, known, _Answer(fields, data.body))
+
+    def outlived(self, visit: Visit) -> None:
+        """Nobody is to hear of it: the task is made again."""
+
+    async def _fetched(self, visit: Visit, task: ScriptTask, known: Known) -> _Answer:
+        """Have the visit fetch, and return its answer for the script; a redirect that is followed has found its
+        target."""
+        fetch, uri = with_config(task.request, known.about.crawl_config), visit.uri.uri
+        try:
+            if proxy := fetch.get("proxy"):
+                raise BadInput(shown(uri), f"its proxy {str(proxy).rpartition('@')[2]} is not one that luigi.cfg lists")
+            wanted = tasks.rendered(fetch, uri)
+            request = tasks.asked(task, uri, fetch, _conditions(visit, known.script), clock.steady())
+        except BadInput as error:
+            return _none(task, uri, error.why)
+        if visit.refusal is None:
+            await visit.fetch(request)
+        answer = visit.refusal or visit.answer
+        if not isinstance(answer, Exchange):
+            return _none(task, uri, answer.why if answer else "it was given back")
+        if answer.truncated in _NOT_WHOLE:
+            return _none(task, uri, _NOT_WHOLE[answer.truncated])
+        jar = Jar(task.cookies)
+        jar.receive(uri, answer.set_cookies, clock.steady())
+        if answer.status in _FOLLOWED and answer.fields.has("location") and fetch.get("allow_redirects", True):
+            return _redirected(visit, task, fetch, answer, jar)
+        fields = _fields(task, uri, answer, jar)
+        page = visit.page(answer)
+        if wanted is None or not self._kit.rendering.wants(page, wanted):
+            return _Answer(fields, exchange.document(answer, visit.job.limits)[0])
+        render = await self._kit.rendering.render(page, wanted)
+        if render.page is None:
+            why = f"it could not be opened in the browser: {render.failure}"
+            return _none(task, uri, why)._replace(rendered=render)
+        fields |= {"url": render.page.final_url, "headers": {**fields["headers"], "Content-Type": DOM_TYPE}}
+        fields["js_script_result"] = json.loads(render.page.script_value) if render.page.script_value else None
+        return _Answer(fields, render.page.dom, render)
+
+    async def _called(self, visit: Visit, task: ScriptTask, known: Known, answer: _Answer) -> Reading:
+        """Call the callback; return all that came of it."""
+        visit.let_go()
+        script, now = known.script.name, clock.steady()
+        form = task.for_script(script)
+        outcome = await self._desk.asker.run(self._desk.text(script), form, answer.fields, answer.body)
+        found = [*self._follows(visit, script, outcome), *self._messages(visit, script, task, outcome)]
+        is_final = isinstance(visit.refusal, Refusal)
+        delays = known.about.retry_delay or tasks.DELAYS
+        again, left = 0.0, task
+        if outcome.why and not outcome.quiet and not is_final:
+            again, left = task.again(delays, now)
+        elif not outcome.why:
+            again, left = task.after(now)
+        visit.uri.payload = tasks.payload(left)
+        value: dict[str, Any] = {
+            "script": script,
+            "taskid": task.taskid,
+            "updatetime": int(now),
+            "url": task.first or task.url,
+        }
+        results = [CrawlResult(RESULT, {**value, "result": one}) for one in outcome.results]
+        self._desk.heard(ScriptRun(script, task, answer.fields, outcome, again))
+        is_fault = bool(outcome.why) and outcome.called
+        return Reading(
+            found=found, results=results, rendered=answer.rendered, again=again, memory=_remembered(task),
+            notes=("callbackFailed",) if is_fault and isinstance(visit.answer, Exchange) else (),
+            fault=outcome.trace or outcome.why if is_fault else "", where=_WHERE.format(script),
+        )  # fmt: skip
+
+    def _follows(self, visit: Visit, script: str, outcome: Outcome) -> list[Uri]:
+        """The URIs of what a callback wants crawled. Each that cannot wait is named."""
+        found = []
+        for follow in outcome.follows:
+            try:
+                uri = tasks.made(script, follow, visit.uri)
+                if uri.uri.startswith("http"):
+                    uri.queue = self._kit.job.queue(uri.uri)
+                found.append(uri)
+            except BadInput as error:
+                url = str(follow.get("url", ""))
+                lost = Uri(url, url, "", visit.uri.crawl, hops=LINK, via=visit.uri.uri, spider=script)
+                self._kit.offers.lost(lost, error.why, with_page=True)
+        return found
+
+    def _messages(self, visit: Visit, script: str, task: ScriptTask, outcome: Outcome) -> list[Uri]:
+        """The URIs of the messages that a callback sends, to scripts that are there."""
+        found = []
+        for number, (to, text, url) in enumerate(outcome.messages):
+            key = md5string(f"{script} {task.taskid} {number} {clock.steady()}")
+            try:
+                if to not in self._desk.folder.all:
+                    raise BadInput(shown(url), f"a message is for script {to!r}, which its job does not have")
+                found.append(tasks.called(to, tasks.ON_MESSAGE, key, [script, text], url))
+            except BadInput as error:
+                lost = Uri(url, url, "", visit.uri.crawl, via=visit.uri.uri, spider=script)
+                self._kit.offers.lost(lost, error.why, with_page=True)
+        return found
+
+
+_NO_SCRIPT = "its job has no script {!r} any more; put the file back, or delete what waits for it"
+
+
+def _conditions(visit: Visit, script: Script) -> Sequence[tuple[str, str]]:
+    """The header fields that ask for what is new; none after the script was edited, as it may read the page in another
+    way."""
+    past = visit.past
+    is_read = past and datetime.fromisoformat(past.date).timestamp() > script.written
+    return past.conditions if past and is_read else ()
+
+
+def _redirected(visit: Visit, task: ScriptTask, fetch: Mapping[str, Any], answer: Exchange, jar: Jar) -> _Answer:
+    """The answer of a redirect: a URI to follow, or the reason why there is none."""
+    most = fetch.get("max_redirects", REDIRECTS)
+    if not isinstance(most, int) or task.redirects >= most:
+        return _none(task, visit.uri.uri, f"Maximum ({most}) redirects followed")
+    keeps = _FOLLOWED[answer.status] or answer.method in ("GET", "HEAD")
+    try:
+        to = tasks.redirected(visit.uri, task, answer.fields.first("location"), jar.cookies, keeps_method=keeps)
+    except BadInput as error:
+        return _none(task, visit.uri.uri, f"it is redirected to {error.path}: {error.why}")
+    to.queue = visit.job.queue(to.uri) or to.queue
+    return _Answer({}, found=[to])
+
+
+def _remembered(task: ScriptTask) -> dict[str, str]:
+    """When a script was called at a tick, for the next process."""
+    save = task.save
+    is_tick = task.callback == tasks.ON_TICK and isinstance(save, dict) and "every" in save
+    return {tasks.tick_name(save["every"]): str(save["tick"])} if is_tick else {}
+
+
+def _none(task: ScriptTask, uri: str, why: str) -> _Answer:
+    """The response of a task that got no answer."""
+    fields = {"status_code": NO_ANSWER, "url": uri, "orig_url": task.first or task.url, "error": why}
+    return _Answer({**fields, "save": task.save})
+
+
+def _fields(task: ScriptTask, uri: str, answer: Exchange, jar: Jar) -> dict[str, Any]:
+    """The fields of a response."""
+    names: dict[str, str] = {}
+    headers: dict[str, str] = {}
+    for name, value in answer.fields.pairs:
+        known = names.setdefault(name.lower(), name)
+        headers[known] = f"{headers[known]},{value}" if known in headers else value
+    return {
+        "status_code": answer.status, "url": uri, "orig_url": task.first or task.url, "headers": headers,
+        "cookies": {one.name: one.value for one in jar.cookies}, "time": answer.took_ms / 1000, "save": task.save,
+    }  # fmt: skip
