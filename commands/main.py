@@ -45,6 +45,7 @@ VERBS: dict[str, dict[str, str]] = {
         "render": "open pages in a browser for another engine, such as Heritrix, each into a WARC of its own",
         "request": "ask for pages by Scrapy Cluster's API, and see what comes back",
         "run": "run a part of a crawl on this machine until a signal, such as a worker",
+        "script": "run pyspider's scripts: pages of Python that crawl, into the archive",
         "schedule": "have a job crawled daily, weekly, ..., and the archive run by cron or systemd",
         "pulse": "start, checkpoint or stop a crawl, once however often called; or show its progress",
         "pypi": "crawl a package index, in full or what has changed; ask what is known of its packages",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import os
 import subprocess
@@ -14,6 +15,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Mapping
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,8 +36,8 @@ from warcmill.formats.warc.writer import RecordPlace
 from warcmill.model import Json
 
 if TYPE_CHECKING:
-    from warcmill.scripts.asking import Outcome
-    from warcmill.scripts.folder import Script
+    from warcmill.scripts.asking import CallbackOutcome
+    from warcmill.scripts.folder import ScriptFile
     from warcmill.scripts.visit import ScriptRun
 
 INTERRUPTED = 130
@@ -94,12 +96,12 @@ def _run(args: argparse.Namespace) -> int:
         launch = engine.look(job).launch_id
         result = reports.read(engine.places.job(job) / launch)
     err(f"{job}: launch {launch}: {answers(result, each=True)}")
-    name_left_out(result)
+    with contextlib.redirect_stdout(sys.stderr):
+        name_left_out(result)
     err(f"next: warcmill scan {clock.stamp_text(launch)[:10]}")
     if end.waits_until:
-        err(
-            f"{job}: some tasks wait, the next until {clock.stamp_text(_stamp(end.waits_until))}; the same command continues"
-        )
+        until = clock.text(datetime.fromtimestamp(end.waits_until, UTC))
+        err(f"{job}: some tasks wait, the next until {until}; the same command continues")
     if end.end is End.STOPPED:
         err(f"{job}: stopped, with a checkpoint; the same command continues from there")
         return INTERRUPTED
@@ -174,9 +176,7 @@ def _step(args: argparse.Namespace) -> int:
         raise BadInput(url, "a step asks no site; save the page and name it by --page FILE")
     fields = {"status_code": 200, "url": url, "orig_url": url, "save": (task.get("fetch") or {}).get("save")}
     found = asyncio.run(_with_asker(lambda asker, text: asker.run(text, task, fields, body, debugger=True), args.file))
-    answer = {
-        "follows": found.follows, "log": found.log, "messages": found.messages, "results": found.results, "why": found.why,
-    }  # fmt: skip
+    answer = {name: getattr(found, name) for name in ("follows", "log", "messages", "results", "why")}
     if args.json:
         out(json.dumps(answer, ensure_ascii=False, sort_keys=True))
     else:
@@ -184,7 +184,7 @@ def _step(args: argparse.Namespace) -> int:
     return int(bool(found.why))
 
 
-def _show(found: Outcome) -> None:
+def _show(found: CallbackOutcome) -> None:
     sys.stderr.write(found.log)
     for one in found.follows:
         out(f"follow  {one['process'].get('callback', '__call__')}  {one['url']}")
@@ -228,7 +228,7 @@ async def _with_asker(ask: Callable[..., Any], path: Path) -> Any:
         asker.close()
 
 
-def _read(path: Path) -> Script:
+def _read(path: Path) -> ScriptFile:
     try:
         from warcmill.scripts import api  # noqa: F401 - of an extra
         from warcmill.scripts.api import response  # noqa: F401
@@ -249,7 +249,7 @@ def _configured(engine: WarcmillEngine, job: str, files: Mapping[str, bytes]) ->
     """Have the job the files of a job of scripts; Conflict for one that crawls something else."""
     folder = engine.places.job(job)
     if (folder / CONFIGURATION).exists() and file.described(file.files_in(folder), job).service != file.SCRIPTS:
-        raise Conflict(f"job {job}", "it is no job of scripts; choose another name by --job")
+        raise Conflict(f"job {job}", "it crawls without scripts; choose another name by --job")
     engine.configure(job, files, Path(os.devnull))
 
 
@@ -288,12 +288,6 @@ def _made() -> Path:
         raise BadConfig("archive", f"{folder} could not be made; its error is above")
     err(f"made a new archive: {folder}")
     return folder / "luigi.cfg"
-
-
-def _stamp(moment: float) -> str:
-    from datetime import UTC, datetime
-
-    return clock.digits(datetime.fromtimestamp(moment, UTC))
 
 
 ACTIONS: Mapping[str, Callable[[argparse.Namespace], int]] = {

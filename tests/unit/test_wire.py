@@ -236,6 +236,7 @@ JSON = (
     Place("warcmill/pypi/answers.py", documents=True),
     Place("commands/console/imported.py", only=("answer",), documents=True),
     Place("warcmill/pypi/providers.py", but=("Provider.rank", "_rows", "_is_stub"), documents=True),
+    Place("commands/console/scripts.py", only=("_check", "_step", "_Heard")),
     Place("warcmill/audit/answers/dues.py", only=("of_days", "_decisions", "as_list"), documents=True),
     Place("warcmill/audit/answers/explanation.py", only=("_waiting",), documents=True),
     Place("commands/why.py", only=("_engine_says",)),
@@ -282,7 +283,9 @@ NONE_OF_ITS_OWN = {
     "warcmill/formats/pypi/simple_pages.py",
     "warcmill/pypi/carried.py",
     "warcmill/pypi/journal.py",
-    # Lists of seeds, payloads of URIs, calls of an index: their own tests hold their bytes.
+    # Lists of seeds, payloads of URIs, calls of an index, questions to a process: their own tests hold their bytes.
+    "warcmill/scripts/asking.py",
+    "warcmill/scripts/task.py",
     "warcmill/clients/package_index.py",
     "warcmill/formats/seeds.py",
     "warcmill/crawl/extract/package_index.py",

@@ -24,7 +24,7 @@ MOST_ANSWER = 64 << 20  # bytes
 FEWEST = 2
 
 
-class Outcome(Struct, frozen=True):
+class CallbackOutcome(Struct, frozen=True):
     """All that came of a callback; `why` it failed, '' if it did not, and the traceback of that. `quiet`: its task gets
     no status. `called`: False if the status of its response kept it from being called. `ms` it took."""
 
@@ -42,8 +42,8 @@ class Outcome(Struct, frozen=True):
     number: int = -1
 
 
-class About(Struct, frozen=True):
-    """What a script says of itself; `why` it cannot be loaded. `ticks`: the spans of its `every`, in seconds."""
+class ScriptAbout(Struct, frozen=True):
+    """The ticks (spans of `every`, in seconds), retries and common arguments of a script; `why` it cannot be loaded."""
 
     why: str = ""
     trace: str = ""
@@ -57,7 +57,7 @@ class About(Struct, frozen=True):
     number: int = -1
 
 
-T = TypeVar("T", About, Outcome)
+T = TypeVar("T", ScriptAbout, CallbackOutcome)
 
 
 class ScriptText(Struct, frozen=True):
@@ -78,16 +78,16 @@ class ScriptAsker:
         self._numbers = count(1)
         self._needs: dict[str, tuple[str, ...]] = {}  # by script: those that it imports
 
-    async def about(self, script: ScriptText) -> About:
-        """Ask a script what it says of itself."""
-        return await self._ask(script, None, b"", About)
+    async def about(self, script: ScriptText) -> ScriptAbout:
+        """Ask for the ticks, retries and arguments of a script."""
+        return await self._ask(script, None, b"", ScriptAbout)
 
     async def run(
         self, script: ScriptText, task: Mapping[str, Any], response: Mapping[str, Any], body: bytes = b"", *,
         debugger: bool = False,
-    ) -> Outcome:  # fmt: skip
+    ) -> CallbackOutcome:  # fmt: skip
         """Run the callback of a task with a response."""
-        return await self._ask(script, {"task": task, "response": response}, body, Outcome, debugger=debugger)
+        return await self._ask(script, {"task": task, "response": response}, body, CallbackOutcome, debugger=debugger)
 
     def close(self) -> None:
         """End them, whatever they do."""

@@ -18,7 +18,7 @@ LONGEST = 1 << 20  # bytes of a script
 _is_name = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}").fullmatch
 
 
-class Script(Struct, frozen=True):
+class ScriptFile(Struct, frozen=True):
     """A script: its text, and when that was written, in seconds since 1970."""
 
     name: str
@@ -31,7 +31,7 @@ class ScriptFolder:
 
     def __init__(self, job: Path) -> None:
         self.path = job / SCRIPTS
-        self.all: dict[str, Script] = {}
+        self.all: dict[str, ScriptFile] = {}
         self.unfit: dict[str, str] = {}
         self._stamps: dict[str, tuple[int, int, int]] = {}
 
@@ -61,8 +61,8 @@ class ScriptFolder:
         return changed
 
 
-def read(path: Path) -> Script:
-    """Read a script. BadInput for a name that Python could not import, or a text that is none."""
+def read(path: Path) -> ScriptFile:
+    """Read a script. BadInput for a name that Python could not import, or a text that is not UTF-8."""
     check_name(path.stem, str(path))
     try:
         raw, written = path.read_bytes(), path.stat().st_mtime
@@ -71,7 +71,7 @@ def read(path: Path) -> Script:
     if len(raw) > LONGEST:
         raise BadInput(str(path), f"it has {len(raw)} bytes; a script has at most {LONGEST}")
     try:
-        return Script(path.stem, raw.decode("utf-8-sig"), written)
+        return ScriptFile(path.stem, raw.decode("utf-8-sig"), written)
     except UnicodeDecodeError as error:
         raise BadInput(str(path), f"it is not UTF-8: byte {error.start}") from error
 

@@ -30,7 +30,7 @@ LOOK = 1.0  # seconds between two looks at the folder
 SOON = 60.0  # seconds: a run of scripts from a terminal waits so long for what is tried again
 
 
-class Bucket:
+class TokenBucket:
     """The tokens of a script: one a fetch, `rate` more each second, and never more than `burst`."""
 
     def __init__(self, rate: float, burst: float) -> None:
@@ -69,7 +69,7 @@ class ScriptLoop(Spider):
         self._folder, self._asker, self._once = folder, asker, once
         self._told, self._kept = told, kept
         self.desk = ScriptDesk(kit, folder, asker, self._ran)
-        self._buckets: dict[str, Bucket] = {}
+        self._buckets: dict[str, TokenBucket] = {}
         self._ticked: dict[tuple[str, int], float] = {}
         self._looked = 0.0
         self.waits_until = 0.0  # when the next of those is due that were left
@@ -111,8 +111,8 @@ class ScriptLoop(Spider):
         """The scripts that may run now."""
         yield from self._folder.all
 
-    def _bucket(self, name: str) -> Bucket:
-        return self._buckets.setdefault(name, Bucket(float(self._kit.job.workers), float(self._kit.job.workers)))
+    def _bucket(self, name: str) -> TokenBucket:
+        return self._buckets.setdefault(name, TokenBucket(float(self._kit.job.workers), float(self._kit.job.workers)))
 
     async def _tick(self, now: float) -> None:
         """Call the methods of scripts that are due; one that was missed, once."""

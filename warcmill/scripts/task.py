@@ -56,7 +56,7 @@ class ScriptTask(Struct, frozen=True):
 
     @property
     def save(self) -> Any:
-        """What its maker has passed on."""
+        """The value that its maker has passed on."""
         return self.request.get("save")
 
     def for_script(self, script: str) -> dict[str, Any]:

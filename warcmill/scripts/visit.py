@@ -26,8 +26,8 @@ from warcmill.errors import BadInput
 from warcmill.scripts import task as tasks
 from warcmill.scripts.api.handler import md5string, with_config
 from warcmill.scripts.api.response import NO_ANSWER
-from warcmill.scripts.asking import About, Outcome, ScriptAsker, ScriptText
-from warcmill.scripts.folder import Script, ScriptFolder
+from warcmill.scripts.asking import CallbackOutcome, ScriptAbout, ScriptAsker, ScriptText
+from warcmill.scripts.folder import ScriptFile, ScriptFolder
 from warcmill.scripts.task import REDIRECTS, ScriptTask
 
 RESULT = "result"
@@ -44,15 +44,15 @@ class ScriptRun(NamedTuple):
     script: str
     task: ScriptTask
     response: Mapping[str, Any]
-    outcome: Outcome
+    outcome: CallbackOutcome
     again: float
 
 
 class Known(NamedTuple):
     """A script as its process has loaded it."""
 
-    script: Script
-    about: About
+    script: ScriptFile
+    about: ScriptAbout
 
 
 class ScriptDesk:
@@ -181,7 +181,7 @@ class ScriptReader(PageReader):
             fault=outcome.trace or outcome.why if is_fault else "", where=_WHERE.format(script),
         )  # fmt: skip
 
-    def _follows(self, visit: Visit, script: str, outcome: Outcome) -> list[Uri]:
+    def _follows(self, visit: Visit, script: str, outcome: CallbackOutcome) -> list[Uri]:
         """The URIs of what a callback wants crawled. Each that cannot wait is named."""
         found = []
         for follow in outcome.follows:
@@ -196,7 +196,7 @@ class ScriptReader(PageReader):
                 self._kit.offers.lost(lost, error.why, with_page=True)
         return found
 
-    def _messages(self, visit: Visit, script: str, task: ScriptTask, outcome: Outcome) -> list[Uri]:
+    def _messages(self, visit: Visit, script: str, task: ScriptTask, outcome: CallbackOutcome) -> list[Uri]:
         """The URIs of the messages that a callback sends, to scripts that are there."""
         found = []
         for number, (to, text, url) in enumerate(outcome.messages):
@@ -214,7 +214,7 @@ class ScriptReader(PageReader):
 _NO_SCRIPT = "its job has no script {!r} any more; put the file back, or delete what waits for it"
 
 
-def _conditions(visit: Visit, script: Script) -> Sequence[tuple[str, str]]:
+def _conditions(visit: Visit, script: ScriptFile) -> Sequence[tuple[str, str]]:
     """The header fields that ask for what is new; none after the script was edited, as it may read the page in another
     way."""
     past = visit.past

@@ -101,6 +101,7 @@ def test_every_argument_can_be_completed_or_is_free(verb: str) -> None:
         "FILE|PROJECT[:NAME]",
         "NAME=VALUE",
         "HOST=ADDRESS",
+        "JOB/NAME",
         "WORD",
         "HOST",
         "DAY",

@@ -36,6 +36,7 @@ MAY = {
     "render": ("asyncio", "starlette", "uvicorn", "warcmill.crawl.visit", "warcmill.crawl.extract"),
     "request": ("asyncio", "warcmill.crawl.visit", "warcmill.crawl.extract"),
     "run": ("asyncio",),
+    "script": ("asyncio",),
     "schedule": ("asyncio", "warcmill.crawl.visit", "warcmill.crawl.extract"),
 }
 PROGRAM = """

@@ -403,7 +403,7 @@ class Ledger:
             self.queues.expect(min(visit.again for visit, _ in done))
 
     def _more(self, held: Held, tries: int) -> str | None:
-        """What is not ordinary about the URI of a lease, after its visit."""
+        """The part of a leased URI that is not ordinary, after its visit."""
         if held.renewed is None:
             return unusual(held.lease.uri, tries)
         return self.table.rows([held.lease.id])[0][9]

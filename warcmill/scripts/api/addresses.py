@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
+import ada_url
 import requests
 
 _SILENT = frozenset({
@@ -51,8 +52,8 @@ def build_url(url: str, params: object = None) -> str:
     """An address with a path, a host in ASCII, and parameters at the end of its query."""
     try:
         scheme, host, path, query, fragment = urlsplit(url)
-        host = host.encode("idna").decode("ascii")
-    except ValueError:
+        host = host if host.isascii() else str(ada_url.idna.encode(host))
+    except (ValueError, UnicodeError):
         return url  # the crawler refuses it by name
     if scheme == "data":
         return url

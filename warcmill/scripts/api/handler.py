@@ -35,7 +35,7 @@ MOST_FOLLOWS = 100_000  # of one callback
 _CATCHES, _QUIET, _CONFIG, TICK = "_catch_status_code_error", "_not_send_status", "_config", "tick"
 
 
-class TooMany(Exception):
+class TooManyFollows(Exception):
     """A callback has made more follows or messages than one callback may."""
 
 
@@ -94,11 +94,11 @@ class CallbackRun:
     def check(self) -> None:
         """Bound what one callback makes."""
         if len(self.follows) > MOST_FOLLOWS or len(self.messages) > MOST_FOLLOWS:
-            raise TooMany(f"a callback makes at most {MOST_FOLLOWS} follows, and as many messages")
+            raise TooManyFollows(f"a callback makes at most {MOST_FOLLOWS} follows, and as many messages")
 
 
-class BaseHandler:
-    """The handler of a script."""
+class ScriptHandler:
+    """The handler of a script, which has it as `BaseHandler`."""
 
     crawl_config: ClassVar[Mapping[str, Any]] = {}
     retry_delay: ClassVar[Any] = {}
@@ -146,7 +146,7 @@ class BaseHandler:
         """Take a message of another script."""
 
     def on_result(self, result: Any) -> None:
-        """Take what a callback has returned; what is empty is no result."""
+        """Take the value that a callback has returned; an empty one is not a result."""
         if not result:
             return
         assert self.task, "on_result can't outside a callback."
@@ -168,7 +168,7 @@ class BaseHandler:
     # For who runs it.
 
     def run_callback(self, task: Mapping[str, Any], response: Response) -> None:
-        """Run the callback of a task; raises what it raises. What it has made is in the handler then."""
+        """Run the callback of a task; raises what it raises. All that it has made is in the handler then."""
         name = (task.get("process") or {}).get("callback") or "__call__"
         function = getattr(self, name, None)
         if function is None:
@@ -233,8 +233,11 @@ class BaseHandler:
         return name, function
 
 
+BaseHandler = ScriptHandler
+
+
 def with_config(fetch: Mapping[str, Any], crawl_config: Mapping[str, Any]) -> dict[str, Any]:
-    """How a task is fetched, with what its script's `crawl_config` says besides, as it is now."""
+    """The arguments by which a task is fetched, with those of its script's `crawl_config`, as it is now."""
     shared = {name: crawl_config[name] for name in FETCH if name in crawl_config}
     return {**shared, **{name: _joined(value, shared.get(name)) for name, value in fetch.items()}}
 

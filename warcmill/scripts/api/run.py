@@ -1,7 +1,7 @@
 """One run of a script's callback, from a task and a response to all that came of it. Pure, but for what scripts do.
 
-A module of a script is kept as long as its text, and those that it imports, stay the same. What it prints and logs, and
-its exceptions, are caught. A script that is imported and was not given is lacking: who asks adds its text, and asks
+A module of a script is kept as long as its text, and those that it imports, stay the same. Its prints, logs and
+exceptions are caught. A script that is imported and was not given is lacking: who asks adds its text, and asks
 again.
 """
 
@@ -56,7 +56,7 @@ class Scripts:
         sys.meta_path.insert(0, _Projects(self))
 
     def about(self, name: str, texts: Mapping[str, str]) -> dict[str, Any]:
-        """What a script says of itself: its ticks, retries and common arguments; `why` it cannot be loaded."""
+        """The ticks, retries and common arguments of a script; `why` it cannot be loaded."""
         found, failed = self._within(name, texts, self._load)
         if failed or found is None:
             return failed
@@ -94,7 +94,7 @@ class Scripts:
         if "lacks" in failed:
             return failed
         if name in self._loaded and not made:
-            made = self._loaded[name].made
+            made = self._loaded[name].handler
         answer: dict[str, Any] = {"why": "", **failed}
         try:
             answer |= _made(made) if made else {}
@@ -165,13 +165,13 @@ class _Loaded:
         except BaseException:
             del sys.modules[f"projects.{name}"]
             raise
-        self._handler: BaseHandler | None = None
+        self.handler: BaseHandler | None = None
         self._name = name
 
     @property
     def made(self) -> BaseHandler:
         """Its handler: the last class of it that is one, unless it names another."""
-        if self._handler is None:
+        if self.handler is None:
             own = vars(self.module)
             classes = [
                 one for one in own.values()
@@ -180,9 +180,9 @@ class _Loaded:
             chosen = own.get("__handler_cls__") or (classes[-1] if classes else None)
             if chosen is None:
                 raise TypeError("a script needs a class that inherits from BaseHandler")
-            self._handler = chosen()
-            self._handler.project_name = self._name
-        return self._handler
+            self.handler = chosen()
+            self.handler.project_name = self._name
+        return self.handler
 
 
 class _Projects(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -212,7 +212,7 @@ class _Log(io.StringIO):
     """All that a run prints and logs: the end of it, if it is long."""
 
     def text(self) -> str:
-        """What it has."""
+        """The end of it."""
         return str(jsonable(self.getvalue()[-LONGEST_LOG:]))
 
     def write(self, text: str) -> int:

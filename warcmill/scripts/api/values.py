@@ -1,6 +1,7 @@
-"""Values of scripts as JSON has them. Pure.
+"""Values of scripts as JSON has them; it stands alone, as a rule of its own. Pure.
 
-What JSON has no form for becomes text; a value that contains itself, or is nested too deep, is refused.
+A value that JSON has no form for becomes text; one that contains itself, or
+is nested too deep, is refused.
 """
 
 from __future__ import annotations
