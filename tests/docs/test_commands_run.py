@@ -27,6 +27,7 @@ ELSEWHERE = {
     "luigid": ("tests/pipeline/test_luigid.py", "PRINTED"),
     "warcmill serve": ("tests/services/test_serve.py", "serving.serving(config"),
     "warcmill run spider": ("tests/support/requesting/scrapy_runs.py", '"run", "spider"'),
+    "warcmill script": ("tests/pipeline/test_scripts.py", '"commands.main", "script", *words'),
     "warcmill run worker": ("tests/support/crawls/redis_crawls.py", '"run", "worker"'),
     "warcmill request": ("tests/pipeline/test_request_command.py", '"commands.main", "request"'),
     "warcmill run rest": ("tests/pipeline/test_request_command.py", '"run", "rest", "--port"'),

@@ -36,6 +36,17 @@ class WorkerLimits(Struct, frozen=True):
     file: int = 0
     processes: int = 0
 
+    @property
+    def words(self) -> list[str]:
+        """The words of a worker's command: the last two only where one of them is set."""
+        found = [
+            self.cpu,
+            self.wall,
+            self.memory,
+            *([self.file, self.processes] if self.file or self.processes else ()),
+        ]
+        return [str(one) for one in found]
+
 
 def send(to: socket.socket, message: object, payload: bytes = b"") -> None:
     """Send a message, and the payload that belongs to it."""

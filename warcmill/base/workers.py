@@ -16,8 +16,6 @@ from contextlib import suppress
 from queue import LifoQueue
 from typing import NamedTuple, Protocol, TypeVar
 
-from msgspec.structs import astuple
-
 from warcmill.base.worker import OUT_OF_MEMORY, WorkerLimits, receive, receive_text, send
 
 _PASSED_ON = ("PYTHONPATH", "LD_LIBRARY_PATH", "PYTHONHASHSEED")  # of the environment, which may hold passwords
@@ -124,7 +122,7 @@ class _Worker:
         environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         with theirs:
             self._process = subprocess.Popen(  # noqa: S603 - our own module
-                [*command, *map(str, astuple(limits))],
+                [*command, *limits.words],
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

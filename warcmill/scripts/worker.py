@@ -59,6 +59,9 @@ def _tidy() -> None:
     """End what a callback has begun and remove what it has written: within the walls nothing else is there."""
     with suppress(ProcessLookupError):
         os.kill(-1, signal.SIGKILL)
+    with suppress(ChildProcessError):
+        while True:
+            os.waitpid(-1, 0)
     for name in os.listdir():
         with suppress(OSError):
             if os.path.isdir(name) and not os.path.islink(name):

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import asdict
 
+from warcmill.base import clock
 from warcmill.crawl.fetch.cookies import Cookie
 from warcmill.crawl.frontier import (
     GONE,
@@ -36,7 +37,7 @@ from warcmill.crawl.frontier import (
 from warcmill.crawl.frontier.accounts import seconds_of
 from warcmill.crawl.policies.quotas import NAMES, Spent
 from warcmill.crawl.uri import FOREVER, Status, Uri, digest, waits
-from warcmill.errors import BadInput
+from warcmill.errors import BadInput, Unavailable
 from warcmill.formats.logs.crawllog import CrawlRecord
 
 Name = tuple[str, str]  # the crawl and the key of a URI
@@ -65,11 +66,23 @@ class Visited(Struct):
 
 
 class AskedMeanwhile:
-    """Holds the wishes of persons about URIs that a process has leased (`held`): until when each is to wait."""
+    """Holds what is asked meanwhile of URIs that a process has leased (`held`): by persons, until when each is to wait;
+    by offers, from when on one that is renewed may be visited again."""
 
     def __init__(self, held: Mapping[int, Lease]) -> None:
         self._held = held
         self._until: dict[int, float] = {}
+        self._renewed: dict[int, float] = {}
+
+    def renew(self, crawl: str, key: str, until: float) -> None:
+        """Note that a URI is offered anew, if it is leased here."""
+        held = list(self._held.values())
+        self._renewed = {one.token: self._renewed[one.token] for one in held if one.token in self._renewed}
+        self._renewed |= {one.token: until for one in held if (one.uri.crawl, one.uri.key) == (crawl, key)}
+
+    def renewed(self, lease: Lease | None) -> float | None:
+        """Return from when on the URI of a lease may be visited again as it was offered meanwhile; None: it was not."""
+        return self._renewed.get(lease.token) if lease else None
 
     def note(self, crawl: str, key: str, until: float) -> None:
         """Note what is asked of a URI, if it is leased here. Nothing brings back one that is GONE."""
@@ -105,13 +118,15 @@ class Recorded(Struct):
     purges: list[str] = field(default_factory=list)
     is_resent: bool = False
     totals: list[tuple[str, str, int, int, int]] = field(default_factory=list)
+    ask_renewable: Callable[[Sequence[Uri]], list[Renewable | None]] = lambda uris: [None] * len(uris)
+    now: Callable[[], float] = clock.steady
 
     def holds(self, lease: Lease) -> bool:
         return self.ask_holds(lease)
 
     def offer(self, uris: Sequence[Uri]) -> list[Offered]:
         answers = [checked(uri) for uri in uris]
-        asked = [place for place, answer in enumerate(answers) if answer is NEW]
+        asked = [place for place, answer in enumerate(answers) if answer is NEW and uris[place].renew is None]
         among = set[bytes]()
         known = self.ask_known([uris[place] for place in asked])
         for place, is_known in zip(asked, known, strict=True):
@@ -121,12 +136,41 @@ class Recorded(Struct):
             else:
                 among.add(name)
                 self.offers.append(uris[place])
+        renewed = [place for place, answer in enumerate(answers) if answer is NEW and uris[place].renew]
+        known_ones = self.ask_renewable([uris[place] for place in renewed]) if renewed else []
+        for place, one in zip(renewed, known_ones, strict=True):
+            answers[place] = self._renew(uris[place], one, among)
         self.offered |= among
         self.note_offered(among)
         return answers
 
+    def _renew(self, uri: Uri, known: Renewable | None, among: set[bytes]) -> Offered:
+        """Take a URI that may be known, if it is to be renewed. Redis, and who reads the journal, take it in any
+        case."""
+        renew, name = uri.renew, digest(uri.crawl, uri.key)
+        assert renew
+        waits_now = name in among or (known is not None and known.waits)
+        if known is None and not waits_now:
+            if renew.cancel:
+                return SEEN
+            answer = NEW
+        elif waits_now or known is None:
+            answer = Offered(Intake.RENEWED) if renew.force else SEEN
+        else:
+            answer = Offered(Intake.RENEWED) if renew.takes(known.ended, known.tag, self.now()) else SEEN
+        if answer is SEEN:
+            return answer
+        if renew.cancel:
+            self.visit(Uri(uri.key, uri.uri, "", uri.crawl, status=Status.REMOVED, updated=self.now()), b"")
+            return Offered(Intake.CANCELLED)
+        among.add(name)
+        self.offers.append(uri)
+        if answer is not NEW:
+            self.asked.renew(uri.crawl, uri.key, max(uri.not_before, self.now()))
+        return answer
+
     def as_asked(self, end: E) -> E:
-        return as_asked(end, self.asked.of(end.lease))
+        return as_asked(end, self.asked.of(end.lease), self.asked.renewed(end.lease))
 
     def finish(self, visits: Sequence[Finish]) -> list[bool]:
         for visit in visits:
@@ -236,8 +280,9 @@ def offer_words(uris: Sequence[Uri], now: float) -> list[Word]:
     words: list[Word] = [len(names), *names]
     for uri in uris:
         span = until(uri.not_before, now)
+        tag = "" if uri.renew is None else uri.renew.digest.hex() or "-"
         words += (
-            names[uri.crawl], digest(uri.crawl, uri.key), span, uri.queue, uri.spider, uri.priority, pack_row(uri)
+            names[uri.crawl], digest(uri.crawl, uri.key), span, uri.queue, uri.spider, uri.priority, pack_row(uri), tag
         )  # fmt: skip
     return words
 
@@ -305,6 +350,34 @@ def seen_words(uris: Sequence[Uri]) -> list[list[Word]]:
     return [
         ["seen", *(word for uri in some for word in (uri.crawl, digest(uri.crawl, uri.key)))] for some in _parts(uris)
     ]
+
+
+class Renewable(NamedTuple):
+    """A URI that is known: it waits; or when its last visit ended, and the digest of its tag."""
+
+    waits: bool
+    ended: int = 0
+    tag: bytes = b""
+
+
+def read_renewable(call: Callable[..., list[Any]], uris: Sequence[Uri]) -> list[Renewable | None]:
+    """Ask for URIs that may be renewed; None for one that is not known, or that Redis cannot name now."""
+    found: list[Renewable | None] = []
+    for some in _parts(uris):
+        words = [word for uri in some for word in (uri.crawl, digest(uri.crawl, uri.key))]
+        try:
+            answers = call("look", "renewable", *words)
+        except Unavailable:
+            return [*found, *[None] * (len(uris) - len(found))]
+        for one in answers:
+            match one:
+                case [_, ended, tag]:
+                    found.append(Renewable(False, int(ended), bytes.fromhex(tag.decode())))
+                case [_]:
+                    found.append(Renewable(True))
+                case _:
+                    found.append(None)
+    return found
 
 
 class WaitingRow(NamedTuple):

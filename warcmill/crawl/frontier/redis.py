@@ -29,6 +29,7 @@ from warcmill.crawl.frontier import (
     Finish,
     Gate,
     GateBy,
+    Intake,
     Lease,
     Memory,
     Offered,
@@ -42,7 +43,6 @@ from warcmill.crawl.frontier import (
     check_visit,
     dump,
     journal,
-    new,
     scheduled,
 )
 from warcmill.crawl.frontier.far.foresight import Foresights
@@ -51,12 +51,13 @@ from warcmill.crawl.frontier.link import PARTLY, RedisLink, parts
 from warcmill.crawl.frontier.outbox import (
     GROUP,
     MOST,
-    NEW,
     SEEN,
     AskedMeanwhile,
     Recorded,
+    Renewable,
     WaitingRow,
     counts_of,
+    read_renewable,
     read_row,
     site_of,
     spent_of,
@@ -174,11 +175,11 @@ class RedisFrontier:
 
         def act(changes: Change) -> list[str]:
             answers.extend(changes.offer(uris))
-            return [journal.taken(uri) for uri in new(uris, answers)]
+            return [*journal.offered(uris, answers, self.now())]
 
         told = await self._directly(act, uris)
-        taken = iter(told.get("offer", []))
-        answers = [SEEN if one is NEW and next(taken, 1) == 0 else one for one in answers]
+        taken, sent = iter(told.get("offer", [])), (Intake.NEW, Intake.RENEWED)
+        answers = [SEEN if one.answer in sent and next(taken, 1) == 0 else one for one in answers]
         scheduled(self.transitions, uris, answers)
         return answers
 
@@ -264,7 +265,8 @@ class RedisFrontier:
         """Make a change to the files."""
         async with self._foresights.begun(offered) as foresight:
             recorded = Recorded(self._sender.holds, foresight.knows, self._begin, self._set_back, asked=self._asked)
-            recorded.note_offered = foresight.note_offered
+            recorded.note_offered, recorded.ask_renewable = foresight.note_offered, self._renewable
+            recorded.now = self.now
             result, recorded.number = await self.run(lambda: self._numbered(lambda: act(recorded)))
             self._sender.take(recorded)
         self._leases.expect(recorded.moments)
@@ -295,6 +297,9 @@ class RedisFrontier:
                 raise
 
         return await asyncio.get_running_loop().run_in_executor(self._files, whole)
+
+    def _renewable(self, uris: Sequence[Uri]) -> list[Renewable | None]:
+        return [None] * len(uris) if self._sender.away else read_renewable(self._sender.ask, uris)
 
     def _begin(self, launch: str, begins: Begins) -> None:
         number = (self._register.group if self._register else self._number) * GROUP + GROUP - 1

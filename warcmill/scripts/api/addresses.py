@@ -52,7 +52,7 @@ def build_url(url: str, params: object = None) -> str:
     """An address with a path, a host in ASCII, and parameters at the end of its query."""
     try:
         scheme, host, path, query, fragment = urlsplit(url)
-        host = host if host.isascii() else str(ada_url.idna.encode(host))
+        host = host if host.isascii() else bytes(ada_url.idna.encode(host)).decode("ascii")
     except (ValueError, UnicodeError):
         return url  # the crawler refuses it by name
     if scheme == "data":
@@ -78,8 +78,13 @@ def encode_params(data: object) -> Any:
 
 
 def encode_files(data: Any, files: Any) -> tuple[str, bytes]:
-    """The content type and the body of a form with files (RFC 7578)."""
-    made = requests.Request("POST", "http://form.invalid/", data=data or {}, files=files).prepare()
+    """The content type and the body of a form with files, each as `{field: {name: content}}` (RFC 7578)."""
+    named = [
+        (field, one)
+        for field, value in files.items()
+        for one in (value.items() if isinstance(value, Mapping) else (value,))
+    ]
+    made = requests.Request("POST", "http://form.invalid/", data=data or {}, files=named).prepare()
     body = made.body
     return made.headers["Content-Type"], body if isinstance(body, bytes) else str(body or "").encode()
 

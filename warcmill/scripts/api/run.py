@@ -57,19 +57,8 @@ class Scripts:
 
     def about(self, name: str, texts: Mapping[str, str]) -> dict[str, Any]:
         """The ticks, retries and common arguments of a script; `why` it cannot be loaded."""
-        found, failed = self._within(name, texts, self._load)
-        if failed or found is None:
-            return failed
-        made = found.made
-        delays = made.retry_delay if isinstance(made.retry_delay, Mapping) else {"": made.retry_delay}
-        return {
-            "why": "",
-            "ticks": sorted({getattr(job, TICK) for job in made.cron_jobs}),
-            "retry_delay": {str(name): one for name, one in jsonable(delays).items() if isinstance(one, int | float)},
-            "crawl_config": jsonable(made.crawl_config),
-            "starts": callable(getattr(made, "on_start", None)),
-            "callbacks": sorted(name for name in set(dir(made)) - _COMMON if callable(getattr(made, name))),
-        }
+        found, failed = self._within(name, texts, lambda name: _words(self._load(name).made))
+        return failed or found
 
     def run(
         self, task: Mapping[str, Any], fields: dict[str, Any], texts: Mapping[str, str], **about: Any
@@ -137,6 +126,7 @@ class Scripts:
             return known
         self._loaded.pop(name, None)
         before, self._used = self._used, {name}
+        _forget_imports()
         try:
             found = _Loaded(name, texts[name])
             found.uses = {one: texts[one] for one in self._used}
@@ -159,12 +149,7 @@ class _Loaded:
         module.__file__ = file
         vars(module)["logger"] = logging.getLogger(name)
         vars(module)["logging"] = logging
-        sys.modules[f"projects.{name}"] = module
-        try:
-            exec(compile(text, file, "exec"), vars(module))  # noqa: S102 - scripts are code; this process is made for it
-        except BaseException:
-            del sys.modules[f"projects.{name}"]
-            raise
+        exec(compile(text, file, "exec"), vars(module))  # noqa: S102 - scripts are code; this process is made for it
         self.handler: BaseHandler | None = None
         self._name = name
 
@@ -253,6 +238,19 @@ def _limited(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
+def _words(made: BaseHandler) -> dict[str, Any]:
+    """The ticks, retries and common arguments of a handler."""
+    delays = made.retry_delay if isinstance(made.retry_delay, Mapping) else {"": made.retry_delay}
+    return {
+        "why": "",
+        "ticks": sorted({getattr(job, TICK) for job in made.cron_jobs}),
+        "retry_delay": {str(name): one for name, one in jsonable(delays).items() if isinstance(one, int | float)},
+        "crawl_config": jsonable(made.crawl_config),
+        "starts": callable(getattr(made, "on_start", None)),
+        "callbacks": sorted(name for name in set(dir(made)) - _COMMON if callable(getattr(made, name))),
+    }
+
+
 def _made(by: BaseHandler) -> dict[str, Any]:
     """All that a handler has made, as JSON has it."""
     run = by.callback_run
@@ -294,6 +292,13 @@ def _why(error: BaseException) -> str:
         return f"timeout: its callback ran {error}"
     text = jsonable(str(error))
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _forget_imports() -> None:
+    """Have each import of a script asked for: one that was edited is another module."""
+    for name in [name for name in sys.modules if name.startswith("projects.")]:
+        del sys.modules[name]
+        vars(sys.modules["projects"]).pop(name.partition(".")[2], None)
 
 
 def _name_modules() -> None:

@@ -105,6 +105,16 @@ end
 local function pack_visit(status, http, finished)
   return status .. struct.pack('>I4i2I4', round, tonumber(http), tonumber(finished))
 end
+-- The tag of a URI that may be renewed.
+local function tag_of(cid, digest)
+  local name, field = bucket(cid, digest)
+  return call('HGET', P .. 't:' .. name, field) or ''
+end
+local function put_tag(cid, digest, tag)
+  local name, field = bucket(cid, digest)
+  call('HSET', P .. 't:' .. name, field, tag)
+  call('SADD', P .. 'tags:' .. cid, name)
+end
 local function put_history(cid, digest, history)
   if history == '' then return end
   local name, field = bucket(cid, digest)
@@ -294,6 +304,8 @@ end
 local function asked_of(lease) return lease and string.match(lease, '\n[^\n]*\n(.*)$') end
 -- A person has ended the wait of its URI, which nothing brings back.
 local function is_to_go(lease) return string.match(asked_of(lease) or '', '^%a') end
+-- It was offered anew meanwhile: `+` and until when it waits. Its row has the rest.
+local function is_renewed(asked) return asked and string.sub(asked, 1, 1) == '+' end
 local function ask(id, lease, asked)
   call('HSET', E .. 'leases', id, string.match(lease, '^[^\n]*\n[^\n]*') .. '\n' .. asked)
 end

@@ -52,7 +52,9 @@ function act.F(id, token, status, http, finished, opens, again, history, rest)
   if not row then return call('SREM', E .. 'twice', token) * 2 end
   put_history(row.cid, row.digest, history)
   local til = tonumber(asked)
-  if again == '0' or (asked and not til) then
+  if is_renewed(asked) then
+    wait_again(row, math.max(til, now))
+  elseif again == '0' or (asked and not til) then
     end_wait(row, status, http, finished)
   else
     row.blob = rest
@@ -63,8 +65,10 @@ end
 function act.D(id, token, til, opens, tries, rest)
   local row, asked = ended(id, token, opens)
   if not row then return 0 end
-  row.tries, row.blob = tries, rest
-  put_row(row)
+  if not is_renewed(asked) then
+    row.tries, row.blob = tries, rest
+    put_row(row)
+  end
   wait_as_asked(row, moment(til), asked)
   return 1
 end
@@ -109,7 +113,7 @@ function act.W(crawl, digest, til, tries, opens)
   if tries ~= '' then row.tries = tries end
   put_row(row)
   if lease then
-    ask(row.id, lease, string.format('%.0f', moment(til)))
+    ask(row.id, lease, (is_renewed(asked_of(lease)) and '+' or '') .. string.format('%.0f', moment(til)))
     leave(row.queue, tonumber(opens))
     return 1
   end

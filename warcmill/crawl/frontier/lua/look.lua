@@ -32,6 +32,15 @@ function ask.seen()
     return value and not (visit and visit.round < round) and 1 or ''
   end)
 end
+-- crawl, digest ...: of each that is known 'w' if it waits; or how its last visit ended, when, and its tag.
+function ask.renewable()
+  return by_crawl(function(cid, digest)
+    local value = seen(cid, digest)
+    local visit = value and visit_of(value)
+    if not value or (visit and visit.round < round) then return '' end
+    return visit and {visit.status, visit.finished, tag_of(cid, digest)} or {'w'}
+  end)
+end
 -- crawl, digest ...: of each id, row, is leased, span, what ends its wait after its visit or ''; or status, http, finished; or nothing.
 function ask.keys()
   return by_crawl(function(cid, digest)

@@ -165,6 +165,7 @@ function act.tidy()
     refresh_touched()
     write_sums()
     if #names == 0 then
+      for _, name in ipairs(call('SPOP', P .. 'tags:' .. cid, 100)) do call('UNLINK', P .. 't:' .. name) end
       local left = call('SPOP', P .. 'histories:' .. cid, 100)
       for _, name in ipairs(left) do call('UNLINK', P .. 'h:' .. name) end
       if #left == 0 then

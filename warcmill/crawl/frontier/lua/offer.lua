@@ -1,20 +1,63 @@
 -- ARGV: time, writer, number, is last, how many crawls, their names, then for each URI: the number of its crawl among
--- those, digest, until (a span; 0: now, -1: for ever), queue, spider, priority, the rest. Returns 1 for each that is new.
+-- those, digest, until (a span; 0: now, -1: for ever), queue, spider, priority, the rest, its tag. With a tag, '-' for
+-- none, it is taken though it is known: one that waits is changed, one that is leased after its visit. Returns 1 for each
+-- that was taken.
 local done = heard(ARGV[2], ARGV[3])
 if done then return done end
 local names, at, found, lists, fresh, taken = {}, 6 + tonumber(ARGV[5]), {}, {}, {}, {}
 for number = 1, tonumber(ARGV[5]) do names[number] = cid_of(ARGV[5 + number], true) end
-for item = at, #ARGV, 7 do
-  local cid, digest = names[tonumber(ARGV[item])], ARGV[item + 1]
+local function know_spider(row)
+  if row.spider == '' then return end
+  local key = E .. 'q:' .. row.queue
+  local known = call('HGET', key, 'spiders') or ''
+  if not string.find('\n' .. known, '\n' .. row.spider .. '\n', 1, true) then
+    call('HSET', key, 'spiders', known .. row.spider .. '\n')
+  end
+  call('SADD', E .. 'spiders', row.spider)
+end
+-- Have a row that waits be as it is offered now; one that is leased, after its visit.
+local function change(row, item)
+  local lease, span = call('HGET', E .. 'leases', row.id), tonumber(ARGV[item + 2])
+  local til = span < 0 and FOREVER or now + span
+  if lease and is_to_go(lease) then return end
+  local word = not lease and take_out(row) or nil
+  add(E .. 'queues', row.queue, -1)
+  add(E .. 'queues', ARGV[item + 3], 1)
+  touch(row.queue)
+  row.queue, row.spider, row.priority, row.blob = ARGV[item + 3], ARGV[item + 4], tonumber(ARGV[item + 5]), ARGV[item + 6]
+  row.tries = 0
+  put_row(row)
+  know_spider(row)
+  if lease then
+    ask(row.id, lease, string.format('+%.0f', til))
+  else
+    await(row, til)
+    count(row.cid, word, -1)
+    count(row.cid, til >= FOREVER and 's' or 'w', 1)
+  end
+  touch(row.queue)
+end
+for item = at, #ARGV, 8 do
+  local cid, digest, tag = names[tonumber(ARGV[item])], ARGV[item + 1], ARGV[item + 7]
   local value = seen(cid, digest)
   local visit = value and visit_of(value)
-  if taken[cid .. digest] or (value and not (visit and visit.round < round)) then
+  if tag ~= '' and value and not visit and not taken[cid .. digest] then
+    found[#found + 1] = 1
+    change(row_of(tonumber(value)), item)
+  elseif tag ~= '' and visit and visit.round == round and not taken[cid .. digest] then
+    found[#found + 1] = 1
+    count(cid, visit.status, -1)
+    call('HSET', P .. 'about', 'visited', 1)
+    fresh[#fresh + 1] = item
+    taken[cid .. digest] = true
+  elseif taken[cid .. digest] or (value and not (visit and visit.round < round)) then
     found[#found + 1] = 0
   else
     found[#found + 1] = 1
     fresh[#fresh + 1] = item
     taken[cid .. digest] = true
   end
+  if tag ~= '' and tag ~= '-' then put_tag(cid, digest, tag) end
 end
 if #fresh > 0 then
   local id = call('HINCRBY', P .. 'about', 'next', #fresh) - #fresh
@@ -39,14 +82,7 @@ if #fresh > 0 then
     else
       await(row, til)
     end
-    if row.spider ~= '' then
-      local key = E .. 'q:' .. row.queue
-      local known = call('HGET', key, 'spiders') or ''
-      if not string.find('\n' .. known, '\n' .. row.spider .. '\n', 1, true) then
-        call('HSET', key, 'spiders', known .. row.spider .. '\n')
-      end
-      call('SADD', E .. 'spiders', row.spider)
-    end
+    know_spider(row)
     touch(row.queue)
   end
   for list, ids in pairs(lists) do call('RPUSH', list, unpack(ids)) end
