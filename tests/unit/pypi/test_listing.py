@@ -133,16 +133,20 @@ def faulty(claim: Claim) -> str:
 
 
 def test_of_a_list_with_serials_the_changed_pages_are_asked_for(state: MarkerStore, site: Site) -> None:
-    site.list(30, alpha=10, beta=30, gamma=12)
+    site.list(30, alpha=10, beta=30, gamma=12, role=29, slow=28)
+    for name, serial in (("role", 29), ("slow", 11)):  # of one no file has changed, of the other the page lags
+        site.page(name, f"{name}-1.zip", serial=serial)
     site.page("beta", "beta-1.zip", "beta-2.zip", serial=30)
     site.page("gamma", "gamma-1.zip", serial=12)
     known = Known(20)
     known.add("alpha", "alpha-1.zip", serial=10, url=site.url)
     known.add("beta", "beta-1.zip", serial=15, url=site.url)
+    for name in ("role", "slow"):
+        known.add(name, f"{name}-1.zip", serial=11, url=site.url)
     claim = listing.increment(state, SECOND, source(site), EarlierDump(20), known)
     assert (claim.facts["serial_from"], claim.facts["serial_to"], claim.facts["changes"]) == (20, 30, "simple")
-    assert site.paths() == ["beta", "gamma"]
-    assert targets(state, claim) == {"beta": ("beta-2.zip",), "gamma": None}
+    assert site.paths() == ["beta", "gamma", "role", "slow"]
+    assert targets(state, claim) == {"beta": ("beta-2.zip",), "gamma": None, "role": ()}
     assert faulty(claim) == ""
 
 

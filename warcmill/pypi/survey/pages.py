@@ -104,8 +104,8 @@ class PageSurvey:
         if name not in self.records:
             return ChangedProject(serial, None)
         new, is_other = _compared(asked.page, lives.values(), record)
-        is_older = serial is not None and record.serial is not None and serial != record.serial
-        if not (new or is_other or is_older or record.missed):
+        page = None if serial is None else asked.page.serial  # a page that lags behind its list is asked for again
+        if not (new or is_other or record.missed or page not in (None, record.serial)):
             return None
         changed = ChangedProject(serial)
         for filename in new:
