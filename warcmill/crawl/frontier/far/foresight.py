@@ -6,7 +6,7 @@ offered is known besides.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from warcmill.crawl.frontier.outbox import seen_words
@@ -27,9 +27,14 @@ class Foresight:
     def knows(self, uris: Sequence[Uri]) -> list[bool]:
         """Say which URIs are known; Redis is asked for those that nobody has foreseen. On any thread."""
         names = [digest(uri.crawl, uri.key) for uri in uris]
-        if unforeseen := [uri for uri, name in zip(uris, names, strict=True) if name not in self.known]:
+        if unforeseen := self.unknown(uris):
             self.known |= self._among.ask(unforeseen)
         return [name in self.offered or self.known.get(name, False) for name in names]
+
+    def unknown(self, uris: Sequence[Uri]) -> dict[bytes, str]:
+        """The crawls of the URIs of which it has no answer."""
+        names = {digest(uri.crawl, uri.key): uri.crawl for uri in uris}
+        return {name: crawl for name, crawl in names.items() if not (name in self.known or name in self.offered)}
 
     def note_offered(self, offered: set[bytes]) -> None:
         """Note what its change offers; all others that are made hear it. On any thread."""
@@ -57,28 +62,27 @@ class Foresights:
                 one.offered |= other.own
             for group in self._sender.unsent:
                 one.offered |= group.offered
-            if uris and not self._sender.away:
-                await self._ask_ahead(one, uris)
+            if not self._sender.away and (names := one.unknown(uris)):
+                await self._ask_ahead(one, names)
             yield one
         finally:
             self.all = tuple(other for other in self.all if other is not one)
 
-    async def _ask_ahead(self, one: Foresight, uris: Sequence[Uri]) -> None:
+    async def _ask_ahead(self, one: Foresight, names: Mapping[bytes, str]) -> None:
         try:
-            answers = await self._sender.call_all("look", seen_words(uris))
+            answers = await self._sender.call_all("look", seen_words(names))
         except Unavailable as error:
             self._sender.gone(error)
         else:
-            one.known |= _by_name(uris, answers)
+            one.known |= _by_name(names, answers)
 
-    def ask(self, uris: Sequence[Uri]) -> dict[bytes, bool]:
+    def ask(self, names: Mapping[bytes, str]) -> dict[bytes, bool]:
         """Ask which URIs are known; nothing is known of them while Redis is away."""
         try:
-            return {} if self._sender.away else _by_name(uris, self._sender.ask_all("look", seen_words(uris)))
+            return {} if self._sender.away else _by_name(names, self._sender.ask_all("look", seen_words(names)))
         except Unavailable:  # the next call that waits for Redis finds it away
             return {}
 
 
-def _by_name(uris: Sequence[Uri], answers: Sequence[Sequence[object]]) -> dict[bytes, bool]:
-    known = [one == 1 for some in answers for one in some]
-    return {digest(uri.crawl, uri.key): is_known for uri, is_known in zip(uris, known, strict=True)}
+def _by_name(names: Iterable[bytes], answers: Sequence[Sequence[object]]) -> dict[bytes, bool]:
+    return dict(zip(names, (one == 1 for some in answers for one in some), strict=True))
