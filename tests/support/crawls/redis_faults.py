@@ -28,10 +28,12 @@ MOMENT = 0.4  # seconds
 
 
 class BadDays:
-    """The faults of one seed, over crawls one after the other. `met` counts them by kind."""
+    """The faults of one seed, over crawls one after the other; `way`: another URL by which they reach Redis. `met`
+    counts the faults by kind."""
 
-    def __init__(self, server: RedisServer, folder: Path, seed: int) -> None:
+    def __init__(self, server: RedisServer, folder: Path, seed: int, way: str = "") -> None:
         self.met = Counter[str]()
+        self._way = way or server.url
         self._server, self._folder, self._chance = server, folder, random.Random(seed)
         self._kinds: dict[str, Callable[[], None]] = {
             "killed": self._kill, "emptied": self._empty, "set back": self._set_back, "full": self._full,
@@ -52,6 +54,7 @@ class BadDays:
         folder.mkdir()
         with site(PAGES) as port:
             self._of = Crawl(folder, port, self._server, name)
+            self._of.url = f"{self._way}?prefix={name}"
             self._process = self._of.begin()
             try:
                 self._copy: Path | None = None
