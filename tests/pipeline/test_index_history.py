@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -148,3 +149,19 @@ def test_a_page_that_was_away_is_asked_for_its_newest_release_and_then_waits(lin
     third = crawled(line)
     assert files_in(line, third) == [wheel("alpha", "1.0"), wheel("alpha", "3.0rc1")]
     assert dumped(line, third).waiting is None
+
+
+def test_two_updates_at_once_take_the_same_history_once(slow_line: Line, index: PackageIndex) -> None:
+    line = slow_line
+    crawled(line, "full")
+    with ThreadPoolExecutor(2) as both:
+        done = [*both.map(lambda verb: line.warcmill("pypi", verb, JOB), ["trigger_incremental"] * 2)]
+        assert min(one.returncode for one in done) == 0, [one.stderr for one in done]
+        launch = ended(line)
+        codes = [*both.map(lambda day: line.warcmill("scan", day).returncode, [launch.day.isoformat()] * 2)]
+    assert 0 in codes
+    assert line.scan_all(launch.day.isoformat()) == 0
+    fetched = [one.path for one in index.requests() if one.path.startswith("/packages/")]
+    assert len(fetched) == len(set(fetched))
+    found = dumped(line, ended(line)).waiting
+    assert found is None or found.projects == 1
