@@ -328,7 +328,10 @@ class _Filling:
         self._note(project.name)
         prefix = data_sets.joined(project.name, "")
         pairs = () if self.is_empty else self._beginning_with(prefix, project.name)
-        before = {life.file.filename: life for life in (DistributionLife.parse(value) for _, value in pairs)}
+        lives = (
+            DistributionLife.parse(value).light() for _, value in pairs
+        )  # all with their modules may take gigabytes
+        before = {life.file.filename: life for life in lives}
         key = data_sets.record(project.name)
         value = None if self.is_empty else self._get(key)
         record = ProjectRecord.parse(value) if value else ProjectRecord()
@@ -338,8 +341,11 @@ class _Filling:
         missed = any(life.missed is not None for life in after.values())
         if (recorded := project.recorded(record, window, missed=missed)) != record:
             self._put(project.name, {key: recorded.encode()})
-        changed = {name: life for name, life in after.items() if life != before.get(name)}
-        self._put(project.name, {data_sets.joined(project.name, name): one.encode() for name, one in changed.items()})
+        for name, life in after.items():
+            if life != before.get(name):
+                key = data_sets.joined(project.name, name)
+                known = self._get(key) if name in before else None
+                self._put(project.name, {key: (life.with_facts(known) if known else life).encode()})
         self._keys += len(after.keys() - before.keys())
 
     def _attach(self, row: DistributionRow) -> None:
@@ -388,12 +394,12 @@ class _Filling:
             return self._waiting[key]
         return self._made.get(key)
 
-    def _beginning_with(self, prefix: bytes, project: str) -> list[tuple[bytes, bytes]]:
+    def _beginning_with(self, prefix: bytes, project: str) -> Iterator[tuple[bytes, bytes]]:
         """The pairs of a project that begin so. Only where some of it wait they are written first: LevelDB lets each
         write wait while it sorts tables."""
         if project in self._touched:
             self._write()
-        return list(self._made.beginning_with(prefix))
+        return self._made.beginning_with(prefix)
 
     def _put(self, project: str, changes: Mapping[bytes, bytes | None]) -> None:
         """Put pairs of a project, or of none, and delete the keys whose value is None."""

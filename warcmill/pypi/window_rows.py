@@ -288,9 +288,8 @@ class WindowRows:
         )
         faults, line = facts.why if facts else (), row_line(row)
         if len(line) > _MOST_IN_LINE:
-            long = [name for name, value in asdict(row).items() if isinstance(value, tuple | dict)]
             faults = (*faults, f"its facts take more than {_MOST_IN_LINE:,} bytes")
-            line = row_line(replace(row, **dict.fromkeys(long)))
+            line = row_line(row.light())
         self.counts["rows"] += 1
         if faults:
             self.counts["unreadable"] += 1

@@ -80,7 +80,7 @@ class PlayedIndex:
         file = self.files.get(name)
         self.is_there = action != "remove project" and (self.is_there or action == "add py3 file")
         if action == "add py3 file":
-            one = row(self.name, version, content=f"{self.name} {self.serial}")
+            one = row(self.name, version, self.name, content=f"{self.name} {self.serial}")
             self.rows[one.sha256] = one
             url = f"https://files.example/{self.serial}/{name}"
             self.files[name] = ListedFile(name, url, one.sha256, 10, ">=3.9", None, uploaded(self.serial))

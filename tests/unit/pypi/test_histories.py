@@ -126,6 +126,8 @@ def compare(mirror: Mirror, archive: Searchable) -> None:
                 rows = show(data, name, serial)["files"]
                 shown = {one["filename"]: (one["sha256"], one["yanked"] is not None) for one in rows}  # type: ignore
                 assert shown == page, (serial, name)
+                facts = {one["filename"]: one["modules"] for one in rows}  # type: ignore
+                assert facts == {file: [name] if sha256 else None for file, (sha256, _) in page.items()}, (serial, name)
 
 
 class _StaysOpen:

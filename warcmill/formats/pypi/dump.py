@@ -21,7 +21,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 from isal import isal_zlib
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from warcmill.base.digests import Readable
 from warcmill.errors import BadInput
@@ -80,6 +80,12 @@ class DistributionRow(Struct, frozen=True, omit_defaults=True):
     stubs: tuple[str, ...] | None = None
     held: HeldFile | None = None
     modules_of: str | None = None
+
+    def light(self) -> DistributionRow:
+        """The row without its lists."""
+        lists = {"requires": None, "requires_dist": None, "modules": None, "metadata": None, "stubs": None}
+        names = {"import_names": None, "import_namespaces": None, "namespaces": None}
+        return replace(self, **lists, **names)
 
     def to_json(self) -> dict[str, Any]:
         """The row as JSON has it."""

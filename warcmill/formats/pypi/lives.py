@@ -141,6 +141,19 @@ class DistributionLife(LifeInterval, frozen=True):
         """The life without facts."""
         return replace(self, row=None, past=tuple(replace(one, row=None) for one in self.past))
 
+    def light(self) -> DistributionLife:
+        """The life with facts of a few bytes: the names and digests that they have, without lists."""
+        return self._with_rows(DistributionRow.light)
+
+    def with_facts(self, value: bytes) -> DistributionLife:
+        """A light life with the facts of the life that it was made of, by the value of that."""
+        rows = {one.row.sha256: one.row for one in type(self).parse(value).intervals if one.row}
+        return self._with_rows(lambda row: rows.get(row.sha256, row))
+
+    def _with_rows(self, change: Callable[[DistributionRow], DistributionRow]) -> DistributionLife:
+        past = tuple(replace(one, row=change(one.row)) if one.row else one for one in self.past)
+        return replace(self, row=change(self.row) if self.row else None, past=past)
+
     def document(self) -> StoredLife:
         """The life as JSON has it."""
         content, yanked = _content(self), self.file.yanked
