@@ -67,6 +67,7 @@ TYPED = {
     "pulse status {}": "pulse status JOB",
     "pulse stop {}": "pulse stop JOB",
     "pulse {} {}": "pulse stop JOB",
+    "pypi dump_full JOB": "pypi dump_full JOB",
     "pypi dump_full {}": "pypi dump_full JOB",
     "pypi trigger_full {}": "pypi trigger_full JOB",
     "pypi trigger_incremental {}": "pypi trigger_incremental JOB",

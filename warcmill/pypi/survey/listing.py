@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from warcmill import layout
+from warcmill.base import clock
 from warcmill.clients.package_index import ProjectList
 from warcmill.errors import BadInput, NotReady
 from warcmill.markers.claim import Claim
@@ -97,7 +98,7 @@ def _swept(further: pages.Records) -> dict[str, Json]:
 def last_feed(state: MarkerStore, key: Key) -> Fed | None:
     """The feed of a job before a due time, in its month or the one before; None without any."""
     first = datetime.strptime(key["due"][:6], "%Y%m").replace(tzinfo=UTC)
-    for month in (key["due"], f"{first - timedelta(days=1):%Y%m%d%H%M%S}"):
+    for month in (key["due"], clock.digits(first - timedelta(days=1))):
         folder = layout.folder_of(layout.feed_key(key["job"], month))
         keys = filter(None, map(layout.parse_marker_name, state.store.names(folder)))
         before = (one for one in keys if one.task == key.task and one["job"] == key["job"] and one["due"] < key["due"])
