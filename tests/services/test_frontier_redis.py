@@ -37,7 +37,7 @@ from warcmill.crawl.frontier import (
 from warcmill.crawl.frontier.link import RedisLink, RedisPlace, examined, read_place
 from warcmill.crawl.frontier.redis import RedisFrontier
 from warcmill.crawl.frontier.sqlite import SqliteFrontier
-from warcmill.crawl.uri import FOREVER, Status, Uri, make
+from warcmill.crawl.uri import FOREVER, Renew, Status, Uri, make
 from warcmill.errors import BadConfig, Conflict, Foreign, NotReady, Unavailable
 from warcmill.formats.logs.crawllog import CrawlRecord
 
@@ -199,6 +199,19 @@ def test_a_redis_that_has_lost_what_it_heard_is_not_empty_and_gives_no_snapshot(
         run(frontier.snapshot(there.new_path()))
     with pytest.raises(Unavailable, match="has not heard all that the journal has"):
         run(frontier.waiting(1))
+
+
+def test_a_purge_leaves_no_tag_behind_of_however_many_uris(there: There, redis: RedisServer) -> None:
+    client, frontier = Redis(port=redis.port), there.open()
+    for begin in range(0, 1000, 100):
+        wanted = [make(f"http://h.example/{number}", crawl="x") for number in range(begin, begin + 100)]
+        for uri in wanted:
+            uri.renew = Renew(tag="v1")
+        run(frontier.offer(wanted))
+    tags = f"warcmill:{there.job}:t*"
+    assert len(client.keys(tags)) > 200, "more than one call deletes"
+    assert run(frontier.purge("x")) == 1000
+    assert client.keys(tags) == []
 
 
 def test_pages_that_are_asked_for_twice_after_redis_was_set_back_are_counted_once(

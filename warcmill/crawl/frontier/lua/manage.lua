@@ -165,10 +165,10 @@ function act.tidy()
     refresh_touched()
     write_sums()
     if #names == 0 then
-      for _, name in ipairs(call('SPOP', P .. 'tags:' .. cid, 100)) do call('UNLINK', P .. 't:' .. name) end
-      local left = call('SPOP', P .. 'histories:' .. cid, 100)
-      for _, name in ipairs(left) do call('UNLINK', P .. 'h:' .. name) end
-      if #left == 0 then
+      local tags, histories = call('SPOP', P .. 'tags:' .. cid, 100), call('SPOP', P .. 'histories:' .. cid, 100)
+      for _, name in ipairs(tags) do call('UNLINK', P .. 't:' .. name) end
+      for _, name in ipairs(histories) do call('UNLINK', P .. 'h:' .. name) end
+      if #tags + #histories == 0 then
         call('SREM', P .. 'purging', cid)
         call('HSET', P .. 'about', 'purging', call('SCARD', P .. 'purging'))
       end
