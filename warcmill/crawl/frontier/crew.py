@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 
 from warcmill import __version__
 from warcmill.base import clock
-from warcmill.crawl.frontier.link import RedisLink, parts
+from warcmill.crawl.frontier.link import RedisLink
+from warcmill.crawl.frontier.outbox import parts
 from warcmill.errors import Busy, Conflict, NotReady
 from warcmill.model import Json
 

@@ -31,8 +31,7 @@ from warcmill.crawl.durable import failed, sync
 from warcmill.crawl.fetch.cookies import Cookie
 from warcmill.crawl.frontier.crew import WRITER
 from warcmill.crawl.frontier.database import Names
-from warcmill.crawl.frontier.link import parts
-from warcmill.crawl.frontier.outbox import GROUP, LETTERS, MOST, WaitingRow, offer_words, read_row, site_value
+from warcmill.crawl.frontier.outbox import GROUP, LETTERS, MOST, WaitingRow, offer_words, parts, read_row, site_value
 from warcmill.crawl.frontier.table import COLUMNS, TAKEN, LastVisit, Table, read_visit
 from warcmill.crawl.uri import FOREVER, Uri
 from warcmill.errors import BadInput, Conflict, Unavailable

@@ -297,8 +297,3 @@ def _source(script: str) -> str:
 @cache
 def _sha(script: str) -> str:
     return sha1(_source(script).encode()).hexdigest()  # noqa: S324 - as Redis names it
-
-
-def parts(words: Sequence[Any], most: int) -> list[Sequence[Any]]:
-    """Return a batch in parts of at most so many."""
-    return [words[begin : begin + most] for begin in range(0, len(words), most)]

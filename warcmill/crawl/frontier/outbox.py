@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import asdict
@@ -40,6 +40,7 @@ from warcmill.crawl.uri import FOREVER, Status, Uri, digest, waits
 from warcmill.errors import BadInput, Unavailable
 from warcmill.formats.logs.crawllog import CrawlRecord
 
+Item = TypeVar("Item")
 Name = tuple[str, str]  # the crawl and the key of a URI
 Word = bytes | str | int | float
 MOST = 100  # of each call
@@ -233,11 +234,11 @@ class Recorded(Struct):
 
     def calls(self, now: float) -> Iterator[tuple[str, list[Word]]]:
         """Yield the calls by which Redis hears it at a time: offers, then ends of visits, then what visits share."""
-        for some in _parts(self.offers):
+        for some in parts(self.offers):
             yield "offer", offer_words(some, now)
-        for ends in _parts(self.ends):
+        for ends in parts(self.ends):
             yield "finish", [word for end in ends for word in end_words(end, now)]
-        for words in _parts([*self._shared(now)]):
+        for words in parts([*self._shared(now)]):
             yield "share", [word for one in words for word in one]
 
     def _shared(self, now: float) -> Iterator[list[Word]]:
@@ -346,10 +347,15 @@ def site_of(origin: str, span: int, value: bytes, now: float) -> SiteRow:
     return SiteRow(origin, int(status), now + span / 1000, int(failures), text)
 
 
+def parts(items: Sequence[Item], most: int = MOST) -> Iterator[Sequence[Item]]:
+    """A batch in parts of at most so many."""
+    return (items[begin : begin + most] for begin in range(0, len(items), most))
+
+
 def seen_words(names: Mapping[bytes, str]) -> list[list[Word]]:
     """The words of the calls that ask which URIs are known, by their digests and crawls."""
     pairs = [(crawl, name) for name, crawl in names.items()]
-    return [["seen", *(word for pair in some for word in pair)] for some in _parts(pairs, _SEEN)]
+    return [["seen", *(word for pair in some for word in pair)] for some in parts(pairs, _SEEN)]
 
 
 class Renewable(NamedTuple):
@@ -363,7 +369,7 @@ class Renewable(NamedTuple):
 def read_renewable(call: Callable[..., list[Any]], uris: Sequence[Uri]) -> list[Renewable | None]:
     """Ask for URIs that may be renewed; None for one that is not known, or that Redis cannot name now."""
     found: list[Renewable | None] = []
-    for some in _parts(uris):
+    for some in parts(uris):
         words = [word for uri in some for word in (uri.crawl, digest(uri.crawl, uri.key))]
         try:
             answers = call("look", "renewable", *words)
@@ -506,7 +512,3 @@ def _outcome(uri: Uri) -> tuple[str, int, int]:
 
 def _milliseconds(seconds: float) -> int:
     return round(seconds * 1000)
-
-
-def _parts(items: Sequence, most: int = MOST) -> Iterator[Sequence]:  # type: ignore[type-arg]
-    return (items[begin : begin + most] for begin in range(0, len(items), most))

@@ -47,7 +47,7 @@ from warcmill.crawl.frontier import (
 )
 from warcmill.crawl.frontier.far.foresight import Foresights
 from warcmill.crawl.frontier.far.leases import FarLeases, LeaseAsker, Versions
-from warcmill.crawl.frontier.link import PARTLY, RedisLink, parts
+from warcmill.crawl.frontier.link import PARTLY, RedisLink
 from warcmill.crawl.frontier.outbox import (
     GROUP,
     MOST,
@@ -57,6 +57,7 @@ from warcmill.crawl.frontier.outbox import (
     Renewable,
     WaitingRow,
     counts_of,
+    parts,
     read_renewable,
     read_row,
     site_of,

@@ -10,7 +10,8 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from warcmill.crawl.frontier.link import RedisLink, parts
+from warcmill.crawl.frontier.link import RedisLink
+from warcmill.crawl.frontier.outbox import parts
 from warcmill.requests.accounts import (
     LIFETIME,
     WINDOWS,

@@ -13,8 +13,7 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from warcmill.crawl.frontier import Lease
-from warcmill.crawl.frontier.link import parts
-from warcmill.crawl.frontier.outbox import MOST
+from warcmill.crawl.frontier.outbox import MOST, parts
 from warcmill.crawl.frontier.sender import Sender
 from warcmill.crawl.uri import FOREVER
 from warcmill.errors import Unavailable
