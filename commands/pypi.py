@@ -15,7 +15,7 @@ from commands.console.show import as_json, counted, err, out
 from commands.console.single_task import do, free_moment
 from tasks.config import engines
 from tasks.config import pypi as indexes
-from tasks.config.settings import NO_INDEX, check_hardened, settings
+from tasks.config.settings import check_hardened, settings
 from tasks.line import OpenRoots, open_line
 from warcmill import layout
 from warcmill.errors import BadConfig, BadInput, NotReady, Unavailable
@@ -28,9 +28,7 @@ from warcmill.markers.facts.pypi import Dumped
 from warcmill.model import Json, JsonObject, Launch, Stage
 from warcmill.pulse import broken_launches
 from warcmill.pypi import answers, dumps, full_dump, providers, update_leveldb
-from warcmill.pypi.answers import PublishedData
 from warcmill.pypi.update_leveldb import UpdateRoots
-from warcmill.stores.opening import open_folder
 
 _DAY = 86_400  # seconds
 SUMMARY = "crawl a package index, in full or what has changed; ask what is known of its packages"
@@ -159,20 +157,10 @@ def _incremental(line: OpenRoots, name: str) -> tuple[str, list[str]]:
     return free_moment(line, name), []
 
 
-def _data(line: OpenRoots) -> PublishedData:
-    return PublishedData(line.state.store, open_folder("index", _index(line)))
-
-
-def _index(line: OpenRoots) -> str:
-    if not line.settings.index:
-        raise BadConfig("[warcmill] index", f"is not set, {NO_INDEX}")
-    return line.settings.index
-
-
 def _provides(args: argparse.Namespace) -> int:
     if args.of is not None:
         return _needed(Path(args.of), in_json=args.json)
-    found = providers.provides(_data(open_line()), args.name)
+    found = providers.provides(indexes.published(open_line().state), args.name)
     rows = cast("list[JsonObject]", found["projects"])
     is_given = any(row["gives"] for row in rows)
     if args.json:
@@ -187,7 +175,7 @@ def _provides(args: argparse.Namespace) -> int:
 
 def _needed(top: Path, *, in_json: bool) -> int:
     imports = imported.below(top)
-    found = imported.answer(imports, providers.needed(_data(open_line()), imports.names))
+    found = imported.answer(imports, providers.needed(indexes.published(open_line().state), imports.names))
     unknown = cast("list[JsonObject]", found["unknown"])
     is_whole = not imports.unread and all(one["optional"] for one in unknown)
     if in_json:
@@ -232,7 +220,7 @@ _MARKS = {
 def _requires(args: argparse.Namespace) -> int:
     if args.reverse:
         return _required_by(args)
-    found = answers.requires(_data(open_line()), args.name, args.project)
+    found = answers.requires(indexes.published(open_line().state), args.name, args.project)
     if found is None:
         out(f"{args.name}: not known here; is the name whole? Else name its project by --project")
         return 1
@@ -246,7 +234,7 @@ def _requires(args: argparse.Namespace) -> int:
 
 
 def _required_by(args: argparse.Namespace) -> int:
-    found = providers.required_by(_data(open_line()), args.name)
+    found = providers.required_by(indexes.published(open_line().state), args.name)
     rows = cast("list[JsonObject]", found["required_by"])
     if args.json:
         print(as_json(found))
@@ -259,8 +247,8 @@ def _required_by(args: argparse.Namespace) -> int:
 
 def _show(args: argparse.Namespace) -> int:
     line, asked = open_line(), args.as_of
-    serial = answers.serial_at(line.state, _data(line), *asked) if isinstance(asked, tuple) else asked
-    found = answers.show(_data(line), normalised(args.name), serial)
+    serial = answers.serial_at(line.state, indexes.published(line.state), *asked) if isinstance(asked, tuple) else asked
+    found = answers.show(indexes.published(line.state), normalised(args.name), serial)
     files = cast("list[dict[str, Json]]", found["files"])
     if args.json:
         print(as_json(found))
@@ -308,7 +296,7 @@ def _dump_full(line: OpenRoots, name: str) -> int:
         rows = f"{counted(dumped.counts['rows'], 'file', 'files')} of {dumped.counts['projects']} projects"
         return f"generation {dumped.generation} is dumped: serials {dumped.window}, {rows}{lacked}"
 
-    _index(line)
+    indexes.open_index()
     with locks.alone(line.state, dumps.lock(name)):
         full = full_dump.decide(line.state, lambda: line.store, name)
     words = ["--job", name, "--launch-id", full.launch.id, "--number", str(full.generation)]
@@ -317,7 +305,7 @@ def _dump_full(line: OpenRoots, name: str) -> int:
 
 def _retire(args: argparse.Namespace) -> int:
     line, name = open_line(), _job(args)
-    index, place = open_folder("index", _index(line)), line.settings.store_uri("dumps")
+    index, place = indexes.open_index(), line.settings.store_uri("dumps")
     roots = UpdateRoots(line.state, lambda: line.store, index, place)
     newest = full_dumps.newest_generation(line.state, name)
     removed = update_leveldb.retire(roots, name, args.generation, newest)
@@ -336,7 +324,7 @@ def _lag(args: argparse.Namespace) -> int:
     except (Unavailable, BadInput) as error:
         newest = None
         err(str(error))
-    found = answers.lag(line.state, _data(line) if line.settings.index else None, name, newest)
+    found = answers.lag(line.state, indexes.published(line.state) if line.settings.index else None, name, newest)
     if args.json:
         print(as_json(found))
         return 0

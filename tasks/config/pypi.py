@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from warcmill.clients.engine import Engine
     from warcmill.pypi.answers import PublishedData
     from warcmill.pypi.feed import IndexRecipe, IndexSource
+    from warcmill.stores.file import FileStore
 
 RELEASES, WHEELS = {"all": False, "newest": True}, {"tail": False, "whole": True}
 CHANGES = {"xmlrpc": True, "simple": False}
@@ -102,12 +103,18 @@ def source() -> IndexSource:
 def published(state: MarkerStore) -> PublishedData:
     """The published data sets, or BadConfig without an index root."""
     from warcmill.pypi.answers import PublishedData
+
+    return PublishedData(state.store, open_index())
+
+
+def open_index() -> FileStore:
+    """The index root, or BadConfig without one."""
     from warcmill.stores.opening import open_folder
 
     root = settings().index
     if not root:
         raise BadConfig("[warcmill] index", f"is not set, {NO_INDEX}")
-    return PublishedData(state.store, open_folder("index", root))
+    return open_folder("index", root)
 
 
 def recipe() -> IndexRecipe:

@@ -30,7 +30,6 @@ from warcmill.formats.pypi import simple_page
 from warcmill.formats.pypi.simple_page import SimplePage
 from warcmill.model import Window
 
-ACCEPT = f"{simple_page.MEDIA_TYPE}, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"  # PEP 691
 LARGEST = 256 << 20  # bytes of an answer: PyPI's list of projects has 40 MB, 50,000 events have 25
 MOST_AT_ONCE = 200_000  # events of an answer
 MOST_EVENTS = 20_000_000  # in one window; PyPI has had that many in fifteen years
@@ -103,7 +102,7 @@ class IndexClient:
             raise BadConfig("[pypi] index", f"{shown(url)} is not an http or https URL of a package index")
         self.url, self._sleep = url.rstrip("/"), sleep
         self._simple = self.url if parts.path.rstrip("/").endswith(("/simple", "/+simple")) else f"{self.url}/simple"
-        self._accepted = {"Accept": ACCEPT if html else simple_page.MEDIA_TYPE}
+        self._accepted = {"Accept": simple_page.accepted(html=html)}
         self._has_html = html
         self._session = requests.Session()
         self._session.trust_env = False

@@ -26,12 +26,12 @@ from typing import NamedTuple
 from msgspec import Struct, field
 
 from warcmill import layout
-from warcmill.clients import package_index as client
 from warcmill.clients.package_index import IndexClient, IndexEvent, ProjectList
 from warcmill.crawl.extract import package_index
 from warcmill.crawl.job import text
 from warcmill.crawl.job.values import CONFIGURATION
 from warcmill.errors import BadConfig, BadInput, Unavailable
+from warcmill.formats.pypi import simple_page
 from warcmill.formats.pypi.filenames import is_project, normalised
 from warcmill.formats.pypi.lives import EventKind, LifeEvent, kind_of
 from warcmill.formats.seeds import SEED_LIST, SeedLine
@@ -45,7 +45,6 @@ from warcmill.pypi.journal import ProjectEvent, WaitingProject
 
 log = logging.getLogger(__name__)
 MOST_FAULTS, MOST_FILES = 100, 40_000  # faults in a claim; characters of the names of a project's new files
-ACCEPT = "application/vnd.pypi.simple.v1+json"
 _FIRST_LAUNCH = 10**13
 OF_FEED = ("contact", "seeds", "pages", "extractors", "robots", "revisits")
 """The keys of crawl.toml that the feed decides."""
@@ -163,18 +162,22 @@ def full(state: MarkerStore, key: Key, source: IndexSource, newest: EarlierDump 
     up_to, faults = source.index.last_serial(), list[str]()
     listed = source.index.projects(partial(note, faults))
     first = newest is None and source.newest_first  # else what is known would be away until all is crawled
-    found = {name: ChangedProject(None, None, newest=first) for name in source.projects or ()}
-    for name, serial in _listed(listed, faults):
-        if source.wants(name):
-            found[name] = ChangedProject(serial, None, newest=first)
-    if not found:
-        raise BadInput(source.index.url, "it lists no project; a crawl of nothing would replace all that is known")
+    found = asked_whole(source, wanted_of(source, listed, faults), newest=first)
     window = Window(0, min(up_to, listed.serial or up_to))  # of a list that lags, the projects that are newer lack
     events = None
     if newest and newest.up_to <= window.up_to:
         changes = _changes(source, Window(newest.up_to, window.up_to), faults)
         events = journal.keep_events(state, filter(None, (_kept(name, event) for name, event in changes)), newest.up_to)
     return claim_of(state, key, source, window, found, faults, events)
+
+
+def asked_whole(source: IndexSource, serials: Mapping[str, int | None], *, newest: bool) -> dict[str, ChangedProject]:
+    """All projects that are wanted, to be asked for whole, those of a list with its `serials`. BadInput without any."""
+    found = {name: ChangedProject(None, None, newest=newest) for name in source.projects or ()}
+    found |= {name: ChangedProject(serial, None, newest=newest) for name, serial in serials.items()}
+    if not found:
+        raise BadInput(source.index.url, "it lists no project; a crawl of nothing would replace all that is known")
+    return found
 
 
 def increment(
@@ -221,7 +224,7 @@ def _changes(source: IndexSource, window: Window, faults: list[str]) -> Iterator
     for event in source.index.changes(window):
         if isinstance(event, BadInput):
             note(faults, event)
-        elif (name := name_of(event.project, faults)) and source.wants(name):
+        elif (name := _name(event.project, faults)) and source.wants(name):
             yield name, event
 
 
@@ -291,7 +294,7 @@ class IndexRecipe(Struct, frozen=True):
 
     def seeds(self, found: Iterable[ProjectTarget]) -> Iterator[bytes]:
         """Yield the lines of seeds.jsonl."""
-        headers = {"fetch": {"headers": {"Accept": client.ACCEPT if self.html else ACCEPT}}}
+        headers = {"fetch": {"headers": {"Accept": simple_page.accepted(html=self.html)}}}
         for one in found:
             newest = self.newest or (package_index.FIRST if one.newest else False)
             page = package_index.page(
@@ -355,17 +358,17 @@ def _new(source: IndexSource, newest: EarlierDump, faults: list[str]) -> Iterato
     if 0 < listed.serial < newest.up_to:
         why = f"its list of projects is of serial {listed.serial}, and serials up to {newest.up_to} are dumped: it lags"
         raise Unavailable(source.index.url, f"{why}; nothing is asked for")
-    known = dict.fromkeys(source.projects or ()) | dict(_listed(listed, faults))
+    known = dict.fromkeys(source.projects or ()) | wanted_of(source, listed, faults)
     yield from ((name, LackedProject(serial)) for name, serial in known.items() if name not in before)
 
 
-def _listed(listed: ProjectList, faults: list[str]) -> Iterator[tuple[str, int | None]]:
-    for project in listed.projects:
-        if name := name_of(project.name, faults):
-            yield name, project.serial or None
+def wanted_of(source: IndexSource, listed: ProjectList, faults: list[str]) -> dict[str, int | None]:
+    """The projects of a list that are wanted, each with the serial of its last event."""
+    named = ((_name(one.name, faults), one.serial or None) for one in listed.projects)
+    return {name: serial for name, serial in named if name and source.wants(name)}
 
 
-def name_of(project: str, faults: list[str]) -> str:
+def _name(project: str, faults: list[str]) -> str:
     """The normalised name of a project; '' for what is not a name."""
     if is_project(project):
         return normalised(project)

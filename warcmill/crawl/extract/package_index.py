@@ -45,7 +45,7 @@ from warcmill.formats.pypi.filenames import METADATA, FileForm
 from warcmill.formats.pypi.zip_directory import TAIL
 
 if TYPE_CHECKING:
-    from packaging.version import Version
+    from warcmill.formats.pypi.releases import Order
 
 NAME, FIRST = "package_index", "first"
 MOST_TAIL = 64 << 20  # bytes of a wheel that are asked for; a directory of so many is of no package
@@ -229,7 +229,7 @@ def _of_newest(project: str, files: Mapping[str, bool]) -> set[str]:
     known = _versions(project, files)
     if not known:
         return set(files)
-    newest = max(known, key=lambda name: (not files[name], not known[name].is_prerelease, known[name]))
+    newest = max(known, key=lambda name: (not files[name], known[name]))
     return {name for name, version in known.items() if version == known[newest]}
 
 
@@ -246,18 +246,13 @@ def _built(project: str, files: Iterable[PageFile]) -> set[str]:
     return found
 
 
-def _versions(project: str, names: Iterable[str]) -> dict[str, Version]:
-    """The versions that names have, as far as these are by PEP 440."""
-    from packaging.version import InvalidVersion, Version  # noqa: PLC0415 not all jobs need it
+def _versions(project: str, names: Iterable[str]) -> dict[str, Order]:
+    """The versions that names have, as far as these are by PEP 440, each by its place among others."""
+    from warcmill.formats.pypi.releases import order  # noqa: PLC0415 not all jobs need it
 
-    known = dict[str, Version]()
-    for name in names:
-        try:
-            named = filenames.parse(name, project)
-            known[name] = Version(named.version if named and named.version else "")
-        except InvalidVersion:
-            continue
-    return known
+    parsed = {name: filenames.parse(name, project) for name in names}
+    known = {name: order(named.version) for name, named in parsed.items() if named}
+    return {name: place for name, place in known.items() if place[0]}
 
 
 def _asked(payload: str) -> dict[str, Any]:

@@ -129,7 +129,7 @@ def newest(project: str, files: Iterable[str], life: Callable[[str], Distributio
     by_version = dict[Order, list[str]]()
     for name in files:
         parsed = filenames.parse(name, project)
-        by_version.setdefault(order((parsed.version if parsed else None) or ""), []).append(name)
+        by_version.setdefault(order(parsed.version if parsed else None), []).append(name)
     yanked = list[LifeInterval]()
     for version in sorted(by_version, reverse=True):
         lives = map(life, by_version[version])

@@ -56,6 +56,11 @@ class SimplePage(Struct, frozen=True):
     reason: str | None = None
 
 
+def accepted(*, html: bool) -> str:
+    """The header `Accept` by which a page is asked for in JSON, or else in HTML, if that may be (PEP 691)."""
+    return f"{MEDIA_TYPE}, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1" if html else MEDIA_TYPE
+
+
 def is_page(media_type: str) -> bool:
     """True if a page of the index has this media type."""
     return media_type.partition(";")[0].strip().lower() == MEDIA_TYPE

@@ -21,8 +21,8 @@ from warcmill.markers.claim import Claim
 from warcmill.markers.facts.pulse import Fed
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Json, Key, Window
-from warcmill.pypi import journal
-from warcmill.pypi.feed import ChangedProject, EarlierDump, IndexSource, claim_of, is_launch, name_of, note
+from warcmill.pypi import feed, journal
+from warcmill.pypi.feed import ChangedProject, EarlierDump, IndexSource, claim_of, is_launch, note
 from warcmill.pypi.survey import pages
 from warcmill.pypi.survey.pages import KnownIndex, PageSurvey
 
@@ -34,14 +34,11 @@ def full(state: MarkerStore, key: Key, source: IndexSource, *, is_first: bool = 
     releases first. BadInput for an index without any project."""
     faults = list[str]()
     listed = source.index.projects(partial(note, faults))
-    serials = _listed(listed, source, faults)
+    serials = feed.wanted_of(source, listed, faults)
     last = _last(listed, serials)
     up_to, first = last or int(key["due"]), bool(is_first and source.newest_first and last)
-    found = {name: ChangedProject(None, None, newest=first) for name in source.projects or ()}
-    for name, serial in serials.items():
-        found[name] = ChangedProject(_serial_of(name, serial, up_to, faults), None, newest=first)
-    if not found:
-        raise BadInput(source.index.url, "it lists no project; a crawl of nothing would replace all that is known")
+    checked = {name: _serial_of(name, serial, up_to, faults) for name, serial in serials.items()}
+    found = feed.asked_whole(source, checked, newest=first)
     return claim_of(state, key, source, Window(0, up_to), found, faults, None, _facts(listed.etag, 0))
 
 
@@ -119,7 +116,7 @@ class _Compared:
     def take(self, listed: ProjectList | None, due: int) -> int:
         """Compare a list; None: it is as it was. Return the last serial of the window."""
         known, faults = self._survey.records, self._survey.faults
-        serials = _listed(listed, self._source, faults) if listed else {}
+        serials = feed.wanted_of(self._source, listed, faults) if listed else {}
         last = _last(listed, serials) if listed else self._newest.up_to
         if self._has_serials and last < self._newest.up_to:
             why = f"its list is of serial {last}, and serials up to {self._newest.up_to} are dumped: it is another"
@@ -159,12 +156,6 @@ _LOST = {
     False: "that is believed when the next one has lost them, too, and until then nothing is asked of them",
     True: "so had the one before, and their pages are asked for",
 }
-
-
-def _listed(listed: ProjectList, source: IndexSource, faults: list[str]) -> dict[str, int | None]:
-    """The projects of a list that are wanted, each with its serial."""
-    named = ((name_of(one.name, faults), one.serial or None) for one in listed.projects)
-    return {name: serial for name, serial in named if name and source.wants(name)}
 
 
 def _last(listed: ProjectList, serials: Mapping[str, object]) -> int:

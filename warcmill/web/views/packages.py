@@ -18,7 +18,7 @@ from warcmill.errors import NotReady
 from warcmill.extracts.held_files import take_out
 from warcmill.formats.pypi.data_sets import DISTRIBUTIONS
 from warcmill.formats.pypi.dump import HeldFile
-from warcmill.formats.pypi.filenames import normalised
+from warcmill.formats.pypi.filenames import METADATA, normalised
 from warcmill.formats.pypi.simple_pages import OfferedFile, index_page, metadata, preferred, project_page
 from warcmill.model import Json, JsonObject
 from warcmill.pypi import answers, providers
@@ -34,7 +34,7 @@ NOT_PUBLISHED = (
 )
 _LOST = "its versions are not in the index root: 'warcmill scan' makes them again"
 _SERIAL = re.compile(r"[0-9]{1,18}")
-_METADATA, _FILE = ".metadata", "application/octet-stream"
+_FILE = "application/octet-stream"
 _IN_URLS = ":/?#[]@!$&'()*+,;=%-._~"
 _VARY = {"Vary": "Accept"}
 
@@ -78,8 +78,8 @@ def file(served: Served, asked: Asked) -> Answer:
     history, serial = found
     with closing(history):
         files = {one.listed.filename: one for one in _files(asked, history, name, serial)}
-    if filename not in files and filename.endswith(_METADATA):
-        return _metadata(files.get(filename.removesuffix(_METADATA)))
+    if filename not in files and filename.endswith(METADATA):
+        return _metadata(files.get(filename.removesuffix(METADATA)))
     if filename not in files:
         return _absent(f"no project {name} had a file {filename} at serial {serial}")
     listed, row = files[filename].listed, files[filename].row
