@@ -33,9 +33,9 @@ A launch is crawled by one process, or by workers on many machines. The steps be
 
 With Redis a group is committed to WARC, crawl.log and journal first; then Redis hears it, by a number that it notes in
 the same script; where it is far, groups follow each other unanswered, and leases are taken ahead (`frontier.far`). So
-the journals are the only source, and rebuild an emptied Redis (`frontier.sender`,
-`frontier.outbox`). A worker without a sign is *missing*, and its leases return after a while. Only a person declares
-one *dead*. A checkpoint and the end wait until every living worker has closed its slice.
+the journals are the only source, and rebuild an emptied Redis (`frontier.sender`, `frontier.outbox`). A worker without
+a sign is *missing*, and its leases return after a while. Only a person declares one *dead*. A checkpoint and the end
+wait until every living worker has closed its slice.
 
 Feeds
 -----

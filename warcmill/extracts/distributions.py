@@ -5,9 +5,10 @@
     {"date": …, "file": {"begin": 0, "filename": "six-1.17.0.tar.gz", "sha256": …, "facts": {…}, …}, …}
     {"date": …, "offset": …, "status": 404, "type": "text/html", "url": …}
 
-A page is an answer of the index's own media type, a file one whose URL ends in the name of a distribution, or in that
-of a wheel and `.metadata`; both with status 200 or 206. Every other answer is kept by its status: a project that is
-gone is one of 404. A file is held in a nameless file while it is read. Lines are in the order of their records.
+A page is an answer of the index's own media type, or HTML at a URL that ends in the name of a project and a slash; a
+file one whose URL ends in the name of a distribution, or in that of a wheel and `.metadata`; both with status 200 or
+206. Every other answer is kept by its status: a project that is gone is one of 404. A file is held in a nameless file
+while it is read. Lines are in the order of their records.
 """
 
 from __future__ import annotations

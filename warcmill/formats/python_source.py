@@ -19,7 +19,7 @@ _CAUGHT = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseExc
 class ImportedName(Struct, frozen=True):
     """A name with dots: `a.b`, or `a.b.c` of `from a.b import c`, which may be a module or not.
 
-    `is_optional`: without it the file goes on, or a type checker alone needs it.
+    `is_optional`: the file runs without it, or a type checker alone needs it.
     """
 
     name: str

@@ -22,7 +22,7 @@ from warcmill.formats import hosts
 from warcmill.model import Json
 
 LINE = 1 << 19
-"""The longest line, in bytes: a payload of 64 KiB fits, however it is written."""
+"""The longest line that asks, in bytes: a payload of 64 KiB fits, however it is written. A spider's may be longer."""
 
 MOST = 1000
 """The most URIs in a line, in either direction."""

@@ -6,10 +6,10 @@
     distributions   project, filename: JSON, a `lives.DistributionLife`
 
 The parts of a key, and requirements, are joined by tabs; control characters in them are replaced. Unknown parts of
-a key are empty; requirements that are unknown are one zero byte, none at all are nothing. Keys that begin with a zero
-byte are for whoever writes: `\\0 project TAB filename` has what a file put there, `\\0` alone the number of keys;
+a key are empty; requirements that are unknown are one zero byte, none at all are nothing. Other keys begin with a zero
+byte: `\\0 project TAB filename` has what a file put there, `\\0` alone the number of keys;
 `\\0 \\0 project TAB filename` marks a file that one page did not list, `\\0 \\0` has the first serial that is known;
-`\\0 \\0 \\0 project` has a project's JSON, a `projects.ProjectRecord`.
+`\\0 \\0 \\0 project` has a project's JSON, a `projects.ProjectRecord`; those from `\\0 \\1` on are of `releases`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Pages of a package index, as installers read them: PEP 503, 658, 691 and 700, made of the rows of dumps. Pure.
+"""Pages of a package index, as installers read them: PEP 503, 658, 691, 700 and 792, made of the rows of dumps. Pure.
 
 Links to files are relative to a project's page: `../../files/PROJECT/FILENAME`. A wheel whose requirements are known
 has its METADATA beside it, at the same address and `.metadata`, with the fields that its row has: so an installer

@@ -197,7 +197,7 @@ def _of_file(one: _FeedFile, numbers: Iterable[int]) -> Iterator[FedTarget]:
 
 
 def _refuse_overlap(files: Sequence[_FeedFile]) -> None:
-    """Conflict where a file goes on beyond the first number of the next one: nobody would read its last lines."""
+    """Conflict where a file has lines beyond the first number of the next one: nobody would read these."""
     for one, following in pairwise(files):
         if one.end > following.first:
             why = (
