@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from line import Line, line_at, with_index_root
-from mirroring.mirrored import CONFIGURATION, JOB, asked, dumped, ended, holder, mirroring, rows, small_index
+from mirroring.mirrored import CONFIGURATION, JOB, asked, crawled, dumped, holder, mirroring, rows, small_index
 
 from servers import distributions
 from servers.package_index import PackageIndex
@@ -37,17 +37,6 @@ def line(tmp_path: Path, index: PackageIndex) -> Iterator[Line]:
         with made.config.open("a") as config:
             config.write("changes=simple\nsweep=0\n")
         yield made
-
-
-def crawled(line: Line, verb: str = "trigger_incremental") -> Launch | None:
-    """Crawl, and bring the launch through the line; None: nothing was new."""
-    done = line.warcmill("pypi", verb, JOB)
-    assert done.returncode == 0, done.stderr
-    if "nothing is launched" in done.stdout:
-        return None
-    launch = ended(line)
-    assert line.scan_all(launch.day.isoformat()) == 0
-    return launch
 
 
 def there(line: Line, project: str, *words: str) -> list[str]:

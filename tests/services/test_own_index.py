@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from line import Line, line_at, with_index_root
-from mirroring.mirrored import CONFIGURATION, JOB, asked, dumped, ended, rows
+from mirroring.mirrored import CONFIGURATION, JOB, asked, crawled, dumped, rows
 
 from servers import distributions, packages, pins, process
 from servers.pins import HOST, Ports, answers
@@ -29,15 +29,10 @@ def line_of(folder: Path, index: str, more: str = "") -> Line:
     return made
 
 
-def crawled(line: Line, verb: str = "trigger_incremental") -> Launch | None:
-    """Crawl, and bring the launch through the line; None: nothing was new."""
-    done = line.warcmill("pypi", verb, JOB)
-    assert done.returncode == 0, done.stderr
-    if "nothing is launched" in done.stdout:
-        return None
-    launch = ended(line)
-    assert line.scan_all(launch.day.isoformat()) == 0
-    assert not dumped(line, launch).lacked
+def whole(line: Line, verb: str = "trigger_incremental") -> Launch | None:
+    """Crawl, and lack nothing."""
+    launch = crawled(line, verb)
+    assert launch is None or not dumped(line, launch).lacked
     return launch
 
 
@@ -98,26 +93,26 @@ def test_devpi_is_mirrored_by_its_list_and_pages(devpi: Devpi, tmp_path: Path) -
         devpi.upload(name, "1.0", distributions.wheel(tmp_path, name, "1.0", requires=["six>=1"]))
         devpi.upload(name, "1.0", distributions.sdist(tmp_path, name, "1.0", {f"{name}.py": b""}))
     line = line_of(tmp_path, f"{devpi.url}/root/dev/+simple/")
-    first = crawled(line, "trigger_full")
+    first = whole(line, "trigger_full")
     assert first
     begin = dumped(line, first).window.up_to
     assert names(line, "alpha") == ["alpha-1.0-py3-none-any.whl", "alpha-1.0.tar.gz"]
     assert asked(line, "requires", "alpha-1.0-py3-none-any.whl")["requires_dist"] == ["six>=1"]
-    assert crawled(line) is None
+    assert whole(line) is None
 
     devpi.upload("alpha", "2.0", distributions.wheel(tmp_path, "alpha", "2.0"))
     devpi.upload("gamma", "1.0", distributions.wheel(tmp_path, "gamma", "1.0"))
     devpi.remove("beta", "1.0")
-    second = crawled(line)
+    second = whole(line)
     assert second
     found = rows(line, second, "python_distribution_data")
     assert [row["filename"] for row in found] == ["alpha-2.0-py3-none-any.whl", "gamma-1.0-py3-none-any.whl"]
     assert len(names(line, "beta")) == 2
-    third = crawled(line)
+    third = whole(line)
     assert third
     assert (names(line, "beta"), len(names(line, "beta", "--as-of", str(begin)))) == ([], 2)
     assert len(names(line, "alpha")) == 3
-    assert crawled(line) is None
+    assert whole(line) is None
 
 
 def test_pypiserver_is_mirrored_by_its_pages_in_html(tmp_path: Path) -> None:
@@ -130,15 +125,15 @@ def test_pypiserver_is_mirrored_by_its_pages_in_html(tmp_path: Path) -> None:
     try:
         process.wait_ready(place, "pypiserver", lambda: answers(port), SECONDS)
         line = line_of(tmp_path, f"http://{HOST}:{port}")
-        first = crawled(line, "trigger_full")
+        first = whole(line, "trigger_full")
         assert first
         assert asked(line, "provides", "beta")["files"][0]["filename"] == "beta-1.0-py3-none-any.whl"
         distributions.wheel(tmp_path, "alpha", "2.0").rename(place / "files/alpha-2.0-py3-none-any.whl")
         (place / "files/beta-1.0-py3-none-any.whl").unlink()
-        assert crawled(line)
+        assert whole(line)
         assert (names(line, "alpha")[-1], len(names(line, "beta"))) == ("alpha-2.0-py3-none-any.whl", 1)
-        assert crawled(line)
+        assert whole(line)
         assert names(line, "beta") == []
-        assert crawled(line) is None
+        assert whole(line) is None
     finally:
         process.kill(place, "pypiserver")

@@ -82,6 +82,17 @@ def ended(line: Line) -> Launch:
     return Launch.parse(JOB, last.launch)
 
 
+def crawled(line: Line, verb: str = "trigger_incremental") -> Launch | None:
+    """Crawl, and bring the launch through the line; None: nothing was new."""
+    done = line.warcmill("pypi", verb, JOB)
+    assert done.returncode == 0, done.stderr
+    if "nothing is launched" in done.stdout:
+        return None
+    launch = ended(line)
+    assert line.scan_all(launch.day.isoformat()) == 0
+    return launch
+
+
 def dumped(line: Line, launch: Launch) -> Dumped:
     """The facts of a launch's dump."""
     return Dumped.from_claim(line.state.require(layout.step("dump", launch)).claim)
