@@ -46,7 +46,7 @@ and what is there instead], "away": [{{"what", "why", "todo"}}: roots that did n
 "totals": {{column: number}}, "launches": [{{"job",
 "launch_id", "ended": "" while it runs, "stages": [{{"stage", "closed", column: number}}],
 "gaps" and "accepted": [{{"stage": "" for the launch as a whole, "kind", "name", "why",
-"todo"}}]}}]}}
+"todo"}}], "cut" and "history" as status has them}}]}}
 
 exit codes: 0 no gap, 1 one or more gaps, or a root whose launches are in other places
 than configured, 2 usage, 3 configuration, 4 a disk or a folder did not answer (what could

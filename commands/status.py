@@ -55,7 +55,8 @@ launches, "stages", "cells": {{step: {{"done", "of"}}}}}}, "scans": [{{"name", "
 "away": [{{"what", "why", "todo"}}: roots that did not answer],
 "outside": when the copies outside were last looked at, "" where nothing was handed over,
 "launches": [{{"job", "launch_id", "ended": "" while it runs, "error", "not_got": [seed],
-"cut": how it was cut short, only where it was,
+"cut": how it was cut short, "history": older releases of packages that wait for later
+launches, each only where it is so,
 "away": [root that did not answer: then all the rest is of its markers alone],
 "vitals": {{"began", "last_sign", "log"}} while it runs, else null,
 "cells": {{step: {{"mark", "done", "of"}}}}, "stages": [{{"stage", "cells"}}]}}]}};

@@ -54,6 +54,7 @@ launch, the time at which a crawl was due: which launch it got, or why it got no
 "away": [{"what", "why", "todo"}: roots that did not answer],
 "gaps" and "accepted": [{"stage", "kind", "name", "why", "todo"}], "attempts": [{"task",
 "stage", "path", "error", "failed": {file: why}}], "cut": how the crawl was cut short and
+"history": older releases of packages that wait for later launches and
 "got_later": [{"kind", "name", "launch_id"}: what it missed, and a later launch got] and
 "unrendered": [{"why", "number", "first"}: pages that were to be rendered, and were not],
 each only where there is one}; of a due time {"job", "due",
