@@ -460,6 +460,10 @@ class PublishedHistory(Struct, frozen=True):
         there = (life.at(serial) for life in lives)
         return (OfferedFile(one.file, one.row) for one in there if one and not one.is_quarantined)
 
+    def addresses(self, project: str) -> Iterator[tuple[str, str]]:
+        """The files that a project ever had, also those in quarantine, each with its last address."""
+        return ((life.file.filename, life.file.url) for life in self.lives(project))
+
     def record(self, project: str) -> ProjectRecord:
         """The project's record, which is empty for one that is unknown."""
         value = self.database.get(data_sets.record(project))

@@ -51,6 +51,10 @@ class PackageHistory(Protocol):
         """The files that a project had at a serial, as its page listed them. NotReady if that is not known."""
         ...
 
+    def addresses(self, project: str) -> Iterator[tuple[str, str]]:
+        """The files that a project ever had, also those in quarantine, each with its last address."""
+        ...
+
     def status(self, project: str, serial: int) -> StatusInterval | None:
         """The status of a project at a serial (PEP 792); None: it is unknown."""
         ...

@@ -55,6 +55,9 @@ class HistoryInMemory:
     def files(self, project: str, serial: int) -> Iterator[OfferedFile]:
         return (one for first, last, one in self.kept.get(project, []) if first <= serial <= last)
 
+    def addresses(self, project: str) -> Iterator[tuple[str, str]]:
+        return ((one.listed.filename, one.listed.url) for _, _, one in self.kept.get(project, []))
+
     def close(self) -> None:
         self.closed += 1
 
@@ -287,12 +290,13 @@ def test_questions_across_projects_are_too_early_while_nothing_is_published(serv
         assert (answer.status, "no packages are published yet" in answer.text) == (503, True)
 
 
+@pytest.mark.parametrize("last", [9, 5], ids=["there", "in quarantine"])
 def test_a_reader_gets_no_file_whose_address_is_hidden(
-    archive: Searchable, history: HistoryInMemory, data: PublishedData
+    archive: Searchable, history: HistoryInMemory, data: PublishedData, last: int
 ) -> None:
     server = served(archive, history, data=data)
     kept = offered("a_b-1-py3-none-any.whl", "1", "https://x.example/gone")
-    history.kept["a-b"] = [(1, 9, kept)]
+    history.kept["a-b"] = [(1, last, kept)]
     entry = hidden_list.entry_of(kept.listed.url)
     hidden_list.decide(archive.state.store, lambda: archive.store, entry, "order of a court", hides=True)
     found = get(server, "/packages/provides/m").document

@@ -159,8 +159,7 @@ def _hidden(served: Served, asked: Asked, project: str) -> set[str]:
     if not asked.hidden or asked.sees_hidden or served.packages is None or (history := served.packages()) is None:
         return set()
     with closing(history):
-        files = history.files(project, history.newest)
-        return {one.listed.filename for one in files if asked.hidden.are_in(one.listed.url)}
+        return {filename for filename, url in history.addresses(project) if asked.hidden.are_in(url)}
 
 
 def _files(asked: Asked, history: PackageHistory, name: str, serial: int) -> Iterator[OfferedFile]:
