@@ -1,21 +1,75 @@
-"""The folder of a job's scripts: their texts, and since when each counts. Reads only.
+"""The folder of a job's scripts: their texts, and what a person has set of each. Writes `scripts.toml`.
 
-jobs/JOB/scripts/NAME.py
+    jobs/JOB/scripts/NAME.py
+    jobs/JOB/scripts.toml       a table a script: status, group, rate, burst; `runs`, the digest of the text that may run
+
+A script that was edited while it ran is CHECKING until somebody sets it RUNNING: its text is another one than `runs`.
 """
 
 from __future__ import annotations
 
+import fcntl
+import os
 import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from enum import StrEnum
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
+import msgspec
 from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from warcmill.base import disk
-from warcmill.errors import BadInput, Unavailable
+from warcmill.crawl import durable
+from warcmill.crawl.job.text import render
+from warcmill.errors import BadConfig, BadInput, Unavailable
 
-SCRIPTS = "scripts"
+SCRIPTS, ROWS = "scripts", "scripts.toml"
 LONGEST = 1 << 20  # bytes of a script
+MOST_RATE = 1000.0
+_HEAD = "# The scripts of this job, as 'warcmill script set' and the pages write them.\n"
 _is_name = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}").fullmatch
+_is_group = re.compile(r"[^\x00-\x1f\x7f]{0,63}").fullmatch
+
+
+class ScriptStatus(StrEnum):
+    """The status of a script, in pyspider's words; RUNNING and DEBUG are the same to the crawl."""
+
+    TODO = "TODO"
+    STOP = "STOP"
+    CHECKING = "CHECKING"
+    DEBUG = "DEBUG"
+    RUNNING = "RUNNING"
+
+    @property
+    def runs(self) -> bool:
+        """True if the script may run."""
+        return self in (ScriptStatus.DEBUG, ScriptStatus.RUNNING)
+
+
+class ScriptRow(Struct, frozen=True, forbid_unknown_fields=True):
+    """The row of a script: `rate` fetches a second, `burst` of them at once after a rest."""
+
+    status: ScriptStatus = ScriptStatus.TODO
+    group: str = ""
+    rate: float = 1.0
+    burst: float = 3.0
+    runs: str = ""
+
+    def checked(self, where: str) -> ScriptRow:
+        """The same row; BadConfig for a value that no script has."""
+        for name in ("rate", "burst"):
+            if not 0 < getattr(self, name) <= MOST_RATE:
+                raise BadConfig(
+                    f"{where} {name}", f"is {getattr(self, name)}; it is above 0, and at most {MOST_RATE:g}"
+                )
+        if not _is_group(self.group):
+            raise BadConfig(f"{where} group", "it has at most 63 letters, on one line")
+        return self
 
 
 class ScriptFile(Struct, frozen=True):
@@ -25,14 +79,20 @@ class ScriptFile(Struct, frozen=True):
     text: str
     written: float
 
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of its text."""
+        return sha256(self.text.encode()).hexdigest()
+
 
 class ScriptFolder:
     """The scripts of a job, by name. `look` reads those that have changed."""
 
     def __init__(self, job: Path) -> None:
-        self.path = job / SCRIPTS
+        self.job, self.path = job, job / SCRIPTS
         self.all: dict[str, ScriptFile] = {}
         self.unfit: dict[str, str] = {}
+        self._rows: Mapping[str, ScriptRow] = {}
         self._stamps: dict[str, tuple[int, int, int]] = {}
 
     @property
@@ -40,16 +100,24 @@ class ScriptFolder:
         """The texts of all scripts, by name."""
         return {script.name: script.text for script in self.all.values()}
 
+    def row(self, name: str) -> ScriptRow:
+        """The row of a script, with the status that it has now."""
+        row, script = self._rows.get(name, ScriptRow()), self.all.get(name)
+        if row.status.runs and script and script.digest != row.runs:
+            return replace(row, status=ScriptStatus.CHECKING)
+        return row
+
     def look(self) -> set[str]:
         """Read what has changed since the last look; return the names of those scripts. `unfit` has the files that are
         not scripts, with the reason. Unavailable if the folder cannot be read."""
         try:
-            files = sorted(self.path.glob("*.py")) if self.path.is_dir() else []
+            files = [*sorted(self.path.glob("*.py"))] if self.path.is_dir() else []
             stamps = {path.stem: _stamp(path) for path in files}
+            stamps |= {ROWS: _stamp(self.job / ROWS)} if (self.job / ROWS).exists() else {}
         except OSError as error:
             raise Unavailable(str(self.path), disk.reason(error, self.path)) from error
         changed = {name for name in {*stamps, *self._stamps} if stamps.get(name) != self._stamps.get(name)}
-        for name in changed:
+        for name in changed - {ROWS}:
             self.all.pop(name, None)
             self.unfit.pop(name, None)
             if name in stamps:
@@ -57,8 +125,72 @@ class ScriptFolder:
                     self.all[name] = read(self.path / f"{name}.py")
                 except BadInput as error:
                     self.unfit[name] = error.why
+        if ROWS in changed:
+            self._read_rows()
         self._stamps = stamps
-        return changed
+        return changed - {ROWS}
+
+    def _read_rows(self) -> None:
+        """Read the rows; while a person's edit has a fault, the last good ones count, and `unfit` names it."""
+        self.unfit.pop(ROWS, None)
+        try:
+            self._rows = read_rows(self.job)
+        except BadConfig as error:
+            self.unfit[ROWS] = f"{error.key}: {error.why}"
+
+
+def read_rows(job: Path) -> dict[str, ScriptRow]:
+    """Read the rows of a job's scripts, by name; BadConfig names a fault."""
+    path = job / ROWS
+    try:
+        found = tomllib.loads(path.read_text("utf-8")) if path.exists() else {}
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise BadConfig(str(path), f"it is not TOML: {error}") from error
+    except OSError as error:
+        raise Unavailable(str(path), disk.reason(error, path)) from error
+    rows = {}
+    for name, value in found.items():
+        try:
+            rows[name] = msgspec.convert(value, ScriptRow).checked(f"{ROWS} [{name}]")
+        except msgspec.ValidationError as error:
+            raise BadConfig(f"{ROWS} [{name}]", str(error)) from error
+    return rows
+
+
+def set_row(job: Path, name: str, changes: Mapping[str, Any]) -> ScriptRow:
+    """Change the row of a script, and return it. Set RUNNING or DEBUG, the script may run as it is now. BadInput if there
+    is no such script, BadConfig for an invalid value."""
+    with _alone(job):
+        script = read(job / SCRIPTS / f"{name}.py")
+        rows = read_rows(job)
+        row = replace(rows.get(name, ScriptRow()), **changes).checked(f"{ROWS} [{name}]")
+        if "status" in changes:
+            row = replace(row, runs=script.digest if row.status.runs else "")
+        _write(job, {**rows, name: row})
+        return row
+
+
+def forget_row(job: Path, name: str) -> None:
+    """Forget the row of a script, and remove its file."""
+    with _alone(job):
+        (job / SCRIPTS / f"{name}.py").unlink(missing_ok=True)
+        _write(job, {other: row for other, row in read_rows(job).items() if other != name})
+
+
+def _write(job: Path, rows: Mapping[str, ScriptRow]) -> None:
+    tables = {name: {**asdict(row), "status": str(row.status)} for name, row in sorted(rows.items())}
+    durable.replace(job / ROWS, render(tables, _HEAD).encode())
+
+
+@contextmanager
+def _alone(job: Path) -> Iterator[None]:
+    """Let nobody else change the rows meanwhile."""
+    descriptor = os.open(job, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def read(path: Path) -> ScriptFile:

@@ -1,0 +1,289 @@
+"""The book of tasks: what became of each task of a job's scripts, their newest results, and counts. Writes tasks.sqlite.
+
+It is written after each commit, for pages and commands, and is no evidence: without it a crawl does the same. One that is
+lost or damaged is begun anew, with the results of the job's logs. Pages and commands read it while the crawl writes.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from warcmill.errors import Unavailable
+from warcmill.model import Json
+
+NAME, SCHEMA = "tasks.sqlite", 1
+MINUTE = 60
+SPANS = {"5m": 5 * MINUTE, "1h": 60 * MINUTE, "1d": 24 * 60 * MINUTE}
+KINDS = ("pending", "success", "retry", "failed")
+LONGEST_LOG = 4096
+MOST = 1000
+_TABLES = """
+CREATE TABLE tasks (script TEXT NOT NULL, taskid TEXT NOT NULL, url TEXT NOT NULL, callback TEXT NOT NULL,
+    status TEXT NOT NULL, task TEXT NOT NULL, due REAL, changed REAL NOT NULL, http INTEGER, ms INTEGER, why TEXT,
+    log TEXT, follows INTEGER, results INTEGER, warc TEXT, place INTEGER, retried INTEGER, PRIMARY KEY (script, taskid))
+    WITHOUT ROWID;
+CREATE INDEX by_change ON tasks (script, changed);
+CREATE INDEX by_due ON tasks (script, due) WHERE status = 'active';
+CREATE TABLE results (number INTEGER PRIMARY KEY, script TEXT NOT NULL, taskid TEXT NOT NULL, url TEXT NOT NULL,
+    result TEXT NOT NULL, updated INTEGER NOT NULL, warc TEXT, place INTEGER);
+CREATE UNIQUE INDEX by_task ON results (script, taskid);
+CREATE INDEX by_script ON results (script, number);
+CREATE TABLE counts (script TEXT NOT NULL, minute INTEGER NOT NULL, kind TEXT NOT NULL, number INTEGER NOT NULL,
+    PRIMARY KEY (script, minute, kind)) WITHOUT ROWID;
+CREATE TABLE about (name TEXT PRIMARY KEY, value) WITHOUT ROWID
+"""
+
+
+class TaskNote(Struct, frozen=True):
+    """A task as its last visit has left it, or as it waits. `kind` is what it counts as: one of KINDS; '' for nothing."""
+
+    script: str
+    taskid: str
+    url: str
+    callback: str
+    status: str
+    task: Mapping[str, Any]
+    due: float | None = None
+    kind: str = ""
+    http: int | None = None
+    ms: int | None = None
+    why: str = ""
+    log: str = ""
+    follows: int = 0
+    results: int = 0
+    warc: str = ""
+    place: int | None = None
+    retried: int = 0
+
+
+class ResultNote(Struct, frozen=True):
+    """A result of a script, with the record of its page."""
+
+    script: str
+    taskid: str
+    url: str
+    result: Json
+    updated: int
+    warc: str = ""
+    place: int | None = None
+
+    @property
+    def answer(self) -> dict[str, Json]:
+        """The result as commands and pages have it."""
+        return {
+            "offset": self.place, "result": self.result, "script": self.script, "taskid": self.taskid,
+            "updatetime": self.updated, "url": self.url, "warc": self.warc or None,
+        }  # fmt: skip
+
+
+class TaskBook:
+    """The book of a job's process, which alone writes it."""
+
+    def __init__(self, state: Path, logs: Iterable[Path] = ()) -> None:
+        self.path = state / NAME
+        self._db = _opened(self.path)
+        if not self._db.execute("SELECT 1 FROM about WHERE name = 'read'").fetchone():
+            self.note((), [one for log in logs for one in results_of(log)])
+            self._db.execute("INSERT INTO about VALUES ('read', 1)")
+
+    def note(self, tasks: Sequence[TaskNote], results: Sequence[ResultNote]) -> None:
+        """Note tasks and results, in their order."""
+        now = time.time()
+        minute = int(now) // MINUTE
+        try:
+            self._db.execute("BEGIN")
+            for one in tasks:
+                self._put(one, now)
+            self._db.executemany(
+                "INSERT INTO counts VALUES (?, ?, ?, 1) ON CONFLICT DO UPDATE SET number = number + 1",
+                [(one.script, minute, one.kind) for one in tasks if one.kind],
+            )
+            self._db.executemany(
+                "INSERT OR REPLACE INTO results (script, taskid, url, result, updated, warc, place)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                [
+                    (one.script, one.taskid, one.url, _json(one.result), one.updated, one.warc, one.place)
+                    for one in results
+                ],
+            )
+            self._db.execute("COMMIT")
+        except sqlite3.Error as error:
+            with suppress(sqlite3.Error):
+                self._db.execute("ROLLBACK")
+            raise Unavailable(str(self.path), f"{error}; the crawl goes on without it") from error
+
+    def _put(self, one: TaskNote, now: float) -> None:
+        self._db.execute(
+            "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                one.script, one.taskid, one.url, one.callback, one.status, _json(one.task), one.due, now, one.http,
+                one.ms, one.why, one.log[-LONGEST_LOG:], one.follows, one.results, one.warc, one.place, one.retried,
+            ),
+        )  # fmt: skip
+
+    def forget(self, script: str) -> None:
+        """Forget all of a script."""
+        for table in ("tasks", "results", "counts"):
+            self._db.execute(f"DELETE FROM {table} WHERE script = ?", (script,))
+
+    def close(self) -> None:
+        """Close it."""
+        self._db.close()
+
+
+class TaskReader:
+    """The book as pages and commands read it, while the crawl writes. It may be missing: then all is empty."""
+
+    def __init__(self, state: Path) -> None:
+        self.path = state / NAME
+
+    def counts(self, now: float) -> dict[str, dict[str, dict[str, int]]]:
+        """The counts of each script by span: 5m, 1h, 1d, all."""
+        found: dict[str, dict[str, dict[str, int]]] = {}
+        for span, seconds in {**SPANS, "all": 0}.items():
+            least = int(now - seconds) // MINUTE if seconds else 0
+            query = "SELECT script, kind, sum(number) FROM counts WHERE minute >= ? GROUP BY script, kind"
+            for script, kind, number in self._rows(query, least):
+                found.setdefault(script, {}).setdefault(span, dict.fromkeys(KINDS, 0))[kind] = number
+        return found
+
+    def late(self, now: float) -> dict[str, float]:
+        """The seconds for which the oldest task of each script that is due has waited."""
+        query = "SELECT script, min(max(coalesce(due, 0), changed)) FROM tasks WHERE status = 'active' AND coalesce(due, 0) <= ? GROUP BY script"
+        return {script: max(0.0, now - since) for script, since in self._rows(query, now)}
+
+    def tasks(self, script: str = "", *, status: str = "", limit: int = MOST) -> list[dict[str, Json]]:
+        """The tasks that changed last."""
+        query = (
+            "SELECT script, taskid, url, callback, status, task, due, changed, http, ms, why, log, follows, results, warc,"
+            " place, retried FROM tasks WHERE (?1 = '' OR script = ?1) AND (?2 = '' OR status = ?2)"
+            " ORDER BY changed DESC LIMIT ?3"
+        )
+        return [_task(row) for row in self._rows(query, script, status, limit)]
+
+    def task(self, script: str, taskid: str) -> dict[str, Json] | None:
+        """One task; None if nobody knows it."""
+        query = (
+            "SELECT script, taskid, url, callback, status, task, due, changed, http, ms, why, log, follows, results, warc,"
+            " place, retried FROM tasks WHERE script = ? AND taskid = ?"
+        )
+        return next((_task(row) for row in self._rows(query, script, taskid)), None)
+
+    def results(self, script: str = "", after: int = 0) -> Iterator[tuple[int, ResultNote]]:
+        """The results after a number, each with its own: the last of a task counts. Some at a time, however many."""
+        query = (
+            "SELECT number, script, taskid, url, result, updated, warc, place FROM results WHERE number > ?"
+            " AND (?2 = '' OR script = ?2) ORDER BY number LIMIT ?3"
+        )
+        while rows := self._rows(query, after, script, MOST):
+            for number, name, taskid, url, result, updated, warc, place in rows:
+                yield number, ResultNote(name, taskid, url, json.loads(result), updated, warc or "", place)
+            after = rows[-1][0]
+
+    def last(self, script: str, callback: str, limit: int) -> list[tuple[str, str, int]]:
+        """The newest pages that a callback has read, as far as they are in a WARC: taskid, WARC, offset."""
+        query = (
+            "SELECT taskid, warc, place FROM tasks WHERE script = ? AND callback = ? AND warc != '' AND status = 'success'"
+            " ORDER BY changed DESC LIMIT ?"
+        )
+        return self._rows(query, script, callback, limit)
+
+    def callbacks(self, script: str) -> list[str]:
+        """The callbacks that have read pages."""
+        return [
+            name
+            for (name,) in self._rows("SELECT DISTINCT callback FROM tasks WHERE script = ? AND warc != ''", script)
+        ]
+
+    def _rows(self, query: str, *values: object) -> list[Any]:
+        if not self.path.exists():
+            return []
+        try:
+            with closing(sqlite3.connect(f"file:{self.path}?mode=ro", uri=True, timeout=5)) as db:
+                return db.execute(query, values).fetchall()
+        except sqlite3.Error as error:
+            raise Unavailable(str(self.path), f"{error}; the job's next launch makes it anew") from error
+
+
+def results_of(log: Path) -> Iterator[ResultNote]:
+    """The results of a results.jsonl; a line that was cut is passed over."""
+    with suppress(FileNotFoundError), log.open("rb") as stream:
+        for raw in stream:
+            try:
+                line = json.loads(raw)
+                value = line["value"]
+                yield ResultNote(
+                    value["script"], value["taskid"], value["url"], value["result"], int(value["updatetime"]),
+                    line["warc"] or "", line["offset"],
+                )  # fmt: skip
+            except (ValueError, KeyError, TypeError):
+                continue
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    """Open the book, or begin it: one that is damaged, or of another version, is of no use any more."""
+    for is_last in (False, True):
+        db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        try:
+            db.execute("PRAGMA journal_mode=WAL")
+            db.execute("PRAGMA synchronous=OFF")
+            (schema,) = db.execute("PRAGMA user_version").fetchone()
+            (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            if not tables:
+                for statement in _TABLES.split(";\n"):
+                    db.execute(statement)
+                db.execute(f"PRAGMA user_version={SCHEMA}")
+            elif schema != SCHEMA or db.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
+                raise sqlite3.DatabaseError("it is of another version, or damaged")
+            return db
+        except sqlite3.Error as error:
+            db.close()
+            if is_last:
+                raise Unavailable(str(path), str(error)) from error
+            for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
+                path.with_name(name).unlink(missing_ok=True)
+    raise AssertionError
+
+
+def _task(row: Sequence[Any]) -> dict[str, Json]:
+    (
+        script,
+        taskid,
+        url,
+        callback,
+        status,
+        task,
+        due,
+        changed,
+        http,
+        ms,
+        why,
+        log,
+        follows,
+        results,
+        warc,
+        place,
+        retried,
+    ) = row
+    return {
+        "callback": callback, "due": _moment(due), "follows": follows, "http": http, "log": log, "ms": ms,
+        "offset": place, "results": results, "retried": retried, "script": script, "status": status,
+        "task": json.loads(task), "taskid": taskid, "updatetime": int(changed), "url": url, "warc": warc or None,
+        "why": why,
+    }  # fmt: skip
+
+
+def _moment(due: float | None) -> int | None:
+    return int(due) if due else None
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)
