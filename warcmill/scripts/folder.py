@@ -1,7 +1,7 @@
 """The folder of a job's scripts: their texts, and what a person has set of each. Writes `scripts.toml`.
 
     jobs/JOB/scripts/NAME.py
-    jobs/JOB/scripts.toml       a table a script: status, group, rate, burst; `runs`, the digest of the text that may run
+    jobs/JOB/scripts.toml       a table a script: status, group, rate, burst; `runs`: the digest of what may run
 
 A script that was edited while it ran is CHECKING until somebody sets it RUNNING: its text is another one than `runs`.
 """
@@ -158,8 +158,8 @@ def read_rows(job: Path) -> dict[str, ScriptRow]:
 
 
 def set_row(job: Path, name: str, changes: Mapping[str, Any]) -> ScriptRow:
-    """Change the row of a script, and return it. Set RUNNING or DEBUG, the script may run as it is now. BadInput if there
-    is no such script, BadConfig for an invalid value."""
+    """Change the row of a script, and return it. Set RUNNING or DEBUG, the script may run as it is now. BadInput if
+    there is no such script, BadConfig for an invalid value."""
     with _alone(job):
         script = read(job / SCRIPTS / f"{name}.py")
         rows = read_rows(job)

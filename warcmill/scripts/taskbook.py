@@ -1,7 +1,7 @@
-"""The book of tasks: what became of each task of a job's scripts, their newest results, and counts. Writes tasks.sqlite.
+"""The book of tasks: the fate of each task of a job's scripts, their newest results, and counts. Writes tasks.sqlite.
 
-It is written after each commit, for pages and commands, and is no evidence: without it a crawl does the same. One that is
-lost or damaged is begun anew, with the results of the job's logs. Pages and commands read it while the crawl writes.
+It is written after each commit, for pages and commands, and proves nothing: without it a crawl does the same. One that
+is lost or damaged is begun anew, with the results of the job's logs. Pages and commands read it while the crawl writes.
 """
 
 from __future__ import annotations
@@ -42,8 +42,26 @@ CREATE TABLE about (name TEXT PRIMARY KEY, value) WITHOUT ROWID
 """
 
 
+_FORGET = tuple(f"DELETE FROM {table} WHERE script = ?" for table in ("tasks", "results", "counts"))  # noqa: S608 - ours
+_COLUMNS = (
+    "SELECT script, taskid, url, callback, status, task, due, changed, http, ms, why, log, follows, results, warc, place,"
+    " retried FROM tasks"
+)
+_NAMES = tuple(_COLUMNS.removeprefix("SELECT ").removesuffix(" FROM tasks").split(", "))
+_NEWEST = f"{_COLUMNS} WHERE (?1 = '' OR script = ?1) AND (?2 = '' OR status = ?2) ORDER BY changed DESC LIMIT ?3"
+_LATE = (
+    "SELECT script, min(max(coalesce(due, 0), changed)) FROM tasks WHERE status = 'active' AND coalesce(due, 0) <= ?"
+    " GROUP BY script"
+)
+_PAGES = (
+    "SELECT taskid, warc, place FROM tasks WHERE script = ? AND callback = ? AND warc != '' AND status = 'success'"
+    " ORDER BY changed DESC LIMIT ?"
+)
+_CALLBACKS = "SELECT DISTINCT callback FROM tasks WHERE script = ? AND warc != ''"
+
+
 class TaskNote(Struct, frozen=True):
-    """A task as its last visit has left it, or as it waits. `kind` is what it counts as: one of KINDS; '' for nothing."""
+    """A task as its last visit has left it, or as it waits. `kind`: as which of KINDS it counts; '' for none."""
 
     script: str
     taskid: str
@@ -129,10 +147,21 @@ class TaskBook:
             ),
         )  # fmt: skip
 
+    @property
+    def watch(self) -> bytes:
+        """The state of the watch, as it was left."""
+        row = self._db.execute("SELECT value FROM about WHERE name = 'watch'").fetchone()
+        return bytes(row[0]) if row else b""
+
+    def keep_watch(self, state: bytes, findings: Mapping[str, Sequence[Mapping[str, Json]]]) -> None:
+        """Keep the state of the watch, and its findings by script."""
+        rows = [("watch", state), ("findings", _json(findings))]
+        self._db.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", rows)
+
     def forget(self, script: str) -> None:
         """Forget all of a script."""
-        for table in ("tasks", "results", "counts"):
-            self._db.execute(f"DELETE FROM {table} WHERE script = ?", (script,))
+        for statement in _FORGET:
+            self._db.execute(statement, (script,))
 
     def close(self) -> None:
         """Close it."""
@@ -157,25 +186,23 @@ class TaskReader:
 
     def late(self, now: float) -> dict[str, float]:
         """The seconds for which the oldest task of each script that is due has waited."""
-        query = "SELECT script, min(max(coalesce(due, 0), changed)) FROM tasks WHERE status = 'active' AND coalesce(due, 0) <= ? GROUP BY script"
-        return {script: max(0.0, now - since) for script, since in self._rows(query, now)}
+        return {script: max(0.0, now - since) for script, since in self._rows(_LATE, now)}
 
     def tasks(self, script: str = "", *, status: str = "", limit: int = MOST) -> list[dict[str, Json]]:
         """The tasks that changed last."""
-        query = (
-            "SELECT script, taskid, url, callback, status, task, due, changed, http, ms, why, log, follows, results, warc,"
-            " place, retried FROM tasks WHERE (?1 = '' OR script = ?1) AND (?2 = '' OR status = ?2)"
-            " ORDER BY changed DESC LIMIT ?3"
-        )
-        return [_task(row) for row in self._rows(query, script, status, limit)]
+        return [_task(row) for row in self._rows(_NEWEST, script, status, limit)]
 
     def task(self, script: str, taskid: str) -> dict[str, Json] | None:
         """One task; None if nobody knows it."""
-        query = (
-            "SELECT script, taskid, url, callback, status, task, due, changed, http, ms, why, log, follows, results, warc,"
-            " place, retried FROM tasks WHERE script = ? AND taskid = ?"
-        )
-        return next((_task(row) for row in self._rows(query, script, taskid)), None)
+        rows = self._rows(f"{_COLUMNS} WHERE script = ? AND taskid = ?", script, taskid)
+        return next(map(_task, rows), None)
+
+    def findings(self) -> dict[str, list[dict[str, Json]]]:
+        """The findings of the watch, by script."""
+        found: dict[str, list[dict[str, Json]]] = {}
+        for (text,) in self._rows("SELECT value FROM about WHERE name = 'findings'"):
+            found = json.loads(text)
+        return found
 
     def results(self, script: str = "", after: int = 0) -> Iterator[tuple[int, ResultNote]]:
         """The results after a number, each with its own: the last of a task counts. Some at a time, however many."""
@@ -190,18 +217,11 @@ class TaskReader:
 
     def last(self, script: str, callback: str, limit: int) -> list[tuple[str, str, int]]:
         """The newest pages that a callback has read, as far as they are in a WARC: taskid, WARC, offset."""
-        query = (
-            "SELECT taskid, warc, place FROM tasks WHERE script = ? AND callback = ? AND warc != '' AND status = 'success'"
-            " ORDER BY changed DESC LIMIT ?"
-        )
-        return self._rows(query, script, callback, limit)
+        return self._rows(_PAGES, script, callback, limit)
 
     def callbacks(self, script: str) -> list[str]:
         """The callbacks that have read pages."""
-        return [
-            name
-            for (name,) in self._rows("SELECT DISTINCT callback FROM tasks WHERE script = ? AND warc != ''", script)
-        ]
+        return [name for (name,) in self._rows(_CALLBACKS, script)]
 
     def _rows(self, query: str, *values: object) -> list[Any]:
         if not self.path.exists():
@@ -254,35 +274,12 @@ def _opened(path: Path) -> sqlite3.Connection:
 
 
 def _task(row: Sequence[Any]) -> dict[str, Json]:
-    (
-        script,
-        taskid,
-        url,
-        callback,
-        status,
-        task,
-        due,
-        changed,
-        http,
-        ms,
-        why,
-        log,
-        follows,
-        results,
-        warc,
-        place,
-        retried,
-    ) = row
+    found = dict(zip(_NAMES, row, strict=True))
+    changed, due = int(found.pop("changed")), found.pop("due")
     return {
-        "callback": callback, "due": _moment(due), "follows": follows, "http": http, "log": log, "ms": ms,
-        "offset": place, "results": results, "retried": retried, "script": script, "status": status,
-        "task": json.loads(task), "taskid": taskid, "updatetime": int(changed), "url": url, "warc": warc or None,
-        "why": why,
+        **found, "due": int(due) if due else None, "task": json.loads(found["task"]), "updatetime": changed,
+        "warc": found["warc"] or None, "offset": found.pop("place"),
     }  # fmt: skip
-
-
-def _moment(due: float | None) -> int | None:
-    return int(due) if due else None
 
 
 def _json(value: object) -> str:
