@@ -9,6 +9,7 @@ from commands.console.addresses import networks, resolved
 from warcmill.errors import BadInput
 from warcmill.model import parse_job
 
+STATUSES = ("TODO", "STOP", "DEBUG", "RUNNING")
 SUMMARY = "run pyspider's scripts: pages of Python that crawl, into the archive"
 EPILOG = """\
 examples:
@@ -18,6 +19,11 @@ examples:
   warcmill script check shop.py
   warcmill script step shop.py
   warcmill script step shop.py --callback index_page --url https://shop.example/ --page index.html
+  warcmill script set papers/shop --status RUNNING --rate 0.5 --burst 3 --group shops
+  warcmill script start papers/shop
+  warcmill script list papers
+  warcmill script tasks papers/shop --status failed
+  warcmill script results papers/shop --format csv > shop.csv
 
 A script is a page of Python as pyspider has it: a class that inherits from BaseHandler, whose
 methods read pages and ask for more by self.crawl. It runs unchanged on the Python of today.
@@ -32,6 +38,13 @@ then after hours: the same command continues there.
 'new' writes a script to begin with into a job. 'check' loads one, and prints what it does.
 'step' runs one callback, by default on_start, asks no site, and prints all that came of it;
 a follow that it prints may be the --task of the next.
+
+In a job that runs, 'set' gives a script its status, pace and group: one that is RUNNING, or in
+DEBUG, crawls. After an edit it is CHECKING, and does nothing, until it is set RUNNING again.
+'start' has on_start called. 'list' has what each did in 5 minutes, an hour, a day (success,
+retry, failed), and what a person should look at: a script is offline, its site has changed, it
+is silent, or late. 'results' prints the newest result of each task; --after continues one.
+'delete' forgets a script, its tasks and results; its pages stay in the archive.
 
 A script runs behind walls, bubblewrap's: no network, no file but Python's, 30 seconds and 1 GB
 for a callback. Where they cannot stand it does not run, unless luigi.cfg says so: [scripts]
@@ -76,13 +89,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     step.add_argument("--page", type=Path, metavar="FILE", help="the page that the method reads")
     step.add_argument("--task", metavar="JSON", help="a task, as a step prints its follows, in place of --callback")
     step.add_argument("--json", action="store_true", help="print JSON, for programs")
+    _of_job(actions)
+
+
+def _of_job(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    for name in ("set", "start", "delete"):
+        action = actions.add_parser(name, allow_abbrev=False)
+        action.add_argument("script", type=_script, metavar="JOB/NAME", help="the job, and the name of the script")
+        if name == "set":
+            action.add_argument("--status", choices=STATUSES, help="RUNNING and DEBUG: as it is now it may run")
+            action.add_argument("--rate", type=_number, metavar="NUMBER", help="fetches a second (default: 1)")
+            action.add_argument("--burst", type=_number, metavar="NUMBER", help="at once, after a rest (default: 3)")
+            action.add_argument("--group", metavar="TEXT", help="the group in which it is listed")
+    listed = actions.add_parser("list", allow_abbrev=False)
+    listed.add_argument("job", type=_job, metavar="JOB", help="the job")
+    listed.add_argument("--json", action="store_true", help="print JSON, for programs")
+    tasks = actions.add_parser("tasks", allow_abbrev=False)
+    tasks.add_argument("what", type=_job_or_script, metavar="JOB[/NAME]", help="the job, or one script of it")
+    tasks.add_argument("--status", choices=("active", "success", "failed"), help="only these")
+    tasks.add_argument("--limit", type=_whole, default=100, metavar="NUMBER", help="at most so many (default: 100)")
+    tasks.add_argument("--json", action="store_true", help="print JSON, for programs")
+    results = actions.add_parser("results", allow_abbrev=False)
+    results.add_argument("what", type=_job_or_script, metavar="JOB[/NAME]", help="the job, or one script of it")
+    results.add_argument("--format", choices=("jsonl", "json", "csv"), default="jsonl", help="(default: jsonl)")
+    results.add_argument("--after", type=_whole, default=0, metavar="NUMBER", help="only those after this number")
 
 
 def run(args: argparse.Namespace) -> int:
     """Do what the action says."""
-    from commands.console import scripts  # it imports Luigi, which --help does without
+    from commands.console import script_jobs, scripts  # they import Luigi, which --help does without
 
-    return scripts.ACTIONS[args.action](args)
+    return {**scripts.ACTIONS, **script_jobs.ACTIONS}[args.action](args)
 
 
 def _job(text: str) -> str:
@@ -97,6 +134,18 @@ def _script(text: str) -> tuple[str, str]:
     if not slash:
         raise argparse.ArgumentTypeError(f"'{text}' is not JOB/NAME")
     return _job(job), name
+
+
+def _job_or_script(text: str) -> str:
+    _job(text.partition("/")[0])
+    return text
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number") from error
 
 
 def _whole(text: str) -> int:

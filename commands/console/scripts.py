@@ -91,7 +91,8 @@ def _run(args: argparse.Namespace) -> int:
         follows = "" if checkpoint else engine.follows(job)
         heard = _Heard()
         end = process.run(
-            engine.places, job, checkpoint, follows, engine.allow_private, script_walls, heard.run, heard.result
+            engine.places, job, [script.name for script in found], checkpoint, follows, engine.allow_private,
+            script_walls, heard.run, heard.result,
         )  # fmt: skip
         launch = engine.look(job).launch_id
         result = reports.read(engine.places.job(job) / launch)

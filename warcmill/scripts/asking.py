@@ -52,6 +52,7 @@ class ScriptAbout(Struct, frozen=True):
     retry_delay: dict[str, float] = field(default_factory=dict)
     crawl_config: dict[str, Any] = field(default_factory=dict)
     starts: bool = False
+    finishes: bool = False
     callbacks: list[str] = field(default_factory=list)
     lacks: str = ""
     number: int = -1

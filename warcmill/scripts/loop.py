@@ -1,33 +1,42 @@
 """The loop of a launch that crawls for scripts: it leases for those that may run, each at its rate, and calls them at
-their ticks. Reads and writes by the books of the launch.
+their ticks. Reads and writes by the books of the launch, and writes the book of tasks.
 
-    RUNNING, DEBUG      a script runs; else what it has waits
+A script that fails ten times in a row is paused. `watching` has what a person should look at.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from warcmill.base import clock
 from warcmill.crawl.books.books import BookEntry, Kept
-from warcmill.crawl.frontier import LEASE_SECONDS, Lease
+from warcmill.crawl.frontier import LEASE_SECONDS, Intake, Lease, Offered
 from warcmill.crawl.job.job import End
 from warcmill.crawl.logs.statistics import Figures
-from warcmill.crawl.uri import Status
-from warcmill.crawl.visit.spider import HOLDER, Spider
+from warcmill.crawl.uri import Status, Uri
+from warcmill.crawl.visit.spider import HOLDER, LONGEST_WAIT, TICK, Spider
 from warcmill.crawl.visit.visit import Kit, Visit
-from warcmill.errors import BadConfig
+from warcmill.errors import BadConfig, BadInput, Unavailable
 from warcmill.formats.warc.writer import RecordPlace
 from warcmill.model import Json
 from warcmill.scripts import task as tasks
+from warcmill.scripts import watch
 from warcmill.scripts.asking import ScriptAsker
 from warcmill.scripts.folder import ScriptFolder
+from warcmill.scripts.pause import FailurePause
+from warcmill.scripts.taskbook import ResultNote, TaskBook, TaskNote
 from warcmill.scripts.visit import RESULT, ScriptDesk, ScriptReader, ScriptRun
+from warcmill.scripts.watch import PageSeen, ScriptWatch, WatchFinding
 
 ResultListener = Callable[[Mapping[str, Json], RecordPlace | None], None]
 LOOK = 1.0  # seconds between two looks at the folder
+WATCH = 10.0  # and at what is late
 SOON = 60.0  # seconds: a run of scripts from a terminal waits so long for what is tried again
+_OF_LOOP = (tasks.ON_TICK, tasks.ON_FINISHED)  # calls that no site is asked for, and that end nothing
 
 
 class TokenBucket:
@@ -35,13 +44,11 @@ class TokenBucket:
 
     def __init__(self, rate: float, burst: float) -> None:
         self.rate, self.burst = rate, burst
-        self._tokens, self._at = burst, 0.0
+        self._tokens, self._at = max(1.0, burst), 0.0
 
     def room(self, now: float) -> int:
         """The number of fetches that may begin now."""
-        if self.rate <= 0:
-            return 0
-        self._tokens = min(self.burst, self._tokens + self.rate * max(0.0, now - (self._at or now)))
+        self._tokens = min(max(1.0, self.burst), self._tokens + self.rate * max(0.0, now - (self._at or now)))
         self._at = now
         return int(self._tokens)
 
@@ -51,27 +58,34 @@ class TokenBucket:
 
     def full(self, now: float) -> float:
         """When there is a token."""
-        lacks = max(0.0, 1 - self._tokens)
-        return now + lacks / self.rate if self.rate > 0 else float("inf")
+        return now + max(0.0, 1 - self._tokens) / self.rate
 
 
 class ScriptLoop(Spider):
-    """A `Spider` whose visits go to scripts. `once`: begin them, and end when only ticks wait; `told` hears each run,
-    and `kept` each result, once it is durable."""
+    """A `Spider` whose visits go to scripts. `once`: begin these, and end when only ticks wait; without them all that
+    are RUNNING crawl. `told` hears each run, and `kept` each result, once it is durable."""
 
     def __init__(
-        self, kit: Kit, figures: Figures, began: float, folder: ScriptFolder, asker: ScriptAsker, *, once: bool = False,
-        told: Callable[[ScriptRun], None] | None = None, kept: ResultListener | None = None,
+        self, kit: Kit, figures: Figures, began: float, folder: ScriptFolder, asker: ScriptAsker, book: TaskBook, *,
+        once: Sequence[str] = (), told: Callable[[ScriptRun], None] | None = None, kept: ResultListener | None = None,
     ) -> None:  # fmt: skip
         super().__init__(kit, figures, began)
         if kit.books.frontier.is_shared:
             raise BadConfig("scripts", "a job of scripts has a frontier of its own; its engine names one in Redis")
-        self._folder, self._asker, self._once = folder, asker, once
+        self._folder, self._asker, self._book, self._once = folder, asker, book, once
         self._told, self._kept = told, kept
         self.desk = ScriptDesk(kit, folder, asker, self._ran)
         self._buckets: dict[str, TokenBucket] = {}
+        self._pauses: dict[str, FailurePause] = {}
+        self._watches = watch.read(book.watch)
         self._ticked: dict[tuple[str, int], float] = {}
-        self._looked = 0.0
+        self._runs: dict[int, ScriptRun] = {}
+        self._noted: list[TaskNote] = []
+        self._results: list[ResultNote] = []
+        self._has_run: set[str] = set()
+        self._looked = self._watched = 0.0
+        self._is_away = False
+        self.watching: dict[str, list[WatchFinding]] = {}
         self.waits_until = 0.0  # when the next of those is due that were left
         self._before, kit.books.hear = kit.books.hear, self._heard
 
@@ -80,62 +94,156 @@ class ScriptLoop(Spider):
         self._folder.look()
         try:
             if self._once:
-                await self.begin([*self._folder.all])
+                await self.begin(self._once)
             return await super().run(seed_list)
         finally:
             self._asker.close()
+            await self._write()
+            self._keep_watch()
+            self._book.close()
 
-    async def begin(self, names: list[str]) -> None:
-        """Have scripts called at their beginning, unless a launch before has left what waits for them."""
-        frontier = self._kit.books.frontier
+    # What a person asks for
+
+    async def begin(self, names: Sequence[str]) -> list[str]:
+        """Have scripts called at their beginning; return those that may run. From a terminal, one for which something
+        waits goes on instead."""
+        frontier, found = self._kit.books.frontier, []
         for name in names:
-            if not (await frontier.count(name)).get(Status.SCHEDULED):
-                await frontier.offer([tasks.called(name, tasks.ON_START, tasks.ON_START)])
+            if name not in self._folder.all:
+                raise BadInput(f"script {name}", "its job has no script of this name")
+            if not self._once and not self._folder.row(name).status.runs:
+                continue
+            found.append(name)
+            if not self._once or not (await frontier.count(name)).get(Status.SCHEDULED):
+                await self._offer([tasks.called(name, tasks.ON_START, tasks.ON_START)])
         self.wake()
+        return found
+
+    async def forget(self, name: str) -> int:
+        """Forget a script, its tasks and its results; return how many tasks waited. The archive stays."""
+        waited = await self._kit.books.frontier.begin_purge(name)
+        await self._kit.books.frontier.purge_rest()
+        await self._write()
+        await asyncio.to_thread(self._book.forget, name)
+        for known in (self._watches, self._pauses, self._buckets, self.watching):
+            known.pop(name, None)
+        return waited
+
+    async def again(self, name: str, task: Mapping[str, Json]) -> bool:
+        """Have a task visited again; True if it is taken."""
+        schedule = task.get("schedule")
+        forced = {
+            **(schedule if isinstance(schedule, dict) else {}),
+            "force_update": True,
+            "exetime": 0,
+            "cancel": False,
+        }
+        uri = tasks.made(name, {**task, "schedule": forced}, None)
+        if uri.uri.startswith("http"):
+            uri.queue = self._kit.job.queue(uri.uri)
+        (answer,) = await self._offer([uri])
+        return answer.answer in (Intake.NEW, Intake.RENEWED)
+
+    # The loop
 
     async def _lease(self, limit: int) -> list[Lease]:
         now = clock.steady()
         if now >= self._looked + LOOK:
             self._looked = now
-            self._folder.look()
-            await self._tick(now)
-        rooms = {name: room for name in self._running() if (room := self._bucket(name).room(now))}
+            await self._look(now)
+        rooms = {}
+        for name in self._running():
+            room = self._pause(name).room(self._bucket(name).room(now), now)
+            if room > 0:
+                rooms[name] = room
         if not rooms:
             return []
         leases = await self._kit.books.frontier.lease_each(HOLDER, limit, LEASE_SECONDS, rooms)
-        for lease in leases:
-            self._bucket(lease.uri.spider).take(1)
+        for name, number in Counter(lease.uri.spider for lease in leases if lease.uri.uri.startswith("http")).items():
+            self._bucket(name).take(number)
+            self._pause(name).began(number)
         return leases
+
+    async def _look(self, now: float) -> None:
+        """Look at the folder, the clock, and what has ended."""
+        self._folder.look()
+        await self._tick(now)
+        await self._finish()
+        await self._write()
+        if now >= self._watched + WATCH:
+            self._watched = now
+            self._watch(now)
 
     def _running(self) -> Iterator[str]:
         """The scripts that may run now."""
-        yield from self._folder.all
+        if self._once:
+            yield from self._once
+        else:
+            yield from (name for name in self._folder.all if self._folder.row(name).status.runs)
 
     def _bucket(self, name: str) -> TokenBucket:
-        return self._buckets.setdefault(name, TokenBucket(float(self._kit.job.workers), float(self._kit.job.workers)))
+        row, most = self._folder.row(name), float(self._kit.job.workers)
+        rate, burst = (most, most) if self._once else (row.rate, row.burst)
+        found = self._buckets.get(name)
+        if found is None or (found.rate, found.burst) != (rate, burst):
+            found = self._buckets[name] = TokenBucket(rate, burst)
+        return found
+
+    def _pause(self, name: str) -> FailurePause:
+        return self._pauses.setdefault(name, FailurePause())
+
+    async def _rest(self) -> None:
+        """Sleep until a visit ends, the next queue opens, or a script has a token."""
+        self._kit.books.end_group()
+        now = clock.steady()
+        opens = [self._bucket(name).full(now) for name in self._running()]
+        following = await self._kit.books.frontier.next_time()
+        opens += [] if following is None else [following]
+        pause = min([LONGEST_WAIT, *(max(moment - now, 0.0) + TICK for moment in opens if moment > now)])
+        with suppress(TimeoutError):
+            async with asyncio.timeout(pause):
+                await self._woken.wait()
 
     async def _tick(self, now: float) -> None:
         """Call the methods of scripts that are due; one that was missed, once."""
         due = []
         for name in self._running():
             known = await self.desk.known(name)
-            for span in known.about.ticks if known else ():
+            if known is None:
+                continue
+            for span in known.about.ticks:
                 last = self._ticked.get((name, span))
                 if last is None:
-                    last = (
-                        now if self._once else await self._last_tick(name, span, known.script.written if known else now)
-                    )
+                    last = now if self._once else await self._last_tick(name, span, known.script.written)
                 if (tick := now // span * span) > last:
                     due.append(tasks.ticked(name, span, tick))
                 self._ticked[name, span] = max(last, tick)
-        if due:
-            await self._kit.books.frontier.offer(due)
+        await self._offer(due)
 
     async def _last_tick(self, name: str, span: int, written: float) -> float:
         """The last tick at which a script was called, in this launch or one before; when it was written, if there was
         none."""
         found = (await self._kit.books.frontier.memory(name)).texts.get(tasks.tick_name(span), "")
         return float(found) if found else written
+
+    async def _finish(self) -> None:
+        """Call scripts that have run, and for which nothing is left."""
+        for name in [*self._has_run]:
+            known = await self.desk.known(name)
+            if known is None or not known.about.finishes:
+                self._has_run.discard(name)
+                continue
+            counts = await self._kit.books.frontier.count(name)
+            if not (counts.get(Status.SCHEDULED) or counts.get(Status.DOWNLOADING)):
+                self._has_run.discard(name)
+                await self._offer([tasks.called(name, tasks.ON_FINISHED, tasks.ON_FINISHED)])
+
+    async def _offer(self, uris: Sequence[Uri]) -> list[Offered]:
+        """Offer URIs of scripts, and note those that were taken."""
+        answers = await self._kit.books.frontier.offer(uris) if uris else []
+        self._note_taken(uris, answers)
+        self.wake()
+        return answers
 
     def _visit(self, lease: Lease, thread: int) -> Visit:
         if not lease.uri.spider:
@@ -145,20 +253,116 @@ class ScriptLoop(Spider):
     async def _has_nothing_left(self) -> bool:
         if not self._once:
             return await super()._has_nothing_left()
-        opens = await self._kit.books.frontier.next_time()
+        await self._finish()
         if await self._kit.books.frontier.is_empty():
             return True
+        opens = await self._kit.books.frontier.next_time()
         self.waits_until = opens or 0.0
         return opens is not None and opens > clock.steady() + SOON
 
+    # What has happened
+
     def _ran(self, run: ScriptRun) -> None:
+        self._runs[id(run.uri)] = run
         if self._told:
             self._told(run)
 
     def _heard(self, entry: BookEntry, kept: Kept) -> None:
         self._before(entry, kept)
-        if self._kept:
-            place = kept.places[0] if kept.places else None
-            for result in entry.results:
-                if result.kind == RESULT:
-                    self._kept(result.value, place)
+        if not entry.uri.spider:
+            return
+        self._note_taken(entry.found, kept.offered)
+        run = self._runs.pop(id(entry.uri), None)
+        place = kept.places[0] if kept.places else None
+        values = [result.value for result in entry.results if result.kind == RESULT]
+        for value in values:
+            if self._kept:
+                self._kept(value, place)
+        if run is not None:
+            self._note(run, place, values)
+
+    def _note_taken(self, found: Sequence[Uri], answers: Sequence[Offered]) -> None:
+        for uri, answer in zip(found, answers, strict=True):
+            if uri.spider and answer.answer in (Intake.NEW, Intake.RENEWED):
+                task = tasks.read(uri)
+                self._noted.append(
+                    TaskNote(
+                        uri.spider, task.taskid, task.first or task.url, task.callback, "active",
+                        task.for_script(uri.spider), uri.not_before or None, "" if task.redirects else "pending",
+                    )
+                )  # fmt: skip
+
+    def _note(self, run: ScriptRun, place: RecordPlace | None, values: Sequence[Mapping[str, Json]]) -> None:
+        """Note the end of a task in the book, its pause and its watch."""
+        task, outcome, now = run.task, run.outcome, clock.steady()
+        has_failed, url = bool(outcome.why), task.first or task.url
+        kind = "success" if not has_failed else "retry" if run.again else "failed"
+        status = "active" if run.again else kind
+        page = PageSeen(url, place.name if place else "", place.offset if place else None)
+        self._noted.append(
+            TaskNote(
+                run.script, task.taskid, url, task.callback, status, task.for_script(run.script), run.again or None,
+                kind, int(run.response.get("status_code") or 0), outcome.ms, outcome.why, outcome.log,
+                len(outcome.follows), len(values), page.warc, page.offset, task.retried,
+            )
+        )  # fmt: skip
+        seen = self._watches.setdefault(run.script, ScriptWatch())
+        for value in values:
+            self._results.append(
+                ResultNote(run.script, task.taskid, url, value["result"], int(now), page.warc, page.offset)
+            )
+        if task.callback in _OF_LOOP:
+            return
+        self._has_run.add(run.script)
+        self._pause(run.script).ended(failed=has_failed, why=outcome.why, now=now)
+        seen.ran(
+            task.callback, page, why=outcome.why, is_fault=has_failed and outcome.called,
+            follows=len(outcome.follows), results=outcome.results,
+        )  # fmt: skip
+        if values and not task.retried:
+            seen.is_new(now)
+
+    async def _write(self) -> None:
+        """Write what was noted into the book. Without it the crawl goes on; a person hears of that once."""
+        noted, self._noted = self._noted, []
+        results, self._results = self._results, []
+        if not (noted or results):
+            return
+        try:
+            await asyncio.to_thread(self._book.note, noted, results)
+            self._is_away = False
+        except Unavailable as error:
+            if not self._is_away:
+                self._kit.heard.alert("WARNING", f"the pages of scripts are not up to date: {error}")
+            self._is_away = True
+
+    def _watch(self, now: float) -> None:
+        """See what a person should look at; what is new of it, and what has ended, is in alerts.log."""
+        late = self._book.late(now)
+        found = {}
+        for name in self._running():
+            pause = self._pause(name)
+            offline = f"paused: its last tasks have failed, {pause.why}" if pause.is_on else ""
+            waits_for = "the end of its pause" if pause.is_on else self._what_it_waits_for(name, now)
+            seen = self._watches.setdefault(name, ScriptWatch())
+            if one := seen.findings(now, offline=offline, late=late.get(name, 0.0), late_for=waits_for):
+                found[name] = one
+        for name in {*found, *self.watching}:
+            known = {(one.callback, one.state) for one in self.watching.get(name, ())}
+            new = {(one.callback, one.state): one for one in found.get(name, ())}
+            for key in new.keys() - known:
+                where = f" of {new[key].callback}" if new[key].callback else ""
+                self._kit.heard.alert("WARNING", f"script {name}{where} is {new[key].state}: {new[key].why}")
+            for callback, state in known - new.keys():
+                where = f" of {callback}" if callback else ""
+                self._kit.heard.alert("INFO", f"script {name}{where} is not {state} any more")
+        self.watching = found
+        self._keep_watch()
+
+    def _what_it_waits_for(self, name: str, now: float) -> str:
+        return "its rate" if self._bucket(name).room(now) < 1 else "the pace of its host, or other scripts"
+
+    def _keep_watch(self) -> None:
+        with suppress(Unavailable):
+            answers = {name: [one.answer for one in found] for name, found in self.watching.items()}
+            self._book.keep_watch(watch.pack(self._watches), answers)

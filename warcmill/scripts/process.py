@@ -21,14 +21,16 @@ from warcmill.crawl.launch.folders import Places
 from warcmill.crawl.logs.statistics import Figures
 from warcmill.crawl.visit.visit import Kit
 from warcmill.errors import WarcmillError
+from warcmill.layout import OutputLayout
 from warcmill.scripts import walls
 from warcmill.scripts.asking import ScriptAsker
 from warcmill.scripts.folder import ScriptFolder
 from warcmill.scripts.loop import ResultListener, ScriptLoop
 from warcmill.scripts.service import ScriptService
+from warcmill.scripts.taskbook import NAME, TaskBook
 from warcmill.scripts.visit import ScriptRun
 
-NONE = "none"
+NONE, RESULTS = "none", "results.jsonl"
 HEAD = """\
 # A job of scripts: pages of Python in the folder scripts, which decide what is asked for.
 # surts.txt and exclude.txt decide what of that may be fetched.
@@ -49,15 +51,16 @@ def files(settings: dict[str, object]) -> dict[str, bytes]:
 
 
 def run(
-    places: Places, job: str, checkpoint: str, follows: str, allow_private: Sequence[str], script_walls: str,
+    places: Places, job: str, names: Sequence[str], checkpoint: str, follows: str, allow_private: Sequence[str],
+    script_walls: str,
     told: Callable[[ScriptRun], None], kept: ResultListener,
 ) -> ScriptEnd:  # fmt: skip
-    """Crawl a job of scripts once: begin each, and end when only ticks wait. Raises what the crawl raised."""
+    """Crawl scripts of a job once: begin each, and end when only ticks wait. Raises what the crawl raised."""
     process.collect_garbage_less_often()
     loops: list[ScriptLoop] = []
 
     def made(kit: Kit, figures: Figures, began: float) -> ScriptLoop:
-        loops.append(_loop(kit, figures, began, places.job(job), script_walls, once=True, told=told, kept=kept))
+        loops.append(_loop(kit, figures, began, places, job, script_walls, once=names, told=told, kept=kept))
         return loops[-1]
 
     end = asyncio.run(process.crawl(places, job, checkpoint, allow_private, follows, made, ScriptService))
@@ -65,11 +68,13 @@ def run(
 
 
 def _loop(
-    kit: Kit, figures: Figures, began: float, job: Path, script_walls: str, *, once: bool = False,
+    kit: Kit, figures: Figures, began: float, places: Places, job: str, script_walls: str, *, once: Sequence[str] = (),
     told: Callable[[ScriptRun], None] | None = None, kept: ResultListener | None = None,
 ) -> ScriptLoop:  # fmt: skip
     asker = ScriptAsker(script_walls=script_walls != NONE)
-    return ScriptLoop(kit, figures, began, ScriptFolder(job), asker, once=once, told=told, kept=kept)
+    logs = sorted(places.output.rglob(f"{job}/*/{RESULTS}*")) if not (places.state(job) / NAME).exists() else ()
+    book = TaskBook(places.state(job), logs)
+    return ScriptLoop(kit, figures, began, ScriptFolder(places.job(job)), asker, book, once=once, told=told, kept=kept)
 
 
 def main(words: Sequence[str]) -> int:
@@ -81,17 +86,13 @@ def main(words: Sequence[str]) -> int:
         sys.stderr.write(f"{error}\n")
         return error.exit_code
 
+    output, jobs, layout, name, *_ = argv
+    places = Places(Path(output), Path(jobs), OutputLayout(layout))
+
     def made(kit: Kit, figures: Figures, began: float) -> ScriptLoop:
-        return _loop(kit, figures, began, kit_folder(argv), script_walls)
+        return _loop(kit, figures, began, places, name, script_walls)
 
     return process.main(argv, ScriptService, made)
-
-
-def kit_folder(argv: Sequence[str]) -> Path:
-    """The folder of the job that the words of a crawl name."""
-    output, jobs, layout, name, *_ = argv
-    _ = output, layout
-    return Path(jobs) / name
 
 
 if __name__ == "__main__":

@@ -11,12 +11,16 @@ from typing import Self
 
 from msgspec.structs import replace
 
-from warcmill.crawl.control.messages import ServiceVerb
+from warcmill.crawl import durable
+from warcmill.crawl.control.messages import ServiceVerb, text
 from warcmill.crawl.frontier.crew import Crew
 from warcmill.crawl.job.job import Job, Retries
 from warcmill.crawl.launch.launch import Running
 from warcmill.crawl.uri import Uri
 from warcmill.errors import BadConfig
+from warcmill.model import Json
+from warcmill.scripts.folder import ROWS, SCRIPTS
+from warcmill.scripts.loop import ScriptLoop
 
 _NEVER = Retries(times=1, statuses=())
 
@@ -45,6 +49,7 @@ class ScriptService:
 
     def __init__(self) -> None:
         self._audiences = ScriptAudiences()
+        self._loop: ScriptLoop | None = None
 
     @classmethod
     def leads(cls, folder: Path) -> Self:
@@ -68,10 +73,48 @@ class ScriptService:
 
     @property
     def verbs(self) -> Mapping[str, ServiceVerb]:
-        return {}
+        return {
+            "begin": ServiceVerb({"scripts": list}, self._begin),
+            "forget": ServiceVerb({"script": str}, self._forget),
+            "again": ServiceVerb({"script": str, "task": dict}, self._again),
+        }
 
     def opened(self, running: Running, crew: Crew | None) -> None:
-        """Nothing more is to be known."""
+        _ = crew
+        if not isinstance(running.spider, ScriptLoop):
+            raise BadConfig("scripts", "this process crawls without scripts")
+        self._loop = running.spider
+        _copy(running.folders.job, running.folders.own)
+
+    @property
+    def loop(self) -> ScriptLoop:
+        """The loop of the launch, once that is open."""
+        assert self._loop is not None
+        return self._loop
+
+    async def _begin(self, fields: Mapping[str, Json]) -> Json:
+        """Have scripts called at their beginning; return those that may run."""
+        names = fields.get("scripts")
+        begun: list[Json] = [*await self.loop.begin([*map(str, names)] if isinstance(names, list) else [])]
+        return {"begun": begun}
+
+    async def _forget(self, fields: Mapping[str, Json]) -> Json:
+        """Forget a script; return how many of its tasks waited."""
+        return {"waited": await self.loop.forget(text(fields, "script"))}
+
+    async def _again(self, fields: Mapping[str, Json]) -> Json:
+        """Have a task visited again; return if it is taken."""
+        task = fields.get("task")
+        return {"taken": await self.loop.again(text(fields, "script"), task if isinstance(task, dict) else {})}
 
     def beside(self) -> Sequence[Coroutine[None, None, None]]:
         return ()
+
+
+def _copy(job: Path, own: Path) -> None:
+    """Keep a copy of all scripts with the launch."""
+    durable.make_folder(own / SCRIPTS)
+    for script in sorted((job / SCRIPTS).glob("*.py")):
+        durable.copy(script, own / SCRIPTS / script.name)
+    if (job / ROWS).exists():
+        durable.copy(job / ROWS, own / ROWS)

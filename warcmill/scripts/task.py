@@ -27,7 +27,7 @@ DAY = 86_400.0
 DELAYS = {"0": 30.0, "1": 3600.0, "2": 6 * 3600.0, "3": 12 * 3600.0, "": DAY}
 """The seconds until a task that failed is tried again, by how often that was done."""
 RETRIES, REDIRECTS = 3, 5
-ON_START, ON_MESSAGE, ON_TICK = "on_start", "_on_message", "_on_cronjob"
+ON_START, ON_MESSAGE, ON_TICK, ON_FINISHED = "on_start", "_on_message", "_on_cronjob", "on_finished"
 JS = frozenset({"js", "phantomjs", "puppeteer", "splash"})
 _KEPT = ("age", "auto_recrawl", "retries", "itag")  # of a task's schedule; the rest is the URI's
 _MEMBER = "script"

@@ -44,8 +44,8 @@ CREATE TABLE about (name TEXT PRIMARY KEY, value) WITHOUT ROWID
 
 _FORGET = tuple(f"DELETE FROM {table} WHERE script = ?" for table in ("tasks", "results", "counts"))  # noqa: S608 - ours
 _COLUMNS = (
-    "SELECT script, taskid, url, callback, status, task, due, changed, http, ms, why, log, follows, results, warc, place,"
-    " retried FROM tasks"
+    "SELECT script, taskid, url, callback, status, task, due, changed, http, ms, why, log, follows, results, warc,"
+    " place, retried FROM tasks"
 )
 _NAMES = tuple(_COLUMNS.removeprefix("SELECT ").removesuffix(" FROM tasks").split(", "))
 _NEWEST = f"{_COLUMNS} WHERE (?1 = '' OR script = ?1) AND (?2 = '' OR status = ?2) ORDER BY changed DESC LIMIT ?3"
@@ -146,6 +146,10 @@ class TaskBook:
                 one.ms, one.why, one.log[-LONGEST_LOG:], one.follows, one.results, one.warc, one.place, one.retried,
             ),
         )  # fmt: skip
+
+    def late(self, now: float) -> dict[str, float]:
+        """The seconds for which the oldest task of each script that is due has waited."""
+        return {script: max(0.0, now - since) for script, since in self._db.execute(_LATE, (now,)).fetchall()}
 
     @property
     def watch(self) -> bytes:

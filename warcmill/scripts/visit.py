@@ -38,9 +38,10 @@ _WHERE = "script {}"
 
 
 class ScriptRun(NamedTuple):
-    """One run of a callback: the task, the fields of its response, and all that came of it. `again`: when the task is
-    tried again, 0 for never."""
+    """One run of a callback: the URI and its task, the fields of its response, and all that came of it. `again`: when
+    the task is visited again, 0 for never."""
 
+    uri: Uri
     script: str
     task: ScriptTask
     response: Mapping[str, Any]
@@ -173,7 +174,7 @@ class ScriptReader(PageReader):
             "url": task.first or task.url,
         }
         results = [CrawlResult(RESULT, {**value, "result": one}) for one in outcome.results]
-        self._desk.heard(ScriptRun(script, task, answer.fields, outcome, again))
+        self._desk.heard(ScriptRun(visit.uri, script, left, answer.fields, outcome, again))
         is_fault = bool(outcome.why) and outcome.called
         return Reading(
             found=found, results=results, rendered=answer.rendered, again=again, memory=_remembered(task),

@@ -246,6 +246,7 @@ def _words(made: BaseHandler) -> dict[str, Any]:
         "ticks": sorted({getattr(job, TICK) for job in made.cron_jobs}),
         "retry_delay": {str(name): one for name, one in jsonable(delays).items() if isinstance(one, int | float)},
         "crawl_config": jsonable(made.crawl_config),
+        "finishes": type(made).on_finished is not BaseHandler.on_finished,
         "starts": callable(getattr(made, "on_start", None)),
         "callbacks": sorted(name for name in set(dir(made)) - _COMMON if callable(getattr(made, name))),
     }

@@ -1,0 +1,140 @@
+"""The actions of `warcmill script` on the scripts of a job: set, start, delete, list, their tasks and results."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from commands.console.luigi_cfg import engine_for
+from commands.console.show import as_json, out
+from tasks.config import engines
+from warcmill.base.escapes import printable
+from warcmill.crawl.launch.folders import STATE
+from warcmill.errors import BadInput, NotReady
+from warcmill.model import Json
+from warcmill.scripts import answers
+from warcmill.scripts.folder import SCRIPTS, forget_row, set_row
+from warcmill.scripts.taskbook import TaskReader
+
+SECONDS = 120.0  # that a crawl has to answer
+_HEAD = ("group", "name", "status", "rate/burst", "5m", "1h", "1d", "all", "late", "watch")
+
+
+def _set(args: argparse.Namespace) -> int:
+    """Change the row of a script; a crawl that runs takes it within a second."""
+    job, name = args.script
+    given = {"status": args.status, "rate": args.rate, "burst": args.burst, "group": args.group}
+    row = set_row(_folder(job), name, {key: value for key, value in given.items() if value is not None})
+    out(
+        f"{job}/{name}: {row.status}, {row.rate:g} a second, {row.burst:g} at once{f', {row.group}' if row.group else ''}"
+    )
+    return 0
+
+
+def _start(args: argparse.Namespace) -> int:
+    """Have a script called at its beginning, by the crawl that runs."""
+    job, name = args.script
+    begun = _asked(job, "begin", scripts=[name])["begun"]
+    if not begun:
+        raise NotReady(f"script {name}", f"it is not running: warcmill script set {job}/{name} --status RUNNING")
+    out(f"{job}/{name}: begins")
+    return 0
+
+
+def _delete(args: argparse.Namespace) -> int:
+    """Forget a script, its tasks and its results, now. The archive stays."""
+    job, name = args.script
+    folder = _folder(job)
+    if not (folder / SCRIPTS / f"{name}.py").exists():
+        raise BadInput(f"{job}/{name}", "there is no such script")
+    try:
+        waited = _asked(job, "forget", script=name)["waited"]
+    except NotReady as error:
+        raise NotReady(
+            f"job {job}", f"no crawl of it runs, which could forget {name}: warcmill pulse start {job}"
+        ) from error
+    forget_row(folder, name)
+    out(f"{job}/{name}: deleted; {waited} tasks of it waited. Its pages are in the archive")
+    return 0
+
+
+def _list(args: argparse.Namespace) -> int:
+    """List the scripts of a job, with counts and what a person should look at."""
+    found = answers.listed(_folder(args.job), time.time())
+    if args.json:
+        out(as_json(found))
+        return 0
+    rows = [_HEAD, *(_row(one) for one in _dicts(found["scripts"]))]
+    widths = [max(len(row[place]) for row in rows) for place in range(len(_HEAD))]
+    for row in rows:
+        out("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    for one in _dicts(found["unfit"]):
+        out(f"{one['name']}: {one['why']}")
+    for script in _dicts(found["scripts"]):
+        for finding in _dicts(script["watch"]):
+            where = f" {finding['callback']}" if finding["callback"] else ""
+            out(f"{script['name']}{where} is {finding['state']}: {finding['why']}{_first(finding)}")
+    return 0
+
+
+def _tasks(args: argparse.Namespace) -> int:
+    """List the tasks of a job's scripts that changed last."""
+    job, _, name = args.what.partition("/")
+    found: list[Json] = [*TaskReader(_folder(job) / STATE).tasks(name, status=args.status or "", limit=args.limit)]
+    if args.json:
+        out(as_json({"tasks": found}))
+        return 0
+    for one in _dicts(found):
+        why = f"  {printable(str(one['why']))}" if one["why"] else ""
+        out(
+            f"{one['status']:8} {one['script']}  {one['callback']}  {one['http'] or '-'}  {printable(str(one['url']))}{why}"
+        )
+    return 0
+
+
+def _results(args: argparse.Namespace) -> int:
+    """Print the newest result of each task."""
+    job, _, name = args.what.partition("/")
+    for text in answers.results(_folder(job), name, args.format, args.after):
+        sys.stdout.write(text)
+    return 0
+
+
+def _row(one: Mapping[str, Any]) -> tuple[str, ...]:
+    counts = one["counts"]
+    sums = (
+        "/".join(str(counts[span][kind]) for kind in ("success", "retry", "failed"))
+        for span in ("5m", "1h", "1d", "all")
+    )
+    late = f"{one['late_seconds']} s" if one["late_seconds"] else ""
+    watch = ", ".join(sorted({finding["state"] for finding in one["watch"]}))
+    return (one["group"], one["name"], one["status"], f"{one['rate']:g}/{one['burst']:g}", *sums, late, watch)
+
+
+def _first(finding: Mapping[str, Any]) -> str:
+    return f"; first {printable(str(finding['url']))}" if finding["url"] else ""
+
+
+def _dicts(found: Json) -> list[dict[str, Any]]:
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+
+
+def _folder(job: str) -> Path:
+    with closing(engine_for(job)) as engine:
+        return engine.places.job(job)
+
+
+def _asked(job: str, verb: str, **fields: Json) -> dict[str, Any]:
+    with closing(engines.running_job(job)) as crawl:
+        found = crawl.ask(verb, SECONDS, **fields)
+    return found if isinstance(found, dict) else {}
+
+
+ACTIONS: Mapping[str, Callable[[argparse.Namespace], int]] = {
+    "set": _set, "start": _start, "delete": _delete, "list": _list, "tasks": _tasks, "results": _results,
+}  # fmt: skip

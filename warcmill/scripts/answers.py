@@ -1,0 +1,81 @@
+"""The answers about the scripts of a job, which `--json` prints and pages show. Reads only."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from warcmill.crawl.launch.folders import STATE
+from warcmill.model import Json
+from warcmill.scripts.folder import ScriptFolder
+from warcmill.scripts.taskbook import KINDS, SPANS, ResultNote, TaskReader
+
+FORMATS = ("jsonl", "json", "csv")
+_OWN = ("url", "updatetime", "warc", "offset")  # columns beside those of the results
+
+
+def listed(job: Path, now: float) -> dict[str, Json]:
+    """The scripts of the job in a folder: their rows, counts and findings; and the files that are not scripts."""
+    folder, book = ScriptFolder(job), TaskReader(job / STATE)
+    folder.look()
+    counts, late, found = book.counts(now), book.late(now), book.findings()
+    rows: list[Json] = []
+    for name in sorted(folder.all):
+        row, known = folder.row(name), counts.get(name, {})
+        watch: list[Json] = [*found.get(name, ())] if row.status.runs else []
+        rows.append({
+            "burst": row.burst, "counts": {span: {**dict.fromkeys(KINDS, 0), **known.get(span, {})} for span in (*SPANS, "all")},
+            "group": row.group, "late_seconds": int(late.get(name, 0.0)) if row.status.runs else 0, "name": name,
+            "rate": row.rate, "status": str(row.status), "watch": watch,
+        })  # fmt: skip
+    unfit: list[Json] = [{"name": name, "why": why} for name, why in sorted(folder.unfit.items())]
+    return {"scripts": rows, "unfit": unfit}
+
+
+def results(job: Path, script: str, form: str, after: int = 0) -> Iterator[str]:
+    """The results of a script, or of all, as texts of a form: a line of JSON each, one JSON list, or CSV with a column a
+    field. They are read some at a time."""
+    found = TaskReader(job / STATE).results(script, after)
+    if form == "jsonl":
+        yield from (f"{_json({**one.answer, 'number': number})}\n" for number, one in found)
+    elif form == "json":
+        yield "["
+        for place, (number, one) in enumerate(found):
+            yield f"{',' if place else ''}\n{_json({**one.answer, 'number': number})}"
+        yield "\n]\n"
+    else:
+        yield from _csv(job, script, after, found)
+
+
+def _csv(job: Path, script: str, after: int, found: Iterable[tuple[int, ResultNote]]) -> Iterator[str]:
+    """CSV (RFC 4180), whose columns are the fields that any result has: so the results are read twice."""
+    names: dict[str, None] = {}
+    for _, one in TaskReader(job / STATE).results(script, after):
+        names.update(dict.fromkeys(one.result if isinstance(one.result, dict) else ["result"]))
+    own = {name: f"_{name}" if name in names else name for name in _OWN}
+    yield _row([*own.values(), *names])
+    for _, one in found:
+        value = one.result if isinstance(one.result, dict) else {"result": one.result}
+        answer = one.answer
+        yield _row([*(answer[name] for name in own), *(_cell(value.get(name)) for name in names)])
+
+
+def _row(cells: Iterable[object]) -> str:
+    text = io.StringIO()
+    csv.writer(text).writerow(["" if cell is None else cell for cell in cells])
+    return text.getvalue()
+
+
+def _cell(value: Json) -> object:
+    """A value of a result; one that a spreadsheet would run as a formula is a text."""
+    if isinstance(value, str):
+        return f"'{value}" if value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
+    return value if value is None or isinstance(value, int) else _json(value)
+
+
+def _json(value: Mapping[str, Any] | Json) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)

@@ -1,0 +1,53 @@
+"""The pause of a script whose tasks fail: ten in a row, then five minutes, then three probes. Pure.
+
+It stands alone, as the loop and the dashboard read the same state.
+"""
+
+from __future__ import annotations
+
+FAILURES, SECONDS, PROBES = 10, 300.0, 3
+
+
+class FailurePause:
+    """The failures of one script."""
+
+    def __init__(self) -> None:
+        self._failed = 0
+        self._until = 0.0
+        self._probes = self._begun = 0
+        self.why = ""
+
+    def ended(self, *, failed: bool, why: str, now: float) -> None:
+        """Hear that a task has ended. Calls at ticks are not told: they ask no site."""
+        if not failed:
+            self._failed = self._probes = self._begun = 0
+            self._until, self.why = 0.0, ""
+            return
+        self._failed += 1
+        self.why = why
+        is_probe = bool(self._until) and now >= self._until
+        if is_probe:
+            self._probes += 1
+        if (is_probe and self._probes >= PROBES) or (not self._until and self._failed >= FAILURES):
+            self._until, self._probes, self._begun = now + SECONDS, 0, 0
+
+    def room(self, room: int, now: float) -> int:
+        """The number of tasks that may begin now, of so many."""
+        if not self._until:
+            return room
+        return min(room, PROBES - self._begun) if now >= self._until else 0
+
+    def began(self, number: int) -> None:
+        """Hear that tasks have begun."""
+        if self._until:
+            self._begun += number
+
+    @property
+    def is_on(self) -> bool:
+        """True while the script is paused, its probes included."""
+        return bool(self._until)
+
+    @property
+    def until(self) -> float:
+        """When the probes begin; 0 if it is not paused."""
+        return self._until
