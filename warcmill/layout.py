@@ -34,7 +34,7 @@ INGEST, STAGING, RECEIPTS = "ingest", "staging", "receipts"  # folders of the de
 ARCHIVE = "state/_archive"  # no job is named so
 _ATTEMPT = ".jsonl"
 LONGEST_NAME = 255  # bytes: NAME_MAX of every supported file system, and of HDFS
-NEVER_A_LAUNCH = re.compile(r"latest|checkpoints|action.*|state|scratch|requests|.*\.orphan")  # beside launches
+NEVER_A_LAUNCH = re.compile(r"latest|checkpoints|action.*|state|scratch|requests|scripts|.*\.orphan")  # beside launches
 
 _JOB, _STAMP = r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}", r"[0-9]{14}"
 _FIELDS = {

@@ -18,21 +18,22 @@ from warcmill.crawl.launch.folders import STATE
 from warcmill.errors import BadInput, NotReady
 from warcmill.model import Json
 from warcmill.scripts import answers
-from warcmill.scripts.folder import SCRIPTS, forget_row, set_row
+from warcmill.scripts.folder import SCRIPTS, ScriptStatus, forget_row, set_row
 from warcmill.scripts.taskbook import TaskReader
 
 SECONDS = 120.0  # that a crawl has to answer
-_HEAD = ("group", "name", "status", "rate/burst", "5m", "1h", "1d", "all", "late", "watch")
+_SPANS = ("5m", "1h", "1d", "all")
+_HEAD = ("group", "name", "status", "rate/burst", *_SPANS, "late", "watch")
 
 
 def _set(args: argparse.Namespace) -> int:
     """Change the row of a script; a crawl that runs takes it within a second."""
     job, name = args.script
-    given = {"status": args.status, "rate": args.rate, "burst": args.burst, "group": args.group}
+    status = args.status and ScriptStatus(args.status)
+    given = {"status": status, "rate": args.rate, "burst": args.burst, "group": args.group}
     row = set_row(_folder(job), name, {key: value for key, value in given.items() if value is not None})
-    out(
-        f"{job}/{name}: {row.status}, {row.rate:g} a second, {row.burst:g} at once{f', {row.group}' if row.group else ''}"
-    )
+    group = f", {row.group}" if row.group else ""
+    out(f"{job}/{name}: {row.status}, {row.rate:g} a second, {row.burst:g} at once{group}")
     return 0
 
 
@@ -55,9 +56,8 @@ def _delete(args: argparse.Namespace) -> int:
     try:
         waited = _asked(job, "forget", script=name)["waited"]
     except NotReady as error:
-        raise NotReady(
-            f"job {job}", f"no crawl of it runs, which could forget {name}: warcmill pulse start {job}"
-        ) from error
+        why = f"no crawl of it runs, which could forget {name}: warcmill pulse start {job}"
+        raise NotReady(f"job {job}", why) from error
     forget_row(folder, name)
     out(f"{job}/{name}: deleted; {waited} tasks of it waited. Its pages are in the archive")
     return 0
@@ -67,7 +67,7 @@ def _list(args: argparse.Namespace) -> int:
     """List the scripts of a job, with counts and what a person should look at."""
     found = answers.listed(_folder(args.job), time.time())
     if args.json:
-        out(as_json(found))
+        print(as_json(found))
         return 0
     rows = [_HEAD, *(_row(one) for one in _dicts(found["scripts"]))]
     widths = [max(len(row[place]) for row in rows) for place in range(len(_HEAD))]
@@ -87,13 +87,12 @@ def _tasks(args: argparse.Namespace) -> int:
     job, _, name = args.what.partition("/")
     found: list[Json] = [*TaskReader(_folder(job) / STATE).tasks(name, status=args.status or "", limit=args.limit)]
     if args.json:
-        out(as_json({"tasks": found}))
+        print(as_json({"tasks": found}))
         return 0
     for one in _dicts(found):
         why = f"  {printable(str(one['why']))}" if one["why"] else ""
-        out(
-            f"{one['status']:8} {one['script']}  {one['callback']}  {one['http'] or '-'}  {printable(str(one['url']))}{why}"
-        )
+        url = printable(str(one["url"]))
+        out(f"{one['status']:8} {one['script']}  {one['callback']}  {one['http'] or '-'}  {url}{why}")
     return 0
 
 
@@ -107,13 +106,10 @@ def _results(args: argparse.Namespace) -> int:
 
 def _row(one: Mapping[str, Any]) -> tuple[str, ...]:
     counts = one["counts"]
-    sums = (
-        "/".join(str(counts[span][kind]) for kind in ("success", "retry", "failed"))
-        for span in ("5m", "1h", "1d", "all")
-    )
+    sums = ["/".join(str(counts[span][kind]) for kind in ("success", "retry", "failed")) for span in _SPANS]
     late = f"{one['late_seconds']} s" if one["late_seconds"] else ""
     watch = ", ".join(sorted({finding["state"] for finding in one["watch"]}))
-    return (one["group"], one["name"], one["status"], f"{one['rate']:g}/{one['burst']:g}", *sums, late, watch)
+    return (one["group"], one["name"], one["status"], f"{one['rate']}/{one['burst']}", *sums, late, watch)
 
 
 def _first(finding: Mapping[str, Any]) -> str:

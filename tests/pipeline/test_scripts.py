@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from subprocess import CompletedProcess
+from typing import Any
 
 import preloaded
 import pytest
@@ -68,6 +72,20 @@ def script(line: Line, folder: Path, *words: str) -> CompletedProcess[str]:
 
 def environment(line: Line) -> dict[str, str]:
     return {**os.environ, "LUIGI_CONFIG_PATH": str(line.config)}
+
+
+@contextmanager
+def crawling(line: Line, folder: Path) -> Iterator[None]:
+    """Have the job `papers` crawl while the block runs."""
+    start = (datetime.now(UTC) - timedelta(hours=1)).isoformat()
+    with line.config.open("a") as file:
+        file.write(f"\n[job.papers]\nfrequency=daily\nstart={start}\n")
+    done = preloaded.run("commands.main", "pulse", "start", "papers", env=environment(line), folder=folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    try:
+        yield
+    finally:
+        preloaded.run("commands.main", "pulse", "stop", "papers", env=environment(line), folder=folder)
 
 
 def written(folder: Path, port: int, text: str = SCRIPT) -> str:
@@ -153,6 +171,42 @@ def test_check_step_and_new(tmp_path: Path) -> None:
     assert 'self.crawl("https://news.example/", callback=self.index_page)' in made.read_text()
     assert script(line, here, "check", str(made)).returncode == 0
     assert script(line, here, "new", "papers/news", "--start", "news.example").returncode == 1
+
+
+def test_a_job_of_scripts_stays_on_takes_edits_and_forgets_what_is_deleted(tmp_path: Path) -> None:
+    line, here = line_for(tmp_path / "line"), tmp_path / "here"
+    job = line.folders["jobs"] / "papers"
+
+    def listed() -> dict[str, Any]:
+        (found,) = json.loads(script(line, here, "list", "papers", "--json").stdout)["scripts"]
+        return dict(found)
+
+    with several_hosts.serve(site()) as port:
+        assert script(line, here, "new", "papers/shop", "--start", f"http://{HERE}:{port}/").returncode == 0
+        (job / "scripts" / "shop.py").write_text(SCRIPT.replace("PORT", str(port)))
+        with (job / "crawl.toml").open("a") as file:
+            file.write('no_delay = true\nallow_private = ["127.0.0.0/8"]\n')
+        assert listed()["status"] == "TODO"
+        assert "there is no such script" not in script(line, here, "set", "papers/shop", "--status", "RUNNING").stderr
+        assert script(line, here, "set", "papers/shop", "--rate", "1000", "--burst", "500").returncode == 0
+        assert script(line, here, "start", "papers/shop").returncode == 1, "no crawl runs"
+        with crawling(line, here):
+            assert script(line, here, "start", "papers/shop").stdout == "papers/shop: begins\n"
+            wait_for(lambda: listed()["counts"]["all"]["success"] == NUMBER + 2, "all pages")
+            assert listed()["counts"]["5m"]["failed"] == 2
+            failed = script(line, here, "tasks", "papers/shop", "--status", "failed").stdout
+            assert "/gone" in failed
+            (job / "scripts" / "shop.py").write_text(SCRIPT.replace("PORT", str(port)) + "# edited\n")
+            wait_for(lambda: listed()["status"] == "CHECKING", "the edit")
+            wait_for(
+                lambda: "it is not running" in script(line, here, "start", "papers/shop").stderr, "the crawl's look"
+            )
+            results = script(line, here, "results", "papers/shop", "--format", "csv").stdout.splitlines()
+            assert len(results) == NUMBER + 1
+            done = script(line, here, "delete", "papers/shop")
+            assert done.stdout.startswith("papers/shop: deleted; "), done.stderr
+            assert json.loads(script(line, here, "list", "papers", "--json").stdout)["scripts"] == []
+            assert script(line, here, "results", "papers").stdout == ""
 
 
 @pytest.mark.parametrize("name", ["1shop.py", "my-shop.py"])

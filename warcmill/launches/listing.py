@@ -15,11 +15,13 @@ from warcmill.stores import Stat, Store
 JOB_FILES = ("crawler-beans.cxml", "job.log", "seeds.txt", "surts.dump")
 OWN_CONFIGURATION = "crawl.toml"
 OWN_FILES = (OWN_CONFIGURATION, "job.log", "seeds.txt")  # of a launch of the built-in crawler
+FOLDERS = ("sheets", "scripts")  # of a launch, with files that configured it
 FEED_FILES = (
     "exclude.txt",
     "seeds.jsonl",
     "surts.txt",
-    "sheets",
+    "scripts.toml",
+    *FOLDERS,
 )  # only some jobs have them, so they are never reported as absent
 
 
@@ -47,15 +49,15 @@ def list_files(roots: JobRoots, launch: Launch) -> Listing:
 
 
 def _sort_job_file(listing: Listing, jobs: Store, entry: Stat) -> None:
-    """Sort in a file that configured the crawl; `sheets` may be a folder of files."""
+    """Sort in a file that configured the crawl, or a folder of such files."""
     if entry.kind == "file":
         listing.job_files.append(FileRef("jobs", entry.path, entry.size))
-    elif entry.name == "sheets" and entry.kind == "folder":
-        for sheet in jobs.list(entry.path):
-            if sheet.kind == "file":
-                listing.job_files.append(FileRef("jobs", sheet.path, sheet.size))
+    elif entry.name in FOLDERS and entry.kind == "folder":
+        for one in jobs.list(entry.path):
+            if one.kind == "file":
+                listing.job_files.append(FileRef("jobs", one.path, one.size))
             else:
-                listing.unexpected.append(f"{sheet.path}: not a file, where sheets are expected")
+                listing.unexpected.append(f"{one.path}: not a file, where {entry.name} are expected")
 
 
 def papers_of(listing: Listing) -> tuple[str, ...]:

@@ -27,18 +27,21 @@ def listed(job: Path, now: float) -> dict[str, Json]:
     for name in sorted(folder.all):
         row, known = folder.row(name), counts.get(name, {})
         watch: list[Json] = [*found.get(name, ())] if row.status.runs else []
+        sums: dict[str, Json] = {
+            span: {**dict.fromkeys(KINDS, 0), **known.get(span, {})} for span in (*SPANS, "all")
+        }  # fmt: skip
         rows.append({
-            "burst": row.burst, "counts": {span: {**dict.fromkeys(KINDS, 0), **known.get(span, {})} for span in (*SPANS, "all")},
-            "group": row.group, "late_seconds": int(late.get(name, 0.0)) if row.status.runs else 0, "name": name,
-            "rate": row.rate, "status": str(row.status), "watch": watch,
+            "burst": f"{row.burst:g}", "counts": sums, "group": row.group,
+            "late_seconds": int(late.get(name, 0.0)) if row.status.runs else 0, "name": name, "rate": f"{row.rate:g}",
+            "status": str(row.status), "watch": watch,
         })  # fmt: skip
     unfit: list[Json] = [{"name": name, "why": why} for name, why in sorted(folder.unfit.items())]
     return {"scripts": rows, "unfit": unfit}
 
 
 def results(job: Path, script: str, form: str, after: int = 0) -> Iterator[str]:
-    """The results of a script, or of all, as texts of a form: a line of JSON each, one JSON list, or CSV with a column a
-    field. They are read some at a time."""
+    """The results of a script, or of all, as texts of a form: a line of JSON each, one JSON list, or CSV with a column
+    a field. They are read some at a time."""
     found = TaskReader(job / STATE).results(script, after)
     if form == "jsonl":
         yield from (f"{_json({**one.answer, 'number': number})}\n" for number, one in found)

@@ -83,8 +83,8 @@ class ScriptLoop(Spider):
         self._noted: list[TaskNote] = []
         self._results: list[ResultNote] = []
         self._has_run: set[str] = set()
-        self._looked = self._watched = 0.0
-        self._is_away = False
+        self._looking, self._watched = asyncio.Lock(), 0.0
+        self._is_away = self._is_closed = False
         self.watching: dict[str, list[WatchFinding]] = {}
         self.waits_until = 0.0  # when the next of those is due that were left
         self._before, kit.books.hear = kit.books.hear, self._heard
@@ -98,9 +98,11 @@ class ScriptLoop(Spider):
             return await super().run(seed_list)
         finally:
             self._asker.close()
-            await self._write()
-            self._keep_watch()
-            self._book.close()
+            async with self._looking:
+                self._is_closed = True
+                await self._write()
+                self._keep_watch()
+                self._book.close()
 
     # What a person asks for
 
@@ -147,11 +149,7 @@ class ScriptLoop(Spider):
     # The loop
 
     async def _lease(self, limit: int) -> list[Lease]:
-        now = clock.steady()
-        if now >= self._looked + LOOK:
-            self._looked = now
-            await self._look(now)
-        rooms = {}
+        now, rooms = clock.steady(), {}
         for name in self._running():
             room = self._pause(name).room(self._bucket(name).room(now), now)
             if room > 0:
@@ -164,15 +162,21 @@ class ScriptLoop(Spider):
             self._pause(name).began(number)
         return leases
 
-    async def _look(self, now: float) -> None:
-        """Look at the folder, the clock, and what has ended."""
-        self._folder.look()
-        await self._tick(now)
-        await self._finish()
-        await self._write()
-        if now >= self._watched + WATCH:
-            self._watched = now
-            self._watch(now)
+    async def look(self) -> None:
+        """Look again and again at the folder, the clock, and what has ended; beside the crawl."""
+        while True:
+            async with self._looking:
+                if self._is_closed:
+                    return
+                self._folder.look()
+                now = clock.steady()
+                await self._tick(now)
+                await self._finish()
+                await self._write()
+                if now >= self._watched + WATCH:
+                    self._watched = now
+                    self._watch(now)
+            await asyncio.sleep(LOOK)
 
     def _running(self) -> Iterator[str]:
         """The scripts that may run now."""

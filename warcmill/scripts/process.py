@@ -47,7 +47,7 @@ class ScriptEnd(NamedTuple):
 def files(settings: dict[str, object]) -> dict[str, bytes]:
     """The files of a job of scripts, with these keys of crawl.toml: all that scripts ask for belongs to it."""
     found = {**settings, "scripts": True, "endless": True}
-    return {CONFIGURATION: render(found, HEAD).encode(), "surts.txt": b"+http://(\n"}
+    return {CONFIGURATION: render(found, HEAD).encode(), "seeds.txt": b"", "surts.txt": b"+http://(\n"}
 
 
 def run(

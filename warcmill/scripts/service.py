@@ -108,7 +108,7 @@ class ScriptService:
         return {"taken": await self.loop.again(text(fields, "script"), task if isinstance(task, dict) else {})}
 
     def beside(self) -> Sequence[Coroutine[None, None, None]]:
-        return ()
+        return (self.loop.look(),)
 
 
 def _copy(job: Path, own: Path) -> None:

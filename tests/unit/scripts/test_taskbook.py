@@ -1,0 +1,77 @@
+"""The book of tasks: what became of each, the newest results, counts; begun anew where it is lost or damaged."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from warcmill.scripts import answers
+from warcmill.scripts.taskbook import NAME, ResultNote, TaskBook, TaskNote, TaskReader
+
+
+def note(taskid: str, **more: Any) -> TaskNote:
+    fields = {"url": f"http://a.example/{taskid}", "callback": "page", "status": "success", "task": {}, **more}
+    return TaskNote(script="shop", taskid=taskid, **fields)
+
+
+def result(taskid: str, value: Any, script: str = "shop") -> ResultNote:
+    return ResultNote(script, taskid, f"http://a.example/{taskid}", value, 5, "w.warc.gz", 7)
+
+
+def test_the_last_of_a_task_counts(tmp_path: Path) -> None:
+    book, reader = TaskBook(tmp_path), TaskReader(tmp_path)
+    book.note([note("1", status="active", kind="pending", due=9.0)], [])
+    done = note("1", kind="success", warc="w.warc.gz", place=7)
+    book.note([done, note("2", kind="failed", status="failed", why="no")], [])
+    book.note([], [result("1", {"a": 1}), result("2", {"b": 2})])
+    book.note([], [result("1", {"a": 3})])
+    first, second = sorted(reader.tasks("shop"), key=lambda one: str(one["taskid"]))
+    assert (first["status"], first["warc"], first["offset"], first["due"]) == ("success", "w.warc.gz", 7, None)
+    assert (second["status"], second["why"]) == ("failed", "no")
+    assert reader.task("shop", "2") == second
+    assert [(one.taskid, one.result) for _, one in reader.results("shop")] == [("2", {"b": 2}), ("1", {"a": 3})]
+    assert reader.last("shop", "page", 20) == [("1", "w.warc.gz", 7)]
+    assert reader.counts(1e10)["shop"]["all"] == {"pending": 1, "success": 1, "retry": 0, "failed": 1}
+    assert TaskReader(tmp_path / "elsewhere").tasks() == []
+    book.forget("shop")
+    assert (reader.tasks(), [*reader.results()], reader.counts(1e10)) == ([], [], {})
+
+
+def test_one_that_is_due_is_late(tmp_path: Path) -> None:
+    book = TaskBook(tmp_path)
+    book.note([note("1", status="active", due=9.0), note("2", status="active", due=1e10)], [])
+    late = TaskReader(tmp_path).late(2e9)
+    assert [*late] == ["shop"]
+    assert late == book.late(2e9)
+
+
+@pytest.mark.parametrize("damage", [b"", b"garbage" * 1000])
+def test_a_book_that_is_lost_or_damaged_has_the_results_of_the_logs(damage: bytes, tmp_path: Path) -> None:
+    value = {"script": "shop", "taskid": "1", "url": "u", "result": {"a": 1}, "updatetime": 5}
+    log = tmp_path / "results.jsonl"
+    log.write_text(json.dumps({"kind": "result", "value": value, "warc": "w", "offset": 3}) + '\n{"value": 3}\n{"val')
+    (tmp_path / NAME).write_bytes(damage)
+    TaskBook(tmp_path, [log]).close()
+    ((_, found),) = TaskReader(tmp_path).results()
+    assert (found.result, found.warc, found.place) == ({"a": 1}, "w", 3)
+    TaskBook(tmp_path, [log]).close()
+    assert len([*TaskReader(tmp_path).results()]) == 1
+
+
+def test_results_are_lines_a_list_or_a_table(tmp_path: Path) -> None:
+    job = tmp_path / "job"
+    (job / "state").mkdir(parents=True)
+    found = [result("1", {"title": "=1+1", "url": "x"}), result("2", ["a"]), result("3", {}, "news")]
+    TaskBook(job / "state").note([], found)
+    lines = [json.loads(line) for line in "".join(answers.results(job, "shop", "jsonl")).splitlines()]
+    assert [(one["number"], one["result"]) for one in lines] == [(1, {"title": "=1+1", "url": "x"}), (2, ["a"])]
+    assert [one["number"] for one in json.loads("".join(answers.results(job, "", "json", 1)))] == [2, 3]
+    table = [*csv.reader(io.StringIO("".join(answers.results(job, "shop", "csv"))))]
+    assert table[0] == ["_url", "updatetime", "warc", "offset", "title", "url", "result"]
+    assert table[1][4:] == ["'=1+1", "x", ""], "no cell is a formula"
+    assert table[2][4:] == ["", "", '["a"]']
