@@ -22,6 +22,7 @@ examples:
   warcmill script set papers/shop --status RUNNING --rate 0.5 --burst 3 --group shops
   warcmill script start papers/shop
   warcmill script list papers
+  warcmill script try papers/shop --last 50
   warcmill script tasks papers/shop --status failed
   warcmill script results papers/shop --format csv > shop.csv
 
@@ -43,7 +44,9 @@ In a job that runs, 'set' gives a script its status, pace and group: one that is
 DEBUG, crawls. After an edit it is CHECKING, and does nothing, until it is set RUNNING again.
 'start' has on_start called. 'list' has what each did in 5 minutes, an hour, a day (success,
 retry, failed), and what a person should look at: a script is offline, its site has changed, it
-is silent, or late. 'results' prints the newest result of each task; --after continues one.
+silent, or late. 'try' runs the present text over the last pages that each callback has read,
+from their WARCs, asks no site, and prints each field before and after. 'results' prints the
+newest result of each task; --after continues one.
 'delete' forgets a script, its tasks and results; its pages stay in the archive.
 
 A script runs behind walls, bubblewrap's: no network, no file but Python's, 30 seconds and 1 GB
@@ -101,6 +104,10 @@ def _of_job(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
             action.add_argument("--rate", type=_number, metavar="NUMBER", help="fetches a second (default: 1)")
             action.add_argument("--burst", type=_number, metavar="NUMBER", help="at once, after a rest (default: 3)")
             action.add_argument("--group", metavar="TEXT", help="the group in which it is listed")
+    tried = actions.add_parser("try", allow_abbrev=False)
+    tried.add_argument("script", type=_script, metavar="JOB/NAME", help="the job, and the name of the script")
+    tried.add_argument("--last", type=_whole, default=20, metavar="NUMBER", help="so many of a callback (default: 20)")
+    tried.add_argument("--json", action="store_true", help="print JSON, for programs")
     listed = actions.add_parser("list", allow_abbrev=False)
     listed.add_argument("job", type=_job, metavar="JOB", help="the job")
     listed.add_argument("--json", action="store_true", help="print JSON, for programs")

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
+import json
+import re
 import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from commands.console.luigi_cfg import engine_for
@@ -16,11 +20,14 @@ from tasks.config import engines
 from warcmill.base.escapes import printable
 from warcmill.crawl.launch.folders import STATE
 from warcmill.errors import BadInput, NotReady
-from warcmill.model import Json
-from warcmill.scripts import answers
-from warcmill.scripts.folder import SCRIPTS, ScriptStatus, forget_row, set_row
+from warcmill.model import Json, Launch
+from warcmill.scripts import answers, trial, walls
+from warcmill.scripts.asking import ScriptAsker, ScriptText
+from warcmill.scripts.folder import SCRIPTS, ScriptFolder, ScriptStatus, forget_row, set_row
 from warcmill.scripts.taskbook import TaskReader
+from warcmill.scripts.trial import TriedPage
 
+is_stamp = re.compile(r"[0-9]{14}").fullmatch
 SECONDS = 120.0  # that a crawl has to answer
 _SPANS = ("5m", "1h", "1d", "all")
 _HEAD = ("group", "name", "status", "rate/burst", *_SPANS, "late", "watch")
@@ -104,6 +111,50 @@ def _results(args: argparse.Namespace) -> int:
     return 0
 
 
+def _try(args: argparse.Namespace) -> int:
+    """Run the present text of a script over the last pages that it has read, and print the fields that differ."""
+    job, name = args.script
+    with closing(engine_for(job)) as engine:
+        places, folder = engine.places, engine.places.job(job)
+        launches = sorted((path.name for path in folder.iterdir() if is_stamp(path.name)), reverse=True)
+        warcs = [places.folders(Launch.parse(job, launch)).warcs for launch in launches]
+    scripts = ScriptFolder(folder)
+    scripts.look()
+    if name not in scripts.all:
+        raise BadInput(f"{job}/{name}", scripts.unfit.get(name, "there is no such script"))
+    script_walls = engines.script_walls() == "bubblewrap"
+    walls.check(walls=script_walls)
+    book, text = TaskReader(folder / STATE), ScriptText(name, scripts.texts)
+
+    async def tried() -> list[TriedPage]:
+        asker = ScriptAsker(script_walls=script_walls)
+        try:
+            with TemporaryDirectory() as scratch:
+                return await trial.pages(asker, text, book, trial.finder(warcs), Path(scratch), args.last)
+        finally:
+            asker.close()
+
+    found = asyncio.run(tried())
+    if args.json:
+        print(as_json({"pages": [one.answer for one in found]}))
+    else:
+        for one in found:
+            out(f"{one.callback}  {one.url}  {one.why or _shown(one)}")
+        worse = sum(one.is_worse for one in found)
+        out(f"{job}/{name}: {len(found)} pages, {worse} of them worse than before; no site was asked")
+    return int(any(one.is_worse for one in found))
+
+
+def _shown(one: TriedPage) -> str:
+    changed = [f"{name}: {_short(before)} -> {_short(after)}" for name, before, after in one.fields]
+    return "; ".join(changed) or ("the same" if one.after is not None else f"{one.follows} follows")
+
+
+def _short(value: Json) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else f"{text[:60]}..."
+
+
 def _row(one: Mapping[str, Any]) -> tuple[str, ...]:
     counts = one["counts"]
     sums = ["/".join(str(counts[span][kind]) for kind in ("success", "retry", "failed")) for span in _SPANS]
@@ -133,4 +184,5 @@ def _asked(job: str, verb: str, **fields: Json) -> dict[str, Any]:
 
 ACTIONS: Mapping[str, Callable[[argparse.Namespace], int]] = {
     "set": _set, "start": _start, "delete": _delete, "list": _list, "tasks": _tasks, "results": _results,
+    "try": _try,
 }  # fmt: skip

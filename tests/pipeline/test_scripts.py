@@ -201,6 +201,15 @@ def test_a_job_of_scripts_stays_on_takes_edits_and_forgets_what_is_deleted(tmp_p
             wait_for(
                 lambda: "it is not running" in script(line, here, "start", "papers/shop").stderr, "the crawl's look"
             )
+            broken = SCRIPT.replace("PORT", str(port)).replace('doc("title")', 'doc("h9")')
+            (job / "scripts" / "shop.py").write_text(broken)
+            done = script(line, here, "try", "papers/shop", "--last", "5", "--json")
+            tried = [one for one in json.loads(done.stdout)["pages"] if one["callback"] == "detail_page"]
+            assert (done.returncode, len(tried)) == (1, 5)
+            assert all((one["changed"], one["after"]["title"]) == (["title"], "") for one in tried)
+            (job / "scripts" / "shop.py").write_text(SCRIPT.replace("PORT", str(port)) + "# the same\n")
+            done = script(line, here, "try", "papers/shop")
+            assert (done.returncode, "0 of them worse than before" in done.stdout) == (0, True)
             results = script(line, here, "results", "papers/shop", "--format", "csv").stdout.splitlines()
             assert len(results) == NUMBER + 1
             done = script(line, here, "delete", "papers/shop")

@@ -97,9 +97,9 @@ class ScriptLoop(Spider):
                 await self.begin(self._once)
             return await super().run(seed_list)
         finally:
+            self._is_closed = True  # before: a look that asks a script meanwhile has nothing more to ask
             self._asker.close()
             async with self._looking:
-                self._is_closed = True
                 await self._write()
                 self._keep_watch()
                 self._book.close()
@@ -164,19 +164,24 @@ class ScriptLoop(Spider):
 
     async def look(self) -> None:
         """Look again and again at the folder, the clock, and what has ended; beside the crawl."""
-        while True:
+        while not self._is_closed:
             async with self._looking:
-                if self._is_closed:
-                    return
-                self._folder.look()
-                now = clock.steady()
-                await self._tick(now)
-                await self._finish()
-                await self._write()
-                if now >= self._watched + WATCH:
-                    self._watched = now
-                    self._watch(now)
+                try:
+                    await self._look(clock.steady())
+                except Unavailable:
+                    if not self._is_closed:
+                        raise
             await asyncio.sleep(LOOK)
+
+    async def _look(self, now: float) -> None:
+        self._folder.look()
+        await self._tick(now)
+        await self._finish()
+        if not self._is_closed:
+            await self._write()
+        if now >= self._watched + WATCH and not self._is_closed:
+            self._watched = now
+            self._watch(now)
 
     def _running(self) -> Iterator[str]:
         """The scripts that may run now."""
@@ -308,6 +313,7 @@ class ScriptLoop(Spider):
                 run.script, task.taskid, url, task.callback, status, task.for_script(run.script), run.again or None,
                 kind, int(run.response.get("status_code") or 0), outcome.ms, outcome.why, outcome.log,
                 len(outcome.follows), len(values), page.warc, page.offset, task.retried,
+                run.uri.uri,
             )
         )  # fmt: skip
         seen = self._watches.setdefault(run.script, ScriptWatch())

@@ -28,8 +28,8 @@ MOST = 1000
 _TABLES = """
 CREATE TABLE tasks (script TEXT NOT NULL, taskid TEXT NOT NULL, url TEXT NOT NULL, callback TEXT NOT NULL,
     status TEXT NOT NULL, task TEXT NOT NULL, due REAL, changed REAL NOT NULL, http INTEGER, ms INTEGER, why TEXT,
-    log TEXT, follows INTEGER, results INTEGER, warc TEXT, place INTEGER, retried INTEGER, PRIMARY KEY (script, taskid))
-    WITHOUT ROWID;
+    log TEXT, follows INTEGER, results INTEGER, warc TEXT, place INTEGER, retried INTEGER, uri TEXT,
+    PRIMARY KEY (script, taskid)) WITHOUT ROWID;
 CREATE INDEX by_change ON tasks (script, changed);
 CREATE INDEX by_due ON tasks (script, due) WHERE status = 'active';
 CREATE TABLE results (number INTEGER PRIMARY KEY, script TEXT NOT NULL, taskid TEXT NOT NULL, url TEXT NOT NULL,
@@ -45,7 +45,7 @@ CREATE TABLE about (name TEXT PRIMARY KEY, value) WITHOUT ROWID
 _FORGET = tuple(f"DELETE FROM {table} WHERE script = ?" for table in ("tasks", "results", "counts"))  # noqa: S608 - ours
 _COLUMNS = (
     "SELECT script, taskid, url, callback, status, task, due, changed, http, ms, why, log, follows, results, warc,"
-    " place, retried FROM tasks"
+    " place, retried, uri FROM tasks"
 )
 _NAMES = tuple(_COLUMNS.removeprefix("SELECT ").removesuffix(" FROM tasks").split(", "))
 _NEWEST = f"{_COLUMNS} WHERE (?1 = '' OR script = ?1) AND (?2 = '' OR status = ?2) ORDER BY changed DESC LIMIT ?3"
@@ -54,14 +54,15 @@ _LATE = (
     " GROUP BY script"
 )
 _PAGES = (
-    "SELECT taskid, warc, place FROM tasks WHERE script = ? AND callback = ? AND warc != '' AND status = 'success'"
+    f"{_COLUMNS} WHERE script = ? AND callback = ? AND warc != '' AND status != 'failed' AND http = 200"
     " ORDER BY changed DESC LIMIT ?"
 )
 _CALLBACKS = "SELECT DISTINCT callback FROM tasks WHERE script = ? AND warc != ''"
 
 
 class TaskNote(Struct, frozen=True):
-    """A task as its last visit has left it, or as it waits. `kind`: as which of KINDS it counts; '' for none."""
+    """A task as its last visit has left it, or as it waits. `kind`: as which of KINDS it counts; '' for none. `uri` is
+    that of its record, at the end of redirects."""
 
     script: str
     taskid: str
@@ -80,6 +81,7 @@ class TaskNote(Struct, frozen=True):
     warc: str = ""
     place: int | None = None
     retried: int = 0
+    uri: str = ""
 
 
 class ResultNote(Struct, frozen=True):
@@ -140,10 +142,11 @@ class TaskBook:
 
     def _put(self, one: TaskNote, now: float) -> None:
         self._db.execute(
-            "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 one.script, one.taskid, one.url, one.callback, one.status, _json(one.task), one.due, now, one.http,
-                one.ms, one.why, one.log[-LONGEST_LOG:], one.follows, one.results, one.warc, one.place, one.retried,
+                one.ms, one.why, one.log[-LONGEST_LOG:], one.follows, one.results, one.warc, one.place,
+                one.retried, one.uri,
             ),
         )  # fmt: skip
 
@@ -219,9 +222,14 @@ class TaskReader:
                 yield number, ResultNote(name, taskid, url, json.loads(result), updated, warc or "", place)
             after = rows[-1][0]
 
-    def last(self, script: str, callback: str, limit: int) -> list[tuple[str, str, int]]:
-        """The newest pages that a callback has read, as far as they are in a WARC: taskid, WARC, offset."""
-        return self._rows(_PAGES, script, callback, limit)
+    def last(self, script: str, callback: str, limit: int) -> list[dict[str, Json]]:
+        """The newest tasks of a callback whose pages are in a WARC."""
+        return [_task(row) for row in self._rows(_PAGES, script, callback, limit)]
+
+    def result(self, script: str, taskid: str) -> Json:
+        """The newest result of a task; None if it has none."""
+        rows = self._rows("SELECT result FROM results WHERE script = ? AND taskid = ?", script, taskid)
+        return json.loads(rows[0][0]) if rows else None
 
     def callbacks(self, script: str) -> list[str]:
         """The callbacks that have read pages."""

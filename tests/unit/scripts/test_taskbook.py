@@ -26,7 +26,7 @@ def result(taskid: str, value: Any, script: str = "shop") -> ResultNote:
 def test_the_last_of_a_task_counts(tmp_path: Path) -> None:
     book, reader = TaskBook(tmp_path), TaskReader(tmp_path)
     book.note([note("1", status="active", kind="pending", due=9.0)], [])
-    done = note("1", kind="success", warc="w.warc.gz", place=7)
+    done = note("1", kind="success", warc="w.warc.gz", place=7, http=200, uri="http://a.example/1")
     book.note([done, note("2", kind="failed", status="failed", why="no")], [])
     book.note([], [result("1", {"a": 1}), result("2", {"b": 2})])
     book.note([], [result("1", {"a": 3})])
@@ -35,7 +35,8 @@ def test_the_last_of_a_task_counts(tmp_path: Path) -> None:
     assert (second["status"], second["why"]) == ("failed", "no")
     assert reader.task("shop", "2") == second
     assert [(one.taskid, one.result) for _, one in reader.results("shop")] == [("2", {"b": 2}), ("1", {"a": 3})]
-    assert reader.last("shop", "page", 20) == [("1", "w.warc.gz", 7)]
+    assert [one["taskid"] for one in reader.last("shop", "page", 20)] == ["1"]
+    assert (reader.result("shop", "1"), reader.result("shop", "9")) == ({"a": 3}, None)
     assert reader.counts(1e10)["shop"]["all"] == {"pending": 1, "success": 1, "retry": 0, "failed": 1}
     assert TaskReader(tmp_path / "elsewhere").tasks() == []
     book.forget("shop")
