@@ -237,6 +237,8 @@ JSON = (
     Place("commands/console/imported.py", only=("answer",), documents=True),
     Place("warcmill/pypi/providers.py", but=("Provider.rank", "_rows", "_is_stub"), documents=True),
     Place("commands/console/scripts.py", only=("_check", "_step", "_Heard")),
+    Place("commands/console/script_jobs.py", only=("_tasks", "_try")),
+    Place("warcmill/scripts/answers.py", only=("listed",)),
     Place("warcmill/audit/answers/dues.py", only=("of_days", "_decisions", "as_list"), documents=True),
     Place("warcmill/audit/answers/explanation.py", only=("_waiting",), documents=True),
     Place("commands/why.py", only=("_engine_says",)),
@@ -285,6 +287,8 @@ NONE_OF_ITS_OWN = {
     "warcmill/pypi/journal.py",
     # Lists of seeds, payloads of URIs, calls of an index, questions to a process: their own tests hold their bytes.
     "warcmill/scripts/asking.py",
+    "warcmill/scripts/folder.py",
+    "warcmill/scripts/taskbook.py",
     "warcmill/scripts/task.py",
     "warcmill/clients/package_index.py",
     "warcmill/formats/seeds.py",

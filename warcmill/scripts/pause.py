@@ -1,6 +1,6 @@
-"""The pause of a script whose tasks fail: ten in a row, then five minutes, then three probes. Pure.
+"""The pause of a script whose tasks fail; it stands alone, as a rule of its own. Pure.
 
-It stands alone, as the loop and the dashboard read the same state.
+Ten failures in a row, then five minutes, then three probes: one that succeeds ends it.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ class Habit(Struct):
 
 
 class CallbackWatch(Struct):
-    """What is known of one callback: the fields of its results, its follows, and that it does not fail."""
+    """The habits of one callback: the fields of its results, its follows, and that it does not fail."""
 
     fields: dict[str, Habit] = field(default_factory=dict)
     follows: Habit = field(default_factory=Habit)
@@ -82,7 +82,7 @@ class CallbackWatch(Struct):
 
 
 class ScriptWatch(Struct):
-    """What is known of one script: its callbacks, and when it had new results."""
+    """The habits of one script: its callbacks, and when it had new results."""
 
     callbacks: dict[str, CallbackWatch] = field(default_factory=dict)
     gaps: list[float] = field(default_factory=list)
