@@ -91,6 +91,7 @@ TYPED = {
     "scan": "scan",
     "scan {}": "scan DAY",
     "schedule": "schedule JOB daily",
+    "script set": "",
     "serve": "",
     "serve --get-replay": "",
     "serve token": "serve token list",
@@ -107,6 +108,7 @@ TYPED = {
     "why {} {} --json": "why JOB LAUNCH --json",
 }
 ELSEWHERE = {
+    "script": "tests/pipeline/test_scripts.py types it",
     "crawl": "tests/pipeline/test_start_pages.py types it", "pulse": "tests/pipeline/test_own_engine.py types it",
     **dict.fromkeys(("render", "run", "serve"), "it serves until it is stopped"),
 }  # fmt: skip
