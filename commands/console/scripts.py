@@ -70,6 +70,8 @@ def _run(args: argparse.Namespace) -> int:
     from warcmill.scripts import process, walls
 
     found = [_read(path) for path in args.files]
+    if len({script.name for script in found}) < len(found):
+        raise BadInput("FILE", "two of the files have one name, and so would their scripts; rename one")
     job = args.job or found[0].name
     config = folders.find() or _made()
     os.environ[folders.VARIABLE] = str(config)
@@ -117,7 +119,7 @@ class _Heard:
     def run(self, run: ScriptRun) -> None:
         """Print what a callback printed, and why it failed."""
         if text := run.outcome.log.strip():
-            sys.stderr.write(f"{text}\n")
+            err(*text.splitlines())
         if run.outcome.why:
             self.has_failed = True
             err(f"{run.script}: {run.task.callback} of {run.task.url} failed: {run.outcome.why}")
@@ -174,7 +176,9 @@ def _step(args: argparse.Namespace) -> int:
     body = _bytes(args.page) if args.page else b""
     if not url.startswith("data:") and not args.page:
         raise BadInput(url, "a step asks no site; save the page and name it by --page FILE")
-    fields = {"status_code": 200, "url": url, "orig_url": url, "save": (task.get("fetch") or {}).get("save")}
+    fetch = task.get("fetch")
+    save = fetch.get("save") if isinstance(fetch, dict) else None
+    fields = {"status_code": 200, "url": url, "orig_url": url, "save": save}
     found = asyncio.run(_with_asker(lambda asker, text: asker.run(text, task, fields, body, debugger=True), args.file))
     answer = {name: getattr(found, name) for name in ("follows", "log", "messages", "results", "why")}
     if args.json:
@@ -185,9 +189,9 @@ def _step(args: argparse.Namespace) -> int:
 
 
 def _show(found: CallbackOutcome) -> None:
-    sys.stderr.write(found.log)
+    err(*found.log.splitlines())
     for one in found.follows:
-        out(f"follow  {one['process'].get('callback', '__call__')}  {one['url']}")
+        out(f"follow  {(one.get('process') or {}).get('callback', '__call__')}  {one.get('url')}")
         out(f"        {json.dumps(one, ensure_ascii=False, sort_keys=True)}")
     for to, text, _ in found.messages:
         out(f"message {to}  {json.dumps(text, ensure_ascii=False)}")
@@ -220,7 +224,10 @@ async def _with_asker(ask: Callable[..., Any], path: Path) -> Any:
     script = _read(path)
     has_walls = engines.script_walls() != process.NONE
     walls.check(walls=has_walls)
-    beside = {one.stem: one.read_text("utf-8", "replace") for one in path.parent.glob("*.py")}
+    beside = dict[str, str]()
+    for one in path.parent.glob("*.py"):
+        with contextlib.suppress(BadInput, Unavailable):  # it is not a script
+            beside[one.stem] = _read(one).text
     asker = ScriptAsker(script_walls=has_walls)
     try:
         return await ask(asker, ScriptText(script.name, {**beside, script.name: script.text}))

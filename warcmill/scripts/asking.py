@@ -102,14 +102,14 @@ class ScriptAsker:
                 found = await self._asked(script, names, about, body, kind, debugger=debugger)
                 if not found.lacks:
                     return found
-                if found.lacks not in script.all or found.lacks in names:
-                    return kind(why=f"ModuleNotFoundError: its job has no script {found.lacks!r}")
+                if found.lacks in names:
+                    return kind(why=f"ModuleNotFoundError: its process has not taken script {found.lacks!r}")
                 self._needs[script.name] = (*names[1:], found.lacks)
 
     async def _asked(
         self, script: ScriptText, names: tuple[str, ...], about: object, body: bytes, kind: type[T], *, debugger: bool
     ) -> T:
-        texts = json.dumps({name: script.all[name] for name in names if name in script.all}).encode()
+        texts = json.dumps({name: script.all.get(name) for name in names}).encode()
         task, number = json.dumps(about).encode(), next(self._numbers)
         question: dict[str, object] = {
             "script": script.name, "texts": len(texts), "task": len(task), "number": number, "debugger": debugger,

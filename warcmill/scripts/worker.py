@@ -3,7 +3,7 @@
     python -m warcmill.scripts.worker open|walls|root CPU WALL MEMORY FILE PROCESSES      # `asking` starts it
 
 Its input is a socket. Within walls it leaves no process and no file of a callback behind; as `root` it first becomes
-nobody.
+nobody. It ends after a script that has left a thread, or has changed what others use.
 """
 
 from __future__ import annotations
@@ -22,10 +22,15 @@ from warcmill.base.worker import WorkerLimits
 from warcmill.scripts.api.run import Scripts
 from warcmill.scripts.walls import NOBODY
 
+DEEPEST = 10_000  # calls within calls: a page may be nested 2,000 deep
+
 
 def main(words: list[str]) -> int:
     """Answer questions until the starter ends."""
     how, *limits = words
+    if how != "open":
+        with suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
+            file.write("1000")  # its processes may fill the memory: the kernel ends them before anything else
     if how == "root":
         os.setgroups([])
         os.setresgid(NOBODY, NOBODY, NOBODY)
@@ -34,9 +39,20 @@ def main(words: list[str]) -> int:
         os.chdir("/tmp")  # noqa: S108 - its own
     if limits == ["try"]:
         return 0
+    sys.setrecursionlimit(DEEPEST)
     scripts = Scripts()
 
     def answer(question: dict[str, Any], data: bytes) -> object:
+        is_whole = False
+        try:
+            found = answered(question, data)
+            is_whole = not scripts.is_spent
+        finally:
+            if not is_whole:  # this answer is the last: the next question finds the end, and is asked of another
+                parent.shutdown(socket.SHUT_RD)
+        return found
+
+    def answered(question: dict[str, Any], data: bytes) -> object:
         texts = json.loads(data[: question["texts"]])
         about = json.loads(data[question["texts"] : question["texts"] + question["task"]])
         body = data[question["texts"] + question["task"] :]
@@ -57,6 +73,7 @@ def main(words: list[str]) -> int:
 
 def _tidy() -> None:
     """End what a callback has begun and remove what it has written: within the walls nothing else is there."""
+    os.chdir("/tmp")  # noqa: S108 - a callback may have gone elsewhere
     with suppress(ProcessLookupError):
         os.kill(-1, signal.SIGKILL)
     with suppress(ChildProcessError):
@@ -71,4 +88,5 @@ def _tidy() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    code = main(sys.argv[1:])
+    os._exit(code)  # a thread of a script would be waited for
