@@ -157,16 +157,18 @@ def _check(args: argparse.Namespace) -> int:
     found = asyncio.run(_with_asker(lambda asker, text: asker.about(text), args.file))
     answer = {
         "callbacks": found.callbacks, "crawl_config": found.crawl_config, "every": found.ticks,
-        "name": args.file.stem, "on_start": found.starts, "why": found.why,
+        "name": args.file.stem, "on_start": found.starts, "undefined": found.undefined, "why": found.why,
     }  # fmt: skip
     if args.json:
         out(json.dumps(answer, ensure_ascii=False, sort_keys=True))
     elif found.why:
-        err(f"{args.file}: {found.trace or found.why}")
+        err(f"{args.file}: it cannot be loaded", *(found.trace or found.why).splitlines())
     else:
         out(f"{args.file}: {', '.join(found.callbacks) or 'no callback'}")
         out(f"  on_start: {'yes' if found.starts else 'no: nothing begins'}; every {found.ticks or 'nothing'} seconds")
-    return int(bool(found.why))
+        if found.undefined:
+            err(f"{args.file}: nothing defines {', '.join(found.undefined)}; a script of Python 2 is to be rewritten")
+    return int(bool(found.why or found.undefined))
 
 
 def _step(args: argparse.Namespace) -> int:

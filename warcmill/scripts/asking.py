@@ -43,7 +43,8 @@ class CallbackOutcome(Struct, frozen=True):
 
 
 class ScriptAbout(Struct, frozen=True):
-    """The ticks (spans of `every`, in seconds), retries and common arguments of a script; `why` it cannot be loaded."""
+    """The ticks (spans of `every`, in seconds), retries and common arguments of a script; `why` it cannot be loaded.
+    `undefined`: the names that it uses and nothing defines."""
 
     why: str = ""
     trace: str = ""
@@ -53,6 +54,7 @@ class ScriptAbout(Struct, frozen=True):
     crawl_config: dict[str, Any] = field(default_factory=dict)
     starts: bool = False
     callbacks: list[str] = field(default_factory=list)
+    undefined: list[str] = field(default_factory=list)
     lacks: str = ""
     number: int = -1
 

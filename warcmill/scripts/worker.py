@@ -8,11 +8,14 @@ nobody. It ends after a script that has left a thread, or has changed what other
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
+import resource
 import shutil
 import signal
 import socket
+import struct
 import sys
 from contextlib import suppress
 from typing import Any
@@ -22,6 +25,8 @@ from warcmill.base.worker import WorkerLimits
 from warcmill.scripts.api.run import Scripts
 from warcmill.scripts.walls import NOBODY
 
+_NEWUSER, _SET_DUMPABLE, _CAPABILITIES = 0x10000000, 4, 0x20080522  # linux/sched.h, prctl.h, capability.h
+FILES = 256  # open at a time
 DEEPEST = 10_000  # calls within calls: a page may be nested 2,000 deep
 
 
@@ -29,12 +34,11 @@ def main(words: list[str]) -> int:
     """Answer questions until the starter ends."""
     how, *limits = words
     if how != "open":
-        with suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
-            file.write("1000")  # its processes may fill the memory: the kernel ends them before anything else
+        with suppress(OSError):  # its processes may fill the memory: the kernel ends them before anything else
+            _write("/proc/self/oom_score_adj", "1000")
+        resource.setrlimit(resource.RLIMIT_NOFILE, (FILES, FILES))  # of those in memory each has `SCRATCH` bytes
     if how == "root":
-        os.setgroups([])
-        os.setresgid(NOBODY, NOBODY, NOBODY)
-        os.setresuid(NOBODY, NOBODY, NOBODY)
+        _become_nobody()
     if how != "open":
         os.chdir("/tmp")  # noqa: S108 - its own
     if limits == ["try"]:
@@ -69,6 +73,32 @@ def main(words: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         worker.serve(parent, answer, WorkerLimits(*map(int, limits)))
     return 0
+
+
+def _become_nobody() -> None:
+    """Become a user of few rights, in a namespace of users that can have no other within: in one a script would have all
+    rights, and processes that nobody counts."""
+    os.setgroups([])
+    os.setresgid(NOBODY, NOBODY, NOBODY)
+    os.setresuid(NOBODY, NOBODY, NOBODY)
+    kernel = ctypes.CDLL(None)
+    if kernel.unshare(_NEWUSER):
+        return  # nor can a script make one
+    kernel.prctl(_SET_DUMPABLE, 1, 0, 0, 0)  # else its own files in /proc are another's
+    same = f"{NOBODY} {NOBODY} 1"
+    for path, text in (
+        ("/proc/self/setgroups", "deny"), ("/proc/self/uid_map", same), ("/proc/self/gid_map", same),
+    ):  # fmt: skip
+        _write(path, text)
+    with suppress(PermissionError):  # of a kernel that gives no rights in such a namespace, nor in one within
+        _write("/proc/sys/user/max_user_namespaces", "0")
+    if kernel.capset(struct.pack("=Ii", _CAPABILITIES, 0), bytes(24)):
+        raise OSError("its capabilities cannot be dropped")
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w", encoding="ascii") as file:
+        file.write(text)
 
 
 def _tidy() -> None:

@@ -132,7 +132,7 @@ class ScriptHandler:
     def send_message(self, project: str, msg: Any, url: str = "data:,on_message") -> None:
         """Send a message to a script, whose `on_message` gets it."""
         _bound(self._callback_run.messages)
-        self._callback_run.messages.append((str(project), msg, str(url)))
+        self._callback_run.messages.append((str(project), msg, str(url or "data:,on_message")))
 
     def on_message(self, project: str, msg: Any) -> Any:
         """Take a message of another script."""

@@ -20,6 +20,7 @@ import os
 import signal
 import socket
 import struct
+import symtable
 import sys
 import time
 import traceback
@@ -71,7 +72,7 @@ class Scripts:
 
     def about(self, name: str, texts: Mapping[str, str | None]) -> dict[str, Any]:
         """The ticks, retries and common arguments of a script; `why` it cannot be loaded."""
-        found, failed = self._within(name, texts, lambda name: _words(self._load(name).made))
+        found, failed = self._within(name, texts, lambda name: _words(self._load(name)))
         return failed or found
 
     def run(
@@ -159,14 +160,20 @@ class _Loaded:
     """A script that was loaded: its module, its handler, and the texts that it is made of."""
 
     def __init__(self, name: str, text: str) -> None:
-        self.uses: dict[str, str | None] = {name: text}
+        self.text, self.uses = text, dict[str, str | None]({name: text})
         file = f"<{name}>"
         linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
         self.module = module = ModuleType(name)
         module.__file__ = file
         vars(module)["logger"] = logging.getLogger(name)
         vars(module)["logging"] = logging
-        exec(compile(text, file, "exec", dont_inherit=True), vars(module))  # noqa: S102 - scripts are code; this process is made for it
+        is_free = name not in sys.modules
+        sys.modules |= {name: module} if is_free else {}  # where a dataclass looks for the names of its types
+        try:
+            exec(compile(text, file, "exec", dont_inherit=True), vars(module))  # noqa: S102 - this process is made for it
+        finally:
+            if is_free:
+                sys.modules.pop(name, None)
         self.handler: BaseHandler | None = None
         self._name = name
 
@@ -273,16 +280,18 @@ def _limited(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def _words(made: BaseHandler) -> dict[str, Any]:
-    """The ticks, retries and common arguments of a handler."""
+def _words(loaded: _Loaded) -> dict[str, Any]:
+    """The ticks, retries and common arguments of a handler; and the names that nothing of its script defines."""
+    made, names = loaded.made, set(_names(loaded.made))
     delays = made.retry_delay if isinstance(made.retry_delay, Mapping) else {"": made.retry_delay}
     return {
         "why": "",
         "ticks": sorted({getattr(job, TICK) for job in made._cron_jobs}),  # noqa: SLF001
         "retry_delay": {str(name): one for name, one in jsonable(delays).items() if isinstance(one, int | float)},
         "crawl_config": jsonable(_config(made)),
-        "starts": callable(getattr(made, "on_start", None)),
-        "callbacks": sorted(name for name in set(_names(made)) - _COMMON if not name.startswith("_")),
+        "starts": "on_start" in names,
+        "callbacks": sorted(name for name in names - _COMMON if not name.startswith("_")),
+        "undefined": _undefined(loaded.module, loaded.text),
     }
 
 
@@ -290,6 +299,22 @@ def _names(made: BaseHandler) -> Iterator[str]:
     """The names of the methods of a handler; none of its attributes is asked for, as that may do anything."""
     for base in type(made).__mro__:
         yield from (name for name, one in vars(base).items() if callable(getattr(one, "__func__", one)))
+
+
+def _undefined(module: ModuleType, text: str) -> list[str]:
+    """The names of a script that are to be global, and that neither it nor Python defines: those of Python 2, and slips
+    of the pen."""
+    used, set_by_it, tables = set[str](), {*vars(module), *vars(builtins)}, [symtable.symtable(text, "", "exec")]
+    while tables:
+        table = tables.pop()
+        tables += table.get_children()
+        for symbol in table.get_symbols():
+            is_global = symbol.is_global() or table.get_type() == "module"
+            if is_global and symbol.is_assigned():
+                set_by_it.add(symbol.get_name())
+            elif is_global and symbol.is_referenced() and not symbol.get_name().startswith("__"):
+                used.add(symbol.get_name())
+    return sorted(used - set_by_it)
 
 
 def _config(made: BaseHandler) -> Mapping[str, Any]:
