@@ -16,12 +16,13 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct, field
 
-from warcmill.base.workers import Outside, Workers
+from warcmill.base.workers import NOT_BEGUN, Outside, Workers
 from warcmill.errors import Unavailable
 from warcmill.scripts import walls
 
 MOST_ANSWER = 64 << 20  # bytes
 FEWEST = 2
+_TRIES = 2  # a script can end its process as anybody else can
 
 
 class CallbackOutcome(Struct, frozen=True):
@@ -126,7 +127,10 @@ class ScriptAsker:
         def ask() -> T | Outside:
             return self._workers.ask(question, texts + task + body, read, lambda why: kind(why=why), MOST_ANSWER)
 
-        found = await asyncio.get_running_loop().run_in_executor(self._threads, ask)
-        if isinstance(found, Outside):
-            raise Unavailable("a process for scripts", found.why)
-        return found
+        for _ in range(_TRIES):
+            found = await asyncio.get_running_loop().run_in_executor(self._threads, ask)
+            if not isinstance(found, Outside):
+                return found
+            if found.why == NOT_BEGUN or self._workers.is_closed:
+                raise Unavailable("a process for scripts", found.why)
+        return kind(why="its process has closed its socket, or was ended by a signal, two times")

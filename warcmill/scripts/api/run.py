@@ -17,6 +17,7 @@ import json
 import linecache
 import logging
 import os
+import resource
 import signal
 import socket
 import struct
@@ -35,6 +36,7 @@ from warcmill.scripts.api.response import rebuild_response
 from warcmill.scripts.api.values import jsonable
 
 KEPT = 64  # modules of scripts
+FULL = 600 << 20  # bytes of memory, of the 1 GB that a callback may have
 LONGEST_LOG = 1 << 16  # letters
 SECONDS = 30
 _AGAIN = 0.2  # seconds: a callback may catch even this
@@ -65,8 +67,10 @@ class Scripts:
 
     @property
     def is_spent(self) -> bool:
-        """True if a script has left a thread, or has changed what all scripts of the process share: then the next one
-        needs a new process."""
+        """True if a script has left a thread, has filled the memory, or has changed what all scripts of the process
+        share: then the next one needs a new process."""
+        if resource.getrusage(resource.RUSAGE_SELF).ru_maxrss > FULL >> 10:
+            return True
         has_threads = len(sys._current_frames()) > 1  # noqa: SLF001 - it alone knows those of each kind
         return has_threads or any(vars(one).get(name) is not value for one, name, value in self._as_made)
 
