@@ -101,7 +101,7 @@ def _run(args: argparse.Namespace) -> int:
     with contextlib.redirect_stdout(sys.stderr):
         name_left_out(result)
     err(f"next: warcmill scan {clock.stamp_text(launch)[:10]}")
-    if end.waits_until:
+    if end.waits_until and end.end is not End.STOPPED:
         until = clock.text(datetime.fromtimestamp(end.waits_until, UTC))
         err(f"{job}: some tasks wait, the next until {until}; the same command continues")
     if end.end is End.STOPPED:

@@ -7,6 +7,7 @@ declaration of XML in a text, an address that cannot be joined) has a tree all t
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Mapping
 from functools import cached_property
@@ -20,6 +21,7 @@ from pyquery import PyQuery
 from requests import HTTPError
 from requests.structures import CaseInsensitiveDict
 
+logging.getLogger("charset_normalizer").setLevel(logging.WARNING)  # the log is the script's
 NO_ANSWER = 599
 _GUESSED = 4096  # bytes by which an encoding is guessed
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE).search
