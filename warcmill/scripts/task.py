@@ -36,6 +36,7 @@ _KEPT = ("age", "auto_recrawl", "retries", "itag")  # of a task's schedule; the 
 _MEMBER = "script"
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}").fullmatch  # RFC 9110, 5.6.2
 _VALUE = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f]{0,65536}").fullmatch  # RFC 9110, 5.5: of one line
+_FUNCTION = re.compile(r"(?:async\s+)?function\b").match
 LATEST = 253_402_214_400.0  # the last day that a date has
 _OURS = frozenset({"connection", "content-length", "transfer-encoding", "proxy-authorization", "proxy-connection"})
 _BASE64 = ("[BASE64-DATA]", "[/BASE64-DATA]")
@@ -214,7 +215,7 @@ def rendered(fetch: Mapping[str, Any], uri: str) -> RenderOptions | None:
     if not isinstance(kind, str) or kind not in JS:
         raise BadInput(shown(uri), f"its fetch_type {kind!r} is none of {', '.join(sorted(JS))}")
     return RenderOptions(
-        script=str(fetch.get("js_script") or ""),
+        script=_expression(str(fetch.get("js_script") or "")),
         run_at="start" if fetch.get("js_run_at") == "document-start" else "end",
         width=_pixels(fetch.get("js_viewport_width")), height=_pixels(fetch.get("js_viewport_height")),
         images=bool(fetch.get("load_images")),
@@ -252,6 +253,13 @@ def _part(task: Mapping[str, Any], name: str, url: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise BadInput(shown(url), f"its {name} is not a dictionary")
     return dict(found)
+
+
+def _expression(script: str) -> str:
+    """A script whose value is a function, which is called: a function alone would be a statement, and one without a name
+    not even that."""
+    bare = script.strip().rstrip(";")
+    return f"({bare}\n)" if _FUNCTION(bare) and bare.endswith("}") else script
 
 
 def _pixels(given: object) -> int:
