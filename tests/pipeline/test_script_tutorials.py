@@ -83,8 +83,8 @@ def site(url: str) -> dict[tuple[str, str], Page]:
     right = '<p id="right"><a href="{}">Next »</a></p>'
     api = {"mills": [{"name": "one"}, {"name": "two", "height": 20}]}
     found = {
-        LIST: Page(f'<meta charset="utf-8"><a href="/mill/1/">1</a><a href="{url}/mill/2/">2</a><a href="/mill/2/?x">no</a>'
-                   f'{right.format("/list2")}'.encode()),
+        LIST: Page(f'<meta charset="utf-8"><a href="/mill/1/">1</a><a href="{url}/mill/2/">2</a>'
+                   f'<a href="/mill/2/?x">no</a>{right.format("/list2")}'.encode()),
         "/list2": Page(f'<a href="/mill/3/">3</a>{right.format(LIST)}'.encode()),
         "/api?limit=20": Page(b"\xef\xbb\xbf" + json.dumps(api).encode(), "application/json"),
         "/moved": Page(b"/elsewhere", status=301),

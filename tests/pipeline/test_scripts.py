@@ -8,8 +8,8 @@ from pathlib import Path
 
 import preloaded
 import pytest
-from requesting.script_runs import HERE, RUN, environment, line_for, results, script
 from requesting.scrapy_runs import pages, responses, run_warcmill
+from requesting.script_runs import HERE, RUN, environment, line_for, results, script
 from sites import several_hosts
 from sites.several_hosts import Page
 from waiting import wait_for

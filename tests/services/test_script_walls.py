@@ -64,7 +64,8 @@ class Handler(BaseHandler):
         kernel = __import__("ctypes").CDLL(None)
         made = [flag for flag in (0x10000000, 0x20000, 0x40000000) if kernel.unshare(flag) == 0]
         status = dict(line.split(":", 1) for line in open("/proc/self/status"))
-        return {"made": made, "rights": status["CapEff"].strip(), "first": open("/proc/self/oom_score_adj").read().strip()}
+        first = open("/proc/self/oom_score_adj").read().strip()
+        return {"made": made, "rights": status["CapEff"].strip(), "first": first}
     def processes(self):
         return {"pids": [name for name in os.listdir("/proc") if name.isdigit()]}
     def memory(self):
@@ -196,9 +197,9 @@ def as_user(folder: Path) -> list[str]:
     for number, path in enumerate(paths):
         (folder / str(number)).mkdir()
         steps.append(f"mount --bind {path} {folder / str(number)}")
-    for above in dict.fromkeys(above for path in paths for above in reversed(Path(path).parents)):
-        if not above.stat().st_mode & 0o001:
-            steps.append(f"mount -t tmpfs -o mode=755 none {above}")
+    parents = dict.fromkeys(above for path in paths for above in reversed(Path(path).parents))
+    closed = [above for above in parents if not above.stat().st_mode & 0o001]
+    steps += [f"mount -t tmpfs -o mode=755 none {above}" for above in closed]
     for number, path in enumerate(paths):
         steps.append(f"mkdir -p {path} && mount --bind {folder / str(number)} {path}")
     steps.append('exec setpriv --reuid 12345 --regid 12345 --clear-groups "$@"')

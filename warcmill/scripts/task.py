@@ -256,8 +256,8 @@ def _part(task: Mapping[str, Any], name: str, url: str) -> dict[str, Any]:
 
 
 def _expression(script: str) -> str:
-    """A script whose value is a function, which is called: a function alone would be a statement, and one without a name
-    not even that."""
+    """A script whose value is a function, which is called: a function alone would be a statement, and one without a
+    name not even that."""
     bare = script.strip().rstrip(";")
     return f"({bare}\n)" if _FUNCTION(bare) and bare.endswith("}") else script
 

@@ -76,8 +76,8 @@ def main(words: list[str]) -> int:
 
 
 def _become_nobody() -> None:
-    """Become a user of few rights, in a namespace of users that can have no other within: in one a script would have all
-    rights, and processes that nobody counts."""
+    """Become a user of few rights, in a namespace of users that can have no other within: in one a script would have
+    all rights, and processes that nobody counts."""
     os.setgroups([])
     os.setresgid(NOBODY, NOBODY, NOBODY)
     os.setresuid(NOBODY, NOBODY, NOBODY)

@@ -39,6 +39,4 @@ def environment(line: Line) -> dict[str, str]:
 def results(line: Line, job: str) -> list[dict[str, Any]]:
     """All results that the logs of a job have."""
     logs = sorted((line.folders["output"] / "logs" / job).glob("*/results.jsonl*"))
-    return [
-        json.loads(one)["value"] for log in logs if log.suffix != ".orphan" for one in log.read_text().splitlines()
-    ]
+    return [json.loads(one)["value"] for log in logs if log.suffix != ".orphan" for one in log.read_text().splitlines()]

@@ -44,7 +44,7 @@ def request(arguments: str, config: str = "{}") -> FetchRequest:
     """The request of a task, with the arguments of its script."""
     task = tasks.read(tasks.made("shop", crawled(arguments, config), PAGE))
     left = (("If-None-Match", '"left"'), ("If-Modified-Since", "then"))
-    return tasks.asked(task, "http://a.example/p", with_config(task.request, eval(config)), left, 0.0)  # noqa: S307
+    return tasks.asked(task, "http://a.example/p", with_config(task.request, eval(config)), left, 0.0)
 
 
 SCHEDULED: dict[str, tuple[object, ...]] = {
@@ -116,7 +116,7 @@ def test_arguments_of_the_script_join_when_a_task_is_fetched(config: str, header
 
 
 def test_arguments_of_the_script_join_in_time() -> None:
-    config = {name: "x" for name in (*SCHEDULE, *FETCH, *PROCESS)}
+    config = dict.fromkeys((*SCHEDULE, *FETCH, *PROCESS), "x")
     task = crawled("age=1", repr(config))
     assert task["schedule"] == {**dict.fromkeys(SCHEDULE, "x"), "age": 1}, "when the task is made"
     assert (task["fetch"], task["process"]) == ({}, {}), "when it is fetched, so that an edit counts for it"
@@ -148,7 +148,7 @@ def test_arguments_of_the_browser(arguments: str, options: RenderOptions | None)
 @pytest.mark.parametrize("value", ["1", "'x'", "None", "True", "1.5", "[1, {'a': None}]", "{'a': [1]}"])
 def test_each_value_of_json_is_passed_on(value: str) -> None:
     task = tasks.read(uri(f"save={value}"))
-    assert task.save == eval(value)  # noqa: S307
+    assert task.save == eval(value)
 
 
 def test_taskids() -> None:
@@ -223,8 +223,8 @@ def test_a_callback_takes_as_many_arguments_as_it_names(parameters: str) -> None
 def test_names_of_a_handler() -> None:
     done = run(
         "def on_start(self, response, task):\n"
-        "    return [self.project_name, self.project['name'], self.task['url'], self.response.url, self.is_debugger(),\n"
-        "            task['project'], self.get_taskid(task) == md5string(task['url'])]"
+        "    return [self.project_name, self.project['name'], self.task['url'], self.response.url,\n"
+        "            self.is_debugger(), task['project'], self.get_taskid(task) == md5string(task['url'])]"
     )
     assert done["results"] == [["shop", "shop", "http://a.example/", "http://a.example/", False, "shop", True]]
 
@@ -238,9 +238,11 @@ def test_callbacks_may_have_the_names_of_what_runs_them() -> None:
 
 def test_attributes_of_a_response() -> None:
     page = Response(
-        200, "http://a.example/p", "http://a.example/", {"X-A": "b"}, b'{"a": 1}', {"c": "d"}, None, None, {"s": 1}, 5, 0.25
-    )
-    assert (page.url, page.orig_url, page.status_code, page.ok) == ("http://a.example/p", "http://a.example/", 200, True)
+        200, "http://a.example/p", "http://a.example/", {"X-A": "b"}, b'{"a": 1}', {"c": "d"}, None, None, {"s": 1}, 5,
+        0.25,
+    )  # fmt: skip
+    assert (page.url, page.orig_url) == ("http://a.example/p", "http://a.example/")
+    assert (page.status_code, page.ok) == (200, True)
     assert (page.headers["x-a"], page.cookies, page.save, page.js_script_result) == ("b", {"c": "d"}, {"s": 1}, 5)
     assert (page.json, page.text, page.content, page.encoding) == ({"a": 1}, '{"a": 1}', b'{"a": 1}', "utf-8")
     assert (page.error, page.time, page.etree.tag, bool(page)) == (None, 0.25, "span", True)
@@ -292,4 +294,5 @@ def test_the_base_of_links(base: str, link: str) -> None:
 def test_what_a_script_of_python_2_lacks_is_named() -> None:
     found = Scripts().about("shop", {"shop": script("def on_start(self): return unicode(xrange(self.page))")})
     assert found["undefined"] == ["unicode", "xrange"]
-    assert "Missing parentheses" in Scripts().about("shop", {"shop": script("def on_start(self):\n    print 'x'")})["why"]
+    found = Scripts().about("shop", {"shop": script("def on_start(self):\n    print 'x'")})
+    assert "Missing parentheses" in found["why"]

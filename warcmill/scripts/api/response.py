@@ -31,8 +31,8 @@ _LINKS = (("a", "href"), ("link", "href"), ("script", "src"), ("img", "src"), ("
 _LABELS = {
     "x-sjis": "cp932", "shift_jis": "cp932", "shift-jis": "cp932", "sjis": "cp932", "ms_kanji": "cp932",
     "windows-31j": "cp932", "x-euc-jp": "euc_jp", "x-gbk": "gb18030", "ks_c_5601-1987": "cp949", "euc-kr": "cp949",
-    "windows-949": "cp949", "x-x-big5": "big5", "unicode-1-1-utf-8": "utf-8", "x-cp1250": "cp1250", "x-cp1251": "cp1251",
-    "x-cp1252": "cp1252", "x-mac-cyrillic": "mac_cyrillic", "x-user-defined": "latin-1",
+    "windows-949": "cp949", "x-x-big5": "big5", "unicode-1-1-utf-8": "utf-8", "x-cp1250": "cp1250",
+    "x-cp1251": "cp1251", "x-cp1252": "cp1252", "x-mac-cyrillic": "mac_cyrillic", "x-user-defined": "latin-1",
 }  # fmt: skip
 """The codecs of labels that pages have and Python does not know, or reads otherwise (WHATWG Encoding, 4.2)."""
 _AS_THEY_ARE = ("tel:", "callto:", "sms:", "javascript:", "mailto:", "data:")

@@ -226,7 +226,7 @@ class _Log(io.StringIO):
 
     def __init__(self) -> None:
         super().__init__()
-        self.buffer = _LogBytes(self)
+        vars(self)["buffer"] = _LogBytes(self)
 
     def text(self) -> str:
         """The end of it."""
