@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 _NEW = '''\
-"""{name}: begins at {start}. See docs/from-pyspider.md."""
+# {name}: see docs/from-pyspider.md.
 
 from pyspider.libs.base_handler import *
 
@@ -52,7 +52,7 @@ class Handler(BaseHandler):
 
     @every(minutes=24 * 60)
     def on_start(self):
-        self.crawl("{start}", callback=self.index_page)
+        self.crawl({start}, callback=self.index_page)
 
     @config(age=24 * 60 * 60)
     def index_page(self, response):
@@ -147,7 +147,7 @@ def _new(args: argparse.Namespace) -> int:
             raise Conflict(str(path), "it exists; choose another name, or edit it")
         if not (engine.places.job(job) / CONFIGURATION).exists():
             engine.configure(job, process.files({}), Path(os.devnull))
-        _write(engine, job, name, _NEW.format(name=name, start=start))
+        _write(engine, job, name, _NEW.format(name=name, start=json.dumps(start)))
     out(str(path))
     return 0
 
@@ -227,7 +227,7 @@ async def _with_asker(ask: Callable[..., Any], path: Path) -> Any:
     has_walls = engines.script_walls() != process.NONE
     walls.check(walls=has_walls)
     beside = dict[str, str]()
-    for one in path.parent.glob("*.py"):
+    for one in filter(Path.is_file, path.parent.glob("*.py")):
         with contextlib.suppress(BadInput, Unavailable):  # it is not a script
             beside[one.stem] = _read(one).text
     asker = ScriptAsker(script_walls=has_walls)

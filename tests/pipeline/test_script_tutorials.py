@@ -136,6 +136,9 @@ class Handler(BaseHandler):
         self.crawl('SITE/data', headers={'Host ': 'evil.example'}, taskid='host')
         self.crawl('SITE/login', taskid='login', age=1, auto_recrawl=True)
         self.crawl('SITE/script', taskid='script')
+        self.crawl('http://me:SECRET@a.example/')
+        self.send_message('nobody', 1, url='http://me:SECRET@a.example/')
+        self.crawl('SITE/late', taskid='late', exetime=1.8e15)
 
     @catch_status_code_error
     def page(self, response, task):
@@ -164,9 +167,13 @@ def test_what_a_script_asks_for_besides_is_kept_and_a_bad_header_is_named(tmp_pa
             wait_for(lambda: out.read_text().count('"taskid": "login"') > 1, "the task is visited again")
             web[HERE, "/login"] = Page(b"/2", status=301)
             assert process.wait() == 0, out.read_text()
+        assert "some tasks wait, the next until 9999-12-31T00:00:00Z" in out.read_text()
     found = {one["taskid"]: one["result"] for one in results(line, "bad")}
     assert found["login"] == [200, None, "shared"]
     assert found["host"] == [599, "its headers: 'Host ' is not a name, or has no value of one line", "shared"]
+    (folder,) = (line.folders["output"] / "logs" / "bad").iterdir()
+    assert (folder / "uri-errors.log").read_text().count("http://a.example/") == 2
+    assert not [path for path in folder.iterdir() if b"SECRET" in path.read_bytes()]
     assert (found["script"][0], "redirects to http and https alone" in found["script"][1]) == (599, True)
 
 

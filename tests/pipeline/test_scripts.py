@@ -126,6 +126,13 @@ def test_check_step_and_new(tmp_path: Path) -> None:
     assert 'self.crawl("https://news.example/", callback=self.index_page)' in made.read_text()
     assert script(line, here, "check", str(made)).returncode == 0
     assert script(line, here, "new", "papers/news", "--start", "news.example").returncode == 1
+    made = Path(script(line, here, "new", "papers/odd", "--start", 'news.example/"?a=\\N"').stdout.strip())
+    assert script(line, here, "check", str(made)).returncode == 0, made.read_text()
+    assert script(line, here, "run", file, str(made.parent / "news.py"), str(made.parent / "news.py")).returncode == 1
+    (here / "dir.py").mkdir()
+    (here / "old.py").write_text(SCRIPT.replace("raise KeyError", "raise unicode"))
+    done = script(line, here, "check", str(here / "old.py"))
+    assert (done.returncode, "nothing defines unicode" in done.stderr) == (1, True)
 
 
 @pytest.mark.parametrize("name", ["1shop.py", "my-shop.py"])

@@ -18,7 +18,7 @@ from warcmill.crawl.fetch import exchange
 from warcmill.crawl.fetch.cookies import Jar
 from warcmill.crawl.fetch.exchange import Exchange
 from warcmill.crawl.fetch.limits import DISCONNECT, TIME
-from warcmill.crawl.uri import Data, Uri, shown
+from warcmill.crawl.uri import Data, Uri, shown, without_credentials
 from warcmill.crawl.visit.fetching import Refusal
 from warcmill.crawl.visit.rendering import DOM_TYPE, NOT_RENDERED, Render
 from warcmill.crawl.visit.visit import Kit, PageReader, Reading, Visit
@@ -193,7 +193,7 @@ class ScriptReader(PageReader):
                     uri.queue = self._kit.job.queue(uri.uri)
                 found.append(uri)
             except BadInput as error:
-                url = str(follow.get("url", ""))
+                url = without_credentials(str(follow.get("url", "")))
                 lost = Uri(url, url, "", visit.uri.crawl, hops=LINK, via=visit.uri.uri, spider=script)
                 self._kit.offers.lost(lost, error.why, with_page=True)
         return found
@@ -201,7 +201,8 @@ class ScriptReader(PageReader):
     def _messages(self, visit: Visit, script: str, task: ScriptTask, outcome: CallbackOutcome) -> list[Uri]:
         """The URIs of the messages that a callback sends, to scripts that are there."""
         found = []
-        for number, (to, text, url) in enumerate(outcome.messages):
+        for number, (to, text, address) in enumerate(outcome.messages):
+            url = without_credentials(address)
             key = md5string(f"{script} {task.taskid} {number} {clock.steady()}")
             try:
                 if to not in self._desk.folder.all:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import wait_for
 
 from warcmill.scripts.asking import CallbackOutcome, ScriptAbout, ScriptAsker, ScriptText
 
@@ -108,3 +113,22 @@ def test_a_script_is_a_module_as_any_other() -> None:
     body = "def page(self, response):\n    sys.stdout.buffer.write(b'in bytes')\n    return Price(1).cents"
     _, bad, _ = asked(script(body, head))
     assert (bad.why, bad.results, bad.log) == ("", [1], "in bytes")
+
+
+def test_a_process_that_was_killed_in_a_callback_is_asked_again(tmp_path: Path) -> None:
+    place = tmp_path / "pid"
+    body = (
+        f"def page(self, response):\n    is_first = not os.path.exists({str(place)!r})\n"
+        f"    if is_first:\n        open({str(place)!r}, 'w').write(str(os.getpid()))\n        time.sleep(20)\n"
+        "    return 1"
+    )
+
+    def kill() -> None:
+        wait_for(lambda: place.exists() and place.read_text(), "the callback runs")
+        os.kill(int(place.read_text()), signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    _, bad, good = asked(script(body), 25)
+    killer.join()
+    assert (bad.why, bad.results, good.why) == ("", [1], "")

@@ -214,6 +214,9 @@ class ScriptHandler:
         task["taskid"] = _taskid(given.pop("taskid") if "taskid" in given else self.get_taskid(task))
         if given:
             raise TypeError(f"crawl() got unexpected keyword argument: {', '.join(sorted(given))}")
+        if self.is_debugger():  # which shows a task as it is fetched
+            task["fetch"] = with_config(task["fetch"], self.crawl_config)
+            task["process"] = with_config(task["process"], self.crawl_config, PROCESS)
         if task["taskid"] not in self._callback_run.follows:
             _bound(self._callback_run.follows)
             self._callback_run.follows[task["taskid"]] = task
