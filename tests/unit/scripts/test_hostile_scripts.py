@@ -19,6 +19,7 @@ GOOD = """\
 class Handler(BaseHandler):
     def page(self, response):
         print("hello")
+        bytes(500 << 20)
         return {"title": response.doc("title").text(), "text": json.dumps([1]), "threads": threading.active_count()}
 """
 
@@ -59,6 +60,7 @@ FAULTS = [
     ("def page(self, response): os.kill(os.getpid(), 15)", "its process has closed its socket, or was ended by a"),
     ("def page(self, response): os._exit(3)", "its process died: exit code 3"),
     ("def page(self, response):\n    threading.Thread(target=lambda: time.sleep(99)).start()\n    return 1", ""),
+    ("kept = []\ndef page(self, response):\n    self.kept.append(bytes(700 << 20))\n    return 1", ""),
     ("def __init__(self): 1 / 0\ndef page(self, response): pass", "ZeroDivisionError"),
     ("def __init__(self, more): pass\ndef page(self, response): pass", "TypeError"),
     ("def get_taskid(self, task): 1 / 0\ndef page(self, response): self.crawl('http://b.example/')", "ZeroDivision"),

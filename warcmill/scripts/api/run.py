@@ -63,13 +63,13 @@ class Scripts:
         self._lacks = ""
         _name_modules()
         sys.meta_path.insert(0, _Projects(self))
-        self._as_made = _shared()
+        self._as_made, self._memory = _shared(), _memory()
 
     @property
     def is_spent(self) -> bool:
         """True if a script has left a thread, has filled the memory, or has changed what all scripts of the process
         share: then the next one needs a new process."""
-        if resource.getrusage(resource.RUSAGE_SELF).ru_maxrss > FULL >> 10:
+        if _memory() > self._memory + FULL:
             return True
         has_threads = len(sys._current_frames()) > 1  # noqa: SLF001 - it alone knows those of each kind
         return has_threads or any(vars(one).get(name) is not value for one, name, value in self._as_made)
@@ -397,6 +397,13 @@ def _forget_imports() -> None:
         del sys.modules[name]
         if package := sys.modules.get("projects"):
             vars(package).pop(name.partition(".")[2], None)
+
+
+def _memory() -> int:
+    """The bytes of memory that the process has, as its limit counts them: the most that it ever had may be that of the
+    program which started it."""
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[0]) * resource.getpagesize()
 
 
 def _shared() -> list[tuple[Any, str, Any]]:
