@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from warcmill.scripts.visit import ScriptRun
 
 INTERRUPTED = 130
-_NEW = '''\
+_NEW = """\
 # {name}: see docs/from-pyspider.md.
 
 from pyspider.libs.base_handler import *
@@ -62,7 +62,7 @@ class Handler(BaseHandler):
     @config(priority=2)
     def detail_page(self, response):
         return {{"url": response.url, "title": response.doc("title").text()}}
-'''
+"""
 
 
 def _run(args: argparse.Namespace) -> int:

@@ -116,7 +116,9 @@ def test_arguments_of_the_script_join_when_a_task_is_fetched(config: str, header
 
 
 def test_the_debugger_shows_a_task_as_it_is_fetched() -> None:
-    text = script("crawl_config = {'timeout': 5, 'callback': 'page'}\ndef on_start(self): self.crawl('http://b.example/')")
+    text = script(
+        "crawl_config = {'timeout': 5, 'callback': 'page'}\ndef on_start(self): self.crawl('http://b.example/')"
+    )
     task = {"project": "shop", "taskid": "1", "url": "u", "process": {"callback": "on_start"}}
     (follow,) = Scripts().run(task, {"status_code": 200}, {"shop": text}, debugger=True)["follows"]
     assert (follow["fetch"], follow["process"]) == ({"timeout": 5}, {"callback": "page"})
