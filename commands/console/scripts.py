@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from warcmill.scripts.visit import ScriptRun
 
 INTERRUPTED = 130
-_NEW = '''\
-"""{name}: begins at {start}. See docs/from-pyspider.md."""
+_NEW = """\
+# {name}: see docs/from-pyspider.md.
 
 from pyspider.libs.base_handler import *
 
@@ -52,7 +52,7 @@ class Handler(BaseHandler):
 
     @every(minutes=24 * 60)
     def on_start(self):
-        self.crawl("{start}", callback=self.index_page)
+        self.crawl({start}, callback=self.index_page)
 
     @config(age=24 * 60 * 60)
     def index_page(self, response):
@@ -62,7 +62,7 @@ class Handler(BaseHandler):
     @config(priority=2)
     def detail_page(self, response):
         return {{"url": response.url, "title": response.doc("title").text()}}
-'''
+"""
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -70,6 +70,8 @@ def _run(args: argparse.Namespace) -> int:
     from warcmill.scripts import process, walls
 
     found = [_read(path) for path in args.files]
+    if len({script.name for script in found}) < len(found):
+        raise BadInput("FILE", "two of the files have one name, and so would their scripts; rename one")
     job = args.job or found[0].name
     config = folders.find() or _made()
     os.environ[folders.VARIABLE] = str(config)
@@ -100,7 +102,7 @@ def _run(args: argparse.Namespace) -> int:
     with contextlib.redirect_stdout(sys.stderr):
         name_left_out(result)
     err(f"next: warcmill scan {clock.stamp_text(launch)[:10]}")
-    if end.waits_until:
+    if end.waits_until and end.end is not End.STOPPED:
         until = clock.text(datetime.fromtimestamp(end.waits_until, UTC))
         err(f"{job}: some tasks wait, the next until {until}; the same command continues")
     if end.end is End.STOPPED:
@@ -118,7 +120,7 @@ class _Heard:
     def run(self, run: ScriptRun) -> None:
         """Print what a callback printed, and why it failed."""
         if text := run.outcome.log.strip():
-            sys.stderr.write(f"{text}\n")
+            err(*text.splitlines())
         if run.outcome.why:
             self.has_failed = True
             err(f"{run.script}: {run.task.callback} of {run.task.url} failed: {run.outcome.why}")
@@ -146,7 +148,7 @@ def _new(args: argparse.Namespace) -> int:
             raise Conflict(str(path), "it exists; choose another name, or edit it")
         if not (engine.places.job(job) / CONFIGURATION).exists():
             engine.configure(job, process.files({}), Path(os.devnull))
-        _write(engine, job, name, _NEW.format(name=name, start=start))
+        _write(engine, job, name, _NEW.format(name=name, start=json.dumps(start)))
     out(str(path))
     return 0
 
@@ -156,16 +158,18 @@ def _check(args: argparse.Namespace) -> int:
     found = asyncio.run(_with_asker(lambda asker, text: asker.about(text), args.file))
     answer = {
         "callbacks": found.callbacks, "crawl_config": found.crawl_config, "every": found.ticks,
-        "name": args.file.stem, "on_start": found.starts, "why": found.why,
+        "name": args.file.stem, "on_start": found.starts, "undefined": found.undefined, "why": found.why,
     }  # fmt: skip
     if args.json:
         out(json.dumps(answer, ensure_ascii=False, sort_keys=True))
     elif found.why:
-        err(f"{args.file}: {found.trace or found.why}")
+        err(f"{args.file}: it cannot be loaded", *(found.trace or found.why).splitlines())
     else:
         out(f"{args.file}: {', '.join(found.callbacks) or 'no callback'}")
         out(f"  on_start: {'yes' if found.starts else 'no: nothing begins'}; every {found.ticks or 'nothing'} seconds")
-    return int(bool(found.why))
+        if found.undefined:
+            err(f"{args.file}: nothing defines {', '.join(found.undefined)}; a script of Python 2 is to be rewritten")
+    return int(bool(found.why or found.undefined))
 
 
 def _step(args: argparse.Namespace) -> int:
@@ -175,7 +179,9 @@ def _step(args: argparse.Namespace) -> int:
     body = _bytes(args.page) if args.page else b""
     if not url.startswith("data:") and not args.page:
         raise BadInput(url, "a step asks no site; save the page and name it by --page FILE")
-    fields = {"status_code": 200, "url": url, "orig_url": url, "save": (task.get("fetch") or {}).get("save")}
+    fetch = task.get("fetch")
+    save = fetch.get("save") if isinstance(fetch, dict) else None
+    fields = {"status_code": 200, "url": url, "orig_url": url, "save": save}
     found = asyncio.run(_with_asker(lambda asker, text: asker.run(text, task, fields, body, debugger=True), args.file))
     answer = {name: getattr(found, name) for name in ("follows", "log", "messages", "results", "why")}
     if args.json:
@@ -186,9 +192,9 @@ def _step(args: argparse.Namespace) -> int:
 
 
 def _show(found: CallbackOutcome) -> None:
-    sys.stderr.write(found.log)
+    err(*found.log.splitlines())
     for one in found.follows:
-        out(f"follow  {one['process'].get('callback', '__call__')}  {one['url']}")
+        out(f"follow  {(one.get('process') or {}).get('callback', '__call__')}  {one.get('url')}")
         out(f"        {json.dumps(one, ensure_ascii=False, sort_keys=True)}")
     for to, text, _ in found.messages:
         out(f"message {to}  {json.dumps(text, ensure_ascii=False)}")
@@ -221,7 +227,10 @@ async def _with_asker(ask: Callable[..., Any], path: Path) -> Any:
     script = _read(path)
     has_walls = engines.script_walls() != process.NONE
     walls.check(walls=has_walls)
-    beside = {one.stem: one.read_text("utf-8", "replace") for one in path.parent.glob("*.py")}
+    beside = dict[str, str]()
+    for one in filter(Path.is_file, path.parent.glob("*.py")):
+        with contextlib.suppress(BadInput, Unavailable):  # it is not a script
+            beside[one.stem] = _read(one).text
     asker = ScriptAsker(script_walls=has_walls)
     try:
         return await ask(asker, ScriptText(script.name, {**beside, script.name: script.text}))

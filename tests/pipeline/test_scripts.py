@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from subprocess import CompletedProcess
 from typing import Any
 
 import preloaded
 import pytest
-from line import Line, line_at
 from requesting.scrapy_runs import pages, responses, run_warcmill
+from requesting.script_runs import HERE, RUN, environment, line_for, results, script
 from sites import several_hosts
 from sites.several_hosts import Page
 from waiting import wait_for
 
-HERE, JOB = "127.0.0.1", "shop"
+JOB = "shop"
 SCRIPT = """\
 from pyspider.libs.base_handler import *
 
@@ -55,25 +53,6 @@ def site() -> dict[tuple[str, str], Page]:
     return {(HERE, path): one for path, one in found.items()}
 
 
-def line_for(folder: Path) -> Line:
-    """A new line whose scripts run without walls: those take a program that not each machine has."""
-    for name in ("output/jobs", "state", "store"):
-        (folder / name).mkdir(parents=True)
-    line = line_at(folder)
-    with line.config.open("a") as file:
-        file.write("\n[scripts]\nwalls=none\n")
-    return line
-
-
-def script(line: Line, folder: Path, *words: str) -> CompletedProcess[str]:
-    folder.mkdir(exist_ok=True)
-    return preloaded.run("commands.main", "script", *words, env=environment(line), folder=folder)
-
-
-def environment(line: Line) -> dict[str, str]:
-    return {**os.environ, "LUIGI_CONFIG_PATH": str(line.config)}
-
-
 @contextmanager
 def crawling(line: Line, folder: Path) -> Iterator[None]:
     """Have the job `papers` crawl while the block runs."""
@@ -94,19 +73,16 @@ def written(folder: Path, port: int, text: str = SCRIPT) -> str:
     return str(folder / "shop.py")
 
 
-RUN = ("--allow-private", "127.0.0.0/8", "--no-delay")
-
-
 def test_a_script_yields_its_results_and_each_page_is_in_a_warc(tmp_path: Path) -> None:
     line, here = line_for(tmp_path / "line"), tmp_path / "here"
     with several_hosts.serve(site()) as port:
         url = f"http://{HERE}:{port}"
         done = script(line, here, "run", written(here, port), *RUN)
         assert done.returncode == 1, done.stdout + done.stderr
-        results = [json.loads(one) for one in done.stdout.splitlines()]
+        found_results = [json.loads(one) for one in done.stdout.splitlines()]
         wanted = {f"{url}/p/{number}" for number in range(NUMBER) if number != 7}
-        assert {one["url"] for one in results} == wanted | {f"{url}/moved"}
-        (moved,) = (one for one in results if one["url"] == f"{url}/moved")
+        assert {one["url"] for one in found_results} == wanted | {f"{url}/moved"}
+        (moved,) = (one for one in found_results if one["url"] == f"{url}/moved")
         assert moved["result"] == {"url": f"{url}/p/99", "asked": f"{url}/moved", "title": "Page 99"}
         assert "begins\n" in done.stderr
         assert f"shop: detail_page of {url}/p/7 failed: KeyError: 'price'" in done.stderr
@@ -123,7 +99,7 @@ def test_a_script_yields_its_results_and_each_page_is_in_a_warc(tmp_path: Path) 
         assert "http://[bad" in (logs / "uri-errors.log").read_text()
         again = script(line, here, "run", str(here / "shop.py"), *RUN)
         assert (again.returncode, again.stdout) == (0, ""), "nothing is older than its age"
-        assert line.scan_all(results[0]["warc"].partition("-")[2][:8]) in (0, 1)
+        assert line.scan_all(found_results[0]["warc"].partition("-")[2][:8]) in (0, 1)
 
 
 def test_a_script_that_was_killed_goes_on_and_yields_each_result_once(tmp_path: Path) -> None:
@@ -143,10 +119,7 @@ def test_a_script_that_was_killed_goes_on_and_yields_each_result_once(tmp_path: 
         done = script(line, here, *words, "--config", str(here / "crawl.toml"))
         assert done.returncode == 1, done.stderr
         assert "continues from" in done.stderr or "launch" in done.stderr
-    logs = sorted((line.folders["output"] / "logs" / JOB).glob("*/results.jsonl*"))
-    values = [
-        json.loads(one)["value"] for log in logs if log.suffix != ".orphan" for one in log.read_text().splitlines()
-    ]
+    values = results(line, JOB)
     assert len(values) == len({one["taskid"] for one in values}) == NUMBER
     assert all(number == 1 for page, number in pages(line, JOB).items() if "/p/" in page[0])
 
@@ -171,6 +144,13 @@ def test_check_step_and_new(tmp_path: Path) -> None:
     assert 'self.crawl("https://news.example/", callback=self.index_page)' in made.read_text()
     assert script(line, here, "check", str(made)).returncode == 0
     assert script(line, here, "new", "papers/news", "--start", "news.example").returncode == 1
+    made = Path(script(line, here, "new", "papers/odd", "--start", 'news.example/"?a=\\N"').stdout.strip())
+    assert script(line, here, "check", str(made)).returncode == 0, made.read_text()
+    assert script(line, here, "run", file, str(made.parent / "news.py"), str(made.parent / "news.py")).returncode == 1
+    (here / "dir.py").mkdir()
+    (here / "old.py").write_text(SCRIPT.replace("raise KeyError", "raise unicode"))
+    done = script(line, here, "check", str(here / "old.py"))
+    assert (done.returncode, "nothing defines unicode" in done.stderr) == (1, True)
 
 
 def test_a_job_of_scripts_stays_on_takes_edits_and_forgets_what_is_deleted(tmp_path: Path) -> None:

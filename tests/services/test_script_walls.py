@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Coroutine
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -44,6 +49,23 @@ class Handler(BaseHandler):
                 made += 1
         except OSError:
             return {"made": made}
+    def strays(self):
+        os.chdir("/usr")
+        open("/tmp/left", "w").write("x")
+        return 1
+    def devices(self):
+        open("/dev/null", "w").write("x")
+        for folder in ("/dev", "/dev/shm"):
+            try: open(f"{folder}/x", "w")
+            except OSError: pass
+            else: return folder
+        return "closed"
+    def namespaces(self):
+        kernel = __import__("ctypes").CDLL(None)
+        made = [flag for flag in (0x10000000, 0x20000, 0x40000000) if kernel.unshare(flag) == 0]
+        status = dict(line.split(":", 1) for line in open("/proc/self/status"))
+        first = open("/proc/self/oom_score_adj").read().strip()
+        return {"made": made, "rights": status["CapEff"].strip(), "first": first}
     def processes(self):
         return {"pids": [name for name in os.listdir("/proc") if name.isdigit()]}
     def memory(self):
@@ -121,6 +143,67 @@ def test_a_script_sees_nothing_of_the_machine() -> None:
     found = with_asker(lambda asker: called(asker, "files")).results
     assert found == [{"here": [], "environment": ["LANG", "PWD"], "user": walls.NOBODY}]
     assert with_asker(lambda asker: called(asker, "scratch")).results == [{"n": 1000}]
+
+
+ALONE = {
+    "devices": ["closed"],
+    "namespaces": [{"made": [], "rights": "0" * 16, "first": "1000"}],
+    "strays": [1],
+    "page": [{"title": "T", "left": []}],
+    "files": [{"here": [], "environment": ["LANG", "PWD"], "user": walls.NOBODY}],
+}
+
+
+def test_a_script_makes_no_walls_of_its_own_and_leaves_nothing() -> None:
+    async def work(asker: ScriptAsker) -> dict[str, list[Any]]:
+        return {name: (await called(asker, name)).results for name in ALONE}
+
+    assert with_asker(work) == ALONE
+
+
+AS_USER = """
+import asyncio, json, sys
+from warcmill.scripts import walls
+from warcmill.scripts.asking import ScriptAsker, ScriptText
+async def main(text, names):
+    walls.check(walls=True)
+    asker, found = ScriptAsker(script_walls=True), {}
+    for name in names:
+        task = {"project": "shop", "taskid": "1", "url": "u", "process": {"callback": name}}
+        fields = {"status_code": 200, "url": "u"}
+        found[name] = (await asker.run(ScriptText("shop", {"shop": text}), task, fields, b"<title>T</title>")).results
+    asker.close()
+    print(json.dumps(found))
+asyncio.run(main(sys.argv[1], sys.argv[2:]))
+"""
+
+
+def test_the_walls_stand_for_a_user_as_for_root(tmp_path: Path) -> None:
+    text = SCRIPT.replace("FOLDER", __file__)
+    program = [sys.executable, "-c", AS_USER, text, *ALONE, "forks"]
+    done = subprocess.run([*as_user(tmp_path), *program], capture_output=True, text=True, check=False, cwd="/")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found.pop("forks")[0]["made"] < 64
+    assert found == ALONE
+
+
+def as_user(folder: Path) -> list[str]:
+    """The words before a command that has it run as a user, who sees Python and this program even where they are in a
+    folder of root's."""
+    if os.geteuid():
+        return []
+    steps, paths = [], sorted({sys.base_prefix, sys.prefix, str(Path(walls.__file__).parents[2])})
+    for number, path in enumerate(paths):
+        (folder / str(number)).mkdir()
+        steps.append(f"mount --bind {path} {folder / str(number)}")
+    parents = dict.fromkeys(above for path in paths for above in reversed(Path(path).parents))
+    closed = [above for above in parents if not above.stat().st_mode & 0o001]
+    steps += [f"mount -t tmpfs -o mode=755 none {above}" for above in closed]
+    for number, path in enumerate(paths):
+        steps.append(f"mkdir -p {path} && mount --bind {folder / str(number)} {path}")
+    steps.append('exec setpriv --reuid 12345 --regid 12345 --clear-groups "$@"')
+    return ["unshare", "--mount", "--propagation", "private", "sh", "-ec", "\n".join(steps), "sh"]
 
 
 def test_a_fork_bomb_is_bounded_and_gone_afterwards() -> None:

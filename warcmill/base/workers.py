@@ -19,6 +19,7 @@ from typing import NamedTuple, Protocol, TypeVar
 from warcmill.base.worker import OUT_OF_MEMORY, WorkerLimits, receive, receive_text, send
 
 _PASSED_ON = ("PYTHONPATH", "LD_LIBRARY_PATH", "PYTHONHASHSEED")  # of the environment, which may hold passwords
+NOT_BEGUN = "it did not begin"
 _START = 600  # seconds that a worker may take to begin
 _READY = 1 << 10
 _ASKED_TO_END = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
@@ -81,7 +82,7 @@ class Workers:
             for is_new in (worker is None, True):
                 worker = worker or self._start()
                 if worker is None:
-                    return Outside("it did not begin")
+                    return Outside(NOT_BEGUN)
                 found = worker.ask(question, data, read, failed, most)
                 if is_new or not worker.is_spoilt:
                     break

@@ -16,12 +16,13 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct, field
 
-from warcmill.base.workers import Outside, Workers
+from warcmill.base.workers import NOT_BEGUN, Outside, Workers
 from warcmill.errors import Unavailable
 from warcmill.scripts import walls
 
 MOST_ANSWER = 64 << 20  # bytes
 FEWEST = 2
+_TRIES = 2  # a script can end its process as anybody else can
 
 
 class CallbackOutcome(Struct, frozen=True):
@@ -43,7 +44,8 @@ class CallbackOutcome(Struct, frozen=True):
 
 
 class ScriptAbout(Struct, frozen=True):
-    """The ticks (spans of `every`, in seconds), retries and common arguments of a script; `why` it cannot be loaded."""
+    """The ticks (spans of `every`, in seconds), retries and common arguments of a script; `why` it cannot be loaded.
+    `undefined`: the names that it uses and nothing defines."""
 
     why: str = ""
     trace: str = ""
@@ -54,6 +56,7 @@ class ScriptAbout(Struct, frozen=True):
     starts: bool = False
     finishes: bool = False
     callbacks: list[str] = field(default_factory=list)
+    undefined: list[str] = field(default_factory=list)
     lacks: str = ""
     number: int = -1
 
@@ -103,14 +106,14 @@ class ScriptAsker:
                 found = await self._asked(script, names, about, body, kind, debugger=debugger)
                 if not found.lacks:
                     return found
-                if found.lacks not in script.all or found.lacks in names:
-                    return kind(why=f"ModuleNotFoundError: its job has no script {found.lacks!r}")
+                if found.lacks in names:
+                    return kind(why=f"ModuleNotFoundError: its process has not taken script {found.lacks!r}")
                 self._needs[script.name] = (*names[1:], found.lacks)
 
     async def _asked(
         self, script: ScriptText, names: tuple[str, ...], about: object, body: bytes, kind: type[T], *, debugger: bool
     ) -> T:
-        texts = json.dumps({name: script.all[name] for name in names if name in script.all}).encode()
+        texts = json.dumps({name: script.all.get(name) for name in names}).encode()
         task, number = json.dumps(about).encode(), next(self._numbers)
         question: dict[str, object] = {
             "script": script.name, "texts": len(texts), "task": len(task), "number": number, "debugger": debugger,
@@ -125,7 +128,10 @@ class ScriptAsker:
         def ask() -> T | Outside:
             return self._workers.ask(question, texts + task + body, read, lambda why: kind(why=why), MOST_ANSWER)
 
-        found = await asyncio.get_running_loop().run_in_executor(self._threads, ask)
-        if isinstance(found, Outside):
-            raise Unavailable("a process for scripts", found.why)
-        return found
+        for _ in range(_TRIES):
+            found = await asyncio.get_running_loop().run_in_executor(self._threads, ask)
+            if not isinstance(found, Outside):
+                return found
+            if found.why == NOT_BEGUN or self._workers.is_closed:
+                raise Unavailable("a process for scripts", found.why)
+        return kind(why="its process has closed its socket, or was ended by a signal, two times")

@@ -7,7 +7,9 @@ URI of its own, which remembers the task that it belongs to.
 from __future__ import annotations
 
 import base64
+import binascii
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, urljoin
@@ -18,10 +20,11 @@ from msgspec.structs import replace
 
 from warcmill.crawl.extract.links import LINK, REDIRECT
 from warcmill.crawl.fetch.cookies import Cookie, Jar
-from warcmill.crawl.fetch.exchange import FetchRequest, RenderOptions
+from warcmill.crawl.fetch.exchange import WINDOW, FetchRequest, RenderOptions
 from warcmill.crawl.frontier import PRIORITIES, check_offer
 from warcmill.crawl.uri import LONGEST_URI, Renew, Uri, make, shown
 from warcmill.errors import BadInput
+from warcmill.scripts.api.addresses import encode_params
 
 DAY = 86_400.0
 DELAYS = {"0": 30.0, "1": 3600.0, "2": 6 * 3600.0, "3": 12 * 3600.0, "": DAY}
@@ -31,6 +34,10 @@ ON_START, ON_MESSAGE, ON_TICK, ON_FINISHED = "on_start", "_on_message", "_on_cro
 JS = frozenset({"js", "phantomjs", "puppeteer", "splash"})
 _KEPT = ("age", "auto_recrawl", "retries", "itag")  # of a task's schedule; the rest is the URI's
 _MEMBER = "script"
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}").fullmatch  # RFC 9110, 5.6.2
+_VALUE = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f]{0,65536}").fullmatch  # RFC 9110, 5.5: of one line
+_FUNCTION = re.compile(r"(?:async\s+)?function\b").match
+LATEST = 253_402_214_400.0  # the last day that a date has
 _OURS = frozenset({"connection", "content-length", "transfer-encoding", "proxy-authorization", "proxy-connection"})
 _BASE64 = ("[BASE64-DATA]", "[/BASE64-DATA]")
 
@@ -75,11 +82,11 @@ class ScriptTask(Struct, frozen=True):
             return 0.0, self
         elif age is not None and age >= 0:
             delay = min(delay, age)
-        return now + max(delay, 0.001), replace(self, retried=self.retried + 1)
+        return min(now + max(delay, 0.001), LATEST), replace(self, retried=self.retried + 1)
 
     def after(self, now: float) -> tuple[float, ScriptTask]:
         """When it is visited again after it has succeeded, 0 for never; and the task as it is then."""
-        again = now + max(_number(self.schedule.get("age")) or 0.0, 0.001) if self._recrawls else 0.0
+        again = min(now + max(_number(self.schedule.get("age")) or 0.0, 0.001), LATEST) if self._recrawls else 0.0
         return again, replace(self, retried=0) if self.retried else self
 
     @property
@@ -92,16 +99,17 @@ def made(script: str, task: Mapping[str, Any], page: Uri | None, queue: str = ""
     """The URI of a task in pyspider's form, which the page has led to. BadInput, with its address, for one that cannot
     wait."""
     url, taskid = str(task.get("url", "")), str(task.get("taskid") or "")
-    schedule = {name: one for name, one in (task.get("schedule") or {}).items() if one is not None}
+    given, request, process = (_part(task, name, url) for name in ("schedule", "fetch", "process"))
+    schedule = {name: one for name, one in given.items() if one is not None}
     kept = {name: schedule[name] for name in _KEPT if name in schedule}
-    found = ScriptTask(taskid, url, kept, dict(task.get("fetch") or {}), dict(task.get("process") or {}))
+    found = ScriptTask(taskid, url, kept, request, process)
     if not taskid or len(taskid) > LONGEST_URI // 4:
         raise BadInput(shown(url), "its taskid is empty, or too long")
     priority = -int(_number(schedule.get("priority")) or 0)
     uri = _uri(url, script, found, page, LINK)
     uri.key = taskid
     uri.priority = max(PRIORITIES[0], min(priority, PRIORITIES[-1]))
-    uri.not_before = max(0.0, _number(schedule.get("exetime")) or 0.0)
+    uri.not_before = min(max(0.0, _number(schedule.get("exetime")) or 0.0), LATEST)
     age = _number(schedule.get("age"))
     uri.renew = Renew(
         age=-1.0 if age is None else age, tag="" if schedule.get("itag") is None else str(schedule["itag"]),
@@ -110,10 +118,11 @@ def made(script: str, task: Mapping[str, Any], page: Uri | None, queue: str = ""
     return _checked(uri, queue)
 
 
-def called(script: str, callback: str, key: str, save: Any = None, url: str = "") -> Uri:
-    """The URI of a call of a method that needs no page: `data:,on_start`."""
+def called(script: str, callback: str, key: str, save: Any = None, url: str = "", taskid: str = "") -> Uri:
+    """The URI of a call of a method that needs no page: `data:,on_start`. Its `taskid` is the key, unless several calls
+    have one."""
     url = url or f"data:,{callback}"
-    found = ScriptTask(key, url, {}, {} if save is None else {"save": save}, {"callback": callback})
+    found = ScriptTask(taskid or key, url, {}, {} if save is None else {"save": save}, {"callback": callback})
     uri = _uri(url if url.startswith("data:") else f"data:,{quote(callback)}", script, found, None, "")
     uri.key, uri.renew = key, Renew(force=True)
     return _checked(uri, "")
@@ -135,11 +144,15 @@ def redirected(uri: Uri, task: ScriptTask, location: str, cookies: Sequence[Cook
         target = urljoin(uri.uri, location)
     except ValueError as error:
         raise BadInput(shown(location), "its address cannot be joined") from error
+    if target.partition(":")[0].lower() not in ("http", "https"):
+        raise BadInput(shown(target), "a page redirects to http and https alone")
     request = task.request
     if not keeps_method:
         request = {name: one for name, one in request.items() if name not in ("method", "data")}
+    schedule = {name: one for name, one in task.schedule.items() if name != "auto_recrawl"}  # of its first address
     more = replace(
-        task, request=request, redirects=task.redirects + 1, first=task.first or task.url, cookies=tuple(cookies)
+        task, request=request, schedule=schedule, redirects=task.redirects + 1, first=task.first or task.url,
+        cookies=tuple(cookies),
     )  # fmt: skip
     found = _uri(target, uri.spider, more, uri, REDIRECT)
     found.key = f"{task.taskid} {more.redirects} {found.uri}"  # no taskid of pyspider's has a blank
@@ -185,9 +198,12 @@ def asked(
         if isinstance(left, str) and left:
             headers.setdefault(name, (header, left))
     method = str(fetch.get("method") or "GET").upper()
-    return FetchRequest(
-        uri, method, tuple(headers.values()), _body(fetch.get("data")), _number(fetch.get("timeout")) or 0.0
-    )
+    if not _TOKEN(method) or method == "CONNECT":
+        raise BadInput(shown(uri), f"its method {method[:80]!r} is not one of HTTP")
+    if fetch.get("use_gzip", True) is False:
+        headers.setdefault("accept-encoding", ("Accept-Encoding", "identity"))
+    timeout = min(max(_number(fetch.get("timeout")) or 0.0, 0.0), DAY)
+    return FetchRequest(uri, method, tuple(headers.values()), _body(fetch.get("data"), uri), timeout)
 
 
 def rendered(fetch: Mapping[str, Any], uri: str) -> RenderOptions | None:
@@ -196,13 +212,13 @@ def rendered(fetch: Mapping[str, Any], uri: str) -> RenderOptions | None:
     kind = fetch.get("fetch_type")
     if not kind or kind in ("None", "http"):
         return None
-    if kind not in JS:
+    if not isinstance(kind, str) or kind not in JS:
         raise BadInput(shown(uri), f"its fetch_type {kind!r} is none of {', '.join(sorted(JS))}")
     return RenderOptions(
-        script=str(fetch.get("js_script") or ""),
+        script=_expression(str(fetch.get("js_script") or "")),
         run_at="start" if fetch.get("js_run_at") == "document-start" else "end",
-        width=int(_number(fetch.get("js_viewport_width")) or 0),
-        height=int(_number(fetch.get("js_viewport_height")) or 0), images=bool(fetch.get("load_images")),
+        width=_pixels(fetch.get("js_viewport_width")), height=_pixels(fetch.get("js_viewport_height")),
+        images=bool(fetch.get("load_images")),
     )  # fmt: skip
 
 
@@ -227,16 +243,40 @@ def _pairs(found: object, name: str, uri: str) -> list[tuple[str, str]]:
         raise BadInput(shown(uri), f"its {name} are not a dictionary")
     pairs = [(str(key), str(value)) for key, value in found.items() if value is not None]
     for key, value in pairs:
-        if {"\r", "\n", "\0"} & {*key, *value} or not key:
-            raise BadInput(shown(uri), f"its {name}: {key!r} is not one of one line")
+        if not key or not (_TOKEN(key) if name == "headers" else _VALUE(key)) or not _VALUE(value):
+            raise BadInput(shown(uri), f"its {name}: {key[:80]!r} is not a name, or has no value of one line")
     return pairs
 
 
-def _body(data: object) -> bytes:
+def _part(task: Mapping[str, Any], name: str, url: str) -> dict[str, Any]:
+    found = task.get(name) or {}
+    if not isinstance(found, dict):
+        raise BadInput(shown(url), f"its {name} is not a dictionary")
+    return dict(found)
+
+
+def _expression(script: str) -> str:
+    """A script whose value is a function, which is called: a function alone would be a statement, and one without a
+    name not even that."""
+    bare = script.strip().rstrip(";")
+    return f"({bare}\n)" if _FUNCTION(bare) and bare.endswith("}") else script
+
+
+def _pixels(given: object) -> int:
+    return int(min(max(_number(given) or 0.0, 0.0), WINDOW))
+
+
+def _body(data: object, uri: str) -> bytes:
+    """The bytes of a body. A dictionary is a form: it comes from `crawl_config`, as `crawl` makes a text of its own."""
+    if isinstance(data, dict):
+        data = encode_params(data)
     if not isinstance(data, str):
         return json.dumps(data).encode() if data else b""
     if data.startswith(_BASE64[0]) and data.endswith(_BASE64[1]):
-        return base64.b64decode(data[len(_BASE64[0]) : -len(_BASE64[1])])
+        try:
+            return base64.b64decode(data[len(_BASE64[0]) : -len(_BASE64[1])], validate=True)
+        except binascii.Error as error:
+            raise BadInput(shown(uri), f"its data is not base64: {error}") from error
     return data.encode("utf-8", "replace")
 
 

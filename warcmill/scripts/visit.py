@@ -18,13 +18,13 @@ from warcmill.crawl.fetch import exchange
 from warcmill.crawl.fetch.cookies import Jar
 from warcmill.crawl.fetch.exchange import Exchange
 from warcmill.crawl.fetch.limits import DISCONNECT, TIME
-from warcmill.crawl.uri import Data, Uri, shown
+from warcmill.crawl.uri import Data, Uri, shown, without_credentials
 from warcmill.crawl.visit.fetching import Refusal
 from warcmill.crawl.visit.rendering import DOM_TYPE, NOT_RENDERED, Render
 from warcmill.crawl.visit.visit import Kit, PageReader, Reading, Visit
 from warcmill.errors import BadInput
 from warcmill.scripts import task as tasks
-from warcmill.scripts.api.handler import md5string, with_config
+from warcmill.scripts.api.handler import PROCESS, md5string, with_config
 from warcmill.scripts.api.response import NO_ANSWER
 from warcmill.scripts.asking import CallbackOutcome, ScriptAbout, ScriptAsker, ScriptText
 from warcmill.scripts.folder import ScriptFile, ScriptFolder
@@ -104,7 +104,7 @@ class ScriptReader(PageReader):
             return Reading(fault=_NO_SCRIPT.format(visit.uri.spider), where=_WHERE.format(visit.uri.spider))
         answer = await self._fetched(visit, task, known)
         if answer.found:
-            return Reading(found=answer.found)
+            return Reading(found=answer.found, again=task.after(clock.steady())[0])
         return await self._called(visit, task, known, answer)
 
     async def read_data(self, visit: Visit, data: Data) -> Reading:
@@ -112,7 +112,8 @@ class ScriptReader(PageReader):
         known = await self._desk.known(visit.uri.spider)
         if known is None:
             return Reading(fault=_NO_SCRIPT.format(visit.uri.spider), where=_WHERE.format(visit.uri.spider))
-        fields = {"status_code": 200, "url": task.url, "orig_url": task.url, "save": task.save}
+        fetch = with_config(task.request, known.about.crawl_config)
+        fields = {"status_code": 200, "url": task.url, "orig_url": task.url, "save": fetch.get("save")}
         return await self._called(visit, task, known, _Answer(fields, data.body))
 
     def outlived(self, visit: Visit) -> None:
@@ -128,26 +129,26 @@ class ScriptReader(PageReader):
             wanted = tasks.rendered(fetch, uri)
             request = tasks.asked(task, uri, fetch, _conditions(visit, known.script), clock.steady())
         except BadInput as error:
-            return _none(task, uri, error.why)
+            return _none(task, uri, fetch, error.why)
         if visit.refusal is None:
             await visit.fetch(request)
         answer = visit.refusal or visit.answer
         if not isinstance(answer, Exchange):
-            return _none(task, uri, answer.why if answer else "it was given back")
+            return _none(task, uri, fetch, answer.why if answer else "it was given back")
         if answer.truncated in _NOT_WHOLE:
-            return _none(task, uri, _NOT_WHOLE[answer.truncated])
+            return _none(task, uri, fetch, _NOT_WHOLE[answer.truncated])
         jar = Jar(task.cookies)
         jar.receive(uri, answer.set_cookies, clock.steady())
         if answer.status in _FOLLOWED and answer.fields.has("location") and fetch.get("allow_redirects", True):
             return _redirected(visit, task, fetch, answer, jar)
-        fields = _fields(task, uri, answer, jar)
+        fields = _fields(task, uri, fetch, answer, jar)
         page = visit.page(answer)
         if wanted is None or not self._kit.rendering.wants(page, wanted):
             return _Answer(fields, exchange.document(answer, visit.job.limits)[0])
         render = await self._kit.rendering.render(page, wanted)
         if render.page is None:
             why = f"it could not be opened in the browser: {render.failure}"
-            return _none(task, uri, why)._replace(rendered=render)
+            return _none(task, uri, fetch, why)._replace(rendered=render)
         fields |= {"url": render.page.final_url, "headers": {**fields["headers"], "Content-Type": DOM_TYPE}}
         fields["js_script_result"] = json.loads(render.page.script_value) if render.page.script_value else None
         return _Answer(fields, render.page.dom, render)
@@ -157,6 +158,7 @@ class ScriptReader(PageReader):
         visit.let_go()
         script, now = known.script.name, clock.steady()
         form = task.for_script(script)
+        form["process"] = with_config(form["process"], known.about.crawl_config, PROCESS)
         outcome = await self._desk.asker.run(self._desk.text(script), form, answer.fields, answer.body)
         found = [*self._follows(visit, script, outcome), *self._messages(visit, script, task, outcome)]
         is_final = isinstance(visit.refusal, Refusal)
@@ -192,7 +194,7 @@ class ScriptReader(PageReader):
                     uri.queue = self._kit.job.queue(uri.uri)
                 found.append(uri)
             except BadInput as error:
-                url = str(follow.get("url", ""))
+                url = without_credentials(str(follow.get("url", "")))
                 lost = Uri(url, url, "", visit.uri.crawl, hops=LINK, via=visit.uri.uri, spider=script)
                 self._kit.offers.lost(lost, error.why, with_page=True)
         return found
@@ -200,12 +202,13 @@ class ScriptReader(PageReader):
     def _messages(self, visit: Visit, script: str, task: ScriptTask, outcome: CallbackOutcome) -> list[Uri]:
         """The URIs of the messages that a callback sends, to scripts that are there."""
         found = []
-        for number, (to, text, url) in enumerate(outcome.messages):
+        for number, (to, text, address) in enumerate(outcome.messages):
+            url = without_credentials(address)
             key = md5string(f"{script} {task.taskid} {number} {clock.steady()}")
             try:
                 if to not in self._desk.folder.all:
                     raise BadInput(shown(url), f"a message is for script {to!r}, which its job does not have")
-                found.append(tasks.called(to, tasks.ON_MESSAGE, key, [script, text], url))
+                found.append(tasks.called(to, tasks.ON_MESSAGE, key, [script, text], url, md5string(url)))
             except BadInput as error:
                 lost = Uri(url, url, "", visit.uri.crawl, via=visit.uri.uri, spider=script)
                 self._kit.offers.lost(lost, error.why, with_page=True)
@@ -225,14 +228,15 @@ def _conditions(visit: Visit, script: ScriptFile) -> Sequence[tuple[str, str]]:
 
 def _redirected(visit: Visit, task: ScriptTask, fetch: Mapping[str, Any], answer: Exchange, jar: Jar) -> _Answer:
     """The answer of a redirect: a URI to follow, or the reason why there is none."""
-    most = fetch.get("max_redirects", REDIRECTS)
-    if not isinstance(most, int) or task.redirects >= most:
-        return _none(task, visit.uri.uri, f"Maximum ({most}) redirects followed")
+    asked = fetch.get("max_redirects", REDIRECTS)
+    most = asked if isinstance(asked, int | float) else REDIRECTS
+    if task.redirects >= most:
+        return _none(task, visit.uri.uri, fetch, f"Maximum ({most}) redirects followed")
     keeps = _FOLLOWED[answer.status] or answer.method in ("GET", "HEAD")
     try:
         to = tasks.redirected(visit.uri, task, answer.fields.first("location"), jar.cookies, keeps_method=keeps)
     except BadInput as error:
-        return _none(task, visit.uri.uri, f"it is redirected to {error.path}: {error.why}")
+        return _none(task, visit.uri.uri, fetch, f"it is redirected to {error.path}: {error.why}")
     to.queue = visit.job.queue(to.uri) or to.queue
     return _Answer({}, found=[to])
 
@@ -244,13 +248,13 @@ def _remembered(task: ScriptTask) -> dict[str, str]:
     return {tasks.tick_name(save["every"]): str(save["tick"])} if is_tick else {}
 
 
-def _none(task: ScriptTask, uri: str, why: str) -> _Answer:
+def _none(task: ScriptTask, uri: str, fetch: Mapping[str, Any], why: str) -> _Answer:
     """The response of a task that got no answer."""
     fields = {"status_code": NO_ANSWER, "url": uri, "orig_url": task.first or task.url, "error": why}
-    return _Answer({**fields, "save": task.save})
+    return _Answer({**fields, "save": fetch.get("save")})
 
 
-def _fields(task: ScriptTask, uri: str, answer: Exchange, jar: Jar) -> dict[str, Any]:
+def _fields(task: ScriptTask, uri: str, fetch: Mapping[str, Any], answer: Exchange, jar: Jar) -> dict[str, Any]:
     """The fields of a response."""
     names: dict[str, str] = {}
     headers: dict[str, str] = {}
@@ -259,5 +263,6 @@ def _fields(task: ScriptTask, uri: str, answer: Exchange, jar: Jar) -> dict[str,
         headers[known] = f"{headers[known]},{value}" if known in headers else value
     return {
         "status_code": answer.status, "url": uri, "orig_url": task.first or task.url, "headers": headers,
-        "cookies": {one.name: one.value for one in jar.cookies}, "time": answer.took_ms / 1000, "save": task.save,
+        "cookies": {one.name: one.value for one in jar.cookies}, "time": answer.took_ms / 1000,
+        "save": fetch.get("save"),
     }  # fmt: skip

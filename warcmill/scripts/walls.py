@@ -40,7 +40,7 @@ def command(*, walls: bool) -> tuple[str, ...]:
     binds = [word for path in _pythons() for word in (*_open_to_all(path), "--ro-bind", path, path)]
     return (
         program, *(_AS_ROOT if is_root else _AS_USER), "--die-with-parent", "--new-session", "--clearenv",
-        "--setenv", "LANG", "C.UTF-8", *_system(), *binds, "--proc", "/proc", "--dev", "/dev",
+        "--setenv", "LANG", "C.UTF-8", *_system(), *binds, "--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev",
         "--perms", "1777", "--size", str(SCRATCH), "--tmpfs", "/tmp", "--chdir", "/tmp", "--remount-ro", "/",  # noqa: S108 - its own
         *worker, "root" if is_root else "walls",
     )  # fmt: skip
@@ -49,9 +49,12 @@ def command(*, walls: bool) -> tuple[str, ...]:
 def check(*, walls: bool) -> None:
     """BadConfig, with the reason, if a worker cannot begin."""
     words = command(walls=walls)
-    ended = subprocess.run(  # noqa: S603 - our own module
-        [*words, "try"], stdin=subprocess.DEVNULL, capture_output=True, timeout=_PATIENCE, check=False, env={}
-    )
+    try:
+        ended = subprocess.run(  # noqa: S603 - our own module
+            [*words, "try"], stdin=subprocess.DEVNULL, capture_output=True, timeout=_PATIENCE, check=False, env={}
+        )
+    except subprocess.TimeoutExpired as error:
+        raise BadConfig(_WHAT, f"they do not stand within {_PATIENCE} s; start it again, {_WITHOUT}") from error
     if ended.returncode:
         said = ended.stderr.decode("utf-8", "replace").strip().splitlines()
         why = said[-1] if said else f"it ended with {ended.returncode}"

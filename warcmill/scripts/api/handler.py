@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-import math
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from hashlib import md5
 from pprint import pprint
 from typing import Any, ClassVar, TypeVar
@@ -86,15 +85,10 @@ class CallbackRun:
     response did not keep it from being called."""
 
     def __init__(self) -> None:
-        self.follows: dict[tuple[Any, Any], dict[str, Any]] = {}
+        self.follows: dict[str, dict[str, Any]] = {}
         self.messages: list[tuple[str, Any, str]] = []
         self.results: list[Any] = []
         self.is_quiet = self.is_called = False
-
-    def check(self) -> None:
-        """Bound what one callback makes."""
-        if len(self.follows) > MOST_FOLLOWS or len(self.messages) > MOST_FOLLOWS:
-            raise TooManyFollows(f"a callback makes at most {MOST_FOLLOWS} follows, and as many messages")
 
 
 class ScriptHandler:
@@ -109,17 +103,15 @@ class ScriptHandler:
     response: Any = None
     save: Any = None
     logger: Any = None
-    callback_run = CallbackRun()
-    cron_jobs: ClassVar[list[Callable[..., Any]]] = []
-    min_tick: ClassVar[int] = 0
+    _callback_run = CallbackRun()
+    _cron_jobs: ClassVar[list[Callable[..., Any]]] = []
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
         found: dict[str, Callable[..., Any]] = {}
         for base in reversed(cls.__mro__):
             found |= {name: one for name, one in vars(base).items() if inspect.isfunction(one)}
-        cls.cron_jobs = [one for one in found.values() if hasattr(one, TICK)]
-        cls.min_tick = math.gcd(*(getattr(one, TICK) for one in cls.cron_jobs))
+        cls._cron_jobs = [one for one in found.values() if hasattr(one, TICK)]
 
     # For the script.
 
@@ -139,8 +131,8 @@ class ScriptHandler:
 
     def send_message(self, project: str, msg: Any, url: str = "data:,on_message") -> None:
         """Send a message to a script, whose `on_message` gets it."""
-        self.callback_run.messages.append((project, msg, url))
-        self.callback_run.check()
+        _bound(self._callback_run.messages)
+        self._callback_run.messages.append((str(project), msg, str(url or "data:,on_message")))
 
     def on_message(self, project: str, msg: Any) -> Any:
         """Take a message of another script."""
@@ -152,7 +144,7 @@ class ScriptHandler:
         assert self.task, "on_result can't outside a callback."
         if self.is_debugger():
             pprint(result)  # noqa: T203 - the debugger shows what is printed
-        self.callback_run.results.append(result)
+        self._callback_run.results.append(result)
 
     def on_finished(self, response: Response, task: Mapping[str, Any]) -> Any:
         """Hear that nothing of the script waits any more."""
@@ -165,21 +157,23 @@ class ScriptHandler:
         """True in the step debugger."""
         return bool(self.__env__.get("debugger"))
 
-    # For who runs it.
+    # For who runs it. A script may have methods of any name but those with a _ first.
 
-    def run_callback(self, task: Mapping[str, Any], response: Response) -> None:
+    def _run_callback(self, task: Mapping[str, Any], response: Response) -> None:
         """Run the callback of a task; raises what it raises. All that it has made is in the handler then."""
         name = (task.get("process") or {}).get("callback") or "__call__"
         function = getattr(self, name, None)
         if function is None:
             raise NotImplementedError(f"self.{name}() not implemented!")
-        self.callback_run.is_quiet = bool(getattr(function, _QUIET, False))
+        self._callback_run.is_quiet = bool(getattr(function, _QUIET, False))
         if not getattr(function, _CATCHES, False):
             if response.status_code == 304:
                 return
             response.raise_for_status()
-        self.callback_run.is_called = True
+        self._callback_run.is_called = True
         found = _called(function, response, task)
+        if inspect.iscoroutine(found) or inspect.isasyncgen(found):
+            raise TypeError(f"self.{name}() is async; a callback returns its result, or yields several")
         if inspect.isgenerator(found):
             for one in found:
                 _called(self.on_result, one, response, task)
@@ -193,7 +187,7 @@ class ScriptHandler:
     def _on_cronjob(self, response: Response, task: Mapping[str, Any]) -> None:
         save = response.save if isinstance(response.save, Mapping) else {}
         tick, span = save.get("tick"), save.get("every")
-        for job in self.cron_jobs if isinstance(tick, int) else ():
+        for job in self._cron_jobs if isinstance(tick, int) else ():
             own = getattr(job, TICK)
             if own == span or (span is None and tick % own == 0):
                 _called(job.__get__(self, type(self)), response, task)
@@ -217,11 +211,15 @@ class ScriptHandler:
             "fetch": {name: given.pop(name) for name in FETCH if name in given},
             "process": {name: given.pop(name) for name in PROCESS if name in given},
         }
-        task["taskid"] = given.pop("taskid") if "taskid" in given else self.get_taskid(task)
+        task["taskid"] = _taskid(given.pop("taskid") if "taskid" in given else self.get_taskid(task))
         if given:
             raise TypeError(f"crawl() got unexpected keyword argument: {', '.join(sorted(given))}")
-        self.callback_run.follows.setdefault((task["project"], task["taskid"]), task)
-        self.callback_run.check()
+        if self.is_debugger():  # which shows a task as it is fetched
+            task["fetch"] = with_config(task["fetch"], self.crawl_config)
+            task["process"] = with_config(task["process"], self.crawl_config, PROCESS)
+        if task["taskid"] not in self._callback_run.follows:
+            _bound(self._callback_run.follows)
+            self._callback_run.follows[task["taskid"]] = task
         return task
 
     def _callback(self, callback: Any) -> tuple[str, Callable[..., Any]]:
@@ -236,10 +234,30 @@ class ScriptHandler:
 BaseHandler = ScriptHandler
 
 
-def with_config(fetch: Mapping[str, Any], crawl_config: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments by which a task is fetched, with those of its script's `crawl_config`, as it is now."""
-    shared = {name: crawl_config[name] for name in FETCH if name in crawl_config}
-    return {**shared, **{name: _joined(value, shared.get(name)) for name, value in fetch.items()}}
+def with_config(
+    given: Mapping[str, Any], crawl_config: Mapping[str, Any], names: Collection[str] = FETCH
+) -> dict[str, Any]:
+    """The arguments by which a task is fetched, with those of its script's `crawl_config`, as it is now; or, by other
+    `names`, those by which it is processed."""
+    shared = {name: crawl_config[name] for name in names if name in crawl_config}
+    if "user_agent" in shared and "User-Agent" not in (shared.get("headers") or {}):
+        shared["headers"] = {"User-Agent": shared["user_agent"], **(shared.get("headers") or {})}
+    return {**shared, **{name: _joined(value, shared.get(name)) for name, value in given.items()}}
+
+
+def _bound(made: Collection[Any]) -> None:
+    """Bound all that one callback makes."""
+    if len(made) >= MOST_FOLLOWS:
+        raise TooManyFollows(f"a callback makes at most {MOST_FOLLOWS} follows, and as many messages")
+
+
+def _taskid(found: object) -> str:
+    """The id of a task as a text; TypeError for one that names nothing."""
+    if isinstance(found, bytes):
+        found = found.decode("utf-8", "backslashreplace")
+    if isinstance(found, bool) or not isinstance(found, str | int | float) or found == "":
+        raise TypeError(f"a taskid is a text, not {found!r:.80}")
+    return str(found)
 
 
 def _set_body(given: dict[str, Any]) -> None:

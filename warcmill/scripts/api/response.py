@@ -7,6 +7,7 @@ declaration of XML in a text, an address that cannot be joined) has a tree all t
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Mapping
 from functools import cached_property
@@ -20,12 +21,20 @@ from pyquery import PyQuery
 from requests import HTTPError
 from requests.structures import CaseInsensitiveDict
 
+logging.getLogger("charset_normalizer").setLevel(logging.WARNING)  # the log is the script's
 NO_ANSWER = 599
 _GUESSED = 4096  # bytes by which an encoding is guessed
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE).search
 _XML = re.compile(rb"\A\s*<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([\w.:-]+)", re.IGNORECASE).search
 _META = re.compile(rb"<meta[^>]{0,500}?charset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE).search
 _LINKS = (("a", "href"), ("link", "href"), ("script", "src"), ("img", "src"), ("iframe", "src"), ("form", "action"))
+_LABELS = {
+    "x-sjis": "cp932", "shift_jis": "cp932", "shift-jis": "cp932", "sjis": "cp932", "ms_kanji": "cp932",
+    "windows-31j": "cp932", "x-euc-jp": "euc_jp", "x-gbk": "gb18030", "ks_c_5601-1987": "cp949", "euc-kr": "cp949",
+    "windows-949": "cp949", "x-x-big5": "big5", "unicode-1-1-utf-8": "utf-8", "x-cp1250": "cp1250",
+    "x-cp1251": "cp1251", "x-cp1252": "cp1252", "x-mac-cyrillic": "mac_cyrillic", "x-user-defined": "latin-1",
+}  # fmt: skip
+"""The codecs of labels that pages have and Python does not know, or reads otherwise (WHATWG Encoding, 4.2)."""
 _AS_THEY_ARE = ("tel:", "callto:", "sms:", "javascript:", "mailto:", "data:")
 
 
@@ -86,8 +95,8 @@ class Response:
             return self.content
         if self._text is None:
             try:
-                self._text = self.content.decode(self.encoding, "replace")
-            except LookupError:  # a name that no encoding has
+                self._text = self.content.decode(_LABELS.get(self.encoding.lower(), self.encoding), "replace")
+            except (LookupError, UnicodeError):  # a name that no encoding of texts has
                 self._text = self.content.decode("utf-8", "replace")
         return self._text
 
@@ -95,21 +104,17 @@ class Response:
     def json(self) -> Any:
         """The value that the content is in JSON; None for other content."""
         try:
-            return json.loads(self.text)
+            return json.loads(self.text.removeprefix("\ufeff"))
         except (ValueError, RecursionError):
             return None
 
     @cached_property
     def etree(self) -> Any:
-        """The tree of the page, by lxml."""
-        raw = self.content.encode("utf-8", "replace") if isinstance(self.content, str) else self.content
-        encoding = "utf-8" if isinstance(self.content, str) else self.encoding
+        """The tree of the page, by lxml. It is made of the text: lxml stops at a byte that its encoding does not have,
+        and knows fewer encodings."""
+        parser = lxml.html.HTMLParser(encoding="utf-8", huge_tree=True)
         try:
-            parser = lxml.html.HTMLParser(encoding=encoding)
-        except LookupError:
-            parser = lxml.html.HTMLParser(encoding="utf-8")
-        try:
-            found = lxml.html.fromstring(raw, parser=parser)
+            found = lxml.html.fromstring(self.text.encode("utf-8", "replace"), parser=parser)
         except (lxml.etree.ParserError, lxml.etree.XMLSyntaxError, ValueError):
             found = lxml.html.Element("html")
         return found
@@ -168,10 +173,10 @@ def _guessed(content: bytes) -> str:
 
 def _absolute(tree: Any, url: str) -> None:
     """Join the links of a page with its address, or with the one that its `base` names."""
-    base = url
-    for element in tree.iter("base"):
-        base = _joined(url, element.get("href") or "")
-        break
+    named = next((element.get("href") for element in tree.iter("base") if element.get("href")), "")
+    base = _joined(url, named.strip())
+    if not base.startswith(("http:", "https:")) or _joined(base, "x") == "x":
+        base = url
     for tag, name in _LINKS:
         for element in tree.iter(tag):
             link = element.get(name)

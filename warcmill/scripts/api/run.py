@@ -7,28 +7,36 @@ again.
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
 import io
+import json
 import linecache
 import logging
+import os
+import resource
 import signal
+import socket
+import struct
+import symtable
 import sys
 import time
 import traceback
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
 from warcmill.scripts.api import addresses, handler, response, utils
 from warcmill.scripts.api.handler import TICK, BaseHandler, CallbackRun
 from warcmill.scripts.api.response import rebuild_response
-from warcmill.scripts.api.values import NoForm, jsonable
+from warcmill.scripts.api.values import jsonable
 
 KEPT = 64  # modules of scripts
+FULL = 600 << 20  # bytes of memory, of the 1 GB that a callback may have
 LONGEST_LOG = 1 << 16  # letters
 SECONDS = 30
 _AGAIN = 0.2  # seconds: a callback may catch even this
@@ -50,23 +58,34 @@ class Scripts:
 
     def __init__(self) -> None:
         self._loaded: OrderedDict[str, _Loaded] = OrderedDict()
-        self._texts: Mapping[str, str] = {}
+        self._texts: Mapping[str, str | None] = {}
         self._used: set[str] = set()
+        self._lacks = ""
         _name_modules()
         sys.meta_path.insert(0, _Projects(self))
+        self._as_made, self._memory = _shared(), _memory()
 
-    def about(self, name: str, texts: Mapping[str, str]) -> dict[str, Any]:
+    @property
+    def is_spent(self) -> bool:
+        """True if a script has left a thread, has filled the memory, or has changed what all scripts of the process
+        share: then the next one needs a new process."""
+        if _memory() > self._memory + FULL:
+            return True
+        has_threads = len(sys._current_frames()) > 1  # noqa: SLF001 - it alone knows those of each kind
+        return has_threads or any(vars(one).get(name) is not value for one, name, value in self._as_made)
+
+    def about(self, name: str, texts: Mapping[str, str | None]) -> dict[str, Any]:
         """The ticks, retries and common arguments of a script; `why` it cannot be loaded."""
-        found, failed = self._within(name, texts, lambda name: _words(self._load(name).made))
+        found, failed = self._within(name, texts, lambda name: _words(self._load(name)))
         return failed or found
 
     def run(
-        self, task: Mapping[str, Any], fields: dict[str, Any], texts: Mapping[str, str], **about: Any
+        self, task: Mapping[str, Any], fields: dict[str, Any], texts: Mapping[str, str | None], **about: Any
     ) -> dict[str, Any]:
-        """Run the callback of a task with a response of these fields."""
+        """Run the callback of a task with a response of these fields. A script whose text is None is not there."""
         name, begun = str(task["project"]), time.perf_counter()
         log = _Log()
-        seconds = float((task.get("process") or {}).get("process_time_limit") or SECONDS)
+        seconds = _seconds((task.get("process") or {}).get("process_time_limit"))
 
         def act(name: str) -> BaseHandler:
             made = self._load(name).made
@@ -74,9 +93,9 @@ class Scripts:
             made.response = rebuild_response(fields)
             made.save = dict(task.get("save") or {})
             made.logger = logging.getLogger(name)
-            made.callback_run = CallbackRun()
-            with _limited(min(seconds, SECONDS)):
-                made.run_callback(task, made.response)
+            made._callback_run = CallbackRun()  # noqa: SLF001 - its names have a _, as scripts may have any other
+            with _limited(seconds):
+                BaseHandler._run_callback(made, task, made.response)  # noqa: SLF001
             return made
 
         made, failed = self._within(name, texts, act, log)
@@ -84,39 +103,39 @@ class Scripts:
             return failed
         if name in self._loaded and not made:
             made = self._loaded[name].handler
-        answer: dict[str, Any] = {"why": "", **failed}
-        try:
-            answer |= _made(made) if made else {}
-        except (NoForm, RecursionError) as error:
-            answer |= {"why": f"{type(error).__name__}: {error}", "trace": str(error)}
-        answer |= {"log": log.text(), "ms": round((time.perf_counter() - begun) * 1000)}
-        return answer
+        found, why = _made(made) if made else ({}, "")
+        if why:
+            log.write(f"{why}\n")
+        answer = {**found, "why": why, "trace": why, **failed}
+        return {**answer, "log": log.text(), "ms": round((time.perf_counter() - begun) * 1000)}
 
     def module(self, name: str) -> ModuleType:
         """The module of a script that another imports."""
         self._used.add(name)
         if name not in self._texts:
+            self._lacks = name
             raise Lacking(name)
         return self._load(name).module
 
     def _within(
-        self, name: str, texts: Mapping[str, str], act: Any, log: _Log | None = None
+        self, name: str, texts: Mapping[str, str | None], act: Any, log: _Log | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """The value of an act with these texts, or why there is none; all that is printed goes to the log."""
-        self._texts = texts
-        log = log or _Log()
+        self._texts, self._lacks = texts, ""
+        log, found, failed = log or _Log(), None, dict[str, Any]()
         try:
             with log.catching():
-                return act(name), {}
-        except Lacking as lacking:
-            for one in list(self._loaded):
-                if name in (one, *self._loaded[one].uses):
-                    del self._loaded[one]
-            return None, {"lacks": str(lacking), "why": ""}
+                found = act(name)
         except BaseException as error:  # noqa: BLE001 - a script may raise anything: who asks learns it
             trace = _trace(error)
             log.write(trace)
-            return None, {"why": _why(error), "trace": trace, "log": log.text()}
+            failed = {"why": _why(error), "trace": trace, "log": log.text()}
+        if not self._lacks:  # a script may have caught it
+            return found, failed
+        for one in list(self._loaded):
+            if name in (one, *self._loaded[one].uses):
+                del self._loaded[one]
+        return None, {"lacks": self._lacks, "why": ""}
 
     def _load(self, name: str) -> _Loaded:
         texts = self._texts
@@ -125,11 +144,14 @@ class Scripts:
             self._used |= set(known.uses)
             return known
         self._loaded.pop(name, None)
+        text = texts[name]
+        if text is None:
+            raise ModuleNotFoundError(f"its job has no script {name!r}")
         before, self._used = self._used, {name}
         _forget_imports()
         try:
-            found = _Loaded(name, texts[name])
-            found.uses = {one: texts[one] for one in self._used}
+            found = _Loaded(name, text)
+            found.uses = {one: texts.get(one) for one in self._used}
         finally:
             self._used |= before
         self._loaded[name] = found
@@ -142,14 +164,20 @@ class _Loaded:
     """A script that was loaded: its module, its handler, and the texts that it is made of."""
 
     def __init__(self, name: str, text: str) -> None:
-        self.uses: dict[str, str] = {name: text}
+        self.text, self.uses = text, dict[str, str | None]({name: text})
         file = f"<{name}>"
         linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
         self.module = module = ModuleType(name)
         module.__file__ = file
         vars(module)["logger"] = logging.getLogger(name)
         vars(module)["logging"] = logging
-        exec(compile(text, file, "exec"), vars(module))  # noqa: S102 - scripts are code; this process is made for it
+        is_free = name not in sys.modules
+        sys.modules |= {name: module} if is_free else {}  # where a dataclass looks for the names of its types
+        try:
+            exec(compile(text, file, "exec", dont_inherit=True), vars(module))  # noqa: S102 - this process is made for it
+        finally:
+            if is_free:
+                sys.modules.pop(name, None)
         self.handler: BaseHandler | None = None
         self._name = name
 
@@ -196,6 +224,10 @@ class _Projects(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 class _Log(io.StringIO):
     """All that a run prints and logs: the end of it, if it is long."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        vars(self)["buffer"] = _LogBytes(self)
+
     def text(self) -> str:
         """The end of it."""
         return str(jsonable(self.getvalue()[-LONGEST_LOG:]))
@@ -222,6 +254,20 @@ class _Log(io.StringIO):
             root.removeHandler(heard)
 
 
+class _LogBytes(io.RawIOBase):
+    """The log for a script that writes bytes, or makes a stream of its own of them."""
+
+    def __init__(self, log: _Log) -> None:
+        self._log = log
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self._log.write(bytes(data).decode("utf-8", "replace"))
+        return len(data)
+
+
 @contextlib.contextmanager
 def _limited(seconds: float) -> Iterator[None]:
     """Raise within a callback that runs for longer."""
@@ -238,31 +284,79 @@ def _limited(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def _words(made: BaseHandler) -> dict[str, Any]:
-    """The ticks, retries and common arguments of a handler."""
+def _words(loaded: _Loaded) -> dict[str, Any]:
+    """The ticks, retries and common arguments of a handler; and the names that nothing of its script defines."""
+    made, names = loaded.made, set(_names(loaded.made))
     delays = made.retry_delay if isinstance(made.retry_delay, Mapping) else {"": made.retry_delay}
     return {
         "why": "",
-        "ticks": sorted({getattr(job, TICK) for job in made.cron_jobs}),
+        "ticks": sorted({getattr(job, TICK) for job in made._cron_jobs}),  # noqa: SLF001
         "retry_delay": {str(name): one for name, one in jsonable(delays).items() if isinstance(one, int | float)},
-        "crawl_config": jsonable(made.crawl_config),
+        "crawl_config": jsonable(_config(made)),
         "finishes": type(made).on_finished is not BaseHandler.on_finished,
-        "starts": callable(getattr(made, "on_start", None)),
-        "callbacks": sorted(name for name in set(dir(made)) - _COMMON if callable(getattr(made, name))),
+        "starts": "on_start" in names,
+        "callbacks": sorted(name for name in names - _COMMON if not name.startswith("_")),
+        "undefined": _undefined(loaded.module, loaded.text),
     }
 
 
-def _made(by: BaseHandler) -> dict[str, Any]:
-    """All that a handler has made, as JSON has it."""
-    run = by.callback_run
+def _names(made: BaseHandler) -> Iterator[str]:
+    """The names of the methods of a handler; none of its attributes is asked for, as that may do anything."""
+    for base in type(made).__mro__:
+        yield from (name for name, one in vars(base).items() if callable(getattr(one, "__func__", one)))
+
+
+def _undefined(module: ModuleType, text: str) -> list[str]:
+    """The names of a script that are to be global, and that neither it nor Python defines: those of Python 2, and slips
+    of the pen."""
+    used, set_by_it, tables = set[str](), {*vars(module), *vars(builtins)}, [symtable.symtable(text, "", "exec")]
+    while tables:
+        table = tables.pop()
+        tables += table.get_children()
+        for symbol in table.get_symbols():
+            is_global = symbol.is_global() or table.get_type() == "module"
+            if is_global and symbol.is_assigned():
+                set_by_it.add(symbol.get_name())
+            elif is_global and symbol.is_referenced() and not symbol.get_name().startswith("__"):
+                used.add(symbol.get_name())
+    return sorted(used - set_by_it)
+
+
+def _config(made: BaseHandler) -> Mapping[str, Any]:
+    """The common arguments of a handler; TypeError if they are not a dictionary."""
+    found = made.crawl_config
+    if not isinstance(found, Mapping):
+        raise TypeError(f"crawl_config is a dictionary, not {type(found).__name__}")
+    return found
+
+
+def _seconds(asked: object) -> float:
+    """The seconds that a callback may run: as its task asks for, and never more than `SECONDS`."""
+    given = isinstance(asked, int | float) and 0 < asked < SECONDS
+    return float(asked) if given else SECONDS  # type: ignore[arg-type]
+
+
+def _made(by: BaseHandler) -> tuple[dict[str, Any], str]:
+    """All that a handler has made, as JSON has it; and why a part of that has no form in JSON, '' if all has."""
+    run, faults = by._callback_run, list[str]()  # noqa: SLF001
+
+    def formed(all_of: Iterable[Any], form: Callable[[Any], Any]) -> list[Any]:
+        found = []
+        for one in all_of:
+            try:
+                found.append(form(one))
+            except Exception as error:  # noqa: BLE001 - the text of a value may be any code
+                faults.append(_why(error))
+        return found
+
     return {
-        "follows": [_task(one) for one in run.follows.values()],
-        "messages": jsonable(run.messages),
-        "results": [jsonable(one) for one in run.results],
+        "follows": formed(run.follows.values(), _task),
+        "messages": formed(run.messages, jsonable),
+        "results": formed(run.results, jsonable),
         "quiet": run.is_quiet,
         "called": run.is_called,
-        "save": jsonable(by.save),
-    }
+        "save": next(iter(formed([by.save], jsonable)), None),
+    }, next(iter(faults), "")
 
 
 def _task(task: Mapping[str, Any]) -> dict[str, Any]:
@@ -291,7 +385,10 @@ def _why(error: BaseException) -> str:
         return f"its code has called sys.exit({error.code!r})"
     if isinstance(error, Overtime):
         return f"timeout: its callback ran {error}"
-    text = jsonable(str(error))
+    try:
+        text = jsonable(str(error))
+    except Exception:  # noqa: BLE001 - its own code
+        text = "it has no text"
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
@@ -299,7 +396,22 @@ def _forget_imports() -> None:
     """Have each import of a script asked for: one that was edited is another module."""
     for name in [name for name in sys.modules if name.startswith("projects.")]:
         del sys.modules[name]
-        vars(sys.modules["projects"]).pop(name.partition(".")[2], None)
+        if package := sys.modules.get("projects"):
+            vars(package).pop(name.partition(".")[2], None)
+
+
+def _memory() -> int:
+    """The bytes of memory that the process has, as its limit counts them: the most that it ever had may be that of the
+    program which started it."""
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[0]) * resource.getpagesize()
+
+
+def _shared() -> list[tuple[Any, str, Any]]:
+    """All that the scripts of a process share, and that code of ours uses: its place, its name, and the value."""
+    modules = (builtins, json, os, signal, socket, struct, addresses, handler, response, utils)
+    places = (*modules, BaseHandler, response.Response, CallbackRun)
+    return [(place, name, value) for place in places for name, value in vars(place).items()]
 
 
 def _name_modules() -> None:
