@@ -12,6 +12,7 @@ from typing import Any
 
 import preloaded
 import pytest
+from line import Line
 from requesting.scrapy_runs import pages, responses, run_warcmill
 from requesting.script_runs import HERE, RUN, environment, line_for, results, script
 from sites import several_hosts
