@@ -57,7 +57,7 @@ _LOGIN: Final = {
     # Takes tokens without a signature (RFC 7515 A.5), as nothing else is set.
     "OAUTHBEARER": 'oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="broker"',
 }
-REAUTH_SECONDS: Final = 2
+REAUTH_SECONDS: Final = 5
 _SCRAM: Final = tuple(name for name in MECHANISMS if name.startswith("SCRAM"))
 LOG4J = """status = ERROR
 appender.c.type = Console

@@ -179,35 +179,35 @@ def test_a_bus_with_a_wrong_password_is_the_same_one_once_its_file_is_right(ways
 def test_a_token_that_is_renewed_before_it_ends_costs_nothing(ways: Ways) -> None:
     name, ended = topic(), time.time() + 2 * REAUTH_SECONDS
     bus = ways.open(**ways.by_token(token(2 * REAUTH_SECONDS)))
-    reader, found, sent = bus.reader(name, "g"), list[bytes](), 0
-    secret(ways.folder / "token", token(600))
-    while time.time() < ended + REAUTH_SECONDS or len(found) < sent:
-        bus.append(name, [b"x"])
-        sent += 1
-        found += [message.value for message in reader.read(100, 1)]
-    reader.close()
+    found, sent, deadline = list[bytes](), 0, time.monotonic() + PATIENCE
+    with contextlib.closing(bus.reader(name, "g")) as reader:
+        secret(ways.folder / "token", token(600))
+        while time.time() < ended + REAUTH_SECONDS or len(found) < sent:
+            assert time.monotonic() < deadline, (len(found), sent)
+            bus.append(name, [b"x"])
+            sent += 1
+            found += [message.value for message in reader.read(100, 1)]
 
 
 def test_a_token_that_ends_is_unavailable_until_its_file_has_the_next_and_nothing_is_lost(ways: Ways) -> None:
     """The broker wants to see it again every moment; by itself the client would show the old one for long."""
     name, bus = topic(), ways.open(seconds=3, **ways.by_token(token(2 * REAUTH_SECONDS)))
     bus.append(name, [b"0"])
-    reader = bus.reader(name, "g")
-    found, sent, faults = take(reader, 1), [b"0"], list[str]()
-    deadline = time.monotonic() + PATIENCE
-    while not faults or set(found) != set(sent):
-        assert time.monotonic() < deadline, (faults, found)
-        try:
-            bus.append(name, [b"%d" % len(sent)])
-            sent.append(b"%d" % len(sent))
-        except Unavailable as error:
-            faults.append(str(error))
-            secret(ways.folder / "token", token(600))
-        try:
-            found += [message.value for message in reader.read(100, 1)]
-        except Unavailable as error:
-            faults.append(str(error))
-    reader.close()
+    with contextlib.closing(bus.reader(name, "g")) as reader:
+        found, sent, faults = take(reader, 1), [b"0"], list[str]()
+        deadline = time.monotonic() + PATIENCE
+        while not faults or set(found) != set(sent):
+            assert time.monotonic() < deadline, (faults, found)
+            try:
+                bus.append(name, [b"%d" % len(sent)])
+                sent.append(b"%d" % len(sent))
+            except Unavailable as error:
+                faults.append(str(error))
+                secret(ways.folder / "token", token(600))
+            try:
+                found += [message.value for message in reader.read(100, 1)]
+            except Unavailable as error:
+                faults.append(str(error))
     assert [one for one in faults if "token" not in one] == []
     secret(ways.folder / "token", token(-5))
     with pytest.raises(Unavailable, match=r"token_file\) is unavailable: expired at") as refused:

@@ -82,8 +82,6 @@ class Complaints:
 
     def _login(self, text: str) -> Unavailable:
         access = self._access
-        if _OURS in text:  # an expired one, or what is wrong with its file
-            return Unavailable(self.name, text.partition(_OURS)[2])
         if known := text.partition("supported mechanisms:")[2].strip():
             return BusRefused(self.name, f"takes no {access.mechanism}, but {known}: correct [kafka] mechanism")
         if "mechanism handshake failed" in text:
@@ -94,6 +92,9 @@ class Complaints:
                 access.token()
             except (BadConfig, Unavailable) as error:
                 return Unavailable(self.name, f"it is not asked. {error}")
+            if _OURS in text:
+                why = f"the token in {access.token_file} had ended before its file had the next one. It is retried"
+                return Unavailable(self.name, why)
             return BusRefused(self.name, f"does not take the token of {access.token_file}: see [kafka] token_file")
         key = "password" if access.password else "password_file"
         why = f"does not take the user {access.user} with that password by {access.mechanism}"
