@@ -20,6 +20,7 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct, field
 
+from warcmill.base import clock
 from warcmill.base.escapes import nearest
 from warcmill.errors import BadConfig, Unavailable
 
@@ -160,7 +161,7 @@ class KafkaAccess(Struct, frozen=True):
         text, now = secret_of("token_file", self.token_file), time.time()
         until = _end_of(text)
         if until is not None and until <= now:
-            ended = datetime.fromtimestamp(until, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            ended = clock.text(datetime.fromtimestamp(until, UTC))
             why = f"expired at {ended}; see that what writes the file runs, or put a new one there"
             raise Unavailable(f"the token in {self.token_file} ([{SECTION}] token_file)", why)
         again = now + _LOOK_AGAIN
