@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import argparse
 import os
-import subprocess
 import sys
 from pathlib import Path
 
-from commands.console.addresses import networks, resolved
+from commands.console import crawl_options
 from commands.console.show import out
 from tasks.config import folders
 from warcmill.crawl.render import WHICH
 from warcmill.crawl.uri import canonical
-from warcmill.errors import BadConfig, BadInput
+from warcmill.errors import BadInput
 from warcmill.formats.feed import TargetScope
 from warcmill.formats.seeds import route_of
 from warcmill.model import parse_job
@@ -98,18 +97,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", type=Path, metavar="FILE", help="a crawl.toml with further settings")
     parser.add_argument("--no-line", action="store_true", help="only crawl: 'warcmill scan' does the rest later")
     parser.add_argument("--verbose", action="store_true", help="show the log of the steps too")
-    parser.add_argument(
-        "--allow-private", action="extend", type=networks, default=[], metavar="NETWORK",
-        help="inside addresses that may be crawled, such as 10.20.0.0/16; may be repeated",
-    )  # fmt: skip
+    crawl_options.add_inside(parser, several="six")
     parser.add_argument(
         "--frontier", metavar="URL", help="the Redis that keeps what is still to be fetched: redis://HOST:6379/0"
     )
-    parser.add_argument("--no-delay", action="store_true", help="six at a time from those, without a wait")
-    parser.add_argument(
-        "--resolve", action="append", type=resolved, default=[], metavar="HOST=ADDRESS",
-        help="the address of a host, instead of asking a name server; may be repeated",
-    )  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:
@@ -129,19 +120,9 @@ def run(args: argparse.Namespace) -> int:
     if code := crawl.refused(plan):
         return code
     crawl.name_routes(plan)
-    config = config or _made()
+    config = config or crawl_options.new_archive(out)
     os.environ[folders.VARIABLE] = str(config)
     return crawl.run(args, config, plan)
-
-
-def _made() -> Path:
-    """The luigi.cfg of a new archive in this folder."""
-    folder = Path(folders.ARCHIVE).absolute()
-    words = [sys.executable, "-P", "-m", "commands.main", "init", str(folder)]
-    if subprocess.run(words, stdout=subprocess.DEVNULL, check=False).returncode:  # noqa: S603 our own words
-        raise BadConfig("archive", f"{folder} could not be made; its error is above")
-    out(f"made a new archive: {folder}")
-    return folder / "luigi.cfg"
 
 
 def _scope(text: str) -> str:

@@ -16,7 +16,7 @@ from typing import TextIO
 
 from msgspec.structs import replace
 
-from commands.console.addresses import networks, resolved
+from commands.console.crawl_options import networks, resolved
 from commands.console.show import err, out
 from tasks import logs
 from warcmill.base import disk

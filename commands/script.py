@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from commands.console.addresses import networks, resolved
+from commands.console import crawl_options
 from warcmill.errors import BadInput
 from warcmill.model import parse_job
 
@@ -67,15 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     run.add_argument("--job", type=_job, metavar="NAME", help="the job whose launch this is")
     run.add_argument("--limit", type=_whole, metavar="NUMBER", help="at most so many documents (default: no limit)")
     run.add_argument("--config", type=Path, metavar="FILE", help="a crawl.toml with further settings")
-    run.add_argument(
-        "--allow-private", action="extend", type=networks, default=[], metavar="NETWORK",
-        help="inside addresses that may be crawled, such as 10.20.0.0/16; may be repeated",
-    )  # fmt: skip
-    run.add_argument("--no-delay", action="store_true", help="several at a time from those, without a wait")
-    run.add_argument(
-        "--resolve", action="append", type=resolved, default=[], metavar="HOST=ADDRESS",
-        help="the address of a host, instead of asking a name server; may be repeated",
-    )  # fmt: skip
+    crawl_options.add_inside(run, several="several")
     run.add_argument(
         "--no-sandbox", action="store_true", help="let the browser of fetch_type run without its sandbox, as for root"
     )

@@ -20,7 +20,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from commands.console import attached, chosen_job, pulse
+from commands.console import attached, chosen_job, crawl_options, pulse
 from commands.console.chosen_job import ChosenJob
 from commands.console.luigi_cfg import engine_for, job_of, list_job
 from commands.console.scanner import log_file
@@ -183,14 +183,7 @@ def _name_answers(what: str, result: Mapping[str, Json], *, is_brief: bool) -> N
 
 def _settings(args: argparse.Namespace, cookies: Path | None) -> dict[str, Any]:
     """The keys of --config, with those of the options before them; `cookies` is the file of a login."""
-    settings: dict[str, Any] = {}
-    if args.config:
-        try:
-            settings = tomllib.loads(args.config.read_text("utf-8"))
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise BadConfig("--config", f"{args.config}: {error}") from error
-    given = {"allow_private": args.allow_private, "no_delay": args.no_delay, "resolve": args.resolve}
-    settings |= {key: value for key, value in given.items() if value}
+    settings = crawl_options.settings(args)
     if args.hops is not None:
         settings["hops"] = args.hops
     if args.render is not None:

@@ -10,15 +10,14 @@ import asyncio
 import contextlib
 import json
 import os
-import subprocess
 import sys
-import tomllib
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from commands.console import crawl_options
 from commands.console.crawl import answers, left_at, name_left_out
 from commands.console.luigi_cfg import engine_for, list_job
 from commands.console.show import err, out
@@ -73,7 +72,7 @@ def _run(args: argparse.Namespace) -> int:
     if len({script.name for script in found}) < len(found):
         raise BadInput("FILE", "two of the files have one name, and so would their scripts; rename one")
     job = args.job or found[0].name
-    config = folders.find() or _made()
+    config = folders.find() or crawl_options.new_archive(err)
     os.environ[folders.VARIABLE] = str(config)
     script_walls = engines.script_walls()
     walls.check(walls=script_walls != process.NONE)
@@ -139,7 +138,7 @@ def _new(args: argparse.Namespace) -> int:
     job, name = args.script
     check_name(name, args.script[1])
     start = canonical(args.start if "://" in args.start else f"https://{args.start}")
-    config = folders.find() or _made()
+    config = folders.find() or crawl_options.new_archive(err)
     os.environ[folders.VARIABLE] = str(config)
     list_job(config, job)
     with closing(engine_for(job)) as engine:
@@ -275,29 +274,12 @@ def _write(engine: WarcmillEngine, job: str, name: str, text: str) -> None:
 
 def _settings(args: argparse.Namespace) -> dict[str, Any]:
     """The keys of --config, with those of the options before them."""
-    settings: dict[str, Any] = {}
-    if args.config:
-        try:
-            settings = tomllib.loads(args.config.read_text("utf-8"))
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise BadConfig("--config", f"{args.config}: {error}") from error
-    given = {"allow_private": args.allow_private, "no_delay": args.no_delay, "resolve": args.resolve}
-    settings |= {key: value for key, value in given.items() if value}
+    settings = crawl_options.settings(args)
     if args.no_sandbox:
         settings["render"] = {**settings.get("render", {}), "sandbox": False}
     if args.limit is not None:
         settings["limits"] = {**settings.get("limits", {}), "documents": args.limit}
     return settings
-
-
-def _made() -> Path:
-    """The luigi.cfg of a new archive in this folder."""
-    folder = Path(folders.ARCHIVE).absolute()
-    words = [sys.executable, "-P", "-m", "commands.main", "init", str(folder)]
-    if subprocess.run(words, stdout=subprocess.DEVNULL, check=False).returncode:  # noqa: S603 our own words
-        raise BadConfig("archive", f"{folder} could not be made; its error is above")
-    err(f"made a new archive: {folder}")
-    return folder / "luigi.cfg"
 
 
 ACTIONS: Mapping[str, Callable[[argparse.Namespace], int]] = {

@@ -18,7 +18,7 @@ class FailurePause:
         self.why = ""
 
     def ended(self, *, failed: bool, why: str, now: float) -> None:
-        """Hear that a task has ended. Calls at ticks are not told: they ask no site."""
+        """Count a task that has ended. Calls at ticks are not counted: they ask no site."""
         if not failed:
             self._failed = self._probes = self._begun = 0
             self._until, self.why = 0.0, ""
@@ -38,7 +38,7 @@ class FailurePause:
         return min(room, PROBES - self._begun) if now >= self._until else 0
 
     def began(self, number: int) -> None:
-        """Hear that tasks have begun."""
+        """Count tasks that have begun."""
         if self._until:
             self._begun += number
 

@@ -7,6 +7,7 @@ import random
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from indexing.searchable import Searchable
@@ -123,10 +124,10 @@ def compare(mirror: Mirror, archive: Searchable) -> None:
                 listed = answer.document["files"] if answer.status == 200 else []
                 page = {one["filename"]: (one["hashes"].get("sha256"), one["yanked"] is not False) for one in listed}
                 assert _same(page, said[name]), (serial, name, page, said[name])
-                rows = show(data, name, serial)["files"]
-                shown = {one["filename"]: (one["sha256"], one["yanked"] is not None) for one in rows}  # type: ignore
+                rows: Any = show(data, name, serial)["files"]
+                shown = {one["filename"]: (one["sha256"], one["yanked"] is not None) for one in rows}
                 assert shown == page, (serial, name)
-                facts = {one["filename"]: one["modules"] for one in rows}  # type: ignore
+                facts = {one["filename"]: one["modules"] for one in rows}
                 assert facts == {file: [name] if sha256 else None for file, (sha256, _) in page.items()}, (serial, name)
 
 

@@ -201,7 +201,8 @@ def test_a_database_of_an_earlier_schema_is_not_misread_and_made_anew_by_the_nex
     index.update()
     assert kept(index)[releases.RELEASE] == b"0", "nothing is done while nothing is new"
     published(index, row("bb", "1", "bb"), after=10)
-    assert [one["project"] for one in required_by(data, "six")["required_by"]] == ["aa"]  # type: ignore[union-attr,index,call-overload]
+    dependents: Any = required_by(data, "six")["required_by"]
+    assert [one["project"] for one in dependents] == ["aa"]
     assert of(data, "six")["six"]["dependents"] == 1
 
 

@@ -26,9 +26,8 @@ def jsonable(value: Any, depth: int = 0) -> Any:
         case None | bool():
             return value
         case str():
-            return (
-                str(value).encode("utf-8", "replace").decode()
-            )  # lxml has texts of its own; a lone surrogate is not UTF-8
+            # lxml has texts of its own, and a lone surrogate is not UTF-8.
+            return str(value).encode("utf-8", "replace").decode()
         case int():
             return int(value) if -_EXACT <= value < _EXACT else str(value)
         case float():
