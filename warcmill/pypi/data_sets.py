@@ -328,9 +328,8 @@ class _Filling:
         self._note(project.name)
         prefix = data_sets.joined(project.name, "")
         pairs = () if self.is_empty else self._beginning_with(prefix, project.name)
-        lives = (
-            DistributionLife.parse(value).light() for _, value in pairs
-        )  # all with their modules may take gigabytes
+        # all with their modules may take gigabytes
+        lives = (DistributionLife.parse(value).light() for _, value in pairs)
         before = {life.file.filename: life for life in lives}
         key = data_sets.record(project.name)
         value = None if self.is_empty else self._get(key)

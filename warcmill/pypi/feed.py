@@ -399,8 +399,8 @@ def claim_of(
         for name in sorted(found):
             changed = found[name]
             files = None if changed.files is None else tuple(changed.files)
-            page, more = source.index.page(name), (changed.newest, changed.older)
-            yield ProjectTarget(name, page, changed.serial, files, changed.tries, *more).line()
+            page = source.index.page(name)
+            yield ProjectTarget(name, page, changed.serial, files, changed.tries, changed.newest, changed.older).line()
 
     facts: dict[str, Json] = {"source": source.index.url, **serials(window), **(more or {})}
     outputs = [journal.keep(state, lines())]

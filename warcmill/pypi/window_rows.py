@@ -218,10 +218,8 @@ class WindowRows:
             asked = _about(about)
             one = found.setdefault((asked.project, asked.file.filename), _Kin(asked, [], []))
             (one.beside if is_beside == b"1" else one.answers).extend(map(_answer, answers))
-        shared: tuple[str, DistributionFacts] | None = None
-        for _, name in sorted(found):
-            known = _with_modules(found[_, name])
-            shared = shared or (known and (name, known)) or None
+        with_modules = ((name, _with_modules(one)) for (_, name), one in sorted(found.items()))
+        shared = next(((name, known) for name, known in with_modules if known), None)
         for _, one in sorted(found.items()):
             self._add_with_metadata(one.asked, one, shared)
 

@@ -50,7 +50,8 @@ _REQUIRED = re.compile(r"[ \t]*([A-Za-z0-9][A-Za-z0-9._-]{0,999})").match
 
 
 class Release(Struct, frozen=True, omit_defaults=True):
-    """The newest release of a project: `uploaded` is the time of its last file, `keys` what it put there besides."""
+    """The newest release of a project: `uploaded` is the time of its last file. `required`: the projects that it
+    requires; `names`: those that it has a `NameUse` of."""
 
     version: str
     uploaded: str | None = None
