@@ -27,7 +27,9 @@ from warcmill.markers.facts.pulse import Fed, Launched, Started
 from warcmill.markers.facts.pypi import Dumped
 from warcmill.model import Json, JsonObject, Launch, Stage
 from warcmill.pulse import broken_launches
-from warcmill.pypi import answers, dumps, full_dump, providers, update_leveldb
+from warcmill.pypi import answers, dumps, feed, full_dump, providers, update_leveldb
+from warcmill.pypi.feed import IndexSource
+from warcmill.pypi.survey import listing
 from warcmill.pypi.update_leveldb import UpdateRoots
 
 _DAY = 86_400  # seconds
@@ -320,7 +322,7 @@ def _lag(args: argparse.Namespace) -> int:
     try:
         source = indexes.source()
         with source.index as index:
-            newest = index.last_serial() if source.has_changelog else index.projects().serial or None
+            newest = index.last_serial() if source.has_changelog else _last_listed(source)
     except (Unavailable, BadInput) as error:
         newest = None
         err(str(error))
@@ -333,6 +335,12 @@ def _lag(args: argparse.Namespace) -> int:
     if (dumped := dumps.newest(line.state, name)) and dumped.waiting:
         out(f"waiting    {dumped.waiting.words}")
     return 0
+
+
+def _last_listed(source: IndexSource) -> int | None:
+    """The last serial of the list of an index, by which its crawls go; None for one without serials."""
+    listed = source.index.projects()
+    return listing.last_serial(listed, feed.wanted_of(source, listed, [])) or None
 
 
 ANSWERS = {"provides": _provides, "requires": _requires, "show": _show, "lag": _lag}

@@ -161,9 +161,9 @@ class IndexClient:
 
     def changed_projects(self, etag: str, note: Callable[[BadInput], object]) -> ProjectList | None:
         """The same; None for a list that still has an ETag."""
-        place = f"{self._simple}/"
-        with self._asked("GET", place, {**self._accepted, **_conditions(etag, "")}, _UNCHANGED) as answer:
-            if answer.status_code in _UNCHANGED:
+        place, also = f"{self._simple}/", _UNCHANGED if etag else frozenset[int]()
+        with self._asked("GET", place, {**self._accepted, **_conditions(etag, "")}, also) as answer:
+            if answer.status_code in also:
                 return None
             data, headers = _Bounded(answer, place).read(), answer.headers
         try:
@@ -185,7 +185,7 @@ class IndexClient:
     def project_page(self, project: str, etag: str | None = None, modified: str | None = None) -> AskedPage:
         """The page of a project, by its normalised name, if it has changed since it had these validators. BadInput for
         one that is invalid."""
-        place, also = self.page(project), _UNCHANGED | _GONE
+        place, also = self.page(project), _GONE | (_UNCHANGED if etag or modified else frozenset())
         self._sleep(_PACE)
         with self._asked("GET", place, {**self._accepted, **_conditions(etag, modified)}, also) as answer:
             if answer.status_code in also:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -152,8 +152,11 @@ class WaitingList:
                     numbers[1] += files
                     yield line
 
-        kept = keep(state, lines())
-        return WaitingHistory(kept, *numbers) if numbers[0] else None
+        waiting = lines()
+        if (first := next(waiting, None)) is None:
+            return None
+        kept = keep(state, chain([first], waiting))
+        return WaitingHistory(kept, *numbers)
 
     def close(self) -> None:
         """Free what it holds."""

@@ -76,7 +76,7 @@ class Provider(Struct):
         worst = max((MARKS.index(mark) + 1 for mark in self.marks(module)), default=0)
         uploaded = (self.release.uploaded if self.release else None) or ""
         is_confirmed = self.use.claimed and self.use.confirmed
-        last = tuple(-ord(character) for character in uploaded[:32])  # the newest first
+        last = not uploaded, tuple(-ord(character) for character in uploaded[:32])  # the newest first
         return worst, not self.is_own(module), not is_confirmed, -(self.dependents or 0), last, self.project
 
     def to_json(self, module: str) -> JsonObject:

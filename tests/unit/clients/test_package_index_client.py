@@ -12,7 +12,7 @@ from xmlrpc.client import Fault, dumps, loads
 import pytest
 
 from warcmill.clients import package_index
-from warcmill.clients.package_index import IndexClient, IndexEvent
+from warcmill.clients.package_index import AskedPage, IndexClient, IndexEvent
 from warcmill.errors import BadConfig, BadInput, Unavailable
 from warcmill.model import Window
 
@@ -195,6 +195,16 @@ def test_an_answer_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
         index.projects()
     with serving(lambda *_: xml([row(n) for n in range(99)])) as (index, _), pytest.raises(BadInput, match="1,000"):
         list(index.changes(Window(0, 9)))
+
+
+def test_not_changed_is_an_answer_where_a_validator_was_sent() -> None:
+    with serving(lambda *_: (304, {}, b"")) as (index, _):
+        assert index.changed_projects('"1"', lambda _fault: None) is None
+        for etag, modified in (('"1"', None), (None, "Sun, 29 Nov 2026 00:00:00 GMT")):
+            assert index.project_page("six", etag, modified) == AskedPage(None)
+        for ask in (index.projects, lambda: index.project_page("six")):
+            with pytest.raises(Unavailable, match="answered 304"):
+                ask()
 
 
 @pytest.mark.parametrize("url", ["", "ftp://x.example", "https://", "http://x.example/?token=1", "x"])

@@ -13,6 +13,7 @@ from commands import pypi as command
 from commands.init import configuration
 from commands.main import main
 from warcmill import layout
+from warcmill.clients.package_index import IndexClient, IndexedProject, ProjectList
 from warcmill.errors import NotReady
 from warcmill.formats.pypi.lives import LifeEvent
 from warcmill.layout import OutputLayout
@@ -20,6 +21,7 @@ from warcmill.markers.claim import Claim
 from warcmill.model import Json, Launch, Root, Window
 from warcmill.pypi import answers, feed, journal, providers
 from warcmill.pypi.answers import PublishedData
+from warcmill.pypi.feed import IndexSource
 from warcmill.stores import sentinel
 
 YAML = row("pyyaml", "6.0", "yaml", "yaml.nodes")
@@ -200,6 +202,20 @@ def test_nothing_published_is_too_early_and_not_an_answer(tmp_path: Path) -> Non
             ask()
     lag = {"job": "pypi", "index": 7, "crawled": None, "dumped": None, "published": None}
     assert answers.lag(empty.state, data, "pypi", 7) == lag
+
+
+def test_the_last_serial_of_a_list_without_one_is_the_greatest_of_its_projects(
+    index: DumpedIndex, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [IndexedProject("pyyaml", 130), IndexedProject("Ruamel.YAML", 7), IndexedProject("unwanted", 150)]
+    for serial, at_index in ((0, 130), (140, 140)):
+        client = IndexClient("https://index.example", "https://archive.example/")
+        monkeypatch.setattr(client, "projects", lambda _note=None, serial=serial: ProjectList(serial, rows, ""))
+        by = IndexSource(client, frozenset({"pyyaml", "ruamel-yaml"}), has_changelog=False)
+        monkeypatch.setattr(command.indexes, "jobs", lambda: (JOB,))
+        monkeypatch.setattr(command.indexes, "source", lambda by=by: by)
+        assert asked("lag", "--json") == 0
+        assert json.loads(capsys.readouterr().out)["index"] == at_index
 
 
 def test_the_verbs_are_those_of_the_help() -> None:

@@ -329,3 +329,11 @@ def test_the_first_crawl_asks_for_newest_releases_and_later_ones_for_some_histor
     assert feed.full(state, SECOND, by, EarlierDump(before)).outputs != feed.full(state, FIRST, by).outputs, (
         "a second full crawl asks for all at once: else what is known would be away meanwhile"
     )
+
+
+def test_a_list_of_nothing_that_waits_is_not_kept(state: MarkerStore, tmp_path: Path) -> None:
+    with closing(WaitingList(tmp_path)) as found:
+        found.found("delta", None, 0)
+        before = sorted(tmp_path.rglob("*"))
+        assert found.keep(state) is None
+    assert sorted(tmp_path.rglob("*")) == before

@@ -222,6 +222,55 @@ def test_a_list_that_has_not_changed_names_nothing_new(state: MarkerStore, site:
     assert claim.facts["listed"] == first.facts["listed"]
 
 
+@pytest.mark.parametrize("page", ["away", "lags", "is not there yet", "left the list"])
+def test_a_list_is_read_anew_while_a_page_that_it_names_waits(state: MarkerStore, site: Site, page: str) -> None:
+    site.list(40, **({} if page == "left the list" else {"alpha": 35}), beta=10)
+    site.page("alpha", "alpha-1.zip", serial=10)
+    known = Known(30)
+    known.add("beta", "beta-1.zip", serial=10, url=site.url)
+    if page != "is not there yet":
+        known.add("alpha", "alpha-1.zip", serial=10, url=site.url)
+    if page != "lags":
+        site.pages["/simple/alpha/"] = 404 if page == "is not there yet" else 500
+    claim = listing.increment(state, FIRST, source(site), EarlierDump(30), known)
+    assert (targets(state, claim), "listed" in claim.facts, site.paths()) == ({}, False, ["alpha"])
+    known.newest = 40
+    site.page("alpha", "alpha-1.zip", "alpha-2.zip", serial=35)
+    claim = listing.increment(state, SECOND, source(site), EarlierDump(40, feed=FIRST), known)
+    assert list(targets(state, claim)) == ["alpha"]
+    listed = claim.facts["listed"]
+    claim = listing.increment(state, THIRD, source(site), EarlierDump(40, feed=SECOND), known)
+    assert (claim.facts["listed"], site.asked[-1]) == (listed, ("/simple/", 304))
+
+
+def test_nothing_is_asked_of_what_a_list_has_lost_the_first_time(state: MarkerStore, site: Site) -> None:
+    names = [f"p{number:02d}" for number in range(30)]
+    known = Known(20)
+    for name in names:
+        known.add(name, f"{name}-1.zip", serial=10, url=site.url, missed=name == "p29")
+    site.list(20, p00=10)
+    site.page("p00", "p00-1.zip", serial=10)
+    for projects in ((), names):
+        claim = listing.increment(state, SECOND, source(site, *projects), EarlierDump(20), known, sweep=2)
+        assert "its list has lost 29 of 30 projects" in faulty(claim)
+        assert (targets(state, claim), site.paths(), claim.facts["swept"]) == ({}, ["p00"], "p01")
+    claim = listing.increment(state, THIRD, source(site), EarlierDump(20), known)
+    assert (list(targets(state, claim)), site.paths()) == (names[1:], names[1:])
+
+
+def test_a_page_that_has_not_changed_is_not_compared(
+    state: MarkerStore, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.list(None, alpha=None)
+    site.page("alpha", "alpha-1.zip")
+    known = Known(20261126160000)
+    known.add("alpha", "alpha-1.zip", etag=f'"{hash(json.dumps(site.pages["/simple/alpha/"]).encode())}"')
+    read = list[str]()
+    monkeypatch.setattr(known, "lives", lambda name: iter(read.append(name) or []))
+    claim = listing.increment(state, SECOND, source(site), EarlierDump(known.newest), known)
+    assert (targets(state, claim), site.asked[1:], read) == ({}, [("/simple/alpha/", 304)], [])
+
+
 def test_a_sweep_asks_for_the_pages_that_were_not_the_longest(state: MarkerStore, site: Site) -> None:
     site.list(30, **dict.fromkeys("abcde", 10))
     known = Known(30)

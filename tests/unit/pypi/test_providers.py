@@ -121,6 +121,14 @@ def test_the_project_that_was_released_last_comes_first_where_all_else_is_equal(
     assert [*of(PublishedData(index.state.store, index.index), "m")] == ["bb", "aa"]
 
 
+def test_a_project_of_unknown_time_comes_after_its_equals(index: DumpedIndex) -> None:
+    unknown, old = row("aa", "1.0", "m"), row("bb", "1.0", "m")
+    file = replace(listed(old), uploaded="2001-01-01T00:00:00Z")
+    index.dump(0, 10, [unknown, old], [state("aa", 1, unknown), state("bb", 2, file)])
+    index.update()
+    assert [*of(PublishedData(index.state.store, index.index), "m")] == ["bb", "aa"]
+
+
 def test_names_that_are_stated_and_private_or_no_names(index: DumpedIndex) -> None:
     names = ("_fast; private", "", " ; private", "a\tb\n", "x" * 2_000, "ns")
     rows = [replace(row("pkg", "1", "_fast", "ns.a"), import_names=names, import_namespaces=("ns",))]

@@ -303,3 +303,28 @@ def test_a_reader_gets_no_file_whose_address_is_hidden(
     assert [one["project"] for one in found["projects"]] == ["b-c"] == [one["project"] for one in found["files"]]
     assert get(server, "/packages/requires/a_b-1-py3-none-any.whl").status == 404
     assert get(server, "/packages/requires/b_c-1-py3-none-any.whl").status == 200
+
+
+def test_of_a_project_with_a_hidden_file_the_others_are_counted(
+    archive: Searchable, history: HistoryInMemory, tmp_path: Path
+) -> None:
+    index = DumpedIndex(tmp_path)
+    rows = [row("a-b", version, "m") for version in ("1", "2")]
+    index.dump(0, 9, rows, [state("a-b", 5, *rows)])
+    index.update()
+    server = served(archive, history, data=PublishedData(index.state.store, index.index))
+    newest = offered("a_b-2-py3-none-any.whl", "2", "https://x.example/gone")
+    history.kept["a-b"] = [(1, 9, newest)]
+    entry = hidden_list.entry_of(newest.listed.url)
+    hidden_list.decide(archive.state.store, lambda: archive.store, entry, "order of a court", hides=True)
+    (one,) = get(server, "/packages/provides/m").document["projects"]
+    assert (one["files"], one["filename"], one["version"]) == (1, None, None)
+
+
+def test_where_it_is_not_known_what_is_hidden_the_answer_is_too_early(archive: Searchable, data: PublishedData) -> None:
+    server = served(archive, None, data=data)
+    paths = ("/packages/provides/m", "/packages/requires/a_b-1-py3-none-any.whl")
+    assert [get(server, path).status for path in paths] == [200, 200]
+    entry = hidden_list.entry_of("https://x.example/gone")
+    hidden_list.decide(archive.state.store, lambda: archive.store, entry, "order of a court", hides=True)
+    assert [get(server, path).status for path in paths] == [503, 503]

@@ -35,7 +35,7 @@ def full(state: MarkerStore, key: Key, source: IndexSource, *, is_first: bool = 
     faults = list[str]()
     listed = source.index.projects(partial(note, faults))
     serials = feed.wanted_of(source, listed, faults)
-    last = _last(listed, serials)
+    last = last_serial(listed, serials)
     up_to, first = last or int(key["due"]), bool(is_first and source.newest_first and last)
     checked = {name: _serial_of(name, serial, up_to, faults) for name, serial in serials.items()}
     found = feed.asked_whole(source, checked, newest=first)
@@ -60,13 +60,16 @@ def increment(
     compared = _Compared(source, survey, newest, is_second=bool(last and last.lost))
     up_to = compared.take(listed, int(key["due"]))
     further = pages.swept(source, known, sweep, last.swept if last else "")
-    found = survey.ask({**dict.fromkeys(further), **compared.asked})
+    asked = {**dict.fromkeys(further), **compared.asked}
+    found = survey.ask({name: serial for name, serial in asked.items() if name not in compared.withheld})
+    if listed is not None:  # one that is not kept is read anew: else no list would name again what failed or lags
+        etag = listed.etag if compared.is_settled(found) else ""
     for name, lacked in newest.lacking.items():
         if source.wants(name):
             found.setdefault(name, ChangedProject()).lack(lacked)
     for waiting in journal.next_ones(state, newest.waiting, source.history, source.wants):
         found.setdefault(waiting.project, ChangedProject()).take_history(waiting)
-    facts = {**_facts(listed.etag if listed else etag, compared.lost), **_swept(further)}
+    facts = {**_facts(etag, compared.lost), **_swept(further)}
     return claim_of(state, key, source, Window(newest.up_to, up_to), found, survey.faults, None, facts)
 
 
@@ -106,18 +109,19 @@ def last_feed(state: MarkerStore, key: Key) -> Fed | None:
 
 
 class _Compared:
-    """A list of projects beside what is known. `take` it; `asked` then has those to ask for, with their serials."""
+    """A list of projects beside what is known. `take` it; `asked` then has those to ask for, with their serials, and
+    `withheld` those of which nothing is asked yet."""
 
     def __init__(self, source: IndexSource, survey: PageSurvey, newest: EarlierDump, *, is_second: bool) -> None:
         self._source, self._survey, self._newest, self._is_second = source, survey, newest, is_second
         self._has_serials = not is_launch(newest.up_to)
-        self.asked, self.lost = dict[str, int | None](), 0
+        self.asked, self.lost, self.withheld = dict[str, int | None](), 0, frozenset[str]()
 
     def take(self, listed: ProjectList | None, due: int) -> int:
         """Compare a list; None: it is as it was. Return the last serial of the window."""
         known, faults = self._survey.records, self._survey.faults
         serials = feed.wanted_of(self._source, listed, faults) if listed else {}
-        last = _last(listed, serials) if listed else self._newest.up_to
+        last = last_serial(listed, serials) if listed else self._newest.up_to
         if self._has_serials and last < self._newest.up_to:
             why = f"its list is of serial {last}, and serials up to {self._newest.up_to} are dumped: it is another"
             raise BadInput(self._source.index.url, f"{why} index, lags, or has no serials now; nothing is asked for")
@@ -129,6 +133,14 @@ class _Compared:
             self.asked |= {name: None for name in known if listed is None or name in serials}
         self.asked |= {name: None for name, one in known.items() if one.missed and name not in self.asked}
         return up_to
+
+    def is_settled(self, found: Mapping[str, ChangedProject]) -> bool:
+        """True if no list has to name its projects again: each page differs, or was got and had no serial there."""
+        known, failed = self._survey.records, self._survey.failed
+        return all(
+            name in found or (serial is None and name in known and name not in failed)
+            for name, serial in self.asked.items()
+        )
 
     def _compare(self, serials: Mapping[str, int | None], up_to: int) -> None:
         faults = self._survey.faults
@@ -150,6 +162,8 @@ class _Compared:
             note(survey.faults, f"its list has lost {self.lost} of {there} projects; {_LOST[self._is_second]}")
         if not self.lost or self._is_second:
             self.asked |= dict.fromkeys(away)
+        else:
+            self.withheld = frozenset(away)
 
 
 _LOST = {
@@ -158,7 +172,7 @@ _LOST = {
 }
 
 
-def _last(listed: ProjectList, serials: Mapping[str, object]) -> int:
+def last_serial(listed: ProjectList, serials: Mapping[str, object]) -> int:
     """The last serial of a list, as it has it, or else its projects; 0 without any."""
     return listed.serial or max((one for one in serials.values() if isinstance(one, int)), default=0)
 

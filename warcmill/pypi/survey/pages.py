@@ -62,10 +62,11 @@ def swept(source: IndexSource, known: KnownIndex, number: int, after: str) -> Re
 
 class PageSurvey:
     """The pages of an index's projects beside what is known of them. `records` has those of the known projects that are
-    looked at: a sweep reads no others."""
+    looked at: a sweep reads no others. `failed` names those whose pages could not be had."""
 
     def __init__(self, source: IndexSource, known: KnownIndex, records: Mapping[str, ProjectRecord]) -> None:
         self._source, self._known, self.records, self.faults = source, known, records, list[str]()
+        self.failed = set[str]()
 
     def is_there(self, name: str) -> bool:
         """True for a project that has a file."""
@@ -83,12 +84,14 @@ class PageSurvey:
                 )
                 away = 0
             except BadInput as error:
+                self.failed.add(name)
                 note(self.faults, error)
                 continue
             except Unavailable as error:
                 away += 1
                 if away > MOST_AWAY:
                     raise
+                self.failed.add(name)
                 note(self.faults, error)
                 continue
             if changed := self._differs(name, record, asked, asked_for[name]):
@@ -98,9 +101,11 @@ class PageSurvey:
 
     def _differs(self, name: str, record: ProjectRecord, asked: AskedPage, serial: int | None) -> ChangedProject | None:
         """The project as it is asked for; None: its page has nothing that is not known."""
+        if asked.page is None and not asked.is_gone:
+            return None
         lives = {life.file.filename: life for life in self._known.lives(name) if life.last is None}
         if asked.page is None:
-            return ChangedProject() if asked.is_gone and lives else None
+            return ChangedProject() if lives else None
         if name not in self.records:
             return ChangedProject(serial, None)
         new, is_other = _compared(asked.page, lives.values(), record)

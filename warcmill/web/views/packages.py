@@ -8,6 +8,7 @@ Questions across projects are answered as `warcmill pypi --json` does, by the sa
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from http import HTTPStatus
@@ -136,8 +137,12 @@ def _data(served: Served) -> PublishedData:
     """The data sets, where a line has an index root; fails as `_opened` where none is published."""
     data = served.package_data() if served.package_data else None
     if data is None or Payloads(data.index, DISTRIBUTIONS).current() is None:
-        raise NotReady(f"data set {DISTRIBUTIONS}", _LOST if DISTRIBUTIONS in served.archive.lost() else NOT_PUBLISHED)
+        raise _not_ready(served)
     return data
+
+
+def _not_ready(served: Served) -> NotReady:
+    return NotReady(f"data set {DISTRIBUTIONS}", _LOST if DISTRIBUTIONS in served.archive.lost() else NOT_PUBLISHED)
 
 
 def _without_hidden(served: Served, asked: Asked, found: JsonObject) -> JsonObject:
@@ -145,19 +150,22 @@ def _without_hidden(served: Served, asked: Asked, found: JsonObject) -> JsonObje
     files, projects = cast("list[JsonObject]", found["files"]), cast("list[JsonObject]", found["projects"])
     hidden = {str(one["project"]): _hidden(served, asked, str(one["project"])) for one in projects}
     left = [one for one in files if one["filename"] not in hidden[str(one["project"])]]
-    names = {one["project"] for one in left}
+    numbers = Counter(one["project"] for one in left)
     kept: list[Json] = [
-        {**one, "filename": None} if one["filename"] in hidden[str(one["project"])] else one
+        {**one, "files": numbers[one["project"]]}
+        | ({"version": None, "filename": None} if one["filename"] in hidden[str(one["project"])] else {})
         for one in projects
-        if not one["files"] or one["project"] in names
+        if not one["files"] or one["project"] in numbers
     ]
     return {**found, "files": list[Json](left), "projects": kept}
 
 
 def _hidden(served: Served, asked: Asked, project: str) -> set[str]:
     """The files of a project whose addresses readers may not have."""
-    if not asked.hidden or asked.sees_hidden or served.packages is None or (history := served.packages()) is None:
+    if not asked.hidden or asked.sees_hidden:
         return set()
+    if served.packages is None or (history := served.packages()) is None:
+        raise _not_ready(served)
     with closing(history):
         return {filename for filename, url in history.addresses(project) if asked.hidden.are_in(url)}
 
@@ -177,7 +185,7 @@ def _metadata(found: OfferedFile | None) -> Answer:
 def _opened(served: Served, asked: Asked) -> tuple[PackageHistory, int] | RefusedRequest:
     """The history, to be closed, and the serial that is asked for; or why there is none."""
     if served.packages is None or (history := served.packages()) is None:
-        raise NotReady(f"data set {DISTRIBUTIONS}", _LOST if DISTRIBUTIONS in served.archive.lost() else NOT_PUBLISHED)
+        raise _not_ready(served)
     text, newest = asked.names["serial"], history.newest
     if _SERIAL.fullmatch(text) and int(text) <= newest:
         return history, int(text)
