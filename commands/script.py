@@ -44,7 +44,7 @@ In a job that runs, 'set' gives a script its status, pace and group: one that is
 DEBUG, crawls. After an edit it is CHECKING, and does nothing, until it is set RUNNING again.
 'start' has on_start called. 'list' has what each did in 5 minutes, an hour, a day (success,
 retry, failed), and what a person should look at: a script is offline, its site has changed, it
-silent, or late. 'try' runs the present text over the last pages that each callback has read,
+is silent, or late. 'try' runs the present text over the last pages that each callback has read,
 from their WARCs, asks no site, and prints each field before and after. 'results' prints the
 newest result of each task; --after continues one.
 'delete' forgets a script, its tasks and results; its pages stay in the archive.
@@ -53,9 +53,10 @@ A script runs behind walls, bubblewrap's: no network, no file but Python's, 30 s
 for a callback. Where they cannot stand it does not run, unless luigi.cfg says so: [scripts]
 walls.
 
-exit codes: 0 done, 1 a callback has failed, or the script cannot be loaded, 2 usage, 3
-configuration, also where the walls cannot stand, 4 a disk or a server did not answer, 5 the
-job runs already, 130 stopped by Ctrl-C: the same command continues
+exit codes: 0 done, 1 a callback has failed, the script cannot be loaded or uses a name that
+nothing defines, or a page of 'try' is worse than before, 2 usage, 3 configuration, also where
+the walls cannot stand, 4 a disk or a server did not answer, 5 the job runs already, 130
+stopped by Ctrl-C: the same command continues
 """
 
 

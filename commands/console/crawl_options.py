@@ -1,4 +1,4 @@
-"""What the verbs that begin a crawl share: options, the keys of crawl.toml that they set, and a new archive."""
+"""The options that several verbs have to begin a crawl, the keys of crawl.toml that these set, and a new archive."""
 
 from __future__ import annotations
 

@@ -239,8 +239,7 @@ async def _with_asker(ask: Callable[..., Any], path: Path) -> Any:
 
 def _read(path: Path) -> ScriptFile:
     try:
-        from warcmill.scripts import api  # noqa: F401 - of an extra
-        from warcmill.scripts.api import response  # noqa: F401
+        from warcmill.scripts.api import response  # noqa: F401 - of an extra
         from warcmill.scripts.folder import read
     except ImportError as error:
         raise BadConfig("script", f"{error.name} is missing; pip install 'warcmill[scripts]'") from error
@@ -255,11 +254,13 @@ def _bytes(path: Path) -> bytes:
 
 
 def _configured(engine: WarcmillEngine, job: str, files: Mapping[str, bytes]) -> None:
-    """Have the job the files of a job of scripts; Conflict for one that crawls something else."""
-    folder = engine.places.job(job)
-    if (folder / CONFIGURATION).exists() and file.described(file.files_in(folder), job).service != file.SCRIPTS:
+    """Give the job the files of a job of scripts; one that has rules keeps them. Conflict for one that crawls something
+    else."""
+    own = file.files_in(engine.places.job(job))
+    if CONFIGURATION in own and file.described(own, job).service != file.SCRIPTS:
         raise Conflict(f"job {job}", "it crawls without scripts; choose another name by --job")
-    engine.configure(job, files, Path(os.devnull))
+    rules = {name: own[name] for name in (file.SURTS, file.EXCLUDE) if name in own}
+    engine.configure(job, {**files, **rules}, Path(os.devnull))
 
 
 def _write(engine: WarcmillEngine, job: str, name: str, text: str) -> None:

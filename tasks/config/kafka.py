@@ -39,18 +39,18 @@ def kafka_access() -> KafkaAccess:
         ca_file=keys.ca_file,
         certificate_file=keys.certificate_file,
         key_file=keys.key_file,
-        key_password=_environments("key_password"),
+        key_password=_of_environment("key_password"),
         key_password_file=keys.key_password_file,
         mechanism=keys.mechanism.strip().upper(),
         user=keys.user,
-        password=_environments("password"),
+        password=_of_environment("password"),
         password_file=keys.password_file,
         token_file=keys.token_file,
         settings=settings,
     )
 
 
-def _environments(key: str) -> str:
-    """A secret of the environment, not of a file: that is read anew by each client. Or BadConfig."""
-    both = sections.value(SECTION, key) and sections.value(SECTION, f"{key}_file")
-    return sections.secret(SECTION, key) if both or not sections.value(SECTION, f"{key}_file") else ""
+def _of_environment(key: str) -> str:
+    """A secret of the environment; '' for one in a file, which each client reads anew. Or BadConfig."""
+    is_in_file = sections.value(SECTION, f"{key}_file") and not sections.value(SECTION, key)
+    return "" if is_in_file else sections.secret(SECTION, key)

@@ -154,6 +154,20 @@ def test_check_step_and_new(tmp_path: Path) -> None:
     assert (done.returncode, "nothing defines unicode" in done.stderr) == (1, True)
 
 
+def test_a_job_keeps_its_rules_and_a_damaged_book_its_results(tmp_path: Path) -> None:
+    line, here = line_for(tmp_path / "line"), tmp_path / "here"
+    job = line.folders["jobs"] / JOB
+    with several_hosts.serve(site()) as port:
+        file = written(here, port)
+        assert script(line, here, "run", file, *RUN).returncode == 1, "two tasks fail"
+        count = len(script(line, here, "results", JOB).stdout.splitlines())
+        (job / "exclude.txt").write_text(f"http://({HERE}:{port})/p/1\n")
+        (job / "state" / "tasks.sqlite").write_bytes(b"garbage" * 1000)
+        script(line, here, "run", file, *RUN)
+    assert (job / "exclude.txt").read_text().startswith(f"http://({HERE}")
+    assert len(script(line, here, "results", JOB).stdout.splitlines()) == count == NUMBER
+
+
 def test_a_job_of_scripts_stays_on_takes_edits_and_forgets_what_is_deleted(tmp_path: Path) -> None:
     line, here = line_for(tmp_path / "line"), tmp_path / "here"
     job = line.folders["jobs"] / "papers"

@@ -163,8 +163,8 @@ class Uri(Struct, eq=False):
     `key` distinguishes it from others in its namespace `crawl`; it is the canonical URI unless its maker chose another.
     `queue` is what its politeness is kept by: host and port. A lower `priority` comes first.
     `payload` is JSON of its maker, kept through retries and restarts; `Fetch` reads how to fetch from it.
-    `spider` names who visits it; '' is this crawler. `renew` has an offer of it judged if it is known; no
-    frontier keeps that.
+    `spider` names who visits it; '' is this crawler. `renew` has an offer of it judged if it is known; a
+    frontier keeps only the digest of its tag.
     """
 
     key: str

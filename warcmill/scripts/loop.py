@@ -35,6 +35,7 @@ from warcmill.scripts.watch import PageSeen, ScriptWatch, WatchFinding
 ResultListener = Callable[[Mapping[str, Json], RecordPlace | None], None]
 LOOK = 1.0  # seconds between two looks at the folder
 WATCH = 10.0  # and at what is late
+MOST_NOTED = 100_000  # of the newest, while the book cannot be written
 SOON = 60.0  # seconds: a run of scripts from a terminal waits so long for what is tried again
 _OF_LOOP = (tasks.ON_TICK, tasks.ON_FINISHED)  # calls that no site is asked for, and that end nothing
 
@@ -63,17 +64,17 @@ class TokenBucket:
 
 class ScriptLoop(Spider):
     """A `Spider` whose visits go to scripts. `once`: begin these, and end when only ticks wait; without them all that
-    are RUNNING crawl. `told` hears each run, and `kept` each result, once it is durable."""
+    are RUNNING crawl. `ran` is called with each run, before it is durable; `kept` with each result, once it is."""
 
     def __init__(
         self, kit: Kit, figures: Figures, began: float, folder: ScriptFolder, asker: ScriptAsker, book: TaskBook, *,
-        once: Sequence[str] = (), told: Callable[[ScriptRun], None] | None = None, kept: ResultListener | None = None,
+        once: Sequence[str] = (), ran: Callable[[ScriptRun], None] | None = None, kept: ResultListener | None = None,
     ) -> None:  # fmt: skip
         super().__init__(kit, figures, began)
         if kit.books.frontier.is_shared:
             raise BadConfig("scripts", "a job of scripts has a frontier of its own; its engine names one in Redis")
         self._folder, self._asker, self._book, self._once = folder, asker, book, once
-        self._told, self._kept = told, kept
+        self._on_run, self._kept = ran, kept
         self.desk = ScriptDesk(kit, folder, asker, self._ran)
         self._buckets: dict[str, TokenBucket] = {}
         self._pauses: dict[str, FailurePause] = {}
@@ -108,7 +109,7 @@ class ScriptLoop(Spider):
 
     async def begin(self, names: Sequence[str]) -> list[str]:
         """Have scripts called at their beginning; return those that may run. From a terminal, one for which something
-        waits goes on instead."""
+        waits continues instead."""
         frontier, found = self._kit.books.frontier, []
         for name in names:
             if name not in self._folder.all:
@@ -125,8 +126,9 @@ class ScriptLoop(Spider):
         """Forget a script, its tasks and its results; return how many tasks waited. The archive stays."""
         waited = await self._kit.books.frontier.begin_purge(name)
         await self._kit.books.frontier.purge_rest()
-        await self._write()
-        await asyncio.to_thread(self._book.forget, name)
+        async with self._looking:
+            await self._write()
+            await asyncio.to_thread(self._book.forget, name)
         for known in (self._watches, self._pauses, self._buckets, self.watching):
             known.pop(name, None)
         return waited
@@ -264,6 +266,7 @@ class ScriptLoop(Spider):
             return await super()._has_nothing_left()
         await self._finish()
         if await self._kit.books.frontier.is_empty():
+            self.waits_until = 0.0
             return True
         opens = await self._kit.books.frontier.next_time()
         self.waits_until = opens or 0.0
@@ -273,8 +276,8 @@ class ScriptLoop(Spider):
 
     def _ran(self, run: ScriptRun) -> None:
         self._runs[id(run.uri)] = run
-        if self._told:
-            self._told(run)
+        if self._on_run:
+            self._on_run(run)
 
     def _heard(self, entry: BookEntry, kept: Kept) -> None:
         self._before(entry, kept)
@@ -298,6 +301,14 @@ class ScriptLoop(Spider):
                     TaskNote(
                         uri.spider, task.taskid, task.first or task.url, task.callback, "active",
                         task.for_script(uri.spider), uri.not_before or None, "" if task.redirects else "pending",
+                    )
+                )  # fmt: skip
+            elif uri.spider and answer.answer is Intake.CANCELLED:
+                task = tasks.read(uri)
+                self._noted.append(
+                    TaskNote(
+                        uri.spider, task.taskid, task.first or task.url, task.callback, "failed",
+                        task.for_script(uri.spider), why="its script has cancelled it",
                     )
                 )  # fmt: skip
 
@@ -333,7 +344,7 @@ class ScriptLoop(Spider):
             seen.is_new(now)
 
     async def _write(self) -> None:
-        """Write what was noted into the book. Without it the crawl goes on; a person hears of that once."""
+        """Write what was noted into the book. Without it the crawl continues, and one alert says so."""
         noted, self._noted = self._noted, []
         results, self._results = self._results, []
         if not (noted or results):
@@ -345,10 +356,14 @@ class ScriptLoop(Spider):
             if not self._is_away:
                 self._kit.heard.alert("WARNING", f"the pages of scripts are not up to date: {error}")
             self._is_away = True
+            self._noted, self._results = [*noted, *self._noted][-MOST_NOTED:], [*results, *self._results][-MOST_NOTED:]
 
     def _watch(self, now: float) -> None:
         """See what a person should look at; what is new of it, and what has ended, is in alerts.log."""
-        late = self._book.late(now)
+        try:
+            late = self._book.late(now)
+        except Unavailable:  # `_write` names it
+            return
         found = {}
         for name in self._running():
             pause = self._pause(name)

@@ -35,6 +35,8 @@ class FailurePause:
         """The number of tasks that may begin now, of so many."""
         if not self._until:
             return room
+        if self._begun >= PROBES and now >= self._until + SECONDS:  # they ended nothing, as one that is redirected
+            self._until, self._probes, self._begun = now, 0, 0
         return min(room, PROBES - self._begun) if now >= self._until else 0
 
     def began(self, number: int) -> None:
@@ -46,8 +48,3 @@ class FailurePause:
     def is_on(self) -> bool:
         """True while the script is paused, its probes included."""
         return bool(self._until)
-
-    @property
-    def until(self) -> float:
-        """When the probes begin; 0 if it is not paused."""
-        return self._until

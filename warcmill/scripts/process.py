@@ -21,16 +21,16 @@ from warcmill.crawl.launch.folders import Places
 from warcmill.crawl.logs.statistics import Figures
 from warcmill.crawl.visit.visit import Kit
 from warcmill.errors import WarcmillError
-from warcmill.layout import OutputLayout
+from warcmill.layout import RESULTS_LOG, OutputLayout
 from warcmill.scripts import walls
 from warcmill.scripts.asking import ScriptAsker
 from warcmill.scripts.folder import ScriptFolder
 from warcmill.scripts.loop import ResultListener, ScriptLoop
 from warcmill.scripts.service import ScriptService
-from warcmill.scripts.taskbook import NAME, TaskBook
+from warcmill.scripts.taskbook import TaskBook
 from warcmill.scripts.visit import ScriptRun
 
-NONE, RESULTS = "none", "results.jsonl"
+NONE = "none"
 HEAD = """\
 # A job of scripts: pages of Python in the folder scripts, which decide what is asked for.
 # surts.txt and exclude.txt decide what of that may be fetched.
@@ -53,14 +53,14 @@ def files(settings: dict[str, object]) -> dict[str, bytes]:
 def run(
     places: Places, job: str, names: Sequence[str], checkpoint: str, follows: str, allow_private: Sequence[str],
     script_walls: str,
-    told: Callable[[ScriptRun], None], kept: ResultListener,
+    ran: Callable[[ScriptRun], None], kept: ResultListener,
 ) -> ScriptEnd:  # fmt: skip
     """Crawl scripts of a job once: begin each, and end when only ticks wait. Raises what the crawl raised."""
     process.collect_garbage_less_often()
     loops: list[ScriptLoop] = []
 
     def made(kit: Kit, figures: Figures, began: float) -> ScriptLoop:
-        loops.append(_loop(kit, figures, began, places, job, script_walls, once=names, told=told, kept=kept))
+        loops.append(_loop(kit, figures, began, places, job, script_walls, once=names, ran=ran, kept=kept))
         return loops[-1]
 
     end = asyncio.run(process.crawl(places, job, checkpoint, allow_private, follows, made, ScriptService))
@@ -69,12 +69,12 @@ def run(
 
 def _loop(
     kit: Kit, figures: Figures, began: float, places: Places, job: str, script_walls: str, *, once: Sequence[str] = (),
-    told: Callable[[ScriptRun], None] | None = None, kept: ResultListener | None = None,
+    ran: Callable[[ScriptRun], None] | None = None, kept: ResultListener | None = None,
 ) -> ScriptLoop:  # fmt: skip
     asker = ScriptAsker(script_walls=script_walls != NONE)
-    logs = sorted(places.output.rglob(f"{job}/*/{RESULTS}*")) if not (places.state(job) / NAME).exists() else ()
-    book = TaskBook(places.state(job), logs)
-    return ScriptLoop(kit, figures, began, ScriptFolder(places.job(job)), asker, book, once=once, told=told, kept=kept)
+    logs = (log for root in (places.output,) for log in sorted(root.rglob(f"{job}/*/{RESULTS_LOG}*")))
+    book = TaskBook(places.state(job), logs)  # it looks for the logs only where it is new, or was damaged
+    return ScriptLoop(kit, figures, began, ScriptFolder(places.job(job)), asker, book, once=once, ran=ran, kept=kept)
 
 
 def main(words: Sequence[str]) -> int:

@@ -95,7 +95,7 @@ class ScriptTask(Struct, frozen=True):
         return bool(self.schedule.get("auto_recrawl")) and age is not None and age >= 0
 
 
-def made(script: str, task: Mapping[str, Any], page: Uri | None, queue: str = "") -> Uri:
+def made(script: str, task: Mapping[str, Any], page: Uri | None) -> Uri:
     """The URI of a task in pyspider's form, which the page has led to. BadInput, with its address, for one that cannot
     wait."""
     url, taskid = str(task.get("url", "")), str(task.get("taskid") or "")
@@ -115,7 +115,7 @@ def made(script: str, task: Mapping[str, Any], page: Uri | None, queue: str = ""
         age=-1.0 if age is None else age, tag="" if schedule.get("itag") is None else str(schedule["itag"]),
         force=bool(schedule.get("force_update")), cancel=bool(schedule.get("cancel")),
     )  # fmt: skip
-    return _checked(uri, queue)
+    return _checked(uri)
 
 
 def called(script: str, callback: str, key: str, save: Any = None, url: str = "", taskid: str = "") -> Uri:
@@ -125,7 +125,7 @@ def called(script: str, callback: str, key: str, save: Any = None, url: str = ""
     found = ScriptTask(taskid or key, url, {}, {} if save is None else {"save": save}, {"callback": callback})
     uri = _uri(url if url.startswith("data:") else f"data:,{quote(callback)}", script, found, None, "")
     uri.key, uri.renew = key, Renew(force=True)
-    return _checked(uri, "")
+    return _checked(uri)
 
 
 def ticked(script: str, span: int, tick: float) -> Uri:
@@ -157,7 +157,7 @@ def redirected(uri: Uri, task: ScriptTask, location: str, cookies: Sequence[Cook
     found = _uri(target, uri.spider, more, uri, REDIRECT)
     found.key = f"{task.taskid} {more.redirects} {found.uri}"  # no taskid of pyspider's has a blank
     found.priority, found.renew = uri.priority, Renew(force=True)
-    return _checked(found, "")
+    return _checked(found)
 
 
 def read(uri: Uri) -> ScriptTask:
@@ -228,10 +228,10 @@ def _uri(url: str, script: str, task: ScriptTask, page: Uri | None, hop: str) ->
     return uri
 
 
-def _checked(uri: Uri, queue: str) -> Uri:
+def _checked(uri: Uri) -> Uri:
     """A URI that a frontier takes; BadInput for another one. Calls that need no page wait for those of their script
     alone."""
-    uri.queue = queue or uri.queue or f"data:{uri.spider}"
+    uri.queue = uri.queue or f"data:{uri.spider}"
     check_offer(uri)
     return uri
 

@@ -10,7 +10,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +32,8 @@ CREATE TABLE tasks (script TEXT NOT NULL, taskid TEXT NOT NULL, url TEXT NOT NUL
     PRIMARY KEY (script, taskid)) WITHOUT ROWID;
 CREATE INDEX by_change ON tasks (script, changed);
 CREATE INDEX by_due ON tasks (script, due) WHERE status = 'active';
-CREATE TABLE results (number INTEGER PRIMARY KEY, script TEXT NOT NULL, taskid TEXT NOT NULL, url TEXT NOT NULL,
-    result TEXT NOT NULL, updated INTEGER NOT NULL, warc TEXT, place INTEGER);
+CREATE TABLE results (number INTEGER PRIMARY KEY AUTOINCREMENT, script TEXT NOT NULL, taskid TEXT NOT NULL,
+    url TEXT NOT NULL, result TEXT NOT NULL, updated INTEGER NOT NULL, warc TEXT, place INTEGER);
 CREATE UNIQUE INDEX by_task ON results (script, taskid);
 CREATE INDEX by_script ON results (script, number);
 CREATE TABLE counts (script TEXT NOT NULL, minute INTEGER NOT NULL, kind TEXT NOT NULL, number INTEGER NOT NULL,
@@ -118,7 +118,7 @@ class TaskBook:
         """Note tasks and results, in their order."""
         now = time.time()
         minute = int(now) // MINUTE
-        try:
+        with self._named():
             self._db.execute("BEGIN")
             for one in tasks:
                 self._put(one, now)
@@ -135,10 +135,16 @@ class TaskBook:
                 ],
             )
             self._db.execute("COMMIT")
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Name an error of the book; what was not committed is undone."""
+        try:
+            yield
         except sqlite3.Error as error:
             with suppress(sqlite3.Error):
                 self._db.execute("ROLLBACK")
-            raise Unavailable(str(self.path), f"{error}; the crawl goes on without it") from error
+            raise Unavailable(str(self.path), f"{error}; the crawl continues without it") from error
 
     def _put(self, one: TaskNote, now: float) -> None:
         self._db.execute(
@@ -152,23 +158,28 @@ class TaskBook:
 
     def late(self, now: float) -> dict[str, float]:
         """The seconds for which the oldest task of each script that is due has waited."""
-        return {script: max(0.0, now - since) for script, since in self._db.execute(_LATE, (now,)).fetchall()}
+        with self._named():
+            rows = self._db.execute(_LATE, (now,)).fetchall()
+        return {script: max(0.0, now - since) for script, since in rows}
 
     @property
     def watch(self) -> bytes:
         """The state of the watch, as it was left."""
-        row = self._db.execute("SELECT value FROM about WHERE name = 'watch'").fetchone()
+        with self._named():
+            row = self._db.execute("SELECT value FROM about WHERE name = 'watch'").fetchone()
         return bytes(row[0]) if row else b""
 
     def keep_watch(self, state: bytes, findings: Mapping[str, Sequence[Mapping[str, Json]]]) -> None:
         """Keep the state of the watch, and its findings by script."""
         rows = [("watch", state), ("findings", _json(findings))]
-        self._db.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", rows)
+        with self._named():
+            self._db.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", rows)
 
     def forget(self, script: str) -> None:
         """Forget all of a script."""
-        for statement in _FORGET:
-            self._db.execute(statement, (script,))
+        with self._named():
+            for statement in _FORGET:
+                self._db.execute(statement, (script,))
 
     def close(self) -> None:
         """Close it."""

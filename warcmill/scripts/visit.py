@@ -34,6 +34,7 @@ RESULT = "result"
 _FOLLOWED = {301: False, 302: False, 303: False, 307: True, 308: True}
 """The statuses of a redirect that is followed, and if the request keeps its method (RFC 9110, 15.4)."""
 _NOT_WHOLE = {TIME: "its answer was not whole in time", DISCONNECT: "its answer broke off"}
+_AGAIN = 60.0  # seconds until one that could not be loaded is loaded again
 _WHERE = "script {}"
 
 
@@ -50,10 +51,12 @@ class ScriptRun(NamedTuple):
 
 
 class Known(NamedTuple):
-    """A script as its process has loaded it."""
+    """A script as its process has loaded it, beside the texts that it may import; and when."""
 
     script: ScriptFile
     about: ScriptAbout
+    texts: Mapping[str, str]
+    at: float
 
 
 class ScriptDesk:
@@ -73,9 +76,13 @@ class ScriptDesk:
         script = self.folder.all.get(name)
         if script is None:
             return None
-        known = self._known.get(name)
-        if known is None or known.script != script:
-            known = self._known[name] = Known(script, await self.asker.about(self.text(name)))
+        known, text, now = self._known.get(name), self.text(name), clock.steady()
+        is_old = known is None or known.script != script or known.texts != text.all
+        if known is None or is_old or (known.about.why and now >= known.at + _AGAIN):
+            why = "" if known is None or is_old else known.about.why
+            known = self._known[name] = Known(script, await self.asker.about(text), text.all, now)
+            if known.about.why and known.about.why != why:
+                self.kit.heard.alert("WARNING", f"script {name} cannot be loaded: {known.about.why}")
         return known
 
 

@@ -91,7 +91,7 @@ class ScriptWatch(Struct):
     def ran(
         self, callback: str, page: PageSeen, *, why: str, is_fault: bool, follows: int, results: Sequence[Json]
     ) -> None:
-        """Hear of a run of a callback on a page. `is_fault`: it was called, and has failed."""
+        """Note a run of a callback on a page. `is_fault`: it was called, and has failed."""
         found = self.callbacks.setdefault(callback, CallbackWatch())
         if why and not is_fault:  # the site did not answer, or with an error
             return
@@ -109,7 +109,7 @@ class ScriptWatch(Struct):
                     habit.note(result.get(name) not in (None, "", [], {}), page, EMPTY)
 
     def is_new(self, now: float) -> None:
-        """Hear that a task had its first result."""
+        """Note that a task had its first result."""
         if self.last_new:
             self.gaps = [*self.gaps, now - self.last_new][-GAPS:]
         self.last_new = now
@@ -140,7 +140,7 @@ class ScriptWatch(Struct):
 
 
 def pack(watches: Mapping[str, ScriptWatch]) -> bytes:
-    """The state of the watch, to go on with later."""
+    """The state of the watch, to continue with later."""
     return msgspec.json.encode(watches)
 
 

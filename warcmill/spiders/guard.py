@@ -226,8 +226,9 @@ class DeathCause:
 
 
 def _kills_for_memory() -> int:
-    """The number of processes that the system has killed for want of memory since it began."""
-    found = [line.split()[1] for line in VMSTAT.read_text().splitlines() if line.startswith("oom_kill ")]
+    """The number of processes that the system has killed for want of memory since it began; 0 if it does not count."""
+    text = VMSTAT.read_text() if VMSTAT.exists() else ""
+    found = [line.split()[1] for line in text.splitlines() if line.startswith("oom_kill ")]
     return int(found[0]) if found else 0
 
 

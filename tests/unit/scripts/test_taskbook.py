@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from warcmill.errors import Unavailable
 from warcmill.scripts import answers
 from warcmill.scripts.taskbook import NAME, ResultNote, TaskBook, TaskNote, TaskReader
 
@@ -41,6 +42,22 @@ def test_the_last_of_a_task_counts(tmp_path: Path) -> None:
     assert TaskReader(tmp_path / "elsewhere").tasks() == []
     book.forget("shop")
     assert (reader.tasks(), [*reader.results()], reader.counts(1e10)) == ([], [], {})
+
+
+def test_the_number_of_a_result_is_given_once(tmp_path: Path) -> None:
+    book, reader = TaskBook(tmp_path), TaskReader(tmp_path)
+    book.note([], [result("1", 1), result("2", 2, "news")])
+    book.forget("news")
+    book.note([], [result("3", 3)])
+    assert [number for number, _ in reader.results(after=2)] == [3]
+
+
+def test_a_book_that_cannot_be_written_is_unavailable(tmp_path: Path) -> None:
+    book = TaskBook(tmp_path)
+    book.close()
+    for act in (lambda: book.late(1.0), lambda: book.watch, lambda: book.keep_watch(b"", {}), lambda: book.forget("a")):
+        with pytest.raises(Unavailable, match="the crawl continues without it"):
+            act()
 
 
 def test_one_that_is_due_is_late(tmp_path: Path) -> None:

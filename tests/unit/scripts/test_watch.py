@@ -115,6 +115,14 @@ def test_ten_failures_in_a_row_pause_a_script_for_five_minutes_and_three_probes_
     assert (pause.room(7, later + SECONDS), pause.is_on) == (7, False)
 
 
+def test_probes_that_end_nothing_as_they_are_redirected_have_others_after_them() -> None:
+    pause = FailurePause()
+    for _ in range(FAILURES):
+        pause.ended(failed=True, why="no", now=NOW)
+    pause.began(PROBES)
+    assert (pause.room(7, NOW + SECONDS), pause.room(7, NOW + 2 * SECONDS)) == (0, PROBES)
+
+
 def test_a_success_between_failures_begins_the_count_anew() -> None:
     pause = FailurePause()
     for number in range(50):

@@ -1,7 +1,7 @@
 """The way to a Kafka: its protocol, certificates, login, and settings of the client by their names. Reads files.
 
 Secrets are in files, or come from the environment; they are in no text, message or repr. A file is read again for each
-client, so a new password or token is heard without a restart. The settings of a client are a closed list: others would
+client, so a new password or token counts without a restart. The settings of a client are a closed list: others would
 break what a bus promises, load code, or hold a secret in the clear.
 """
 

@@ -208,7 +208,7 @@ class KafkaBus:
             raise heard.error(f"it did not make {topic} in time. {_AGAIN}") from error
         except KafkaException as error:
             if _fault(error).code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                admin.poll(0)  # has it heard
+                admin.poll(0)  # calls error_cb
                 why = f"it does not make {topic}: {_fault(error).str()}"
                 raise heard.error(why, _fault(error), topic=f"{topic}, or make it") from error
             if not self._count(topic):  # there, and not shown
@@ -236,7 +236,7 @@ class KafkaBus:
             try:
                 return dict(admin.list_topics(timeout=seconds).topics)
             except KafkaException as error:
-                admin.poll(0)  # has it heard
+                admin.poll(0)  # calls error_cb
                 found = heard.error(_fault(error).str(), _fault(error))
             if isinstance(found, BusRefused):
                 break

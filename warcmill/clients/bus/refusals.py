@@ -58,7 +58,7 @@ class Complaints:
         self._last.append(found)
 
     def error(self, why: str, error: KafkaError | None = None, *, topic: str = "", group: str = "") -> Unavailable:
-        """Return what is wrong: of an `error`, if there is one, else of what was heard; `why` where neither tells."""
+        """Return what is wrong: of an `error`, if there is one, else of the last ones; `why` where none names it."""
         if error is not None and (place := _ACCESS.get(error.code())):
             who = f"the user {self._access.user}" if self._access.user else "this client"
             where = place.format(topic=topic, group=group)

@@ -80,7 +80,8 @@ class RequestFeed:
     def append(self, targets: Sequence[tuple[str, dict[str, Json]]]) -> int:
         """Append targets, by place and document, durable when this returns; return how many were not there yet.
 
-        BadInput for a document that is too long, before any is appended.
+        BadInput for a document that is too long, Conflict where a process of an earlier version has appended behind
+        a later file: before any is appended.
         """
         lines = {place: _line(place, document) for place, document in targets}
         with _opened(self.path, _APPENDS) as lock:

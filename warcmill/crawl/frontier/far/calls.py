@@ -49,6 +49,7 @@ class Calls:
     def begin(self, script: str, *words: Word) -> Future[Any]:
         """Begin a call, from any thread; its answer, or its error, comes later."""
         answer: Future[Any] = Future()
+        answer.set_running_or_notify_cancel()  # a caller that is cancelled does not cancel it: it is answered once
         with self._lock:
             if self._is_closed:
                 answer.set_exception(Unavailable(self._link.place.shown, "the link to Redis is closed"))
@@ -120,19 +121,21 @@ class Calls:
         if not wire.has_answer() and not _ready(self._link.seconds, wire.fileno(), self._woken.fileno()):
             raise Unavailable(self._link.place.shown, f"Redis does not answer: {self._link.seconds:.0f} s of silence")
         lost = list[_Call]()
-        while waiting and wire.has_answer():
-            call, found = waiting[0], wire.receive()
-            waiting.popleft()
-            if found is LOST:  # it was started anew, or somebody emptied its cache
-                lost.append(call)
-                continue
-            self._spans.append(time.monotonic() - call.begun)
-            if isinstance(found, WarcmillError):
-                call.answer.set_exception(found)
-            else:
-                call.answer.set_result(found)
+        try:
+            while waiting and wire.has_answer():
+                call, found = waiting[0], wire.receive()
+                waiting.popleft()
+                if found is LOST:  # it was started anew, or somebody emptied its cache
+                    lost.append(call)
+                    continue
+                self._spans.append(time.monotonic() - call.begun)
+                if isinstance(found, WarcmillError):
+                    call.answer.set_exception(found)
+                else:
+                    call.answer.set_result(found)
+        finally:
+            waiting += lost  # also where the connection breaks: then each of them fails
         if lost:
-            waiting += lost
             wire.send([(call.script, call.words) for call in lost])
 
 

@@ -64,7 +64,7 @@ class FarLeases:
         return sum(map(len, self._kept.values()))
 
     def expect(self, moments: Iterable[float]) -> None:
-        """Hear until when URIs, and gates, wait."""
+        """Note until when URIs, and gates, wait."""
         now = self._now()
         if later := [moment for moment in moments if now < moment < FOREVER]:
             self.opens = min(later) if self.opens is None else min(self.opens, *later)
@@ -93,6 +93,7 @@ class FarLeases:
 
     async def close(self) -> None:
         """Ask for no more."""
+        self._kept.clear()  # else a timer would give them back by a link that is closed
         for task in [*self._beside]:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
