@@ -66,6 +66,7 @@ class Handler(BaseHandler):
 
 def _run(args: argparse.Namespace) -> int:
     """Make a launch of the job, until only what scripts do every so often is left."""
+    _check_extra()
     from warcmill.scripts import process, walls
 
     found = [_read(path) for path in args.files]
@@ -131,7 +132,8 @@ class _Heard:
 
 
 def _new(args: argparse.Namespace) -> int:
-    """Write a script to begin with into a job, which is made if there is none."""
+    """Write a script to begin with into a job, which is made if it is missing."""
+    _check_extra()
     from warcmill.scripts import process
     from warcmill.scripts.folder import SCRIPTS, check_name
 
@@ -218,6 +220,7 @@ def _task(args: argparse.Namespace) -> dict[str, Any]:
 
 
 async def _with_asker(ask: Callable[..., Any], path: Path) -> Any:
+    _check_extra()
     from warcmill.scripts import process, walls
     from warcmill.scripts.asking import ScriptAsker, ScriptText
 
@@ -237,12 +240,17 @@ async def _with_asker(ask: Callable[..., Any], path: Path) -> Any:
         asker.close()
 
 
-def _read(path: Path) -> ScriptFile:
+def _check_extra() -> None:
+    """BadConfig where what reads pages for scripts is not installed."""
     try:
-        from warcmill.scripts.api import response  # noqa: F401 - of an extra
-        from warcmill.scripts.folder import read
+        from warcmill.scripts.api import response  # noqa: F401
     except ImportError as error:
         raise BadConfig("script", f"{error.name} is missing; pip install 'warcmill[scripts]'") from error
+
+
+def _read(path: Path) -> ScriptFile:
+    from warcmill.scripts.folder import read
+
     return read(path)
 
 

@@ -16,8 +16,10 @@ import pytest
 from line import DAY, new_line
 from sample import JOB, LAUNCH_ID
 
+from commands import main as command
 from commands.main import VERBS
 
+ROOT = Path(command.__file__).parent.parent
 ALL = [verb for group in VERBS.values() for verb in group]
 ALONE = ("check", "cdxj", "surt", "completion", "man")  # they need no line
 SERVERS = ("luigi", "tornado", "paramiko", "hdfs", "boto3", "redis")
@@ -100,3 +102,14 @@ def test_a_verb_that_reads_a_line_asks_no_server_and_loads_no_crawler(
 ) -> None:
     monkeypatch.setenv("LUIGI_CONFIG_PATH", str(new_line(tmp_path / "line").config))
     assert not imported(tmp_path, verb, *words, codes=(0, 1)) & forbidden(verb)
+
+
+@pytest.mark.parametrize("words", ["run x.py", "new papers/shop --start http://a.example/", "check x.py", "step x.py"])
+def test_scripts_without_their_extra_name_it(words: str, tmp_path: Path) -> None:
+    (tmp_path / "x.py").write_text("")
+    code = "import sys; sys.modules['lxml'] = None; from commands.main import main; sys.exit(main(sys.argv[1:]))"
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code, "script", *words.split()], cwd=tmp_path, capture_output=True, text=True,
+        check=False, env={**os.environ, "PYTHONPATH": str(ROOT), "LUIGI_CONFIG_PATH": str(tmp_path / "luigi.cfg")},
+    )  # fmt: skip
+    assert (done.returncode, "pip install 'warcmill[scripts]'" in done.stderr) == (3, True), done.stderr
