@@ -14,10 +14,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from demo import BIN, HOST, PATIENCE, RECONCILED, SCANNED, run
-from loopback_site import Gazette, gazette
+from demo import HOST, PATIENCE, RECONCILED, SCANNED, run
+from loopback_site import gazette
 
-from commands.console.show import as_json
 from warcmill.scripts import answers
 
 JOB, NAME = "papers", "gazette"
@@ -79,8 +78,7 @@ def main(folder: Path) -> int:
         run("warcmill", "script", "list", JOB)
         run("warcmill", "pulse", "stop", JOB, shown=PULSED)
         run("warcmill", "scan", shown=SCANNED)
-        code = run("warcmill", "reconcile", may_be=(0, 1), shown=RECONCILED)
-    return code
+        return run("warcmill", "reconcile", may_be=(0, 1), shown=RECONCILED)
 
 
 def _write(job: Path, text: str) -> None:

@@ -1,6 +1,6 @@
 """The process that crawls one launch of a job of scripts.
 
-    python -m warcmill.scripts.process bubblewrap|none ...      its words: see `python -m warcmill.crawl.process`
+    python -m warcmill.scripts.process bubblewrap|none PROXY,... ...    its words: see `warcmill.crawl.process`
 
 `run` makes one launch in the process that calls it, for a terminal.
 """
@@ -52,15 +52,14 @@ def files(settings: dict[str, object]) -> dict[str, bytes]:
 
 def run(
     places: Places, job: str, names: Sequence[str], checkpoint: str, follows: str, allow_private: Sequence[str],
-    script_walls: str,
-    ran: Callable[[ScriptRun], None], kept: ResultListener,
+    script_walls: str, proxies: Sequence[str], ran: Callable[[ScriptRun], None], kept: ResultListener,
 ) -> ScriptEnd:  # fmt: skip
     """Crawl scripts of a job once: begin each, and end when only ticks wait. Raises what the crawl raised."""
     process.collect_garbage_less_often()
     loops: list[ScriptLoop] = []
 
     def made(kit: Kit, figures: Figures, began: float) -> ScriptLoop:
-        loops.append(_loop(kit, figures, began, places, job, script_walls, once=names, ran=ran, kept=kept))
+        loops.append(_loop(kit, figures, began, places, job, script_walls, proxies, once=names, ran=ran, kept=kept))
         return loops[-1]
 
     end = asyncio.run(process.crawl(places, job, checkpoint, allow_private, follows, made, ScriptService))
@@ -68,18 +67,19 @@ def run(
 
 
 def _loop(
-    kit: Kit, figures: Figures, began: float, places: Places, job: str, script_walls: str, *, once: Sequence[str] = (),
-    ran: Callable[[ScriptRun], None] | None = None, kept: ResultListener | None = None,
+    kit: Kit, figures: Figures, began: float, places: Places, job: str, script_walls: str, proxies: Sequence[str], *,
+    once: Sequence[str] = (), ran: Callable[[ScriptRun], None] | None = None, kept: ResultListener | None = None,
 ) -> ScriptLoop:  # fmt: skip
     asker = ScriptAsker(script_walls=script_walls != NONE)
     logs = (log for root in (places.output,) for log in sorted(root.rglob(f"{job}/*/{RESULTS_LOG}*")))
     book = TaskBook(places.state(job), logs)  # it looks for the logs only where it is new, or was damaged
-    return ScriptLoop(kit, figures, began, ScriptFolder(places.job(job)), asker, book, once=once, ran=ran, kept=kept)
+    folder = ScriptFolder(places.job(job))
+    return ScriptLoop(kit, figures, began, folder, asker, book, once=once, ran=ran, kept=kept, proxies=proxies)
 
 
 def main(words: Sequence[str]) -> int:
     """Crawl the launch that the words name; return the exit code."""
-    script_walls, *argv = words
+    script_walls, proxies, *argv = words
     try:
         walls.check(walls=script_walls != NONE)
     except WarcmillError as error:
@@ -90,7 +90,7 @@ def main(words: Sequence[str]) -> int:
     places = Places(Path(output), Path(jobs), OutputLayout(layout))
 
     def made(kit: Kit, figures: Figures, began: float) -> ScriptLoop:
-        return _loop(kit, figures, began, places, name, script_walls)
+        return _loop(kit, figures, began, places, name, script_walls, proxies.split(","))
 
     return process.main(argv, ScriptService, made)
 

@@ -60,7 +60,8 @@ class TriedPage(Struct, frozen=True):
         """The page as commands and pages have it."""
         return {
             "after": self.after, "before": self.before, "callback": self.callback,
-            "changed": [name for name, _, _ in self.fields], "empty": self.empty, "follows": self.follows, "url": self.url, "why": self.why,
+            "changed": [name for name, _, _ in self.fields], "empty": [*self.empty], "follows": self.follows,
+            "url": self.url, "why": self.why,
         }  # fmt: skip
 
 
