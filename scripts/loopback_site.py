@@ -140,7 +140,7 @@ class Gazette:
         number = path.removeprefix("/")
         if not number.isdigit() or not 0 < int(number) <= self.articles:
             return ""
-        title = f"The mill turns for the {number}th time"
+        title = f"Day {number}: the mill turns"
         heading = f"<h2>{title}</h2>" if self.is_new else f'<h1 class="title">{title}</h1>'
         return f"<!doctype html><title>Gazette {number}</title><article>{heading}<p>It turned at noon.</p></article>"
 
