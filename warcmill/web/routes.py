@@ -16,12 +16,14 @@ from warcmill.web.served import Served
 from warcmill.web.views import jobs, launches, line, packages, search
 
 GET, POST = ("GET", "HEAD"), ("POST",)
+LARGEST_FORM = 16_384  # bytes
 
 
 class Route(Struct, frozen=True):
     """A row. `path`: as Starlette matches it. `role`: the least that may ask. `menu`: its word there, '' without one.
 
     `template`: '' for what is never a page: its answer is sent as JSON. `is_signed`: a post needs a form's token.
+    `body`: the most bytes of a form, as it is sent: `%0A` is three. Only of who has the role is one read.
     """
 
     path: str
@@ -31,6 +33,7 @@ class Route(Struct, frozen=True):
     template: str = ""
     menu: str = ""
     is_signed: bool = True
+    body: int = LARGEST_FORM
 
 
 ROUTES = (
