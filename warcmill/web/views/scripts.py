@@ -24,8 +24,8 @@ from warcmill.crawl.launch.folders import STATE
 from warcmill.errors import BadConfig, BadInput, Conflict, Unavailable
 from warcmill.model import Json
 from warcmill.scripts import answers, folder
+from warcmill.scripts.answers import STATUSES, ShownResult, TaskPages, place_of
 from warcmill.scripts.folder import ScriptFolder, ScriptRow, ScriptStatus
-from warcmill.scripts.taskpages import STATUSES, ShownResult, TaskPages, place_of
 from warcmill.stores.opening import is_remote
 from warcmill.web.access import Role
 from warcmill.web.request import Answer, Asked, MovedTo, RefusedRequest, SentBytes, ShownPage
@@ -228,6 +228,7 @@ def _set_row(served: Served, asked: Asked, job: ScriptJob) -> Answer:
         before, typed = typed, {name: asked.fields.get(name, "").strip() for name in typed}
         changes, wrong = _changes(row, before, typed)
         if not wrong and changes.get("status", ScriptStatus.STOP).runs and asked.fields.get("digest") != digest:
+            typed["status"] = before["status"]
             wrong = {"status": "it was edited since this page was opened: look at its text first"}
         if not wrong:
             try:
@@ -278,8 +279,8 @@ def _tasks(_: Served, asked: Asked, job: ScriptJob) -> Answer:
     listed = [_bounded(one) for one in found]
     rows = [
         {
-            "path": way_to_task(job.name, _text(one["script"]), _text(one["taskid"])), "changed": _time(one["updatetime"]),
-            "due": _time(one["due"]),
+            "path": way_to_task(job.name, _text(one["script"]), _text(one["taskid"])),
+            "changed": _time(one["updatetime"]), "due": _time(one["due"]),
             **{name: one[name] for name in ("script", "callback", "status", "http", "url", "why")},
         }
         for one in found
@@ -413,7 +414,7 @@ def _number(fields: Mapping[str, str], name: str) -> int:
 
 
 def _export(asked: Asked, job: ScriptJob, form: str, after: int) -> Answer:
-    """All results after a number, sent some at a time. What is hidden is left out for readers."""
+    """All results after a number, sent some at a time; for readers without those that name what is hidden."""
     name = f"{job.name}-{job.script}" if job.script else job.name
     more = {"Content-Disposition": f'attachment; filename="{name}.{form}"'}
     if asked.method == "HEAD":
