@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from html import unescape
 from pathlib import Path
 from urllib.parse import urlencode
@@ -34,12 +35,7 @@ def index(config: Path, days: str, sections: str = "") -> None:
 
 def open_page(config: Path, words: str, job: str = "") -> None:
     """Serve, search, and open the first result; on a terminal, serve until Ctrl-C. The site of `job` can be crawled."""
-    if "\n[serve]" not in config.read_text("utf-8"):
-        print("pywb replays; it gets an environment of its own, the first time: about half a minute", flush=True)
-        with moving("installs pywb"):
-            serving.configure(config)
-    print("$ warcmill serve", flush=True)
-    with serving.serving(config, config.with_name("serve.log")) as server:
+    with served(config) as server:
         with moving("starts pywb"):
             server.wait()
         _look(server, words)
@@ -54,19 +50,32 @@ def open_page(config: Path, words: str, job: str = "") -> None:
                 server.process.wait()
 
 
+@contextmanager
+def served(config: Path) -> Iterator[RunningServe]:
+    """Serve the pages while the block runs; replay comes once there is an index of captures."""
+    if "\n[serve]" not in config.read_text("utf-8"):
+        print("pywb replays; it gets an environment of its own, the first time: about half a minute", flush=True)
+        with moving("installs pywb"):
+            serving.configure(config)
+    print("$ warcmill serve", flush=True)
+    with serving.serving(config, config.with_name("serve.log")) as server:
+        yield server
+
+
 def _look(server: RunningServe, words: str) -> None:
     """The sight of a reader: a page of results, and the page that the first one leads to."""
     address = f"{server.address}search?{urlencode({'q': words})}"
-    found = _found(server, f"{address}&format=json")
+    found = asked(server, f"{address}&format=json")
     print(f"{address}    {found['captures']} captures found", flush=True)
     first = found["found"][0]  # type: ignore[index, call-overload]
     replayed = server.replay_of(first["url"], first["time"])  # type: ignore[index, call-overload, arg-type]
     print(f"{replayed}\n    {_title(replayed)}", flush=True)
 
 
-def _found(server: RunningServe, address: str) -> dict[str, Json]:
-    asked = Request(address, headers={"Authorization": f"Bearer {server.token}"})  # noqa: S310 - our own server
-    with urlopen(asked, timeout=SECONDS) as answer:  # noqa: S310
+def asked(server: RunningServe, address: str) -> dict[str, Json]:
+    """The answer of a page in JSON."""
+    request = Request(address, headers={"Authorization": f"Bearer {server.token}"})  # noqa: S310 - our own server
+    with urlopen(request, timeout=SECONDS) as answer:  # noqa: S310
         return dict(json.load(answer))
 
 

@@ -1,7 +1,8 @@
-"""Follow a site by a script that always runs: its template changes, that is named, and the script is mended.
+"""Follow a site by a script that always runs: its template changes, the dashboard says so, and the script is mended.
 
-Run by `scripts/demo --studio`. The site and the crawler are on this machine. Every page that the script reads is
-archived, so the mended script is tried over stored pages before it asks the site again.
+Run by `scripts/demo --studio`. The site, the crawler and the pages are on this machine; the link to the pages is
+printed before the story begins. Every page that the script reads is archived, so the mended script is tried over stored
+pages before it asks the site again.
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import demo_serve
 from demo import HOST, PATIENCE, RECONCILED, SCANNED, run
 from loopback_site import gazette
 
+from servers.serving import RunningServe
 from warcmill.scripts import answers
 
 JOB, NAME = "papers", "gazette"
@@ -61,24 +65,37 @@ def main(folder: Path) -> int:
         _write(job, TEXT.format(address=address, title=BEFORE))
         run("warcmill", "script", "set", SCRIPT, "--status", "RUNNING", "--rate", "50", "--burst", "50")
         run("warcmill", "pulse", "start", JOB, *again, shown=PULSED)
-        run("warcmill", "script", "start", SCRIPT)
-        _wait(lambda: len(_titles(job, address)) == FIRST, "results")
-        print(f"    the site gets a new template, and {CHANGED} articles", flush=True)
-        site.change(CHANGED)
-        run("warcmill", "script", "start", SCRIPT)
-        _wait(lambda: _states(job) == ["changed"], "finding of the watch")
-        run("warcmill", "script", "list", JOB)
-        run("warcmill", "script", "try", SCRIPT, "--last", str(CHANGED), may_be=(0, 1))
-        _write(job, TEXT.format(address=address, title=AFTER))
-        run("warcmill", "script", "try", SCRIPT, "--last", str(CHANGED))
-        run("warcmill", "script", "set", SCRIPT, "--status", "RUNNING")
-        site.publish(LAST)
-        run("warcmill", "script", "start", SCRIPT)
-        _wait(lambda: sum(map(bool, _titles(job, address))) == FIRST + LAST and not _states(job), "results")
-        run("warcmill", "script", "list", JOB)
+        with demo_serve.served(archive / "luigi.cfg") as server:
+            print(f"The dashboard, to watch it: {server.entrance}, then {server.address}jobs/{JOB}", flush=True)
+            run("warcmill", "script", "start", SCRIPT)
+            _wait(lambda: len(_titles(job, address)) == FIRST, "results")
+            print(f"    the site gets a new template, and {CHANGED} articles", flush=True)
+            site.change(CHANGED)
+            run("warcmill", "script", "start", SCRIPT)
+            _wait(lambda: [one["state"] for one in _watch(server)] == ["changed"], "finding of the watch")
+            (found,) = _watch(server)
+            print(f"{server.address}jobs/{JOB}    {found['state']}: {found['why']}; first {found['url']}", flush=True)
+            run("warcmill", "script", "try", SCRIPT, "--last", str(CHANGED), may_be=(0, 1))
+            _write(job, TEXT.format(address=address, title=AFTER))
+            run("warcmill", "script", "try", SCRIPT, "--last", str(CHANGED))
+            run("warcmill", "script", "set", SCRIPT, "--status", "RUNNING")
+            site.publish(LAST)
+            run("warcmill", "script", "start", SCRIPT)
+            _wait(lambda: sum(map(bool, _titles(job, address))) == FIRST + LAST and not _watch(server), "results")
+            run("warcmill", "script", "list", JOB)
+            _leave(server)
         run("warcmill", "pulse", "stop", JOB, shown=PULSED)
         run("warcmill", "scan", shown=SCANNED)
         return run("warcmill", "reconcile", may_be=(0, 1), shown=RECONCILED)
+
+
+def _leave(server: RunningServe) -> None:
+    """On a terminal, go on until Ctrl-C, for who wants to try the pages."""
+    if sys.stdout.isatty():
+        print(f"Edit it, and step through it: {server.address}jobs/{JOB}/scripts/{NAME}", flush=True)
+        print("Ctrl-C stops the crawl, and archives what it has", flush=True)
+        with suppress(KeyboardInterrupt):
+            server.process.wait()
 
 
 def _write(job: Path, text: str) -> None:
@@ -94,10 +111,10 @@ def _titles(job: Path, address: str) -> list[str]:
     return [one["result"]["title"] for one in found if one["url"].startswith(address)]
 
 
-def _states(job: Path) -> list[str]:
-    """What the watch says of the script."""
-    listed: Any = answers.listed(job, time.time())
-    return [one["state"] for script in listed["scripts"] for one in script["watch"]]
+def _watch(server: RunningServe) -> list[dict[str, Any]]:
+    """What the dashboard says of the script."""
+    found: Any = demo_serve.asked(server, f"{server.address}jobs/{JOB}?format=json")
+    return [one for script in found["scripts"] for one in script["watch"]]
 
 
 def _wait(true: Callable[[], bool], what: str) -> None:
