@@ -215,8 +215,9 @@ def test_a_record_leads_to_its_replay_too(server: Starlette, replay: ReplayDoubl
     record = {"url": HOSTILE, "warc": found["warc"].rpartition("/")[2], "offset": str(found["offset"])}
     by_time = ask(server, "/capture", {"url": HOSTILE, "time": found["time"]})
     assert (by_time.status, ask(server, "/capture", record).header("Location")) == (303, by_time.header("Location"))
-    for odd, status in (({"offset": "1"}, 404), ({"warc": ""}, 404), ({"warc": "b.warc.gz"}, 404), ({"offset": "x"}, 400),
-                        ({"offset": "9" * 5000}, 400), ({"url": "http://many.example/1"}, 404)):  # fmt: skip
+    for odd, status in (({"offset": "1"}, 404), ({"warc": ""}, 404), ({"warc": "b.warc.gz"}, 404),
+                        ({"offset": "x"}, 400), ({"offset": "9" * 5000}, 400),
+                        ({"url": "http://many.example/1"}, 404)):  # fmt: skip
         assert ask(server, "/capture", {**record, **odd}).status == status
     assert replay.state() == "ready"
 
