@@ -112,7 +112,6 @@ class ScriptLoop(Spider):
     async def begin(self, names: Sequence[str]) -> list[str]:
         """Have scripts called at their beginning; return those that may run. From a terminal, one for which something
         waits continues instead."""
-        self._folder.look()  # a status that was set just now counts
         frontier, found = self._kit.books.frontier, []
         self._folder.look()  # one may have been written or set just now
         for name in names:
