@@ -100,6 +100,7 @@ class ScriptLoop(Spider):
         finally:
             self._is_closed = True  # before: a look that asks a script meanwhile has nothing more to ask
             self._asker.close()
+            await self.desk.close()
             async with self._looking:
                 await self._write()
                 self._keep_watch()
@@ -154,7 +155,7 @@ class ScriptLoop(Spider):
         now, rooms = clock.steady(), {}
         for name in self._running():
             room = self._pause(name).room(self._bucket(name).room(now), now)
-            if room > 0:
+            if room > 0 and not self._asker.is_stuck(name):
                 rooms[name] = room
         if not rooms:
             return []
@@ -183,7 +184,7 @@ class ScriptLoop(Spider):
             await self._write()
         if now >= self._watched + WATCH and not self._is_closed:
             self._watched = now
-            self._watch(now)
+            await self._watch(now)
 
     def _running(self) -> Iterator[str]:
         """The scripts that may run now."""
@@ -219,7 +220,7 @@ class ScriptLoop(Spider):
         """Call the methods of scripts that are due; one that was missed, once."""
         due = []
         for name in self._running():
-            known = await self.desk.known(name)
+            known = self.desk.known_now(name)
             if known is None:
                 continue
             for span in known.about.ticks:
@@ -240,7 +241,9 @@ class ScriptLoop(Spider):
     async def _finish(self) -> None:
         """Call scripts that have run, and for which nothing is left."""
         for name in [*self._has_run]:
-            known = await self.desk.known(name)
+            known = self.desk.known_now(name)
+            if known is None and name in self._folder.all:
+                continue  # it is being loaded
             if known is None or not known.about.finishes:
                 self._has_run.discard(name)
                 continue
@@ -358,10 +361,10 @@ class ScriptLoop(Spider):
             self._is_away = True
             self._noted, self._results = [*noted, *self._noted][-MOST_NOTED:], [*results, *self._results][-MOST_NOTED:]
 
-    def _watch(self, now: float) -> None:
+    async def _watch(self, now: float) -> None:
         """See what a person should look at; what is new of it, and what has ended, is in alerts.log."""
         try:
-            late = self._book.late(now)
+            late = await asyncio.to_thread(self._book.late, now)
         except Unavailable:  # `_write` names it
             return
         found = {}
@@ -382,7 +385,7 @@ class ScriptLoop(Spider):
                 where = f" of {callback}" if callback else ""
                 self._kit.heard.alert("INFO", f"script {name}{where} is not {state} any more")
         self.watching = found
-        self._keep_watch()
+        await asyncio.to_thread(self._keep_watch)
 
     def _what_it_waits_for(self, name: str, now: float) -> str:
         return "its rate" if self._bucket(name).room(now) < 1 else "the pace of its host, or other scripts"

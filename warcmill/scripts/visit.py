@@ -6,6 +6,7 @@ it failed counts.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -51,21 +52,22 @@ class ScriptRun(NamedTuple):
 
 
 class Known(NamedTuple):
-    """A script as its process has loaded it, beside the texts that it may import; and when."""
+    """A script as its process has loaded it, the texts that it is made of, and when."""
 
     script: ScriptFile
     about: ScriptAbout
-    texts: Mapping[str, str]
+    texts: Mapping[str, str | None]
     at: float
 
 
 class ScriptDesk:
     """All that the visits of scripts share: their folder, their processes, and what each says of itself. `heard` is
-    called with each run."""
+    called with each run. `close` it after all visits."""
 
     def __init__(self, kit: Kit, folder: ScriptFolder, asker: ScriptAsker, heard: Callable[[ScriptRun], None]) -> None:
         self.kit, self.folder, self.asker, self.heard = kit, folder, asker, heard
         self._known: dict[str, Known] = {}
+        self._loading: dict[str, asyncio.Task[None]] = {}
 
     def text(self, name: str) -> ScriptText:
         """A script with the texts of all that it may import."""
@@ -73,17 +75,41 @@ class ScriptDesk:
 
     async def known(self, name: str) -> Known | None:
         """A script as it is now; None if there is none of this name."""
-        script = self.folder.all.get(name)
+        while script := self.folder.all.get(name):
+            if known := self.known_now(name):
+                return known
+            if loading := self._loading.get(script.name):
+                await asyncio.wait([loading])  # others wait for it, too
+        return None
+
+    def known_now(self, name: str) -> Known | None:
+        """A script as it is now, if its process has loaded it; else it is loaded, beside all else: one that loops must
+        not hold up the others. One that could not be loaded is loaded again after some time."""
+        if (loading := self._loading.get(name)) and loading.done():
+            self._loading.pop(name).result()
+        script, known = self.folder.all.get(name), self._known.get(name)
         if script is None:
             return None
-        known, text, now = self._known.get(name), self.text(name), clock.steady()
-        is_old = known is None or known.script != script or known.texts != text.all
-        if known is None or is_old or (known.about.why and now >= known.at + _AGAIN):
-            why = "" if known is None or is_old else known.about.why
-            known = self._known[name] = Known(script, await self.asker.about(text), text.all, now)
-            if known.about.why and known.about.why != why:
-                self.kit.heard.alert("WARNING", f"script {name} cannot be loaded: {known.about.why}")
-        return known
+        is_new = known is not None and known.script == script and known.texts == self._texts(name)
+        is_over = known is not None and bool(known.about.why) and clock.steady() >= known.at + _AGAIN
+        if (not is_new or is_over) and name not in self._loading:
+            self._loading[name] = asyncio.create_task(self._load(script))
+        return known if is_new else None
+
+    async def close(self) -> None:
+        """Wait for the scripts that are being loaded; nobody asks for them any more."""
+        await asyncio.gather(*self._loading.values(), return_exceptions=True)
+
+    async def _load(self, script: ScriptFile) -> None:
+        name, before = script.name, self._known.get(script.name)
+        about = await self.asker.about(self.text(name))
+        self._known[name] = Known(script, about, self._texts(name), clock.steady())
+        is_told = before and before.script == script and before.about.why == about.why
+        if about.why and not is_told:
+            self.kit.heard.alert("WARNING", f"script {name} cannot be loaded: {about.why}")
+
+    def _texts(self, name: str) -> dict[str, str | None]:
+        return {one: self.folder.texts.get(one) for one in self.asker.uses(name)}
 
 
 class _Answer(NamedTuple):
@@ -166,7 +192,9 @@ class ScriptReader(PageReader):
         script, now = known.script.name, clock.steady()
         form = task.for_script(script)
         form["process"] = with_config(form["process"], known.about.crawl_config, PROCESS)
-        outcome = await self._desk.asker.run(self._desk.text(script), form, answer.fields, answer.body)
+        outcome = _unloaded(known.about) or await self._desk.asker.run(
+            self._desk.text(script), form, answer.fields, answer.body
+        )
         found = [*self._follows(visit, script, outcome), *self._messages(visit, script, task, outcome)]
         is_final = isinstance(visit.refusal, Refusal)
         delays = known.about.retry_delay or tasks.DELAYS
@@ -223,6 +251,12 @@ class ScriptReader(PageReader):
 
 
 _NO_SCRIPT = "its job has no script {!r} any more; put the file back, or delete what waits for it"
+
+
+def _unloaded(about: ScriptAbout) -> CallbackOutcome | None:
+    """The outcome of each callback of a script that cannot be loaded; None for another one. One that loops while it is
+    loaded would else hold a process for each of its pages."""
+    return CallbackOutcome(why=about.why, trace=about.trace, log=about.log) if about.why else None
 
 
 def _conditions(visit: Visit, script: ScriptFile) -> Sequence[tuple[str, str]]:

@@ -35,7 +35,7 @@ from warcmill.scripts.api.handler import TICK, BaseHandler, CallbackRun
 from warcmill.scripts.api.response import rebuild_response
 from warcmill.scripts.api.values import jsonable
 
-KEPT = 64  # modules of scripts
+KEPT = 256  # modules of scripts
 FULL = 600 << 20  # bytes of memory, of the 1 GB that a callback may have
 LONGEST_LOG = 1 << 16  # letters
 SECONDS = 30
@@ -174,7 +174,8 @@ class _Loaded:
         is_free = name not in sys.modules
         sys.modules |= {name: module} if is_free else {}  # where a dataclass looks for the names of its types
         try:
-            exec(compile(text, file, "exec", dont_inherit=True), vars(module))  # noqa: S102 - this process is made for it
+            with _limited(SECONDS):
+                exec(compile(text, file, "exec", dont_inherit=True), vars(module))  # noqa: S102 - this process is made for it
         finally:
             if is_free:
                 sys.modules.pop(name, None)
@@ -270,17 +271,19 @@ class _LogBytes(io.RawIOBase):
 
 @contextlib.contextmanager
 def _limited(seconds: float) -> Iterator[None]:
-    """Raise within a callback that runs for longer."""
+    """Raise within a callback, or a script that is loaded, that runs for longer."""
 
     def over(*_: object) -> None:
         raise Overtime(f"over {seconds:g} s")
 
-    before = signal.signal(signal.SIGALRM, over)
-    left = signal.setitimer(signal.ITIMER_REAL, seconds, _AGAIN)[0]
+    before, begun = signal.signal(signal.SIGALRM, over), time.monotonic()
+    left = signal.getitimer(signal.ITIMER_REAL)[0]  # of a callback that imports a script
+    signal.setitimer(signal.ITIMER_REAL, min(seconds, left or seconds), _AGAIN)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, left)
+        after = max(left - (time.monotonic() - begun), _AGAIN) if left else 0.0
+        signal.setitimer(signal.ITIMER_REAL, after, _AGAIN)
         signal.signal(signal.SIGALRM, before)
 
 
