@@ -174,6 +174,9 @@ class TaskBook:
         except sqlite3.Error as error:
             with suppress(sqlite3.Error):
                 self._db.execute("ROLLBACK")
+            if (getattr(error, "sqlite_errorcode", 0) & 0xFF) == sqlite3.SQLITE_CORRUPT:
+                with suppress(sqlite3.Error):  # the next launch checks it
+                    self._db.execute("DELETE FROM about WHERE name = 'boot'")
             raise Unavailable(str(self.path), f"{error}; the crawl continues without it") from error
 
     def _put(self, one: TaskNote, now: float) -> None:
@@ -336,10 +339,11 @@ def _opened(path: Path) -> sqlite3.Connection:
                 for statement in _TABLES.split(";\n"):
                     db.execute(statement)
                 db.execute(f"PRAGMA user_version={SCHEMA}")
-            elif schema != SCHEMA or db.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
+            elif schema != SCHEMA or not _is_whole(db):
                 raise sqlite3.DatabaseError("it is of another version, or damaged")
             for statement in _INDEXES:
                 db.execute(statement)
+            db.execute("INSERT OR REPLACE INTO about VALUES ('boot', ?)", (_boot(),))
             return db
         except sqlite3.Error as error:
             db.close()
@@ -348,6 +352,21 @@ def _opened(path: Path) -> sqlite3.Connection:
             for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
                 path.with_name(name).unlink(missing_ok=True)
     raise AssertionError
+
+
+def _is_whole(db: sqlite3.Connection) -> bool:
+    """True for a book without damage. A killed process leaves it whole; only where the machine has gone down since may
+    writes be lost, and all of it is read."""
+    (known,) = db.execute("SELECT max(value) FROM about WHERE name = 'boot'").fetchone()
+    return (bool(known) and known == _boot()) or db.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok"
+
+
+def _boot() -> str:
+    """The name of the run of this machine, '' if it has none."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+    except OSError:
+        return ""
 
 
 def _waits(rows: Iterable[tuple[str, float | None]], now: float) -> dict[str, float]:
