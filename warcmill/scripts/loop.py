@@ -14,6 +14,7 @@ from pathlib import Path
 
 from warcmill.base import clock
 from warcmill.crawl.books.books import BookEntry, Kept
+from warcmill.crawl.extract.links import LINK
 from warcmill.crawl.frontier import LEASE_SECONDS, Intake, Lease, Offered
 from warcmill.crawl.job.job import End
 from warcmill.crawl.logs.statistics import Figures
@@ -126,6 +127,7 @@ class ScriptLoop(Spider):
     async def forget(self, name: str) -> int:
         """Forget a script, its tasks and its results; return how many tasks waited. The archive stays."""
         waited = await self._kit.books.frontier.begin_purge(name)
+        self.desk.forget(name)
         await self._kit.books.frontier.purge_rest()
         async with self._looking:
             await self._write()
@@ -298,6 +300,8 @@ class ScriptLoop(Spider):
 
     def _note_taken(self, found: Sequence[Uri], answers: Sequence[Offered]) -> None:
         for uri, answer in zip(found, answers, strict=True):
+            if uri.spider and answer.answer in (Intake.NEW, Intake.SEEN) and uri.hops.endswith(LINK):
+                self.desk.note_seen(uri)
             if uri.spider and answer.answer in (Intake.NEW, Intake.RENEWED):
                 task = tasks.read(uri)
                 self._noted.append(

@@ -35,6 +35,8 @@ RESULT = "result"
 _FOLLOWED = {301: False, 302: False, 303: False, 307: True, 308: True}
 """The statuses of a redirect that is followed, and if the request keeps its method (RFC 9110, 15.4)."""
 _NOT_WHOLE = {TIME: "its answer was not whole in time", DISCONNECT: "its answer broke off"}
+MOST_SEEN = 200_000  # taskids
+_ONCE = frozenset({"priority", "retries", "exetime", "auto_recrawl"})  # of a schedule: a known task stays as it is
 _AGAIN = 60.0  # seconds until one that could not be loaded is loaded again
 _WHERE = "script {}"
 
@@ -67,6 +69,7 @@ class ScriptDesk:
     def __init__(self, kit: Kit, folder: ScriptFolder, asker: ScriptAsker, heard: Callable[[ScriptRun], None]) -> None:
         self.kit, self.folder, self.asker, self.heard = kit, folder, asker, heard
         self._known: dict[str, Known] = {}
+        self._seen: dict[str, set[str]] = {}
         self._loading: dict[str, asyncio.Task[None]] = {}
 
     def text(self, name: str) -> ScriptText:
@@ -95,6 +98,26 @@ class ScriptDesk:
         if (not is_new or is_over) and name not in self._loading:
             self._loading[name] = asyncio.create_task(self._load(script))
         return known if is_new else None
+
+    def note_seen(self, uri: Uri) -> None:
+        """Note a task that the frontier knows."""
+        of_script = self._seen.setdefault(uri.spider, set())
+        if len(of_script) >= MOST_SEEN // len(self._seen):
+            of_script.clear()
+        of_script.add(uri.key)
+
+    def has_seen(self, script: str, task: Mapping[str, Any]) -> bool:
+        """True if a task is known, and nothing asks for it once more: most follows of a page are on each other page of
+        its site, too."""
+        schedule = task.get("schedule") or {}
+        is_once = isinstance(schedule, dict) and all(
+            value is None or name in _ONCE or (name == "age" and value == -1) for name, value in schedule.items()
+        )
+        return is_once and str(task.get("taskid")) in self._seen.get(script, ())
+
+    def forget(self, name: str) -> None:
+        """Forget which tasks of a script are known."""
+        self._seen.pop(name, None)
 
     async def close(self) -> None:
         """Wait for the scripts that are being loaded; nobody asks for them any more."""
@@ -223,6 +246,8 @@ class ScriptReader(PageReader):
         """The URIs of what a callback wants crawled. Each that cannot wait is named."""
         found = []
         for follow in outcome.follows:
+            if self._desk.has_seen(script, follow):
+                continue
             try:
                 uri = tasks.made(script, follow, visit.uri)
                 if uri.uri.startswith("http"):

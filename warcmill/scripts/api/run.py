@@ -27,6 +27,7 @@ import time
 import traceback
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import getitem, is_
 from types import ModuleType
 from typing import Any
 
@@ -72,7 +73,7 @@ class Scripts:
         if _memory() > self._memory + FULL:
             return True
         has_threads = len(sys._current_frames()) > 1  # noqa: SLF001 - it alone knows those of each kind
-        return has_threads or any(vars(one).get(name) is not value for one, name, value in self._as_made)
+        return has_threads or not _is_as_made(*self._as_made)
 
     def about(self, name: str, texts: Mapping[str, str | None]) -> dict[str, Any]:
         """The ticks, retries and common arguments of a script; `why` it cannot be loaded."""
@@ -410,11 +411,20 @@ def _memory() -> int:
         return int(file.read().split()[0]) * resource.getpagesize()
 
 
-def _shared() -> list[tuple[Any, str, Any]]:
-    """All that the scripts of a process share, and that code of ours uses: its place, its name, and the value."""
+def _shared() -> tuple[list[Mapping[str, Any]], list[str], list[Any]]:
+    """All that the scripts of a process share, and that code of ours uses: places, names, and values."""
     modules = (builtins, json, os, signal, socket, struct, addresses, handler, response, utils)
     places = (*modules, BaseHandler, response.Response, CallbackRun)
-    return [(place, name, value) for place in places for name, value in vars(place).items()]
+    found = [(vars(place), name, value) for place in places for name, value in vars(place).items()]
+    return [one for one, _, _ in found], [name for _, name, _ in found], [value for _, _, value in found]
+
+
+def _is_as_made(places: Iterable[Mapping[str, Any]], names: Iterable[str], values: Iterable[Any]) -> bool:
+    """True if all has the values that it was made with. After each callback thousands are looked at."""
+    try:
+        return all(map(is_, map(getitem, places, names), values))
+    except KeyError:
+        return False
 
 
 def _name_modules() -> None:
