@@ -7,16 +7,20 @@ import json
 import os
 import random
 import signal
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import preloaded
+import pytest
 from line import Line
-from requesting.scrapy_runs import pages
-from requesting.script_runs import HERE, environment, line_for, results, script
+from requesting.scrapy_runs import responses
+from requesting.script_runs import HERE, RUN, environment, line_for, results, script
 from sites import several_hosts
 from sites.several_hosts import Page
 from waiting import wait_for
@@ -109,3 +113,120 @@ def test_a_frontier_in_redis_is_refused_by_name(tmp_path: Path) -> None:
     assert (done.returncode, why in done.stderr) == (3, True), done.stderr
     done = script(line, here, "run", str(line.folders["jobs"] / "papers" / SCRIPTS / "shop.py"), "--job", "papers")
     assert (done.returncode, why in done.stderr) == (3, True), done.stderr
+
+
+CHAIN = """
+class Handler(BaseHandler):
+    def on_start(self):
+        self.crawl("SITE/0", callback=self.page)
+    def page(self, response):
+        time.sleep(0.02)
+        for link in response.doc("a").items():
+            self.crawl(link.attr.href, callback=self.page)
+        return {"title": response.doc("title").text()}
+"""
+NUMBER, KILLS = 150, 4
+
+
+def workers(parent: int) -> list[int]:
+    """The processes of scripts that a process has started."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            words, status = (folder / "cmdline").read_bytes(), (folder / "stat").read_text()
+            if b"warcmill.scripts.worker" in words and int(status.rpartition(")")[2].split()[1]) == parent:
+                found.append(int(folder.name))
+    return found
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_processes_that_are_killed_at_random_moments_lose_nothing(seed: int, tmp_path: Path) -> None:
+    line, here, dice = line_for(tmp_path / "line"), tmp_path / "here", random.Random(seed)
+    here.mkdir()
+    asked = list[tuple[float, str, str]]()
+    links = {number: [f"/{(number * 3 + more) % NUMBER}" for more in range(1, 4)] for number in range(NUMBER)}
+    web = {(HERE, f"/{number}"): several_hosts.page(found) for number, found in links.items()}
+    with several_hosts.serve(web, asked) as port:
+        (here / "chain.py").write_text(HEAD + CHAIN.replace("SITE", f"http://{HERE}:{port}"))
+        (here / "crawl.toml").write_text("[politeness]\nleast = 0.03\nfactor = 0.0\n")
+        words = ("run", str(here / "chain.py"), "--allow-private", "127.0.0.0/8", "--config", str(here / "crawl.toml"))
+        for _ in range(KILLS):
+            before = len(asked)
+            with (here / "out").open("ab") as out:
+                process = preloaded.start(
+                    "commands.main", "script", *words, env=environment(line), folder=here, out=out.fileno(),
+                    err=out.fileno(),
+                )  # fmt: skip
+            wait_for(lambda before=before: len(asked) > before + dice.randint(5, 25), "it crawls")
+            for pid in dice.sample(found := workers(process.pid), dice.randint(0, len(found))):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(dice.random() / 2)
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        done = script(line, here, *words)
+        while "the same command continues" in done.stderr and "some tasks wait" in done.stderr:
+            time.sleep(5)  # one of those that were killed two times in a callback
+            done = script(line, here, *words)
+        site = f"http://{HERE}:{port}"
+    values = results(line, "chain")
+    assert sorted(one["url"] for one in values) == sorted(f"{site}/{number}" for number in range(NUMBER))
+    records = responses(line, "chain")
+    assert {url for url in records if url.startswith("http")} == {f"{site}/{number}" for number in range(NUMBER)}
+    times = Counter(path for _, _, path in asked)
+    assert all(times[url.removeprefix(site)] >= number for url, number in records.items()), "no record without request"
+    assert sum(times.values()) - sum(records.values()) <= 60 * KILLS, "what was under way at a kill is asked for again"
+    listed = json.loads(script(line, here, "list", "chain", "--json").stdout)
+    assert listed["scripts"][0]["name"] == "chain"
+
+
+def test_a_full_disk_of_the_book_is_named_and_costs_no_result(tmp_path: Path) -> None:
+    line, here, disk = line_for(tmp_path / "line"), tmp_path / "here", tmp_path / "disk"
+    here.mkdir()
+    disk.mkdir()
+    state = line.folders["jobs"] / "chain" / "state"
+    state.mkdir(parents=True)
+    (state / "tasks.sqlite").symlink_to(disk / "tasks.sqlite")
+    web = {(HERE, f"/{number}"): several_hosts.page([f"/{number + 1}"]) for number in range(NUMBER)}
+    with several_hosts.serve(web) as port:
+        (here / "chain.py").write_text(HEAD + CHAIN.replace("SITE", f"http://{HERE}:{port}"))
+        words = [sys.executable, "-m", "commands.main", "script", "run", str(here / "chain.py"), *RUN]
+        mounted = [
+            *("unshare", "--mount", "--map-root-user", "--propagation", "private", "sh", "-ec"),
+            f'mount -t tmpfs -o size=120k none {disk}\nexec "$@"', "sh", *words,
+        ]  # fmt: skip
+        done = subprocess.run(mounted, env=environment(line), cwd=here, capture_output=True, text=True, check=False)
+        assert done.stdout.count("\n") == NUMBER, done.stderr
+        logs = next((line.folders["output"] / "logs" / "chain").glob("*"))
+        alerts = "".join(path.read_text() for path in logs.glob("alerts.log*"))
+        assert "the pages of scripts are not up to date" in alerts
+        assert "full" in alerts
+        assert alerts.count("are not up to date") == 1
+        (state / "tasks.sqlite").unlink()
+        assert script(line, here, "run", str(here / "chain.py"), *RUN).returncode in (0, 1)
+    assert len(script(line, here, "results", "chain").stdout.splitlines()) == NUMBER, "it is made again from the logs"
+
+
+def test_a_full_disk_keeps_what_is_set_of_scripts(tmp_path: Path) -> None:
+    line, here = line_for(tmp_path / "line"), tmp_path / "here"
+    here.mkdir()
+    assert script(line, here, "new", "papers/shop", "--start", "a.example").returncode == 0
+    job = line.folders["jobs"] / "papers"
+    words = [sys.executable, "-m", "commands.main", "script", "set", "papers/shop", "--group"]
+    steps = f"""
+        cp -a {job} {tmp_path / "kept"}
+        mount -t tmpfs -o size=40k none {job}
+        cp -a {tmp_path / "kept"}/. {job}
+        "$@" first
+        dd if=/dev/zero of={job / "filler"} bs=1k 2> /dev/null || true
+        "$@" {"x" * 60} && exit 99 || code=$?
+        cat {job / "scripts.toml"}
+        exit $code
+    """
+    done = subprocess.run(
+        ["unshare", "--mount", "--map-root-user", "--propagation", "private", "sh", "-ec", steps, "sh", *words],
+        env=environment(line), cwd=here, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 4, done.stderr
+    assert "No space left on device" in done.stderr
+    assert 'group = "first"' in done.stdout
