@@ -11,23 +11,21 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import preloaded
 import pytest
-from line import Line
+from requesting.job_of_scripts import HEAD, alerts, pulse, running, workers
 from requesting.scrapy_runs import responses
 from requesting.script_runs import HERE, RUN, environment, line_for, results, script
 from sites import several_hosts
 from sites.several_hosts import Page
 from waiting import wait_for
 
-from warcmill.scripts.folder import SCRIPTS, ScriptStatus, set_row
+from warcmill.scripts.folder import SCRIPTS
 
-HEAD = "import os, time\nfrom pyspider.libs.base_handler import *\n"
 GOOD = """
 class Handler(BaseHandler):
     @every(seconds=1)
@@ -50,34 +48,6 @@ NEVER_LOADS = "while True: pass\n"
 LONGEST = 15.0  # seconds: a callback that loops has 30
 
 
-@contextmanager
-def running(line: Line, here: Path, port: int, texts: dict[str, str], settings: str = "") -> Iterator[Path]:
-    """Have the job `papers` run these scripts while the block runs; yields its folder."""
-    job, site = line.folders["jobs"] / "papers", f"http://{HERE}:{port}"
-    here.mkdir(exist_ok=True)
-    assert script(line, here, "new", "papers/first", "--start", "a.example").returncode == 0
-    (job / SCRIPTS / "first.py").unlink()
-    with (job / "crawl.toml").open("a") as file:
-        file.write(settings or 'no_delay = true\nallow_private = ["127.0.0.0/8"]\n')
-    for name, text in texts.items():
-        (job / SCRIPTS / f"{name}.py").write_text(HEAD + text.replace("SITE", site))
-        set_row(job, name, {"status": ScriptStatus.RUNNING, "rate": 100.0, "burst": 50.0})
-    start = (datetime.now(UTC) - timedelta(hours=1)).isoformat()
-    with line.config.open("a") as file:
-        file.write(f"\n[job.papers]\nfrequency=daily\nstart={start}\n")
-    pulse(line, here, "start")
-    try:
-        yield job
-    finally:
-        pulse(line, here, "stop", code=None)
-
-
-def pulse(line: Line, here: Path, what: str, code: int | None = 0) -> str:
-    done = preloaded.run("commands.main", "pulse", what, "papers", env=environment(line), folder=here)
-    assert code is None or done.returncode == code, done.stdout + done.stderr
-    return done.stdout + done.stderr
-
-
 def test_a_script_that_loops_does_not_hold_up_the_others(tmp_path: Path) -> None:
     line, asked = line_for(tmp_path / "line"), list[tuple[float, str, str]]()
     web = {(HERE, "/news"): Page(b"<title>T</title>")}
@@ -85,15 +55,13 @@ def test_a_script_that_loops_does_not_hold_up_the_others(tmp_path: Path) -> None
     with several_hosts.serve(web, asked) as port:
         texts = {"good": GOOD, "loops": LOOPS, "never": NEVER_LOADS}
         with running(line, tmp_path / "here", port, texts):
-            wait_for(lambda: any(path == "/news" for _, _, path in asked), "the good one begins")
+            wait_for(lambda: any(path == "/news" for _, _, path in asked), lambda: "the good one begins")
             time.sleep(40)
             ended = time.monotonic()
         moments = [moment for moment, _, path in asked if path == "/news" and moment < ended]
         gaps = [after - before for before, after in zip(moments, [*moments[1:], ended], strict=True)]
     assert max(gaps) < LONGEST, f"nothing of the good one for {max(gaps):.1f} s"
-    logs = next((line.folders["output"] / "logs" / "papers").glob("*"))
-    alerts = "".join(path.read_text() for path in logs.glob("alerts.log*"))
-    assert "script never cannot be loaded: timeout" in alerts
+    assert "script never cannot be loaded: timeout" in alerts(line)
     assert {one["script"] for one in results(line, "papers")} == {"good"}
 
 
@@ -128,17 +96,6 @@ class Handler(BaseHandler):
 NUMBER, KILLS = 150, 4
 
 
-def workers(parent: int) -> list[int]:
-    """The processes of scripts that a process has started."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            words, status = (folder / "cmdline").read_bytes(), (folder / "stat").read_text()
-            if b"warcmill.scripts.worker" in words and int(status.rpartition(")")[2].split()[1]) == parent:
-                found.append(int(folder.name))
-    return found
-
-
 @pytest.mark.parametrize("seed", [1, 2])
 def test_processes_that_are_killed_at_random_moments_lose_nothing(seed: int, tmp_path: Path) -> None:
     line, here, dice = line_for(tmp_path / "line"), tmp_path / "here", random.Random(seed)
@@ -157,8 +114,8 @@ def test_processes_that_are_killed_at_random_moments_lose_nothing(seed: int, tmp
                     "commands.main", "script", *words, env=environment(line), folder=here, out=out.fileno(),
                     err=out.fileno(),
                 )  # fmt: skip
-            wait_for(lambda before=before: len(asked) > before + dice.randint(5, 25), "it crawls")
-            for pid in dice.sample(found := workers(process.pid), dice.randint(0, len(found))):
+            wait_for(lambda before=before: len(asked) > before + dice.randint(5, 25))
+            for pid in dice.sample(found := workers(line, process.pid), dice.randint(0, len(found))):
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             time.sleep(dice.random() / 2)
@@ -197,11 +154,8 @@ def test_a_full_disk_of_the_book_is_named_and_costs_no_result(tmp_path: Path) ->
         ]  # fmt: skip
         done = subprocess.run(mounted, env=environment(line), cwd=here, capture_output=True, text=True, check=False)
         assert done.stdout.count("\n") == NUMBER, done.stderr
-        logs = next((line.folders["output"] / "logs" / "chain").glob("*"))
-        alerts = "".join(path.read_text() for path in logs.glob("alerts.log*"))
-        assert "the pages of scripts are not up to date" in alerts
-        assert "full" in alerts
-        assert alerts.count("are not up to date") == 1
+        assert alerts(line, "chain").count("the pages of scripts are not up to date") == 1
+        assert "full" in alerts(line, "chain")
         (state / "tasks.sqlite").unlink()
         assert script(line, here, "run", str(here / "chain.py"), *RUN).returncode in (0, 1)
     assert len(script(line, here, "results", "chain").stdout.splitlines()) == NUMBER, "it is made again from the logs"

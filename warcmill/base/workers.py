@@ -13,7 +13,7 @@ import socket
 import subprocess
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from queue import LifoQueue
+from queue import Empty, LifoQueue
 from typing import NamedTuple, Protocol, TypeVar
 
 from warcmill.base.worker import OUT_OF_MEMORY, WorkerLimits, receive, receive_text, send
@@ -63,6 +63,19 @@ class Workers:
         for worker in self.all:
             worker.end()
 
+    def renew(self) -> None:
+        """Begin each anew before its next question: what they have in memory is of no use any more."""
+        for worker in list(self.all):
+            worker.is_over = True
+        idle = list[_Worker | None]()
+        with suppress(Empty):  # those that are busy end with their answers
+            while True:
+                idle.append(self._idle.get_nowait())
+        for worker in idle:
+            if worker:
+                self._drop(worker)
+            self._idle.put(None)
+
     def leave(self) -> None:
         """Let go of them in a process that has them from the one it was forked from: they are that one's."""
         for worker in self.all:
@@ -93,6 +106,9 @@ class Workers:
             if worker and not worker.is_alive:
                 self.all.discard(worker)
                 worker = None
+            elif worker and worker.is_over:
+                self._drop(worker)
+                worker = None
             self._idle.put(worker)
 
     def _drop(self, worker: _Worker) -> None:
@@ -113,12 +129,12 @@ class Workers:
 class _Worker:
     """One worker process.
 
-    `is_spoilt`: it, rather than its last question, may be why there is no answer.
+    `is_spoilt`: it, rather than its last question, may be why there is no answer. `is_over`: it gets no other question.
     """
 
     def __init__(self, command: Sequence[str], limits: WorkerLimits, what: str) -> None:
         self._limits, self._what = limits, what
-        self.is_alive, self.is_spoilt = True, False
+        self.is_alive, self.is_spoilt, self.is_over = True, False, False
         self._socket, theirs = socket.socketpair()
         environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         with theirs:

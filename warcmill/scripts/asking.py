@@ -109,6 +109,10 @@ class ScriptAsker:
         opened = min(self._asked_at.get(name, {}).values(), default=None)
         return opened is not None and clock.steady() > opened + SLOW
 
+    def free(self) -> None:
+        """Free the memory that scripts hold in the processes, which begin anew."""
+        self._workers.renew()
+
     def close(self) -> None:
         """End them, whatever they do."""
         self._workers.kill()

@@ -85,6 +85,7 @@ class ScriptLoop(Spider):
         self._noted: list[TaskNote] = []
         self._results: list[ResultNote] = []
         self._has_run: set[str] = set()
+        self._ran_last = frozenset[str]()  # those that were running at the last look
         self._looking, self._watched = asyncio.Lock(), 0.0
         self._is_away = self._is_closed = False
         self.watching: dict[str, list[WatchFinding]] = {}
@@ -113,6 +114,7 @@ class ScriptLoop(Spider):
         """Have scripts called at their beginning; return those that may run. From a terminal, one for which something
         waits continues instead."""
         frontier, found = self._kit.books.frontier, []
+        self._folder.look()  # it may have been edited just now
         for name in names:
             if name not in self._folder.all:
                 raise BadInput(f"script {name}", "its job has no script of this name")
@@ -138,6 +140,7 @@ class ScriptLoop(Spider):
 
     async def again(self, name: str, task: Mapping[str, Json]) -> bool:
         """Have a task visited again; True if it is taken."""
+        self._folder.look()
         schedule = task.get("schedule")
         forced = {
             **(schedule if isinstance(schedule, dict) else {}),
@@ -180,6 +183,9 @@ class ScriptLoop(Spider):
 
     async def _look(self, now: float) -> None:
         self._folder.look()
+        ran, self._ran_last = self._ran_last, frozenset(self._running())
+        if ran - self._ran_last:  # one that is stopped, edited or deleted
+            await asyncio.to_thread(self._asker.free)
         await self._tick(now)
         await self._finish()
         if not self._is_closed:
