@@ -22,6 +22,7 @@ _PASSED_ON = ("PYTHONPATH", "LD_LIBRARY_PATH", "PYTHONHASHSEED")  # of the envir
 NOT_BEGUN = "it did not begin"
 _START = 600  # seconds that a worker may take to begin
 _READY = 1 << 10
+_SIGNALLED = 128
 _ASKED_TO_END = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 
 
@@ -195,6 +196,8 @@ class _Worker:
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(1)
         code = self._process.poll()
+        if code is not None and _SIGNALLED < code < _SIGNALLED + signal.NSIG:  # so a program that began it says it
+            code = _SIGNALLED - code
         self.end()
         if code is not None and -code == signal.SIGXCPU:
             return f"timeout: over {self._limits.cpu} s of CPU time"

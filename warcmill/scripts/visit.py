@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
 from typing import Any, NamedTuple
 
 from warcmill.base import clock
@@ -119,6 +118,10 @@ class ScriptDesk:
         """Forget which tasks of a script are known."""
         self._seen.pop(name, None)
 
+    def written(self, known: Known) -> float:
+        """When a script, and those that it imports, were written last."""
+        return max(one.written for name in known.texts if (one := self.folder.all.get(name, known.script)))
+
     async def close(self) -> None:
         """Wait for the scripts that are being loaded; nobody asks for them any more."""
         await asyncio.gather(*self._loading.values(), return_exceptions=True)
@@ -183,7 +186,7 @@ class ScriptReader(PageReader):
             if proxy := fetch.get("proxy"):
                 raise BadInput(shown(uri), f"its proxy {str(proxy).rpartition('@')[2]} is not one that luigi.cfg lists")
             wanted = tasks.rendered(fetch, uri)
-            request = tasks.asked(task, uri, fetch, _conditions(visit, known.script), clock.steady())
+            request = tasks.asked(task, uri, fetch, _conditions(visit, self._desk.written(known)), clock.steady())
         except BadInput as error:
             return _none(task, uri, fetch, error.why)
         if visit.refusal is None:
@@ -284,12 +287,11 @@ def _unloaded(about: ScriptAbout) -> CallbackOutcome | None:
     return CallbackOutcome(why=about.why, trace=about.trace, log=about.log) if about.why else None
 
 
-def _conditions(visit: Visit, script: ScriptFile) -> Sequence[tuple[str, str]]:
-    """The header fields that ask for what is new; none after the script was edited, as it may read the page in another
-    way."""
+def _conditions(visit: Visit, written: float) -> Sequence[tuple[str, str]]:
+    """The header fields that ask for what is new; none if the page did not come since its script was written, which may
+    read it in another way."""
     past = visit.past
-    is_read = past and datetime.fromisoformat(past.date).timestamp() > script.written
-    return past.conditions if past and is_read else ()
+    return past.conditions if past and past.came > written else ()
 
 
 def _redirected(visit: Visit, task: ScriptTask, fetch: Mapping[str, Any], answer: Exchange, jar: Jar) -> _Answer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -22,7 +23,7 @@ ASKED_FOR = {
     380: ("delete now", WISHES, "a_script_runs_again_from_scratch"),
     382: ("a new age counts", WISHES, "a_new_age_counts"),
     386: ("three million tasks", "unit/scripts/test_pyspider_issues.py", "no_answer_walks_all_tasks"),
-    473: ("memory is free after STOP", "unit/scripts/test_pyspider_issues.py", "scripts_that_are_stopped_hold_no_memory"),
+    473: ("memory is free after STOP", "unit/scripts/test_hostile_scripts.py", "scripts_that_are_stopped_hold_no_memory"),
     613: ("no task is stuck", WISHES, "no_task_is_stuck"),
     628: ("run again from scratch", WISHES, "a_script_runs_again_from_scratch"),
     653: ("no tick is missed", WISHES, "no_tick_is_missed"),
@@ -30,7 +31,7 @@ ASKED_FOR = {
     791: ("an edited script reads a page again in whole", "pipeline/test_script_edits.py", "asks_for_the_whole_page_once"),
     872: ("a pause ends", WATCH, "probes_that_end_nothing"),
     873: ("alerts", WISHES, "a_site_that_is_offline_is_an_alert"),
-    964: ("login by default", "unit/web/test_access.py", ""),
+    964: ("login by default", "unit/web/test_app.py", "without_the_token_nothing_is_read"),
 }  # fmt: skip
 
 
@@ -40,37 +41,28 @@ def test_each_has_a_test(number: int) -> None:
     assert re.search(rf"^def test_\w*{name}\w*\(", (TESTS / file).read_text(), re.MULTILINE)
 
 
-def test_no_answer_walks_all_tasks(tmp_path: Path) -> None:
+def test_no_answer_walks_all_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     book = TaskBook(tmp_path)
     tasks = [TaskNote(f"s{number % 20}", str(number), "u", "page", "active", {}, 1.0, "success") for number in range(4000)]
     book.note(tasks, [ResultNote(one.script, one.taskid, "u", {"a": 1}, 5) for one in tasks])
     book.close()
     steps = 0
 
-    class Counting(TaskReader):
-        """A reader that counts the steps of SQLite, by tens."""
+    connect = sqlite3.connect
 
-        def _reading(self) -> Any:
-            found = super()._reading()
+    def counting(*arguments: Any, **more: Any) -> sqlite3.Connection:
+        db = connect(*arguments, **more)
 
-            class Within:
-                def __enter__(self) -> Any:
-                    db = found.__enter__()
+        def step() -> int:
+            nonlocal steps
+            steps += 1
+            return 0
 
-                    def step() -> int:
-                        nonlocal steps
-                        steps += 1
-                        return 0
+        db.set_progress_handler(step, 10)
+        return db
 
-                    db.set_progress_handler(step, 10)
-                    return db
-
-                def __exit__(self, *error: Any) -> Any:
-                    return found.__exit__(*error)
-
-            return Within()
-
-    reader = Counting(tmp_path)
+    monkeypatch.setattr(sqlite3, "connect", counting)
+    reader = TaskReader(tmp_path)
     acts = {
         "late": lambda: reader.late(9e9), "tasks": lambda: reader.tasks(limit=2),
         "tasks of one": lambda: reader.tasks("s7", limit=2), "failed": lambda: reader.tasks(status="failed"),
@@ -79,7 +71,7 @@ def test_no_answer_walks_all_tasks(tmp_path: Path) -> None:
     }  # fmt: skip
     for name, act in acts.items():
         steps = 0
-        assert act()
+        act()
         assert steps < 400, f"{name}: {steps}0 steps"
 
 
