@@ -1,4 +1,4 @@
-"""What pyspider's users asked for, of a job of scripts that is always on: see `unit/scripts/test_pyspider_issues.py`."""
+"""What pyspider's users asked for, of a job of scripts that is always on: `test_pyspider_issues.py` has the list."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Bad days of a job of scripts: one that loops, processes that are killed, a disk that is full, a frontier in Redis. Each
-is named, and the others and what is kept do not suffer."""
+"""Bad days of a job of scripts: one that loops, processes that are killed, a disk that is full, a frontier in Redis.
+
+Each is named, and the others and what is kept do not suffer.
+"""
 
 from __future__ import annotations
 

@@ -66,8 +66,8 @@ class Workers:
 
     def renew(self) -> None:
         """Begin each anew before its next question: what they have in memory is of no use any more."""
-        for worker in list(self.all):
-            worker.is_over = True
+        for busy in list(self.all):
+            busy.is_over = True
         idle = list[_Worker | None]()
         with suppress(Empty):  # those that are busy end with their answers
             while True:

@@ -125,7 +125,8 @@ class ScriptAsker:
         try:
             async with self._turn(script.name):
                 while True:
-                    names, begun = self.uses(script.name), clock.steady()
+                    names: tuple[str, ...] = self.uses(script.name)
+                    begun = clock.steady()
                     found = await self._asked(script, names, about, body, kind, debugger=debugger)
                     (self._slow.add if clock.steady() > begun + SLOW else self._slow.discard)(script.name)
                     if not found.lacks:

@@ -27,7 +27,7 @@ KINDS = ("pending", "success", "retry", "failed")
 STATUSES = ("active", "success", "failed")
 LONGEST_LOG = 4096
 MOST, LARGEST = 1000, 4 << 20  # rows, and letters of results, that are read at once
-FOLD = 10  # minutes: counts that are over an hour old are by so many
+FOLD = 10  # minutes
 _TABLES = """
 CREATE TABLE tasks (script TEXT NOT NULL, taskid TEXT NOT NULL, url TEXT NOT NULL, callback TEXT NOT NULL,
     status TEXT NOT NULL, task TEXT NOT NULL, due REAL, changed REAL NOT NULL, http INTEGER, ms INTEGER, why TEXT,
@@ -41,13 +41,13 @@ CREATE TABLE counts (script TEXT NOT NULL, minute INTEGER NOT NULL, kind TEXT NO
     PRIMARY KEY (script, minute, kind)) WITHOUT ROWID;
 CREATE TABLE about (name TEXT PRIMARY KEY, value) WITHOUT ROWID
 """
-_SINCE = "max(coalesce(due, 0), changed)"
 # Three million tasks are looked at in no other order than these. A book of before has others.
-_INDEXES = (
-    "DROP INDEX IF EXISTS by_change", "DROP INDEX IF EXISTS by_due",
-    "CREATE INDEX IF NOT EXISTS by_status ON tasks (script, status, changed)",
-    f"CREATE INDEX IF NOT EXISTS by_wait ON tasks (script, {_SINCE}) WHERE status = 'active'",
-)  # fmt: skip
+_INDEXES = """
+DROP INDEX IF EXISTS by_change;
+DROP INDEX IF EXISTS by_due;
+CREATE INDEX IF NOT EXISTS by_status ON tasks (script, status, changed);
+CREATE INDEX IF NOT EXISTS by_wait ON tasks (script, max(coalesce(due, 0), changed)) WHERE status = 'active'
+"""
 
 _FORGET = tuple(f"DELETE FROM {table} WHERE script = ?" for table in ("tasks", "results", "counts"))  # noqa: S608 - ours
 _COLUMNS = (
@@ -55,15 +55,15 @@ _COLUMNS = (
     " place, retried, uri FROM tasks"
 )
 _NAMES = tuple(_COLUMNS.removeprefix("SELECT ").removesuffix(" FROM tasks").split(", "))
-_NAMES_OF_SCRIPTS = (
+_SCRIPTS = (
     "WITH RECURSIVE names(script) AS (SELECT min(script) FROM tasks UNION ALL"
     " SELECT (SELECT min(script) FROM tasks WHERE script > names.script) FROM names WHERE names.script IS NOT NULL)"
-    " {} FROM names WHERE script IS NOT NULL"
+    " SELECT script FROM names WHERE script IS NOT NULL"
 )
-_SCRIPTS = _NAMES_OF_SCRIPTS.format("SELECT script")
-_LATE = _NAMES_OF_SCRIPTS.format(
-    f"SELECT script, (SELECT {_SINCE} FROM tasks WHERE tasks.script = names.script AND status = 'active'"
-    f" ORDER BY {_SINCE} LIMIT 1)"
+_LATE = _SCRIPTS.replace(
+    " SELECT script FROM names",
+    " SELECT script, (SELECT max(coalesce(due, 0), changed) FROM tasks WHERE tasks.script = names.script"
+    " AND status = 'active' ORDER BY max(coalesce(due, 0), changed) LIMIT 1) FROM names",
 )
 _NEWEST = "SELECT changed, script, taskid FROM tasks WHERE script = ? AND status = ? ORDER BY changed DESC LIMIT ?"
 _PAGES = (
@@ -71,17 +71,17 @@ _PAGES = (
     " ORDER BY changed DESC LIMIT ?"
 )
 _RESULTS = "SELECT number, script, taskid, url, result, updated, warc, place FROM results WHERE number > ?"
-_COUNTS = "SELECT script, kind, {}, sum(number) FROM counts GROUP BY script, kind".format(
-    ", ".join("sum(CASE WHEN minute >= ? THEN number ELSE 0 END)" for _ in SPANS)
+_COUNTS = (
+    "SELECT script, kind, sum(iif(minute >= ?1, number, 0)), sum(iif(minute >= ?2, number, 0)),"
+    " sum(iif(minute >= ?3, number, 0)), sum(number) FROM counts GROUP BY script, kind"
 )
 # Counts that are over an hour old are by ten minutes, those over a day old are one: a job may run for years.
-_OLD = f"minute > 0 AND (minute < ?1 OR (minute < ?2 AND minute % {FOLD} > 0))"
 _FOLD = (
-    f"INSERT INTO counts SELECT script, CASE WHEN minute < ?1 THEN 0 ELSE minute - minute % {FOLD} END AS since, kind,"
-    f" sum(number) FROM counts WHERE {_OLD} GROUP BY script, since, kind"
-    " ON CONFLICT DO UPDATE SET number = number + excluded.number",
-    f"DELETE FROM counts WHERE {_OLD}",
+    "INSERT INTO counts SELECT script, iif(minute < ?1, 0, minute - minute % 10) AS since, kind, sum(number)"
+    " FROM counts WHERE minute > 0 AND (minute < ?1 OR (minute < ?2 AND minute % 10 > 0))"
+    " GROUP BY script, since, kind ON CONFLICT DO UPDATE SET number = number + excluded.number"
 )
+_UNFOLDED = "DELETE FROM counts WHERE minute > 0 AND (minute < ?1 OR (minute < ?2 AND minute % 10 > 0))"
 _CALLBACKS = "SELECT DISTINCT callback FROM tasks WHERE script = ? AND warc != ''"
 
 
@@ -161,7 +161,7 @@ class TaskBook:
                 ],
             )
             if minute // FOLD != self._folded:
-                for statement in _FOLD:
+                for statement in (_FOLD, _UNFOLDED):
                     self._db.execute(statement, (minute - SPANS["1d"] // MINUTE, minute - SPANS["1h"] // MINUTE - FOLD))
             self._db.execute("COMMIT")
             self._folded = minute // FOLD
@@ -341,7 +341,7 @@ def _opened(path: Path) -> sqlite3.Connection:
                 db.execute(f"PRAGMA user_version={SCHEMA}")
             elif schema != SCHEMA or not _is_whole(db):
                 raise sqlite3.DatabaseError("it is of another version, or damaged")
-            for statement in _INDEXES:
+            for statement in _INDEXES.split(";\n"):
                 db.execute(statement)
             db.execute("INSERT OR REPLACE INTO about VALUES ('boot', ?)", (_boot(),))
             return db
@@ -358,7 +358,10 @@ def _is_whole(db: sqlite3.Connection) -> bool:
     """True for a book without damage. A killed process leaves it whole; only where the machine has gone down since may
     writes be lost, and all of it is read."""
     (known,) = db.execute("SELECT max(value) FROM about WHERE name = 'boot'").fetchone()
-    return (bool(known) and known == _boot()) or db.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok"
+    if known and known == _boot():
+        return True
+    (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
+    return bool(verdict == "ok")
 
 
 def _boot() -> str:

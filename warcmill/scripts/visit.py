@@ -120,7 +120,7 @@ class ScriptDesk:
 
     def written(self, known: Known) -> float:
         """When a script, and those that it imports, were written last."""
-        return max(one.written for name in known.texts if (one := self.folder.all.get(name, known.script)))
+        return max(self.folder.all.get(name, known.script).written for name in known.texts)
 
     async def close(self) -> None:
         """Wait for the scripts that are being loaded; nobody asks for them any more."""

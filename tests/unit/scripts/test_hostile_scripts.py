@@ -151,14 +151,15 @@ def test_what_no_signal_reaches_is_ended_with_its_reason(walled: bool, monkeypat
 
 def test_scripts_that_are_stopped_hold_no_memory() -> None:
     def held(pids: list[int]) -> int:
-        return sum(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in pids if Path(f"/proc/{pid}").exists())
+        here = [Path(f"/proc/{pid}/statm") for pid in pids]
+        return sum(int(one.read_text().split()[1]) for one in here if one.exists())
 
     async def whole() -> None:
         asker = ScriptAsker(script_walls=False)
         try:
             text = ScriptText("big", {"big": script("memory = 'sdfg' * (50 << 20)\ndef page(self, response): pass")})
             assert (await asker.about(text)).why == ""
-            pids = [worker.pid for worker in asker._workers.all]  # noqa: SLF001
+            pids = [worker.pid for worker in asker._workers.all]
             assert held(pids) * os.sysconf("SC_PAGE_SIZE") > 200 << 20
             asker.free()
             assert held(pids) == 0

@@ -16,19 +16,20 @@ from warcmill.scripts.taskbook import ResultNote, TaskBook, TaskNote, TaskReader
 
 TESTS = Path(__file__).parents[2]
 WISHES, WATCH = "pipeline/test_pyspider_wishes.py", "unit/scripts/test_watch.py"
+HERE, HOSTILE = "unit/scripts/test_pyspider_issues.py", "unit/scripts/test_hostile_scripts.py"
 ASKED_FOR = {
     # number: (what, file of tests, its test)
     80: ("cookies from a login to the next request", WISHES, "the_cookies_of_a_login"),
     293: ("a retry takes the newest proxy", WISHES, "a_retry_has_the_newest_arguments"),
     380: ("delete now", WISHES, "a_script_runs_again_from_scratch"),
     382: ("a new age counts", WISHES, "a_new_age_counts"),
-    386: ("three million tasks", "unit/scripts/test_pyspider_issues.py", "no_answer_walks_all_tasks"),
-    473: ("memory is free after STOP", "unit/scripts/test_hostile_scripts.py", "scripts_that_are_stopped_hold_no_memory"),
+    386: ("three million tasks", HERE, "no_answer_walks_all_tasks"),
+    473: ("memory is free after STOP", HOSTILE, "scripts_that_are_stopped_hold_no_memory"),
     613: ("no task is stuck", WISHES, "no_task_is_stuck"),
     628: ("run again from scratch", WISHES, "a_script_runs_again_from_scratch"),
     653: ("no tick is missed", WISHES, "no_tick_is_missed"),
-    683: ("a gigabyte of CSV", "unit/scripts/test_pyspider_issues.py", "a_large_table_takes_little_memory"),
-    791: ("an edited script reads a page again in whole", "pipeline/test_script_edits.py", "asks_for_the_whole_page_once"),
+    683: ("a gigabyte of CSV", HERE, "a_large_table_takes_little_memory"),
+    791: ("an edited script reads a page again", "pipeline/test_script_edits.py", "asks_for_the_whole_page_once"),
     872: ("a pause ends", WATCH, "probes_that_end_nothing"),
     873: ("alerts", WISHES, "a_site_that_is_offline_is_an_alert"),
     964: ("login by default", "unit/web/test_app.py", "without_the_token_nothing_is_read"),
@@ -43,7 +44,8 @@ def test_each_has_a_test(number: int) -> None:
 
 def test_no_answer_walks_all_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     book = TaskBook(tmp_path)
-    tasks = [TaskNote(f"s{number % 20}", str(number), "u", "page", "active", {}, 1.0, "success") for number in range(4000)]
+    names = [(f"s{number % 20}", str(number)) for number in range(4000)]
+    tasks = [TaskNote(*name, "u", "page", "active", {}, 1.0, "success") for name in names]
     book.note(tasks, [ResultNote(one.script, one.taskid, "u", {"a": 1}, 5) for one in tasks])
     book.close()
     steps = 0
@@ -82,7 +84,7 @@ def test_counts_of_long_ago_are_few_and_none_is_lost(tmp_path: Path, monkeypatch
         if not minute:
             book = TaskBook(tmp_path)
         book.note([TaskNote("shop", "1", "u", "page", "success", {}, kind="success")], [])
-    (rows,) = book._db.execute("SELECT count(*) FROM counts").fetchone()  # noqa: SLF001
+    (rows,) = book._db.execute("SELECT count(*) FROM counts").fetchone()
     assert rows < 250, "of 1,440"
     last = now + 60 * (3 * 24 * 60 - 3)
     found = {span: kinds["success"] for span, kinds in TaskReader(tmp_path).counts(last)["shop"].items()}
@@ -107,10 +109,11 @@ def test_a_large_table_takes_little_memory(form: str, tmp_path: Path) -> None:
     (tmp_path / "state").mkdir()
     book, text = TaskBook(tmp_path / "state"), "x" * 60_000
     for begin in range(0, 2000, 100):
-        results = [ResultNote("shop", str(number), "u", {"text": text, "n": number}, 5) for number in range(begin, begin + 100)]
-        book.note([], results)  # fmt: skip
+        numbers = range(begin, begin + 100)
+        book.note([], [ResultNote("shop", str(number), "u", {"text": text, "n": number}, 5) for number in numbers])
     book.close()
-    done = subprocess.run([sys.executable, "-c", MEMORY, str(tmp_path), form], capture_output=True, text=True, check=True)
+    words = [sys.executable, "-c", MEMORY, str(tmp_path), form]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
     letters, megabytes = map(int, done.stdout.split())
     assert letters > 120_000_000
     assert megabytes < 40

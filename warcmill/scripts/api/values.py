@@ -25,7 +25,7 @@ def jsonable(value: Any, depth: int = 0) -> Any:
     kind = type(value)  # most values are of these, and each page has hundreds
     if kind is str and value.isascii():
         return value
-    if kind is dict:
+    if kind is dict or isinstance(value, Mapping):
         return {_name(name): jsonable(one, depth + 1) for name, one in value.items()}
     match value:
         case None | bool():
@@ -39,8 +39,6 @@ def jsonable(value: Any, depth: int = 0) -> Any:
             return float(value) if math.isfinite(value) else str(value)
         case bytes() | bytearray():
             return bytes(value).decode("utf-8", "backslashreplace")
-        case Mapping():
-            return {_name(name): jsonable(one, depth + 1) for name, one in value.items()}
         case list() | tuple() | set() | frozenset():
             return [jsonable(one, depth + 1) for one in value]
     return jsonable(str(value), depth + 1)

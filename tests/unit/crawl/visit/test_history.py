@@ -68,9 +68,11 @@ def test_when_the_same_payload_came_again_is_known() -> None:
     again = first.renewed('"b"', "", later)
     read = history.read(history.pack(again))
     assert read == again
-    assert read and (read.came, read.etag, read.date) == (later, '"b"', DATE)
+    assert read
+    assert (read.came, read.etag, read.date) == (later, '"b"', DATE)
     left = history.read(history.without_validators(history.pack(again)))
-    assert left and (left.came, left.conditions) == (later, ())
+    assert left
+    assert (left.came, left.conditions) == (later, ())
 
 
 @pytest.mark.parametrize("etag", ['"' + "x" * 300 + '"', '"a\r\nX: y"', '"\0"', '"\u20ac"'])
