@@ -54,7 +54,7 @@ def rows() -> Iterator[tuple[str, ...]]:
         raise NotReady("wget", "it is not installed; on Debian: apt-get install wget")
     for pages, bounds in SIZES.items():
         with site(pages) as url:
-            rounds = [(_typed([url, "--no-delay"], pages), _by_wget(url, pages)) for _ in range(ROUNDS)]
+            rounds = [(typed([url, "--no-delay"], pages), _by_wget(url, pages)) for _ in range(ROUNDS)]
         for place, (name, bound) in enumerate(zip(("elapsed", "CPU"), reversed(bounds), strict=True)):
             mine, peer = (median(side[place] for side in sides) for sides in zip(*rounds, strict=True))
             ratio = median(one[place] / other[place] for one, other in rounds)
@@ -64,17 +64,17 @@ def rows() -> Iterator[tuple[str, ...]]:
         polite.write(_POLITE)
         polite.flush()
         pages = HOSTS * OF_EACH
-        took = _typed([*urls, "--job", "polite", "--config", polite.name], pages)
+        took = typed([*urls, "--job", "polite", "--config", polite.name], pages)
     what = f"the same of {HOSTS} hosts, each once a second"
     yield what, f"{took.cpu / pages * 1000:.1f} ms of CPU a page", "-", "-", "3 ms"
 
 
-def _typed(words: Sequence[str], pages: int) -> Spent:
+def typed(words: Sequence[str], pages: int) -> Spent:
     """Crawl as a person types it, into a new archive."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         typed = [sys.executable, "-m", "commands.main", "crawl", *words]
-        found = spent([*typed, "--no-line", "--allow-private", "127.0.0.0/8"], folder, _environment())
+        found = spent([*typed, "--no-line", "--allow-private", "127.0.0.0/8"], folder, environment())
         (summary,) = folder.glob("archive/jobs/*/latest/summary.json")
         fetched = json.loads(summary.read_bytes())["documents"]
         assert fetched == pages, f"{fetched} of {pages} pages were fetched"
@@ -118,7 +118,7 @@ def _by_wget(url: str, pages: int) -> Spent:
     with tempfile.TemporaryDirectory() as name:
         log = Path(name, "log")
         words = ["wget", "-r", "-l", "inf", "-e", "robots=off", "--delete-after", "-nv", "-o", str(log)]
-        found = spent([*words, "--warc-file=bench", url], Path(name), _environment())
+        found = spent([*words, "--warc-file=bench", url], Path(name), environment())
         fetched = log.read_text().count(" URL:")
         assert fetched == pages, f"wget fetched {fetched} of {pages} pages"
     return found
@@ -126,10 +126,10 @@ def _by_wget(url: str, pages: int) -> Spent:
 
 def rate(words: Sequence[str | Path], folder: Path, pages: int) -> float:
     """Pages for each second of CPU that a command took, with all that it started."""
-    return pages / spent(words, folder, _environment()).cpu
+    return pages / spent(words, folder, environment()).cpu
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(COMPILED), "LUIGI_CONFIG_PATH": ""}
 
 

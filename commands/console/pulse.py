@@ -37,6 +37,7 @@ def start(job: str, due: str = "", resumed: str = "", *, again: bool = False, re
     `again`: one more crawl, due now. `retries`: it asks for what the list of the job has, and for what waits.
     """
     line = _line()
+    engines.check_frontier(job)
     moment = due or (Stage.parse(resumed).stamp if resumed else "")
     if again:
         moment = _again(line, job)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -212,6 +213,14 @@ def own_engine(section: str) -> WarcmillEngine:
     except BadConfig as error:
         raise BadConfig(f"[{section}] allow_private", error.why) from error
     return WarcmillEngine(Places(output, jobs, site.layout, frontier_of(section)), networks, _processes())
+
+
+def check_frontier(job: str) -> None:
+    """BadConfig for a job whose frontier cannot be in the Redis that its engine names."""
+    section = section_of(job)
+    if section and kind_of(section) == WARCMILL and frontier_of(section):
+        with closing(own_engine(section)) as engine:
+            engine.check_frontier(job)
 
 
 def _processes() -> dict[str, tuple[str, ...]]:

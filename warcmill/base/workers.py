@@ -13,7 +13,7 @@ import socket
 import subprocess
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from queue import LifoQueue
+from queue import Empty, LifoQueue
 from typing import NamedTuple, Protocol, TypeVar
 
 from warcmill.base.worker import OUT_OF_MEMORY, WorkerLimits, receive, receive_text, send
@@ -22,6 +22,7 @@ _PASSED_ON = ("PYTHONPATH", "LD_LIBRARY_PATH", "PYTHONHASHSEED")  # of the envir
 NOT_BEGUN = "it did not begin"
 _START = 600  # seconds that a worker may take to begin
 _READY = 1 << 10
+_SIGNALLED = 128
 _ASKED_TO_END = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 
 
@@ -63,6 +64,19 @@ class Workers:
         for worker in self.all:
             worker.end()
 
+    def renew(self) -> None:
+        """Begin each anew before its next question: what they have in memory is of no use any more."""
+        for busy in list(self.all):
+            busy.is_over = True
+        idle = list[_Worker | None]()
+        with suppress(Empty):  # those that are busy end with their answers
+            while True:
+                idle.append(self._idle.get_nowait())
+        for worker in idle:
+            if worker:
+                self._drop(worker)
+            self._idle.put(None)
+
     def leave(self) -> None:
         """Let go of them in a process that has them from the one it was forked from: they are that one's."""
         for worker in self.all:
@@ -93,6 +107,9 @@ class Workers:
             if worker and not worker.is_alive:
                 self.all.discard(worker)
                 worker = None
+            elif worker and worker.is_over:
+                self._drop(worker)
+                worker = None
             self._idle.put(worker)
 
     def _drop(self, worker: _Worker) -> None:
@@ -113,12 +130,12 @@ class Workers:
 class _Worker:
     """One worker process.
 
-    `is_spoilt`: it, rather than its last question, may be why there is no answer.
+    `is_spoilt`: it, rather than its last question, may be why there is no answer. `is_over`: it gets no other question.
     """
 
     def __init__(self, command: Sequence[str], limits: WorkerLimits, what: str) -> None:
         self._limits, self._what = limits, what
-        self.is_alive, self.is_spoilt = True, False
+        self.is_alive, self.is_spoilt, self.is_over = True, False, False
         self._socket, theirs = socket.socketpair()
         environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         with theirs:
@@ -179,6 +196,8 @@ class _Worker:
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(1)
         code = self._process.poll()
+        if code is not None and _SIGNALLED < code < _SIGNALLED + signal.NSIG:  # so a program that began it says it
+            code = _SIGNALLED - code
         self.end()
         if code is not None and -code == signal.SIGXCPU:
             return f"timeout: over {self._limits.cpu} s of CPU time"

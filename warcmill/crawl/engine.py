@@ -33,7 +33,7 @@ from warcmill.crawl.launch import job_log
 from warcmill.crawl.launch.folders import CHECKPOINTS, CONTROL, Places
 from warcmill.crawl.launch.job_log import Word
 from warcmill.crawl.launch.repair import put_in_order
-from warcmill.errors import BadInput, Conflict, NotReady, Unavailable
+from warcmill.errors import BadConfig, BadInput, Conflict, NotReady, Unavailable
 from warcmill.formats.seeds import SEED_LIST
 from warcmill.model import Json, Launch, parse_job
 
@@ -100,7 +100,8 @@ class WarcmillEngine:
 
     def configure(self, job: str, files: Mapping[str, bytes], seed_list: Path | None = None) -> None:
         """Write the files of a job, and copy a list of further seeds; BadConfig if it could not be crawled by them."""
-        file.parse({**files, **({SEED_LIST: b""} if seed_list else {})}, parse_job(job))
+        parsed = file.parse({**files, **({SEED_LIST: b""} if seed_list else {})}, parse_job(job))
+        self._refuse_shared(job, parsed.service)
         self.places.require()
         durable.make_folder(self.places.job(job))
         if seed_list:
@@ -113,6 +114,19 @@ class WarcmillEngine:
                 durable.replace(path, files[name])
             else:
                 path.unlink(missing_ok=True)
+
+    def check_frontier(self, job: str) -> None:
+        """BadConfig for a job whose frontier cannot be in the Redis that this engine names."""
+        if self.places.frontier:
+            self._refuse_shared(job, file.described(file.files_in(self.places.job(parse_job(job))), job).service)
+
+    def _refuse_shared(self, job: str, service: str) -> None:
+        if service == file.SCRIPTS and self.places.frontier:
+            why = (
+                "a job of scripts runs on one machine, and has a frontier of its own; its engine names one in Redis."
+                " List it in the jobs of an engine without the key frontier"
+            )
+            raise BadConfig(f"job {job}", why)
 
     def resumable(self, job: str, checkpoints: Sequence[str]) -> str:
         """The first of these checkpoints that is whole; '' if there is none. Those passed over are logged."""
@@ -158,6 +172,7 @@ class WarcmillEngine:
         BadConfig, with nothing done, if its files have a fault.
         """
         service = file.read(self.places.job(parse_job(job)), job).service
+        self._refuse_shared(job, service)
         seen = self.look(job)
         if seen.running:
             raise Conflict(job, f"launch {seen.launch_id} is running ({seen.words})")

@@ -1,6 +1,7 @@
 """Asks the processes in which scripts run, from the loop of a crawl: one question at a time of each.
 
-A script never holds all of them. One that dies or hangs costs its own callback.
+A script never holds all of them, nor do all those together that were slow the last time: one that loops costs its own
+callbacks. One that dies or hangs costs its own callback.
 """
 
 from __future__ import annotations
@@ -8,20 +9,23 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from itertools import count
 from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct, field
 
+from warcmill.base import clock
 from warcmill.base.workers import NOT_BEGUN, Outside, Workers
 from warcmill.errors import Unavailable
 from warcmill.scripts import walls
 
 MOST_ANSWER = 64 << 20  # bytes
 FEWEST = 2
+SLOW = 5.0  # seconds that a callback may take before its script counts as slow
 _TRIES = 2  # a script can end its process as anybody else can
 
 
@@ -79,6 +83,9 @@ class ScriptAsker:
         self._threads = ThreadPoolExecutor(self.number, "script")
         self._workers = Workers(walls.command(walls=script_walls), walls.LIMITS, self.number, "process")
         self._rooms: dict[str, asyncio.Semaphore] = {}
+        self._free, self._for_slow = asyncio.Semaphore(self.number), asyncio.Semaphore(self.number - 1)
+        self._slow = set[str]()
+        self._asked_at: dict[str, dict[int, float]] = {}  # by script: when its questions were put that are open
         self._numbers = count(1)
         self._needs: dict[str, tuple[str, ...]] = {}  # by script: those that it imports
 
@@ -93,6 +100,19 @@ class ScriptAsker:
         """Run the callback of a task with a response."""
         return await self._ask(script, {"task": task, "response": response}, body, CallbackOutcome, debugger=debugger)
 
+    def uses(self, name: str) -> tuple[str, ...]:
+        """A script and those that it imports, as far as it is known."""
+        return (name, *self._needs.get(name, ()))
+
+    def is_stuck(self, name: str) -> bool:
+        """True if a script has a question open that should have had its answer: it needs no others."""
+        opened = min(self._asked_at.get(name, {}).values(), default=None)
+        return opened is not None and clock.steady() > opened + SLOW
+
+    def free(self) -> None:
+        """Free the memory that scripts hold in the processes, which begin anew."""
+        self._workers.renew()
+
     def close(self) -> None:
         """End them, whatever they do."""
         self._workers.kill()
@@ -100,15 +120,34 @@ class ScriptAsker:
         self._workers.close()
 
     async def _ask(self, script: ScriptText, about: object, body: bytes, kind: type[T], *, debugger: bool = False) -> T:
-        async with self._rooms.setdefault(script.name, asyncio.Semaphore(self.number - 1)):
-            while True:
-                names: tuple[str, ...] = (script.name, *self._needs.get(script.name, ()))
-                found = await self._asked(script, names, about, body, kind, debugger=debugger)
-                if not found.lacks:
-                    return found
-                if found.lacks in names:
-                    return kind(why=f"ModuleNotFoundError: its process has not taken script {found.lacks!r}")
-                self._needs[script.name] = (*names[1:], found.lacks)
+        asked_at, number = self._asked_at.setdefault(script.name, {}), next(self._numbers)
+        asked_at[number] = clock.steady()
+        try:
+            async with self._turn(script.name):
+                while True:
+                    names: tuple[str, ...] = self.uses(script.name)
+                    begun = clock.steady()
+                    found = await self._asked(script, names, about, body, kind, debugger=debugger)
+                    (self._slow.add if clock.steady() > begun + SLOW else self._slow.discard)(script.name)
+                    if not found.lacks:
+                        return found
+                    if found.lacks in names:
+                        return kind(why=f"ModuleNotFoundError: its process has not taken script {found.lacks!r}")
+                    self._needs[script.name] = (*names[1:], found.lacks)
+        finally:
+            del asked_at[number]
+
+    @asynccontextmanager
+    async def _turn(self, name: str) -> AsyncIterator[None]:
+        """Wait until a process is free for a script, and keep it free for it."""
+        async with self._rooms.setdefault(name, asyncio.Semaphore(self.number - 1)):
+            if name not in self._slow:
+                async with self._free:
+                    if name not in self._slow:  # as it was when it began to wait
+                        yield
+                        return
+            async with self._for_slow, self._free:
+                yield
 
     async def _asked(
         self, script: ScriptText, names: tuple[str, ...], about: object, body: bytes, kind: type[T], *, debugger: bool

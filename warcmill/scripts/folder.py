@@ -117,28 +117,27 @@ class ScriptFolder:
         self.job, self.path = job, job / SCRIPTS
         self.all: dict[str, ScriptFile] = {}
         self.unfit: dict[str, str] = {}
+        self.texts: Mapping[str, str] = {}  # of all scripts, by name
         self._rows: Mapping[str, ScriptRow] = {}
+        self._as_of_now: dict[str, ScriptRow] = {}
         self._stamps: dict[str, tuple[int, int, int]] = {}
-
-    @property
-    def texts(self) -> dict[str, str]:
-        """The texts of all scripts, by name."""
-        return {script.name: script.text for script in self.all.values()}
 
     def row(self, name: str) -> ScriptRow:
         """The row of a script, with the status that it has now."""
-        row, script = self._rows.get(name, ScriptRow()), self.all.get(name)
-        if row.status.runs and script and script.digest != row.runs:
-            return replace(row, status=ScriptStatus.CHECKING)
-        return row
+        return self._as_of_now.get(name) or self._rows.get(name, ScriptRow())
+
+    def _row(self, script: ScriptFile) -> ScriptRow:
+        row = self._rows.get(script.name, ScriptRow())
+        is_edited = row.status.runs and script.digest != row.runs
+        return replace(row, status=ScriptStatus.CHECKING) if is_edited else row
 
     def look(self) -> set[str]:
         """Read what has changed since the last look; return the names of those scripts. `unfit` has the files that are
         not scripts, with the reason. Unavailable if the folder cannot be read."""
         try:
             files = [*sorted(self.path.glob("*.py"))] if self.path.is_dir() else []
-            stamps = {path.stem: _stamp(path) for path in files}
-            stamps |= {ROWS: _stamp(self.job / ROWS)} if (self.job / ROWS).exists() else {}
+            found = {path.stem: _stamp(path) for path in files} | {ROWS: _stamp(self.job / ROWS)}
+            stamps = {name: stamp for name, stamp in found.items() if stamp}
         except OSError as error:
             raise Unavailable(str(self.path), disk.reason(error, self.path)) from error
         changed = {name for name in {*stamps, *self._stamps} if stamps.get(name) != self._stamps.get(name)}
@@ -148,10 +147,17 @@ class ScriptFolder:
             if name in stamps:
                 try:
                     self.all[name] = read(self.path / f"{name}.py")
+                except Unavailable:
+                    if (self.path / f"{name}.py").exists():
+                        raise
+                    del stamps[name]  # it was removed meanwhile
                 except BadInput as error:
                     self.unfit[name] = error.why
         if ROWS in changed:
             self._read_rows()
+        if changed:
+            self.texts = {script.name: script.text for script in self.all.values()}
+            self._as_of_now = {script.name: self._row(script) for script in self.all.values()}
         self._stamps = stamps
         return changed - {ROWS}
 
@@ -269,6 +275,10 @@ def check_name(name: str, where: str) -> None:
         )
 
 
-def _stamp(path: Path) -> tuple[int, int, int]:
-    found = path.stat()
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    """What changes when a file is written; None if it is not there."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
     return found.st_mtime_ns, found.st_size, found.st_ino

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from warcmill.base import clock
 from warcmill.crawl.books.books import BookEntry, Kept
+from warcmill.crawl.extract.links import LINK
 from warcmill.crawl.frontier import LEASE_SECONDS, Intake, Lease, Offered
 from warcmill.crawl.job.job import End
 from warcmill.crawl.logs.statistics import Figures
@@ -86,6 +87,7 @@ class ScriptLoop(Spider):
         self._noted: list[TaskNote] = []
         self._results: list[ResultNote] = []
         self._has_run: set[str] = set()
+        self._ran_last = frozenset[str]()  # those that were running at the last look
         self._looking, self._watched = asyncio.Lock(), 0.0
         self._is_away = self._is_closed = False
         self.watching: dict[str, list[WatchFinding]] = {}
@@ -102,6 +104,7 @@ class ScriptLoop(Spider):
         finally:
             self._is_closed = True  # before: a look that asks a script meanwhile has nothing more to ask
             self._asker.close()
+            await self.desk.close()
             async with self._looking:
                 await self._write()
                 self._keep_watch()
@@ -128,6 +131,7 @@ class ScriptLoop(Spider):
     async def forget(self, name: str) -> int:
         """Forget a script, its tasks and its results; return how many tasks waited. The archive stays."""
         waited = await self._kit.books.frontier.begin_purge(name)
+        self.desk.forget(name)
         await self._kit.books.frontier.purge_rest()
         async with self._looking:
             await self._write()
@@ -138,6 +142,7 @@ class ScriptLoop(Spider):
 
     async def again(self, name: str, task: Mapping[str, Json]) -> bool:
         """Have a task visited again; True if it is taken."""
+        self._folder.look()
         schedule = task.get("schedule")
         forced = {
             **(schedule if isinstance(schedule, dict) else {}),
@@ -157,7 +162,7 @@ class ScriptLoop(Spider):
         now, rooms = clock.steady(), {}
         for name in self._running():
             room = self._pause(name).room(self._bucket(name).room(now), now)
-            if room > 0:
+            if room > 0 and not self._asker.is_stuck(name):
                 rooms[name] = room
         if not rooms:
             return []
@@ -180,13 +185,16 @@ class ScriptLoop(Spider):
 
     async def _look(self, now: float) -> None:
         self._folder.look()
+        ran, self._ran_last = self._ran_last, frozenset(self._running())
+        if ran - self._ran_last:  # one that is stopped, edited or deleted
+            await asyncio.to_thread(self._asker.free)
         await self._tick(now)
         await self._finish()
         if not self._is_closed:
             await self._write()
         if now >= self._watched + WATCH and not self._is_closed:
             self._watched = now
-            self._watch(now)
+            await self._watch(now)
 
     def _running(self) -> Iterator[str]:
         """The scripts that may run now."""
@@ -222,7 +230,7 @@ class ScriptLoop(Spider):
         """Call the methods of scripts that are due; one that was missed, once."""
         due = []
         for name in self._running():
-            known = await self.desk.known(name)
+            known = self.desk.known_now(name)
             if known is None:
                 continue
             for span in known.about.ticks:
@@ -243,7 +251,9 @@ class ScriptLoop(Spider):
     async def _finish(self) -> None:
         """Call scripts that have run, and for which nothing is left."""
         for name in [*self._has_run]:
-            known = await self.desk.known(name)
+            known = self.desk.known_now(name)
+            if known is None and name in self._folder.all:
+                continue  # it is being loaded
             if known is None or not known.about.finishes:
                 self._has_run.discard(name)
                 continue
@@ -298,6 +308,8 @@ class ScriptLoop(Spider):
 
     def _note_taken(self, found: Sequence[Uri], answers: Sequence[Offered]) -> None:
         for uri, answer in zip(found, answers, strict=True):
+            if uri.spider and answer.answer in (Intake.NEW, Intake.SEEN) and uri.hops.endswith(LINK):
+                self.desk.note_seen(uri)
             if uri.spider and answer.answer in (Intake.NEW, Intake.RENEWED):
                 task = tasks.read(uri)
                 self._noted.append(
@@ -361,10 +373,10 @@ class ScriptLoop(Spider):
             self._is_away = True
             self._noted, self._results = [*noted, *self._noted][-MOST_NOTED:], [*results, *self._results][-MOST_NOTED:]
 
-    def _watch(self, now: float) -> None:
+    async def _watch(self, now: float) -> None:
         """See what a person should look at; what is new of it, and what has ended, is in alerts.log."""
         try:
-            late = self._book.late(now)
+            late = await asyncio.to_thread(self._book.late, now)
         except Unavailable:  # `_write` names it
             return
         found = {}
@@ -385,7 +397,7 @@ class ScriptLoop(Spider):
                 where = f" of {callback}" if callback else ""
                 self._kit.heard.alert("INFO", f"script {name}{where} is not {state} any more")
         self.watching = found
-        self._keep_watch()
+        await asyncio.to_thread(self._keep_watch)
 
     def _what_it_waits_for(self, name: str, now: float) -> str:
         return "its rate" if self._bucket(name).room(now) < 1 else "the pace of its host, or other scripts"

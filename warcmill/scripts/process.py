@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from warcmill.crawl import process
+from warcmill.crawl.frontier.link import FRONTIER
 from warcmill.crawl.job.job import End
 from warcmill.crawl.job.text import render
 from warcmill.crawl.job.values import CONFIGURATION
 from warcmill.crawl.launch.folders import Places
 from warcmill.crawl.logs.statistics import Figures
 from warcmill.crawl.visit.visit import Kit
-from warcmill.errors import WarcmillError
+from warcmill.errors import BadConfig, WarcmillError
 from warcmill.layout import RESULTS_LOG, OutputLayout
 from warcmill.scripts import walls
 from warcmill.scripts.asking import ScriptAsker
@@ -81,6 +82,8 @@ def main(words: Sequence[str]) -> int:
     """Crawl the launch that the words name; return the exit code."""
     script_walls, proxies, *argv = words
     try:
+        if argv[0] == FRONTIER:
+            raise BadConfig("scripts", "a job of scripts has a frontier of its own; its engine names one in Redis")
         walls.check(walls=script_walls != NONE)
     except WarcmillError as error:
         sys.stderr.write(f"{error}\n")

@@ -6,6 +6,7 @@ is lost or damaged is begun anew, with the results of the job's logs. Pages and 
 
 from __future__ import annotations
 
+import heapq
 import json
 import sqlite3
 import time
@@ -23,15 +24,15 @@ NAME, SCHEMA = "tasks.sqlite", 1
 MINUTE = 60
 SPANS = {"5m": 5 * MINUTE, "1h": 60 * MINUTE, "1d": 24 * 60 * MINUTE}
 KINDS = ("pending", "success", "retry", "failed")
+STATUSES = ("active", "success", "failed")
 LONGEST_LOG = 4096
-MOST = 1000
+MOST, LARGEST = 1000, 4 << 20  # rows, and letters of results, that are read at once
+FOLD = 10  # minutes
 _TABLES = """
 CREATE TABLE tasks (script TEXT NOT NULL, taskid TEXT NOT NULL, url TEXT NOT NULL, callback TEXT NOT NULL,
     status TEXT NOT NULL, task TEXT NOT NULL, due REAL, changed REAL NOT NULL, http INTEGER, ms INTEGER, why TEXT,
     log TEXT, follows INTEGER, results INTEGER, warc TEXT, place INTEGER, retried INTEGER, uri TEXT,
     PRIMARY KEY (script, taskid)) WITHOUT ROWID;
-CREATE INDEX by_change ON tasks (script, changed);
-CREATE INDEX by_due ON tasks (script, due) WHERE status = 'active';
 CREATE TABLE results (number INTEGER PRIMARY KEY AUTOINCREMENT, script TEXT NOT NULL, taskid TEXT NOT NULL,
     url TEXT NOT NULL, result TEXT NOT NULL, updated INTEGER NOT NULL, warc TEXT, place INTEGER);
 CREATE UNIQUE INDEX by_task ON results (script, taskid);
@@ -40,7 +41,13 @@ CREATE TABLE counts (script TEXT NOT NULL, minute INTEGER NOT NULL, kind TEXT NO
     PRIMARY KEY (script, minute, kind)) WITHOUT ROWID;
 CREATE TABLE about (name TEXT PRIMARY KEY, value) WITHOUT ROWID
 """
-
+# Three million tasks are looked at in no other order than these. A book of before has others.
+_INDEXES = """
+DROP INDEX IF EXISTS by_change;
+DROP INDEX IF EXISTS by_due;
+CREATE INDEX IF NOT EXISTS by_status ON tasks (script, status, changed);
+CREATE INDEX IF NOT EXISTS by_wait ON tasks (script, max(coalesce(due, 0), changed)) WHERE status = 'active'
+"""
 
 _FORGET = tuple(f"DELETE FROM {table} WHERE script = ?" for table in ("tasks", "results", "counts"))  # noqa: S608 - ours
 _COLUMNS = (
@@ -48,13 +55,19 @@ _COLUMNS = (
     " place, retried, uri FROM tasks"
 )
 _NAMES = tuple(_COLUMNS.removeprefix("SELECT ").removesuffix(" FROM tasks").split(", "))
-_NEWEST = f"{_COLUMNS} WHERE (?1 = '' OR script = ?1) AND (?2 = '' OR status = ?2) ORDER BY changed DESC LIMIT ?3"
-_LATE = (
-    "SELECT script, min(max(coalesce(due, 0), changed)) FROM tasks WHERE status = 'active' AND coalesce(due, 0) <= ?"
-    " GROUP BY script"
+_SCRIPTS = (
+    "WITH RECURSIVE names(script) AS (SELECT min(script) FROM tasks UNION ALL"
+    " SELECT (SELECT min(script) FROM tasks WHERE script > names.script) FROM names WHERE names.script IS NOT NULL)"
+    " SELECT script FROM names WHERE script IS NOT NULL"
 )
+_LATE = _SCRIPTS.replace(
+    " SELECT script FROM names",
+    " SELECT script, (SELECT max(coalesce(due, 0), changed) FROM tasks WHERE tasks.script = names.script"
+    " AND status = 'active' ORDER BY max(coalesce(due, 0), changed) LIMIT 1) FROM names",
+)
+_NEWEST = "SELECT changed, script, taskid FROM tasks WHERE script = ? AND status = ? ORDER BY changed DESC LIMIT ?"
 _PAGES = (
-    f"{_COLUMNS} WHERE script = ? AND callback = ? AND warc != '' AND status != 'failed' AND http = 200"
+    f"{_COLUMNS} WHERE script = ? AND status = ? AND callback = ? AND warc != '' AND http = 200"
     " ORDER BY changed DESC LIMIT ?"
 )
 _VISITED = "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -63,6 +76,18 @@ _WAITS = (
     " status = excluded.status, task = excluded.task, due = excluded.due, changed = excluded.changed,"
     " why = CASE excluded.why WHEN '' THEN why ELSE excluded.why END"
 )
+_RESULTS = "SELECT number, script, taskid, url, result, updated, warc, place FROM results WHERE number > ?"
+_COUNTS = (
+    "SELECT script, kind, sum(iif(minute >= ?1, number, 0)), sum(iif(minute >= ?2, number, 0)),"
+    " sum(iif(minute >= ?3, number, 0)), sum(number) FROM counts GROUP BY script, kind"
+)
+# Counts that are over an hour old are by ten minutes, those over a day old are one: a job may run for years.
+_FOLD = (
+    "INSERT INTO counts SELECT script, iif(minute < ?1, 0, minute - minute % 10) AS since, kind, sum(number)"
+    " FROM counts WHERE minute > 0 AND (minute < ?1 OR (minute < ?2 AND minute % 10 > 0))"
+    " GROUP BY script, since, kind ON CONFLICT DO UPDATE SET number = number + excluded.number"
+)
+_UNFOLDED = "DELETE FROM counts WHERE minute > 0 AND (minute < ?1 OR (minute < ?2 AND minute % 10 > 0))"
 _CALLBACKS = "SELECT DISTINCT callback FROM tasks WHERE script = ? AND warc != ''"
 
 
@@ -117,6 +142,7 @@ class TaskBook:
     def __init__(self, state: Path, logs: Iterable[Path] = ()) -> None:
         self.path = state / NAME
         self._db = _opened(self.path)
+        self._folded = 0
         if not self._db.execute("SELECT 1 FROM about WHERE name = 'read'").fetchone():
             self.note((), [one for log in logs for one in results_of(log)])
             self._db.execute("INSERT INTO about VALUES ('read', 1)")
@@ -141,7 +167,11 @@ class TaskBook:
                     for one in results
                 ],
             )
+            if minute // FOLD != self._folded:
+                for statement in (_FOLD, _UNFOLDED):
+                    self._db.execute(statement, (minute - SPANS["1d"] // MINUTE, minute - SPANS["1h"] // MINUTE - FOLD))
             self._db.execute("COMMIT")
+            self._folded = minute // FOLD
 
     @contextmanager
     def _named(self) -> Iterator[None]:
@@ -151,6 +181,9 @@ class TaskBook:
         except sqlite3.Error as error:
             with suppress(sqlite3.Error):
                 self._db.execute("ROLLBACK")
+            if (getattr(error, "sqlite_errorcode", 0) & 0xFF) == sqlite3.SQLITE_CORRUPT:
+                with suppress(sqlite3.Error):  # the next launch checks it
+                    self._db.execute("DELETE FROM about WHERE name = 'boot'")
             raise Unavailable(str(self.path), f"{error}; the crawl continues without it") from error
 
     def _put(self, one: TaskNote, now: float) -> None:
@@ -166,8 +199,7 @@ class TaskBook:
     def late(self, now: float) -> dict[str, float]:
         """The seconds for which the oldest task of each script that is due has waited."""
         with self._named():
-            rows = self._db.execute(_LATE, (now,)).fetchall()
-        return {script: max(0.0, now - since) for script, since in rows}
+            return _waits(self._db.execute(_LATE).fetchall(), now)
 
     @property
     def watch(self) -> bytes:
@@ -202,20 +234,27 @@ class TaskReader:
     def counts(self, now: float) -> dict[str, dict[str, dict[str, int]]]:
         """The counts of each script by span: 5m, 1h, 1d, all."""
         found: dict[str, dict[str, dict[str, int]]] = {}
-        for span, seconds in {**SPANS, "all": 0}.items():
-            least = int(now - seconds) // MINUTE if seconds else 0
-            query = "SELECT script, kind, sum(number) FROM counts WHERE minute >= ? GROUP BY script, kind"
-            for script, kind, number in self._rows(query, least):
+        least = [int(now - seconds) // MINUTE for seconds in SPANS.values()]
+        for script, kind, *numbers in self._rows(_COUNTS, *least):
+            for span, number in zip((*SPANS, "all"), numbers, strict=True):
                 found.setdefault(script, {}).setdefault(span, dict.fromkeys(KINDS, 0))[kind] = number
         return found
 
     def late(self, now: float) -> dict[str, float]:
         """The seconds for which the oldest task of each script that is due has waited."""
-        return {script: max(0.0, now - since) for script, since in self._rows(_LATE, now)}
+        return _waits(self._rows(_LATE), now)
 
     def tasks(self, script: str = "", *, status: str = "", limit: int = MOST) -> list[dict[str, Json]]:
         """The tasks that changed last."""
-        return [_task(row) for row in self._rows(_NEWEST, script, status, limit)]
+        with self._reading() as db:
+            if db is None:
+                return []
+            scripts = [script] if script else [name for (name,) in db.execute(_SCRIPTS)]
+            statuses = [status] if status else STATUSES
+            places = (db.execute(_NEWEST, (name, one, limit)) for name in scripts for one in statuses)
+            newest = heapq.nlargest(limit, (row for rows in places for row in rows))
+            found = (db.execute(f"{_COLUMNS} WHERE script = ? AND taskid = ?", key).fetchone() for _, *key in newest)
+            return [_task(row) for row in found if row]
 
     def task(self, script: str, taskid: str) -> dict[str, Json] | None:
         """One task; None if nobody knows it."""
@@ -231,18 +270,16 @@ class TaskReader:
 
     def results(self, script: str = "", after: int = 0) -> Iterator[tuple[int, ResultNote]]:
         """The results after a number, each with its own: the last of a task counts. Some at a time, however many."""
-        query = (
-            "SELECT number, script, taskid, url, result, updated, warc, place FROM results WHERE number > ?"
-            " AND (?2 = '' OR script = ?2) ORDER BY number LIMIT ?3"
-        )
-        while rows := self._rows(query, after, script, MOST):
+        query = f"{_RESULTS}{' AND script = ?' if script else ''} ORDER BY number"
+        while rows := self._some(query, after, *([script] if script else [])):
             for number, name, taskid, url, result, updated, warc, place in rows:
                 yield number, ResultNote(name, taskid, url, json.loads(result), updated, warc or "", place)
             after = rows[-1][0]
 
     def last(self, script: str, callback: str, limit: int) -> list[dict[str, Json]]:
         """The newest tasks of a callback whose pages are in a WARC."""
-        return [_task(row) for row in self._rows(_PAGES, script, callback, limit)]
+        rows = [row for one in ("active", "success") for row in self._rows(_PAGES, script, one, callback, limit)]
+        return [_task(row) for row in heapq.nlargest(limit, rows, key=lambda row: float(row[_NAMES.index("changed")]))]
 
     def result(self, script: str, taskid: str) -> Json:
         """The newest result of a task; None if it has none."""
@@ -254,11 +291,29 @@ class TaskReader:
         return [name for (name,) in self._rows(_CALLBACKS, script)]
 
     def _rows(self, query: str, *values: object) -> list[Any]:
+        with self._reading() as db:
+            return db.execute(query, values).fetchall() if db else []
+
+    def _some(self, query: str, *values: object) -> list[Any]:
+        """The first rows of results, and no more than the memory should hold."""
+        found, letters = [], 0
+        with self._reading() as db:
+            for row in db.execute(query, values) if db else ():
+                found.append(row)
+                letters += len(row[4])
+                if len(found) >= MOST or letters > LARGEST:
+                    break
+        return found
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection | None]:
+        """The book, for a moment; None if it is missing."""
         if not self.path.exists():
-            return []
+            yield None
+            return
         try:
             with closing(sqlite3.connect(f"file:{self.path}?mode=ro", uri=True, timeout=5)) as db:
-                return db.execute(query, values).fetchall()
+                yield db
         except sqlite3.Error as error:
             raise Unavailable(str(self.path), f"{error}; the job's next launch makes it anew") from error
 
@@ -291,8 +346,11 @@ def _opened(path: Path) -> sqlite3.Connection:
                 for statement in _TABLES.split(";\n"):
                     db.execute(statement)
                 db.execute(f"PRAGMA user_version={SCHEMA}")
-            elif schema != SCHEMA or db.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
+            elif schema != SCHEMA or not _is_whole(db):
                 raise sqlite3.DatabaseError("it is of another version, or damaged")
+            for statement in _INDEXES.split(";\n"):
+                db.execute(statement)
+            db.execute("INSERT OR REPLACE INTO about VALUES ('boot', ?)", (_boot(),))
             return db
         except sqlite3.Error as error:
             db.close()
@@ -301,6 +359,28 @@ def _opened(path: Path) -> sqlite3.Connection:
             for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
                 path.with_name(name).unlink(missing_ok=True)
     raise AssertionError
+
+
+def _is_whole(db: sqlite3.Connection) -> bool:
+    """True for a book without damage. A killed process leaves it whole; only where the machine has gone down since may
+    writes be lost, and all of it is read."""
+    (known,) = db.execute("SELECT max(value) FROM about WHERE name = 'boot'").fetchone()
+    if known and known == _boot():
+        return True
+    (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
+    return bool(verdict == "ok")
+
+
+def _boot() -> str:
+    """The name of the run of this machine, '' if it has none."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+    except OSError:
+        return ""
+
+
+def _waits(rows: Iterable[tuple[str, float | None]], now: float) -> dict[str, float]:
+    return {script: now - since for script, since in rows if since is not None and since <= now}
 
 
 def _task(row: Sequence[Any]) -> dict[str, Json]:

@@ -6,9 +6,9 @@ it failed counts.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import datetime
 from typing import Any, NamedTuple
 
 from warcmill.base import clock
@@ -34,6 +34,8 @@ RESULT = "result"
 _FOLLOWED = {301: False, 302: False, 303: False, 307: True, 308: True}
 """The statuses of a redirect that is followed, and if the request keeps its method (RFC 9110, 15.4)."""
 _NOT_WHOLE = {TIME: "its answer was not whole in time", DISCONNECT: "its answer broke off"}
+MOST_SEEN = 200_000  # taskids
+_ONCE = frozenset({"priority", "retries", "exetime", "auto_recrawl"})  # of a schedule: a known task stays as it is
 _AGAIN = 60.0  # seconds until one that could not be loaded is loaded again
 _WHERE = "script {}"
 
@@ -51,17 +53,17 @@ class ScriptRun(NamedTuple):
 
 
 class Known(NamedTuple):
-    """A script as its process has loaded it, beside the texts that it may import; and when."""
+    """A script as its process has loaded it, the texts that it is made of, and when."""
 
     script: ScriptFile
     about: ScriptAbout
-    texts: Mapping[str, str]
+    texts: Mapping[str, str | None]
     at: float
 
 
 class ScriptDesk:
     """All that the visits of scripts share: their folder, their processes, what each says of itself, and the proxies
-    that they may name. `heard` is called with each run."""
+    that they may name. `heard` is called with each run. `close` it after all visits."""
 
     def __init__(
         self, kit: Kit, folder: ScriptFolder, asker: ScriptAsker, heard: Callable[[ScriptRun], None],
@@ -69,6 +71,8 @@ class ScriptDesk:
     ) -> None:  # fmt: skip
         self.kit, self.folder, self.asker, self.heard, self.proxies = kit, folder, asker, heard, proxies
         self._known: dict[str, Known] = {}
+        self._seen: dict[str, set[str]] = {}
+        self._loading: dict[str, asyncio.Task[None]] = {}
 
     def text(self, name: str) -> ScriptText:
         """A script with the texts of all that it may import."""
@@ -76,17 +80,65 @@ class ScriptDesk:
 
     async def known(self, name: str) -> Known | None:
         """A script as it is now; None if there is none of this name."""
-        script = self.folder.all.get(name)
+        while script := self.folder.all.get(name):
+            if known := self.known_now(name):
+                return known
+            if loading := self._loading.get(script.name):
+                await asyncio.wait([loading])  # others wait for it, too
+        return None
+
+    def known_now(self, name: str) -> Known | None:
+        """A script as it is now, if its process has loaded it; else it is loaded, beside all else: one that loops must
+        not hold up the others. One that could not be loaded is loaded again after some time."""
+        if (loading := self._loading.get(name)) and loading.done():
+            self._loading.pop(name).result()
+        script, known = self.folder.all.get(name), self._known.get(name)
         if script is None:
             return None
-        known, text, now = self._known.get(name), self.text(name), clock.steady()
-        is_old = known is None or known.script != script or known.texts != text.all
-        if known is None or is_old or (known.about.why and now >= known.at + _AGAIN):
-            why = "" if known is None or is_old else known.about.why
-            known = self._known[name] = Known(script, await self.asker.about(text), text.all, now)
-            if known.about.why and known.about.why != why:
-                self.kit.heard.alert("WARNING", f"script {name} cannot be loaded: {known.about.why}")
-        return known
+        is_new = known is not None and known.script == script and known.texts == self._texts(name)
+        is_over = known is not None and bool(known.about.why) and clock.steady() >= known.at + _AGAIN
+        if (not is_new or is_over) and name not in self._loading:
+            self._loading[name] = asyncio.create_task(self._load(script))
+        return known if is_new else None
+
+    def note_seen(self, uri: Uri) -> None:
+        """Note a task that the frontier knows."""
+        of_script = self._seen.setdefault(uri.spider, set())
+        if len(of_script) >= MOST_SEEN // len(self._seen):
+            of_script.clear()
+        of_script.add(uri.key)
+
+    def has_seen(self, script: str, task: Mapping[str, Any]) -> bool:
+        """True if a task is known, and nothing asks for it once more: most follows of a page are on each other page of
+        its site, too."""
+        schedule = task.get("schedule") or {}
+        is_once = isinstance(schedule, dict) and all(
+            value is None or name in _ONCE or (name == "age" and value == -1) for name, value in schedule.items()
+        )
+        return is_once and str(task.get("taskid")) in self._seen.get(script, ())
+
+    def forget(self, name: str) -> None:
+        """Forget which tasks of a script are known."""
+        self._seen.pop(name, None)
+
+    def written(self, known: Known) -> float:
+        """When a script, and those that it imports, were written last."""
+        return max(self.folder.all.get(name, known.script).written for name in known.texts)
+
+    async def close(self) -> None:
+        """Wait for the scripts that are being loaded; nobody asks for them any more."""
+        await asyncio.gather(*self._loading.values(), return_exceptions=True)
+
+    async def _load(self, script: ScriptFile) -> None:
+        name, before = script.name, self._known.get(script.name)
+        about = await self.asker.about(self.text(name))
+        self._known[name] = Known(script, about, self._texts(name), clock.steady())
+        is_told = before and before.script == script and before.about.why == about.why
+        if about.why and not is_told:
+            self.kit.heard.alert("WARNING", f"script {name} cannot be loaded: {about.why}")
+
+    def _texts(self, name: str) -> dict[str, str | None]:
+        return {one: self.folder.texts.get(one) for one in self.asker.uses(name)}
 
 
 class _Answer(NamedTuple):
@@ -135,7 +187,7 @@ class ScriptReader(PageReader):
         fetch, uri = with_config(task.request, known.about.crawl_config), visit.uri.uri
         try:
             wanted = tasks.rendered(fetch, uri)
-            conditions = _conditions(visit, known.script)
+            conditions = _conditions(visit, self._desk.written(known))
             request = tasks.asked(task, uri, fetch, conditions, clock.steady(), self._desk.proxies)
         except BadInput as error:
             return _none(task, uri, fetch, error.why)
@@ -168,7 +220,9 @@ class ScriptReader(PageReader):
         script, now = known.script.name, clock.steady()
         form = task.for_script(script)
         form["process"] = with_config(form["process"], known.about.crawl_config, PROCESS)
-        outcome = await self._desk.asker.run(self._desk.text(script), form, answer.fields, answer.body)
+        outcome = _unloaded(known.about) or await self._desk.asker.run(
+            self._desk.text(script), form, answer.fields, answer.body
+        )
         found = [*self._follows(visit, script, outcome), *self._messages(visit, script, task, outcome)]
         is_final = isinstance(visit.refusal, Refusal)
         delays = known.about.retry_delay or tasks.DELAYS
@@ -197,6 +251,8 @@ class ScriptReader(PageReader):
         """The URIs of what a callback wants crawled. Each that cannot wait is named."""
         found = []
         for follow in outcome.follows:
+            if self._desk.has_seen(script, follow):
+                continue
             try:
                 uri = tasks.made(script, follow, visit.uri)
                 if uri.uri.startswith("http"):
@@ -227,12 +283,17 @@ class ScriptReader(PageReader):
 _NO_SCRIPT = "its job has no script {!r} any more; put the file back, or delete what waits for it"
 
 
-def _conditions(visit: Visit, script: ScriptFile) -> Sequence[tuple[str, str]]:
-    """The header fields that ask for what is new; none after the script was edited, as it may read the page in another
-    way."""
+def _unloaded(about: ScriptAbout) -> CallbackOutcome | None:
+    """The outcome of each callback of a script that cannot be loaded; None for another one. One that loops while it is
+    loaded would else hold a process for each of its pages."""
+    return CallbackOutcome(why=about.why, trace=about.trace, log=about.log) if about.why else None
+
+
+def _conditions(visit: Visit, written: float) -> Sequence[tuple[str, str]]:
+    """The header fields that ask for what is new; none if the page did not come since its script was written, which may
+    read it in another way."""
     past = visit.past
-    is_read = past and datetime.fromisoformat(past.date).timestamp() > script.written
-    return past.conditions if past and is_read else ()
+    return past.conditions if past and past.came > written else ()
 
 
 def _redirected(visit: Visit, task: ScriptTask, fetch: Mapping[str, Any], answer: Exchange, jar: Jar) -> _Answer:

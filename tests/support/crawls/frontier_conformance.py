@@ -331,6 +331,19 @@ def test_each_spider_has_its_uris_by_priority_and_then_in_order_of_arrival(there
 # Leases
 
 
+def test_what_is_due_behind_many_closed_queues_is_leased_at_once(there: Place) -> None:
+    frontier, hosts = there.open(), [f"h{number}" for number in range(1200)]
+    run(frontier.offer(uris(*(f"{host}/1" for host in hosts), spider="busy")))
+
+    async def block() -> None:
+        for host in hosts:
+            await frontier.block(Gate(f"{host}.example"), there.now + 1e6)
+
+    run(block())
+    run(frontier.offer(uris("due/1", spider="busy")))
+    assert names(lease(frontier, spider="busy")) == ["due/1"]
+
+
 def test_two_holders_never_hold_the_same_uri(there: Place) -> None:
     frontier = there.open()
     run(frontier.set_rate(ALL, FREE))

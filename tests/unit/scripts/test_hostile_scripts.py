@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from waiting import wait_for
 
+from warcmill.scripts import walls
 from warcmill.scripts.asking import CallbackOutcome, ScriptAbout, ScriptAsker, ScriptText
 
 HEAD = "import builtins, json, os, sys, threading, time\nfrom pyspider.libs.base_handler import *\n"
@@ -134,3 +136,35 @@ def test_a_process_that_was_killed_in_a_callback_is_asked_again(tmp_path: Path) 
     _, bad, good = asked(script(body), 25)
     killer.join()
     assert (bad.why, bad.results, good.why) == ("", [1], "")
+
+
+@pytest.mark.parametrize("walled", [False, True])
+def test_what_no_signal_reaches_is_ended_with_its_reason(walled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(walls, "LIMITS", walls.LIMITS.__class__(2, 20, 1 << 30, walls.SCRATCH, 64))
+    if walled:  # as bubblewrap says how its process ended
+        command = walls.command(walls=False)
+        way = "import subprocess, sys; sys.exit(128 - min(0, subprocess.call(sys.argv[1:], stdin=0)))"
+        monkeypatch.setattr(walls, "command", lambda **_: (sys.executable, "-c", way, *command))
+    _, bad, good = asked(script("def page(self, response): sum(range(10**12))"), 1)
+    assert (bad.why, good.why) == ("timeout: over 2 s of CPU time", "")
+
+
+def test_scripts_that_are_stopped_hold_no_memory() -> None:
+    def held(pids: list[int]) -> int:
+        here = [Path(f"/proc/{pid}/statm") for pid in pids]
+        return sum(int(one.read_text().split()[1]) for one in here if one.exists())
+
+    async def whole() -> None:
+        asker = ScriptAsker(script_walls=False)
+        try:
+            text = ScriptText("big", {"big": script("memory = 'sdfg' * (50 << 20)\ndef page(self, response): pass")})
+            assert (await asker.about(text)).why == ""
+            pids = [worker.pid for worker in asker._workers.all]
+            assert held(pids) * os.sysconf("SC_PAGE_SIZE") > 200 << 20
+            asker.free()
+            assert held(pids) == 0
+            assert (await asker.about(text)).why == "", "another process takes its place"
+        finally:
+            asker.close()
+
+    asyncio.run(whole())

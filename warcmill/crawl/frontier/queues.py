@@ -29,10 +29,11 @@ _FIRST = "(SELECT priority, id FROM waiting WHERE queue = queues.id AND until IS
 _ROWS = "SELECT priority, id FROM waiting WHERE queue = ?1 AND until IS NULL ORDER BY priority, id"
 _OF_SPIDER = _ROWS.replace("until IS NULL", "until IS NULL AND spider IS ?2")
 _GATE = "id, priority, head, rate, recent"
-MOST_QUEUES = 1000  # of a spider, that one call looks at
+MOST_QUEUES, FEWEST_QUEUES = 4000, 20  # that one call looks at, of all spiders and of one
+SOON = 0.05  # seconds until it looks at others
 # The queues in which rows of a spider wait, each found by one look at the index.
 _QUEUES_OF_SPIDER = (
-    "WITH RECURSIVE found(queue) AS (SELECT min(queue) FROM waiting WHERE until IS NULL AND spider IS ?1"
+    "WITH RECURSIVE found(queue) AS (SELECT min(queue) FROM waiting WHERE until IS NULL AND spider IS ?1 AND queue > ?3"
     " UNION ALL SELECT (SELECT min(queue) FROM waiting WHERE until IS NULL AND spider IS ?1 AND queue > found.queue)"
     " FROM found WHERE found.queue IS NOT NULL LIMIT ?2) SELECT queue FROM found WHERE queue IS NOT NULL"
 )
@@ -71,6 +72,7 @@ class Queues:
         self.out: dict[int, int] = {}  # leases of queues that have any
         self._rests: dict[int, float] = {}  # of queues whose visits have not ended
         self._wide: dict[int, Rate] = {}
+        self._looked: dict[str, int] = {}  # by spider: the last of its queues that was looked at, if it has many
         self._ask, self._dry = set[str](), set[str]()  # spiders that lease here; those for which no queue is open
         self._next: float | None = None  # no queue opens, and no row has waited long enough, before
         about = dict(db.execute("SELECT name, value FROM about WHERE name IN ('rate', 'spiders')").fetchall())
@@ -116,7 +118,7 @@ class Queues:
         for spider in rooms:
             self._ask.add(spider)
             self._dry.add(spider)
-            for (queue,) in self._db.execute(_QUEUES_OF_SPIDER, (spider, MOST_QUEUES)).fetchall():
+            for queue in self._some_queues(spider, max(MOST_QUEUES // len(rooms), FEWEST_QUEUES), now):
                 if queue not in gates:
                     gates[queue] = self._gate(queue, now)
                 if gates[queue]:
@@ -140,6 +142,18 @@ class Queues:
         self._take(((gates[queue], number) for queue, number in taken.items()), now)
         self._dry -= set(left) if len(picked) == limit else {spider for spider, room in left.items() if room <= 0}
         return picked
+
+    def _some_queues(self, spider: str, most: int, now: float) -> list[int]:
+        """The queues in which rows of a spider wait: so many, and at the next call others. All that is looked at may be
+        closed, and what is behind it due."""
+        after, found = self._looked.pop(spider, 0), dict[int, None]()
+        for begin in (after, 0) if after else (0,):
+            rows = self._db.execute(_QUEUES_OF_SPIDER, (spider, most - len(found), begin))
+            found |= dict.fromkeys(queue for (queue,) in rows)
+        if len(found) == most:
+            self._looked[spider] = next(reversed(found))
+            self.expect(now + SOON)
+        return list(found)
 
     def give_back(self, queue: int) -> None:
         """Note that a lease of a queue has ended."""

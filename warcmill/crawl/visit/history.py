@@ -27,13 +27,15 @@ from warcmill.errors import BadInput
 from warcmill.formats.warc.records import Original, Pairs, Record, sha1_bytes, sha1_text
 
 SECOND = 16  # bytes of the second digest
-_VERSION = 1
+_VERSION, _CAME_AGAIN = 1, 2
+_CAME = struct.Struct("<I")  # behind the rest of one whose payload came again
 _FIXED = struct.Struct(f"<B20sQ{SECOND}sI16sB")
 _VALIDATOR = re.compile(r"[\x20-\x7e\x80-\xff]*")  # what may stand in a header of a request
 
 
 class PastVisit(NamedTuple):
-    """A visit: digests and length of its payload, the validators that the server sent with it, and its record."""
+    """A visit: digests and length of its payload, the validators that the server sent with it, and its record. `again`:
+    when the same payload came the last time, in seconds since 1970; 0 if it came once."""
 
     sha1: bytes
     length: int
@@ -42,6 +44,12 @@ class PastVisit(NamedTuple):
     record_id: str
     etag: str = ""
     last_modified: str = ""
+    again: int = 0
+
+    @property
+    def came(self) -> int:
+        """When the payload came the last time, in seconds since 1970."""
+        return self.again or _seconds(self.date)
 
     def same(self, sha1: str, length: int, second: str) -> bool:
         """True if a payload is the one of this visit: `sha1:BASE32`, its length, and the second digest in hex."""
@@ -62,9 +70,9 @@ class PastVisit(NamedTuple):
         """The record that a revisit of this URI refers to."""
         return Original(self.record_id, self.date, uri)
 
-    def renewed(self, etag: str, last_modified: str) -> PastVisit:
+    def renewed(self, etag: str, last_modified: str, again: int = 0) -> PastVisit:
         """The history after a revisit: the record is still the first, and the validators are the newest."""
-        return self._replace(etag=etag or self.etag, last_modified=last_modified or self.last_modified)
+        return self._replace(etag=etag or self.etag, last_modified=last_modified or self.last_modified, again=again)
 
 
 def of_visit(
@@ -77,32 +85,36 @@ def of_visit(
 def pack(history: PastVisit) -> bytes:
     """Return a history in at most 200 bytes; a validator that does not fit, or was not a header, is left out."""
     etag, last_modified = _validator(history.etag), _validator(history.last_modified)
-    room = LONGEST_HISTORY - _FIXED.size
+    room = LONGEST_HISTORY - _FIXED.size - _CAME.size
     if len(last_modified) > room:
         last_modified = b""
     if len(etag) > room - len(last_modified):
         etag = b""
-    moment = datetime.fromisoformat(history.date)
     fixed = _FIXED.pack(
-        _VERSION,
+        _CAME_AGAIN if history.again else _VERSION,
         history.sha1,
         history.length,
         history.second,
-        int(moment.timestamp()),
+        _seconds(history.date),
         bytes.fromhex(history.record_id[len("<urn:uuid:") : -1].replace("-", "")),
         len(etag),
     )
-    return fixed + etag + last_modified
+    return fixed + (_CAME.pack(history.again) if history.again else b"") + etag + last_modified
 
 
 def read(raw: bytes) -> PastVisit | None:
     """Return the history in these bytes; None for no bytes, or those of another version: all is fetched anew."""
-    if len(raw) < _FIXED.size or raw[0] != _VERSION:
+    if len(raw) < _FIXED.size or raw[0] not in (_VERSION, _CAME_AGAIN):
         return None
     _, sha1, length, second, moment, record, etag = _FIXED.unpack_from(raw)
-    text = raw[_FIXED.size :].decode("latin-1")
+    rest, again = raw[_FIXED.size :], 0
+    if raw[0] == _CAME_AGAIN:
+        if len(rest) < _CAME.size:
+            return None
+        (again,), rest = _CAME.unpack_from(rest), rest[_CAME.size :]
+    text = rest.decode("latin-1")
     date = clock.text(datetime.fromtimestamp(moment, UTC))
-    return PastVisit(sha1, length, second, date, f"<{UUID(bytes=record).urn}>", text[:etag], text[etag:])
+    return PastVisit(sha1, length, second, date, f"<{UUID(bytes=record).urn}>", text[:etag], text[etag:], again)
 
 
 def without_validators(raw: bytes) -> bytes:
@@ -122,6 +134,10 @@ def _sha1(text: str) -> bytes:
         return sha1_bytes(text)
     except ValueError as error:
         raise BadInput(text, "not a sha1 in base32") from error
+
+
+def _seconds(date: str) -> int:
+    return int(datetime.fromisoformat(date).timestamp())
 
 
 def _validator(text: str) -> bytes:
@@ -178,7 +194,10 @@ def _left(answer: Exchange, compared: AnswerComparison, record: Record) -> bytes
     if (before := compared.before) and compared.word == NOT_MODIFIED and not before.conditions:
         return pack(before)  # nobody has asked for what is new
     if compared.word or compared.is_whole:  # since when the payload is the same is known by the first record
-        return pack(before.renewed(*answer.validators)) if before else b""
+        if not before:
+            return b""
+        again = before.again if compared.word == NOT_MODIFIED else _seconds(record.date)
+        return pack(before.renewed(*answer.validators, again))
     if answer.truncated:
         return b""
     sha1, length, second = answer.payload_sha1, answer.payload_length, answer.payload_sha256

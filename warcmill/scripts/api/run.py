@@ -27,6 +27,7 @@ import time
 import traceback
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import getitem, is_
 from types import ModuleType
 from typing import Any
 
@@ -35,7 +36,7 @@ from warcmill.scripts.api.handler import TICK, BaseHandler, CallbackRun
 from warcmill.scripts.api.response import rebuild_response
 from warcmill.scripts.api.values import jsonable
 
-KEPT = 64  # modules of scripts
+KEPT = 256  # modules of scripts
 FULL = 600 << 20  # bytes of memory, of the 1 GB that a callback may have
 LONGEST_LOG = 1 << 16  # letters
 SECONDS = 30
@@ -72,7 +73,7 @@ class Scripts:
         if _memory() > self._memory + FULL:
             return True
         has_threads = len(sys._current_frames()) > 1  # noqa: SLF001 - it alone knows those of each kind
-        return has_threads or any(vars(one).get(name) is not value for one, name, value in self._as_made)
+        return has_threads or not _is_as_made(*self._as_made)
 
     def about(self, name: str, texts: Mapping[str, str | None]) -> dict[str, Any]:
         """The ticks, retries and common arguments of a script; `why` it cannot be loaded."""
@@ -174,7 +175,8 @@ class _Loaded:
         is_free = name not in sys.modules
         sys.modules |= {name: module} if is_free else {}  # where a dataclass looks for the names of its types
         try:
-            exec(compile(text, file, "exec", dont_inherit=True), vars(module))  # noqa: S102 - this process is made for it
+            with _limited(SECONDS):
+                exec(compile(text, file, "exec", dont_inherit=True), vars(module))  # noqa: S102 - this process is made for it
         finally:
             if is_free:
                 sys.modules.pop(name, None)
@@ -270,17 +272,19 @@ class _LogBytes(io.RawIOBase):
 
 @contextlib.contextmanager
 def _limited(seconds: float) -> Iterator[None]:
-    """Raise within a callback that runs for longer."""
+    """Raise within a callback, or a script that is loaded, that runs for longer."""
 
     def over(*_: object) -> None:
         raise Overtime(f"over {seconds:g} s")
 
-    before = signal.signal(signal.SIGALRM, over)
-    left = signal.setitimer(signal.ITIMER_REAL, seconds, _AGAIN)[0]
+    before, begun = signal.signal(signal.SIGALRM, over), time.monotonic()
+    left = signal.getitimer(signal.ITIMER_REAL)[0]  # of a callback that imports a script
+    signal.setitimer(signal.ITIMER_REAL, min(seconds, left or seconds), _AGAIN)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, left)
+        after = max(left - (time.monotonic() - begun), _AGAIN) if left else 0.0
+        signal.setitimer(signal.ITIMER_REAL, after, _AGAIN)
         signal.signal(signal.SIGALRM, before)
 
 
@@ -407,11 +411,20 @@ def _memory() -> int:
         return int(file.read().split()[0]) * resource.getpagesize()
 
 
-def _shared() -> list[tuple[Any, str, Any]]:
-    """All that the scripts of a process share, and that code of ours uses: its place, its name, and the value."""
+def _shared() -> tuple[list[Mapping[str, Any]], list[str], list[Any]]:
+    """All that the scripts of a process share, and that code of ours uses: places, names, and values."""
     modules = (builtins, json, os, signal, socket, struct, addresses, handler, response, utils)
     places = (*modules, BaseHandler, response.Response, CallbackRun)
-    return [(place, name, value) for place in places for name, value in vars(place).items()]
+    found = [(vars(place), name, value) for place in places for name, value in vars(place).items()]
+    return [one for one, _, _ in found], [name for _, name, _ in found], [value for _, _, value in found]
+
+
+def _is_as_made(places: Iterable[Mapping[str, Any]], names: Iterable[str], values: Iterable[Any]) -> bool:
+    """True if all has the values that it was made with. After each callback thousands are looked at."""
+    try:
+        return all(map(is_, map(getitem, places, names), values))
+    except KeyError:
+        return False
 
 
 def _name_modules() -> None:

@@ -22,6 +22,11 @@ def jsonable(value: Any, depth: int = 0) -> Any:
     """A value as JSON has it."""
     if depth > DEEPEST:
         raise NoForm(f"a value contains itself, or is nested deeper than {DEEPEST}")
+    kind = type(value)  # most values are of these, and each page has hundreds
+    if kind is str and value.isascii():
+        return value
+    if kind is dict or isinstance(value, Mapping):
+        return {_name(name): jsonable(one, depth + 1) for name, one in value.items()}
     match value:
         case None | bool():
             return value
@@ -34,12 +39,12 @@ def jsonable(value: Any, depth: int = 0) -> Any:
             return float(value) if math.isfinite(value) else str(value)
         case bytes() | bytearray():
             return bytes(value).decode("utf-8", "backslashreplace")
-        case Mapping():
-            return {_name(name): jsonable(one, depth + 1) for name, one in value.items()}
         case list() | tuple() | set() | frozenset():
             return [jsonable(one, depth + 1) for one in value]
     return jsonable(str(value), depth + 1)
 
 
 def _name(name: object) -> str:
+    if type(name) is str and name.isascii():
+        return name
     return str(jsonable(name if isinstance(name, str | bytes) else str(name)))

@@ -8,7 +8,9 @@ import pytest
 from crawls.frontier_conformance import *  # noqa: F403 - the tests of every frontier
 from crawls.frontier_conformance import START, fetched, finish, lease, names, offer, run, uris
 
-from warcmill.crawl.frontier import Defer, Finish, Gate, Rate
+from warcmill.crawl.frontier import Defer, Finish, Gate, Lease, Rate
+from warcmill.crawl.frontier.ledger import Ledger
+from warcmill.crawl.frontier.queues import MOST_QUEUES
 from warcmill.crawl.frontier.sqlite import SqliteFrontier
 from warcmill.crawl.uri import make
 
@@ -210,3 +212,20 @@ def test_a_pass_does_not_walk_what_waits_for_another_spider(there: Here) -> None
     frontier.db.set_progress_handler(step, 100)
     assert names(run(frontier.lease_each("h", 10, 600, {"mine": 5}))) == ["a/mine"]
     assert steps < 50
+
+
+def test_what_is_due_behind_more_closed_queues_than_one_pass_looks_at_is_leased_soon(there: Here) -> None:
+    frontier, hosts = there.open(), [f"h{number}" for number in range(MOST_QUEUES + 500)]
+    run(frontier.offer(uris(*(f"{host}/1" for host in hosts), spider="busy")))
+
+    def block(change: Ledger) -> None:
+        for host in hosts:
+            change.queues.block(Gate(f"{host}.example"), there.now + 1e6, there.now)
+
+    run(frontier.change(block))
+    run(frontier.offer(uris("due/1", spider="busy")))
+    found: list[Lease] = []
+    while not found and there.now < START + 1:
+        found += run(frontier.lease_each("h", 10, 600, {"busy": 5}))
+        there.now = run(frontier.next_time()) or START + 9
+    assert names(found) == ["due/1"]

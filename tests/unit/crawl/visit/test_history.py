@@ -61,6 +61,20 @@ def test_a_revisit_refers_to_the_record_with_the_bytes_and_renews_the_validators
     assert (original.id, original.date, original.uri) == (RECORD, DATE, "http://a.example/")
 
 
+def test_when_the_same_payload_came_again_is_known() -> None:
+    first, later = visit('"a"'), 1_795_000_000
+    assert history.read(history.pack(first)) == first
+    assert first.came == 1_795_249_124
+    again = first.renewed('"b"', "", later)
+    read = history.read(history.pack(again))
+    assert read == again
+    assert read
+    assert (read.came, read.etag, read.date) == (later, '"b"', DATE)
+    left = history.read(history.without_validators(history.pack(again)))
+    assert left
+    assert (left.came, left.conditions) == (later, ())
+
+
 @pytest.mark.parametrize("etag", ['"' + "x" * 300 + '"', '"a\r\nX: y"', '"\0"', '"\u20ac"'])
 def test_a_validator_that_does_not_fit_or_is_no_header_is_left_out(etag: str) -> None:
     raw = history.pack(visit(etag, "Wed, 21 Oct 2015 07:28:00 GMT"))
@@ -77,7 +91,8 @@ def test_a_history_of_another_version_is_none() -> None:
     raw = history.pack(visit())
     assert history.read(b"") is None
     assert history.read(raw[:40]) is None
-    assert history.read(b"\x02" + raw[1:]) is None
+    assert history.read(b"\x09" + raw[1:]) is None
+    assert history.read(b"\x02" + raw[1:]) is None, "it lacks a time"
 
 
 def test_a_digest_that_is_none_is_refused() -> None:
