@@ -30,6 +30,7 @@ def plain(text: str) -> str:
     text = re.sub(r"\b20\d\d-\d\d-\d\d(T\d\d:\d\d:\d\dZ)?", "2026-11-24", text)
     text = re.sub(rf"{HOST}:\d+", HOST, text)
     text = re.sub(r'"(offset|updatetime|taskid)": [^,]+|"papers-[^"]+"|\d+/\d/\d', "~", text)
+    text = re.sub(r" \d s ", "     ", text)  # late by so little
     return re.sub(r"Day \d+|example/\d+", "~", text)
 
 
