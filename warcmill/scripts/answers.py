@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 from warcmill.crawl.launch.folders import STATE
 from warcmill.model import Json
 from warcmill.scripts.folder import ScriptFolder
-from warcmill.scripts.taskbook import KINDS, SPANS, ResultNote, TaskReader
+from warcmill.scripts.taskbook import KINDS, SPANS, ResultNote, TaskReader, as_text
 
 FORMATS = ("jsonl", "json", "csv")
 _OWN = ("url", "updatetime", "warc", "offset")  # columns beside those of the results
@@ -44,11 +42,11 @@ def results(job: Path, script: str, form: str, after: int = 0) -> Iterator[str]:
     a field. They are read some at a time."""
     found = TaskReader(job / STATE).results(script, after)
     if form == "jsonl":
-        yield from (f"{_json({**one.answer, 'number': number})}\n" for number, one in found)
+        yield from (f"{as_text({**one.answer, 'number': number})}\n" for number, one in found)
     elif form == "json":
         yield "["
         for place, (number, one) in enumerate(found):
-            yield f"{',' if place else ''}\n{_json({**one.answer, 'number': number})}"
+            yield f"{',' if place else ''}\n{as_text({**one.answer, 'number': number})}"
         yield "\n]\n"
     else:
         yield from _csv(job, script, after, found)
@@ -77,8 +75,4 @@ def _cell(value: Json) -> object:
     """A value of a result; one that a spreadsheet would run as a formula is a text."""
     if isinstance(value, str):
         return f"'{value}" if value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
-    return value if value is None or isinstance(value, int) else _json(value)
-
-
-def _json(value: Mapping[str, Any] | Json) -> str:
-    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+    return value if value is None or isinstance(value, int) else as_text(value)

@@ -85,7 +85,7 @@ class ScriptLoop(Spider):
         self._results: list[ResultNote] = []
         self._has_run: set[str] = set()
         self._looking, self._watched = asyncio.Lock(), 0.0
-        self._is_away = self._is_closed = False
+        self._is_away = self._is_closed = self._has_dropped = False
         self.watching: dict[str, list[WatchFinding]] = {}
         self.waits_until = 0.0  # when the next of those is due that were left
         self._before, kit.books.hear = kit.books.hear, self._heard
@@ -103,6 +103,9 @@ class ScriptLoop(Spider):
             async with self._looking:
                 await self._write()
                 self._keep_watch()
+                if not self._results and not self._has_dropped:
+                    with suppress(Unavailable):  # the next launch looks for what it lacks
+                        self._book.end()
                 self._book.close()
 
     # What a person asks for
@@ -128,7 +131,7 @@ class ScriptLoop(Spider):
         await self._kit.books.frontier.purge_rest()
         async with self._looking:
             await self._write()
-            await asyncio.to_thread(self._book.forget, name)
+            await asyncio.to_thread(self._book.forget, name, clock.steady())
         for known in (self._watches, self._pauses, self._buckets, self.watching):
             known.pop(name, None)
         return waited
@@ -356,6 +359,7 @@ class ScriptLoop(Spider):
             if not self._is_away:
                 self._kit.heard.alert("WARNING", f"the pages of scripts are not up to date: {error}")
             self._is_away = True
+            self._has_dropped |= len(results) + len(self._results) > MOST_NOTED
             self._noted, self._results = [*noted, *self._noted][-MOST_NOTED:], [*results, *self._results][-MOST_NOTED:]
 
     def _watch(self, now: float) -> None:
