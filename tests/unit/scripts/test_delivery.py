@@ -27,14 +27,14 @@ def result(taskid: str, value: Any, script: str = "shop") -> ResultNote:
 class Taken:
     """What it was handed; it fails for a value of `fails`, so many times, and ends all after `most`."""
 
-    def __init__(self, most: int, fails: dict[Any, int] | None = None) -> None:
+    def __init__(self, most: int, fails: dict[str, int] | None = None) -> None:
         self.most, self.fails, self.ended = most, fails or {}, Event()
         self.tasks: list[dict[str, Any]] = []
         self.values: list[Any] = []
 
     def on_result(self, task: dict[str, Any], result: Any) -> None:
-        if self.fails.get(result, 0):
-            self.fails[result] -= 1
+        if self.fails.get(str(result), 0):
+            self.fails[str(result)] -= 1
             raise KeyError(result)
         self.tasks.append(task)
         self.values.append(result)
@@ -42,7 +42,7 @@ class Taken:
             self.ended.set()
 
 
-def handed(state: Path, most: int, fails: dict[Any, int] | None = None) -> Taken:
+def handed(state: Path, most: int, fails: dict[str, int] | None = None) -> Taken:
     taken = Taken(most, fails)
     ResultDelivery(state, WORKER, taken, waits=(0, 0)).run(taken.ended)
     return taken
@@ -67,16 +67,16 @@ def test_a_result_for_which_it_fails_is_tried_again_and_never_passed_over(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     TaskBook(tmp_path).note([], [result("1", 1), result("2", 2), result("3", 3)])
-    assert handed(tmp_path, 2, {2: 2}).values == [1, 2]
+    assert handed(tmp_path, 2, {"2": 2}).values == [1, 2]
     with pytest.raises(Unsettled, match=r"result 3 of script shop, http://a.example/3: KeyError: 3"):
-        handed(tmp_path, 9, {3: 3})
+        handed(tmp_path, 9, {"3": 3})
     assert caplog.text.count("KeyError: 3") == 3, "each time with its traceback"
     assert handed(tmp_path, 1).values == [3]
 
 
 def test_a_signal_ends_the_wait_for_a_new_try(tmp_path: Path) -> None:
     TaskBook(tmp_path).note([], [result("1", 1)])
-    taken = Taken(1, {1: 9})
+    taken = Taken(1, {"1": 9})
     taken.ended.set()
     ResultDelivery(tmp_path, WORKER, taken, waits=(999,)).run(taken.ended)
 
@@ -85,7 +85,7 @@ def test_a_signal_ends_the_wait_for_a_new_try(tmp_path: Path) -> None:
             self.ended.set()
             super().on_result(task, result)
 
-    taken = Ends(1, {1: 9})
+    taken = Ends(1, {"1": 9})
     ResultDelivery(tmp_path, WORKER, taken, waits=(999,)).run(taken.ended)
     assert (taken.values, (tmp_path / PLACE).exists()) == ([], False)
 

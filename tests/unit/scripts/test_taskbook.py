@@ -56,7 +56,12 @@ def test_the_number_of_a_result_is_given_once(tmp_path: Path) -> None:
 def test_a_book_that_cannot_be_written_is_unavailable(tmp_path: Path) -> None:
     book = TaskBook(tmp_path)
     book.close()
-    for act in (lambda: book.late(1.0), lambda: book.watch, lambda: book.keep_watch(b"", {}), lambda: book.forget("a", 9.0)):
+    for act in (
+        lambda: book.late(1.0),
+        lambda: book.watch,
+        lambda: book.keep_watch(b"", {}),
+        lambda: book.forget("a", 9.0),
+    ):
         with pytest.raises(Unavailable, match="the crawl continues without it"):
             act()
 
@@ -91,7 +96,9 @@ def begun(state: Path, *logs: Path, launch: str = "20261121081844") -> TaskBook:
 def lines(*found: ResultNote) -> str:
     value = [{"script": one.script, "taskid": one.taskid, "url": one.url, "result": one.result} for one in found]
     return "".join(
-        json.dumps({"kind": "result", "value": {**own, "updatetime": one.updated}, "warc": one.warc, "offset": one.place})
+        json.dumps(
+            {"kind": "result", "value": {**own, "updatetime": one.updated}, "warc": one.warc, "offset": one.place}
+        )
         + "\n"
         for own, one in zip(value, found, strict=True)
     )
