@@ -47,6 +47,7 @@ class ScanEnding(Struct):
     launches: tuple[Launch, ...] = ()
     busy: set[date] = field(default_factory=set)
     unreadable: list[Trouble] = field(default_factory=list)
+    watched: list[Trouble] = field(default_factory=list)  # what the watches over scripts have found
     starts: list[Key] = field(default_factory=list)  # steps that have no launch yet, so no summary lists them
     pid: int = field(default_factory=os.getpid)
 
@@ -60,7 +61,7 @@ class ScanEnding(Struct):
             with self._noted("not every summary of its days is written"):
                 day_summary.rewrite(state, settings().rootmap(), self._scanned(), settings().wanted())
             of_steps.extend(self._troubles(state))
-        troubles = (*self.unreadable, *of_steps)
+        troubles = (*self.unreadable, *self.watched, *of_steps)
         health.note_end(self.scan, self.dates, len(troubles))
         self._notify(troubles)
 
@@ -92,7 +93,7 @@ class ScanEnding(Struct):
         gone = tuple(one for one in known if _name(one) not in now and self._was_looked_at(one))
         if not fresh and not gone:
             return
-        message = Notice(self.scan, str(self.dates), temporary_names.host(), fresh, self._todo(troubles), gone)
+        message = Notice(self.scan, str(self.dates), temporary_names.host(), fresh, self._todo(troubles, fresh), gone)
         try:
             notice.send(self.channels, message)
             log.info("%s: a notice was sent: %s", message.scan, notice.subject(message))
@@ -107,12 +108,16 @@ class ScanEnding(Struct):
     def _was_looked_at(self, trouble: Trouble) -> bool:
         """True if this scan would name a trouble that is still there: all was readable, and the launch is of its
         days."""
-        launch_id = trouble.launch.rpartition("/")[2]
+        _, is_of_launch, launch_id = trouble.launch.rpartition("/")
         first, end = (clock.day_digits(day) for day in (self.dates.date_a, self.dates.date_b))
-        return not self.unreadable and (not launch_id.isdigit() or first <= launch_id[:8] < end)
+        return not self.unreadable and (not is_of_launch or first <= launch_id[:8] < end)
 
-    def _todo(self, troubles: tuple[Trouble, ...]) -> str:
-        """The command that shows more: of a single start that failed, that of its due time."""
+    def _todo(self, troubles: tuple[Trouble, ...], fresh: tuple[Trouble, ...]) -> str:
+        """The command that shows more: of a single start that failed, that of its due time; of one job's scripts, their
+        list."""
+        jobs = {one.launch for one in fresh}
+        if len(jobs) == 1 and all(one in self.watched for one in fresh):
+            return f"warcmill script list {jobs.pop()}"
         failed = [key for key in self.starts if any(trouble.name == layout.marker_name(key) for trouble in troubles)]
         if len(failed) == 1:
             return f"warcmill why {failed[0]['job']} {failed[0]['due']}"

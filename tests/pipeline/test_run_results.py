@@ -103,7 +103,7 @@ def test_each_result_reaches_the_class_while_both_run_and_after_a_kill(tmp_path:
         file = prepared(here, port, pause=0.02)
         assert script(line, here, "run", file, *RUN).returncode == 0
         with working(line, here) as process:
-            wait_for(lambda: len(taken(here)) > 5, "the first results")
+            wait_for(lambda: len(taken(here)) > 5)
             busy = preloaded.run(
                 "commands.main", "run", "results", JOB, "--worker", WORKER, env=environment(line), folder=here
             )
@@ -114,7 +114,7 @@ def test_each_result_reaches_the_class_while_both_run_and_after_a_kill(tmp_path:
         assert len(before) < NUMBER
         (here / "fails").touch()
         with working(line, here):
-            wait_for(lambda: titles(here).keys() >= WANTED, "the rest")
+            wait_for(lambda: titles(here).keys() >= WANTED)
         assert titles(here).keys() == WANTED
         assert all(number <= 2 and title in before for title, number in titles(here).items() if number > 1)
         assert "OSError: the database is away" in (here / "worker.log").read_text()
@@ -138,14 +138,14 @@ def test_a_crawl_that_is_killed_withholds_no_result(tmp_path: Path) -> None:
         for least in (5, 25):
             crawl = start(line, here, here / f"crawl{least}", *words)
             printed = here / f"crawl{least}"
-            wait_for(lambda out=printed: out.read_bytes().count(b'"Page ') > 5, "a few results")  # type: ignore[misc]
+            wait_for(lambda out=printed: out.read_bytes().count(b'"Page ') > 5)  # type: ignore[misc]
             crawl.send_signal(signal.SIGKILL)
             crawl.wait(60)
         with working(line, here):
-            wait_for(lambda: len(taken(here)) > 0, "results of a crawl that was killed")
+            wait_for(lambda: len(taken(here)) > 0)
             crawl = start(line, here, here / "crawl", *words)
             assert crawl.wait(300) == 0, (here / "crawl").read_text()
-            wait_for(lambda: titles(here).keys() == WANTED, "all results")
+            wait_for(lambda: titles(here).keys() == WANTED)
     assert {one["result"]["title"] for one in results(line, JOB)} == WANTED
 
 
@@ -156,10 +156,10 @@ def test_a_book_made_anew_hands_all_on_once_more_and_a_deleted_script_nothing(tm
         file = prepared(here, port)
         assert script(line, here, "run", file, *RUN).returncode == 0
         with working(line, here):
-            wait_for(lambda: len(taken(here)) == NUMBER, "all results")
+            wait_for(lambda: len(taken(here)) == NUMBER)
             book.write_bytes(b"garbage" * 1000)
             assert script(line, here, "run", file, *RUN).returncode == 0
-            wait_for(lambda: len(taken(here)) == 2 * NUMBER, "all results once more")
+            wait_for(lambda: len(taken(here)) == 2 * NUMBER)
         assert (here / "worker.log").read_text().count("was made anew") == 1
         assert set(titles(here).values()) == {2}
         (line.folders["jobs"] / JOB / "scripts" / "shop.py").unlink()
@@ -169,7 +169,7 @@ def test_a_book_made_anew_hands_all_on_once_more_and_a_deleted_script_nothing(tm
         )
         assert script(line, here, "run", str(here / "other.py"), "--job", JOB, *RUN).returncode == 0
         with working(line, here):
-            wait_for(lambda: len(taken(here)) > 2 * NUMBER, "the result of another script")
+            wait_for(lambda: len(taken(here)) > 2 * NUMBER)
     assert [task["project"] for task, _ in taken(here)[2 * NUMBER :]] == ["other"]
 
 

@@ -7,10 +7,12 @@ import io
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from warcmill.clients.notice import Trouble
 from warcmill.crawl.launch.folders import STATE
 from warcmill.model import Json
 from warcmill.scripts.folder import ScriptFolder
 from warcmill.scripts.taskbook import KINDS, SPANS, ResultNote, TaskReader, as_text
+from warcmill.scripts.watch import PageSeen, read_findings
 
 FORMATS = ("jsonl", "json", "csv")
 _OWN = ("url", "updatetime", "warc", "offset")  # columns beside those of the results
@@ -35,6 +37,25 @@ def listed(job: Path, now: float) -> dict[str, Json]:
         })  # fmt: skip
     unfit: list[Json] = [{"name": name, "why": why} for name, why in sorted(folder.unfit.items())]
     return {"scripts": rows, "unfit": unfit}
+
+
+def troubles(job: Path) -> list[Trouble]:
+    """The findings of the watch over a job's scripts, for a notice; none for a job of another kind."""
+    book, folder, found = TaskReader(job / STATE), ScriptFolder(job), list[Trouble]()
+    if not book.path.exists():
+        return []
+    folder.look()
+    for name, findings in sorted(read_findings(as_text(book.findings())).items()):
+        for one in findings if folder.row(name).status.runs else ():
+            where = f"script {name}{f', {one.callback}' if one.callback else ''}"
+            pages = [("first", one.after), ("before it", one.before)]
+            seen = [f"{word} {page.url}{_record(page)}" for word, page in pages if page]
+            found.append(Trouble(job.name, one.state, where, "; ".join([one.why, *seen])))
+    return found
+
+
+def _record(page: PageSeen) -> str:
+    return f" ({page.warc}, offset {page.offset})" if page.warc else ""
 
 
 def results(job: Path, script: str, form: str, after: int = 0) -> Iterator[str]:

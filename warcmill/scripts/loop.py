@@ -30,7 +30,7 @@ from warcmill.scripts.folder import ScriptFolder
 from warcmill.scripts.pause import FailurePause
 from warcmill.scripts.taskbook import ResultNote, TaskBook, TaskNote
 from warcmill.scripts.visit import RESULT, ScriptDesk, ScriptReader, ScriptRun
-from warcmill.scripts.watch import PageSeen, ScriptWatch, WatchFinding
+from warcmill.scripts.watch import PageSeen, ScriptWatch
 
 ResultListener = Callable[[Mapping[str, Json], RecordPlace | None], None]
 LOOK = 1.0  # seconds between two looks at the folder
@@ -78,7 +78,8 @@ class ScriptLoop(Spider):
         self.desk = ScriptDesk(kit, folder, asker, self._ran)
         self._buckets: dict[str, TokenBucket] = {}
         self._pauses: dict[str, FailurePause] = {}
-        self._watches = watch.read(book.watch)
+        habits, findings = book.watch
+        self._watches = watch.read(habits)
         self._ticked: dict[tuple[str, int], float] = {}
         self._runs: dict[int, ScriptRun] = {}
         self._noted: list[TaskNote] = []
@@ -86,7 +87,11 @@ class ScriptLoop(Spider):
         self._has_run: set[str] = set()
         self._looking, self._watched = asyncio.Lock(), 0.0
         self._is_away = self._is_closed = self._has_dropped = False
-        self.watching: dict[str, list[WatchFinding]] = {}
+        self.watching = watch.read_findings(findings)
+        for name, found in () if once else self.watching.items():
+            for one in found:
+                if one.state == watch.OFFLINE:  # until a probe succeeds: a new launch is no news of its site
+                    self._pauses[name] = FailurePause(one.why.removeprefix(watch.PAUSED), clock.steady())
         self.waits_until = 0.0  # when the next of those is due that were left
         self._before, kit.books.hear = kit.books.hear, self._heard
 
@@ -368,13 +373,14 @@ class ScriptLoop(Spider):
             late = self._book.late(now)
         except Unavailable:  # `_write` names it
             return
-        found = {}
+        found = {name: one for name, one in self.watching.items() if self._once and name not in self._once}
         for name in self._running():
             pause = self._pause(name)
-            offline = f"paused: its last tasks have failed, {pause.why}" if pause.is_on else ""
             waits_for = "the end of its pause" if pause.is_on else self._what_it_waits_for(name, now)
             seen = self._watches.setdefault(name, ScriptWatch())
-            if one := seen.findings(now, offline=offline, late=late.get(name, 0.0), late_for=waits_for):
+            if one := seen.findings(
+                now, offline=pause.why if pause.is_on else "", late=late.get(name, 0.0), late_for=waits_for
+            ):
                 found[name] = one
         for name in {*found, *self.watching}:
             known = {(one.callback, one.state) for one in self.watching.get(name, ())}

@@ -1,6 +1,7 @@
 """The pause of a script whose tasks fail; it stands alone, as a rule of its own. Pure.
 
-Ten failures in a row, then five minutes, then three probes: one that succeeds ends it.
+Ten failures in a row, then five minutes, then three probes: one that succeeds ends it. One of a launch before begins
+with its probes.
 """
 
 from __future__ import annotations
@@ -9,13 +10,13 @@ FAILURES, SECONDS, PROBES = 10, 300.0, 3
 
 
 class FailurePause:
-    """The failures of one script."""
+    """The failures of one script. `why`: it was paused before, as a task had failed so; `now`: its probes begin."""
 
-    def __init__(self) -> None:
+    def __init__(self, why: str = "", now: float = 0.0) -> None:
         self._failed = 0
-        self._until = 0.0
+        self._until = now
         self._probes = self._begun = 0
-        self.why = ""
+        self.why = why
 
     def ended(self, *, failed: bool, why: str, now: float) -> None:
         """Count a task that has ended. Calls at ticks are not counted: they ask no site."""

@@ -169,9 +169,12 @@ class TaskBook:
 
     def _forgotten(self) -> dict[str, int]:
         """When scripts were forgotten, in seconds since 1970."""
+        return dict(json.loads(self._kept("forgotten") or "{}"))
+
+    def _kept(self, name: str) -> str | bytes:
         with self._named():
-            row = self._db.execute("SELECT value FROM about WHERE name = 'forgotten'").fetchone()
-        return dict(json.loads(row[0])) if row else {}
+            row = self._db.execute("SELECT value FROM about WHERE name = ?", (name,)).fetchone()
+        return row[0] if row else b""
 
     def note(self, tasks: Sequence[TaskNote], results: Sequence[ResultNote]) -> None:
         """Note tasks and results, in their order."""
@@ -222,11 +225,9 @@ class TaskBook:
         return {script: max(0.0, now - since) for script, since in rows}
 
     @property
-    def watch(self) -> bytes:
-        """The state of the watch, as it was left."""
-        with self._named():
-            row = self._db.execute("SELECT value FROM about WHERE name = 'watch'").fetchone()
-        return bytes(row[0]) if row else b""
+    def watch(self) -> tuple[str | bytes, str | bytes]:
+        """The state of the watch, and its findings, as they were left."""
+        return self._kept("watch"), self._kept("findings")
 
     def keep_watch(self, state: bytes, findings: Mapping[str, Sequence[Mapping[str, Json]]]) -> None:
         """Keep the state of the watch, and its findings by script."""

@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct, field
 
 from warcmill.model import Json
 
+T = TypeVar("T")
 OFFLINE, CHANGED, SILENT, LATE = "offline", "changed", "silent", "late"
 USUAL, OF = 9, 10  # of so many before
 EMPTY, NO_FOLLOWS, FAULTS = 5, 3, 3  # times running
 GAPS, FEWEST_GAPS, TIMES = 50, 5, 10
+PAUSED = "paused: its last tasks have failed, "
 LEAST_SILENCE = 60.0  # seconds
 LATE_SECONDS = 300.0
 MOST_FIELDS = 100  # of a callback
@@ -115,9 +118,9 @@ class ScriptWatch(Struct):
         self.last_new = now
 
     def findings(self, now: float, *, offline: str = "", late: float = 0.0, late_for: str = "") -> list[WatchFinding]:
-        """The findings of now. `offline`: why the script was paused; `late`: for how many seconds a task that is due
-        has waited, and for what."""
-        found = [WatchFinding("", OFFLINE, offline)] if offline else []
+        """The findings of now. `offline`: why its last task failed, if it is paused; `late`: how many seconds a task
+        that is due has waited, and for what."""
+        found = [WatchFinding("", OFFLINE, f"{PAUSED}{offline}")] if offline else []
         for callback, one in self.callbacks.items():
             if one.sound.broken:
                 found.append(_changed(callback, f"it fails where it did not: {one.why}", one.sound))
@@ -144,10 +147,19 @@ def pack(watches: Mapping[str, ScriptWatch]) -> bytes:
     return msgspec.json.encode(watches)
 
 
-def read(raw: bytes) -> dict[str, ScriptWatch]:
+def read(raw: str | bytes) -> dict[str, ScriptWatch]:
     """The state that was kept; without one, or with one of another version, nothing is known yet."""
+    return _read(raw, dict[str, ScriptWatch])
+
+
+def read_findings(raw: str | bytes) -> dict[str, list[WatchFinding]]:
+    """The findings that were kept, by script; likewise."""
+    return _read(raw, dict[str, list[WatchFinding]])
+
+
+def _read(raw: str | bytes, kind: type[dict[str, T]]) -> dict[str, T]:
     try:
-        return msgspec.json.decode(raw, type=dict[str, ScriptWatch]) if raw else {}
+        return msgspec.json.decode(raw, type=kind) if raw else {}
     except (msgspec.DecodeError, msgspec.ValidationError):
         return {}
 
