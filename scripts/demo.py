@@ -34,7 +34,7 @@ BIN = HERE / ".venv" / "bin"
 DAY = "2026-11-21"
 KINDS = {
     "--servers": "demo_servers", "--pypi": "demo_pypi", "--render": "demo_render", "--workers": "demo_workers",
-    "--requests": "demo_requests",
+    "--requests": "demo_requests", "--studio": "demo_studio",
 }  # fmt: skip
 MORE = {"--pypi": "--s3", "--requests": "--services"}  # the word that may follow
 SITE, HOST = "site", "127.0.0.1"

@@ -117,6 +117,52 @@ def by_script(port: int = 0) -> Iterator[int]:
         yield served
 
 
+class Gazette:
+    """A newspaper: its front page links to its articles, the newest first. `change` gives it another template."""
+
+    def __init__(self, articles: int) -> None:
+        self.articles, self.is_new = articles, False
+
+    def publish(self, articles: int) -> None:
+        """Publish more articles."""
+        self.articles += articles
+
+    def change(self, articles: int) -> None:
+        """Take a new template, and publish more articles."""
+        self.is_new = True
+        self.publish(articles)
+
+    def page(self, path: str) -> str:
+        """The page at a path; '' if there is none."""
+        if path == "/":
+            links = (f'<li><a href="/{number}">Article {number}</a>' for number in range(self.articles, 0, -1))
+            return f"<!doctype html><title>The Gazette</title><nav><ul>{''.join(links)}</ul></nav>"
+        number = path.removeprefix("/")
+        if not number.isdigit() or not 0 < int(number) <= self.articles:
+            return ""
+        title = f"Day {number}: the mill turns"
+        heading = f"<h2>{title}</h2>" if self.is_new else f'<h1 class="title">{title}</h1>'
+        return f"<!doctype html><title>Gazette {number}</title><article>{heading}<p>It turned at noon.</p></article>"
+
+
+class _OfGazette(_Handler):
+    paper: Gazette
+
+    def do_GET(self) -> None:
+        if found := self.paper.page(self.path):
+            self._answer(found.encode(), "text/html")
+        else:
+            self.send_error(404)
+
+
+@contextmanager
+def gazette(articles: int) -> Iterator[tuple[Gazette, int]]:
+    """Serve a newspaper; yields it, and the port."""
+    paper = Gazette(articles)
+    with _serving(LoopbackServer(("127.0.0.1", 0), type("_Served", (_OfGazette,), {"paper": paper}))) as served:
+        yield paper, served
+
+
 class _Files(SimpleHTTPRequestHandler):
     extensions_map: ClassVar = {**SimpleHTTPRequestHandler.extensions_map, ".svg": "image/svg+xml"}
 

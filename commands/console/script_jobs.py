@@ -147,7 +147,8 @@ def _try(args: argparse.Namespace) -> int:
 
 def _shown(one: TriedPage) -> str:
     changed = [f"{name}: {_short(before)} -> {_short(after)}" for name, before, after in one.fields]
-    return "; ".join(changed) or ("the same" if one.after is not None else f"{one.follows} follows")
+    same = [f"{name}: empty, as before" for name in one.empty if name not in {name for name, _, _ in one.fields}]
+    return "; ".join([*changed, *same]) or ("the same" if one.after is not None else f"{one.follows} follows")
 
 
 def _short(value: Json) -> str:

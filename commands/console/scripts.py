@@ -94,7 +94,7 @@ def _run(args: argparse.Namespace) -> int:
         heard = _Heard()
         end = process.run(
             engine.places, job, [script.name for script in found], checkpoint, follows, engine.allow_private,
-            script_walls, heard.run, heard.result,
+            script_walls, engines.script_proxies(), heard.run, heard.result,
         )  # fmt: skip
         launch = engine.look(job).launch_id
         result = reports.read(engine.places.job(job) / launch)

@@ -46,6 +46,7 @@ class scripts(Section):  # noqa: N801 - the section has the name of the class
     """[scripts]: pyspider's scripts."""
 
     walls = TextKey(default="bubblewrap", description="what shuts scripts in: bubblewrap; none lets them do all")
+    proxies = TextKey(default="", description="HOST:PORT, comma-separated; those that a script may name")
 
 
 def script_walls() -> str:
@@ -54,6 +55,17 @@ def script_walls() -> str:
     if walls not in ("bubblewrap", "none"):
         raise BadConfig("[scripts] walls", f"is '{walls}'; bubblewrap or none")
     return walls
+
+
+def script_proxies() -> list[str]:
+    """The proxies that a script may name, each HOST:PORT; or BadConfig."""
+    found = [*filter(None, re.split(r"[,\s]+", str(sections.read(scripts).proxies)))]
+    for place in found:
+        host, _, port = place.rpartition(":")
+        if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 1 << 16 or "@" in place:
+            why = f"has '{place.rpartition('@')[2]}'; each is HOST:PORT, and a script adds the login"
+            raise BadConfig("[scripts] proxies", why)
+    return found
 
 
 def catch_up() -> timedelta:
@@ -204,7 +216,8 @@ def own_engine(section: str) -> WarcmillEngine:
 
 def _processes() -> dict[str, tuple[str, ...]]:
     """The module that crawls a job of a service, and words for it, by the service's key in crawl.toml."""
-    return {"requests": ("warcmill.requests.process",), "scripts": ("warcmill.scripts.process", script_walls())}
+    of_scripts = ("warcmill.scripts.process", script_walls(), ",".join(script_proxies()))
+    return {"requests": ("warcmill.requests.process",), "scripts": of_scripts}
 
 
 def running_job(job: str) -> RunningJob:

@@ -99,7 +99,8 @@ INDEXED = (
 )
 # Pages that begin in an empty folder, with a site to crawl: tests/pipeline/test_start_pages.py follows them; that with
 # a package index tests/services/test_mirror_page.py, that with workers test_workers_page.py beside it, that with a
-# spider tests/pipeline/test_run_spider.py, that with requests tests/pipeline/test_ask_for_pages.py.
+# spider tests/pipeline/test_run_spider.py, that with requests tests/pipeline/test_ask_for_pages.py, that with
+# scripts test_follow_a_site.py beside it.
 FOLLOWED = (
     "start/archive-a-site.md",
     "start/one-article.md",
@@ -108,6 +109,7 @@ FOLLOWED = (
     "start/scrapy-spider.md",
     "start/crawl-with-many-machines.md",
     "start/ask-for-pages.md",
+    "start/follow-a-site.md",
 )
 # What the page's story has done before it begins, or before one of its commands.
 BEFORE = {

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -201,3 +205,71 @@ def test_a_name_that_cannot_be_imported_is_refused(name: str, tmp_path: Path) ->
     done = run_warcmill("script", "check", name, folder=tmp_path)
     assert "cannot be imported" in done.stderr
     assert done.returncode
+
+
+@contextmanager
+def tunnels() -> Iterator[tuple[int, list[str]]]:
+    """A proxy that connects for its clients while the block runs; yields its port, and the places that it was asked
+    for."""
+    asked: list[str] = []
+
+    async def tunnel(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append((await reader.readuntil(b"\r\n\r\n")).split()[1].decode())
+        there, back = await asyncio.open_connection(*asked[-1].rsplit(":", 1))
+        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+
+        async def passed(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+            while data := await source.read(1 << 16):
+                sink.write(data)
+            sink.close()
+
+        await asyncio.gather(passed(reader, back), passed(there, writer), return_exceptions=True)
+
+    loop = asyncio.new_event_loop()
+    server = loop.run_until_complete(asyncio.start_server(tunnel, HERE, 0))
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    try:
+        yield server.sockets[0].getsockname()[1], asked
+    finally:
+        loop.call_soon_threadsafe(server.close)
+        for task in asyncio.all_tasks(loop):
+            loop.call_soon_threadsafe(task.cancel)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+PROXIED = """\
+from pyspider.libs.base_handler import *
+
+
+class Handler(BaseHandler):
+    crawl_config = {"proxy": "me:secret@127.0.0.1:PROXY"}
+
+    def on_start(self):
+        self.crawl("http://127.0.0.1:PORT/", callback=self.page)
+
+    @catch_status_code_error
+    def page(self, response):
+        return {"status": response.status_code, "why": str(response.error)}
+"""
+
+
+def test_a_proxy_leads_to_the_site_only_if_luigi_cfg_lists_it(tmp_path: Path) -> None:
+    line, here = line_for(tmp_path / "line"), tmp_path / "here"
+    with several_hosts.serve(site()) as port, tunnels() as (proxy, asked):
+        file = written(here, port, PROXIED.replace("PROXY", str(proxy)))
+        done = script(line, here, "run", file, *RUN)
+        (found,) = (json.loads(one)["result"] for one in done.stdout.splitlines())
+        assert (found["status"], asked) == (599, [])
+        assert f"its proxy {HERE}:{proxy} is not one that luigi.cfg lists" in found["why"]
+        listed = f"walls=none\nproxies={HERE}:9, {HERE}:{proxy}\n"
+        line.config.write_text(line.config.read_text().replace("walls=none\n", listed))
+        done = script(line, here, "run", file, *RUN, "--job", "other")
+        assert done.returncode == 0, done.stderr
+        (found,) = (json.loads(one)["result"] for one in done.stdout.splitlines())
+        assert (found["status"], asked) == (200, [f"{HERE}:{port}"])
+        logs = next((line.folders["output"] / "logs" / "other").glob("*"))
+        lines = [one.split() for one in logs.joinpath("crawl.log").read_text().splitlines()]
+        assert [one[11] for one in lines if one[3] == f"http://{HERE}:{port}/"] == ["byProxy"]

@@ -64,18 +64,20 @@ class TokenBucket:
 
 class ScriptLoop(Spider):
     """A `Spider` whose visits go to scripts. `once`: begin these, and end when only ticks wait; without them all that
-    are RUNNING crawl. `ran` is called with each run, before it is durable; `kept` with each result, once it is."""
+    are RUNNING crawl. `ran` is called with each run, before it is durable; `kept` with each result, once it is;
+    `proxies`: those that scripts may name."""
 
     def __init__(
         self, kit: Kit, figures: Figures, began: float, folder: ScriptFolder, asker: ScriptAsker, book: TaskBook, *,
         once: Sequence[str] = (), ran: Callable[[ScriptRun], None] | None = None, kept: ResultListener | None = None,
+        proxies: Sequence[str] = (),
     ) -> None:  # fmt: skip
         super().__init__(kit, figures, began)
         if kit.books.frontier.is_shared:
             raise BadConfig("scripts", "a job of scripts has a frontier of its own; its engine names one in Redis")
         self._folder, self._asker, self._book, self._once = folder, asker, book, once
         self._on_run, self._kept = ran, kept
-        self.desk = ScriptDesk(kit, folder, asker, self._ran)
+        self.desk = ScriptDesk(kit, folder, asker, self._ran, proxies)
         self._buckets: dict[str, TokenBucket] = {}
         self._pauses: dict[str, FailurePause] = {}
         habits, findings = book.watch
@@ -118,6 +120,7 @@ class ScriptLoop(Spider):
     async def begin(self, names: Sequence[str]) -> list[str]:
         """Have scripts called at their beginning; return those that may run. From a terminal, one for which something
         waits continues instead."""
+        self._folder.look()  # a status that was set just now counts
         frontier, found = self._kit.books.frontier, []
         for name in names:
             if name not in self._folder.all:

@@ -1,6 +1,6 @@
 """The process that crawls one launch of a job of scripts.
 
-    python -m warcmill.scripts.process bubblewrap|none ...      its words: see `python -m warcmill.crawl.process`
+    python -m warcmill.scripts.process bubblewrap|none PROXY,... ...    its words: see `warcmill.crawl.process`
 
 `run` makes one launch in the process that calls it, for a terminal.
 """
@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -19,7 +18,7 @@ from warcmill.crawl import process
 from warcmill.crawl.job.job import End
 from warcmill.crawl.job.text import render
 from warcmill.crawl.job.values import CONFIGURATION
-from warcmill.crawl.launch.folders import LATEST, LaunchFolders, Places
+from warcmill.crawl.launch.folders import LATEST, Places
 from warcmill.crawl.logs.statistics import Figures
 from warcmill.crawl.visit.visit import Kit
 from warcmill.errors import BadInput, WarcmillError
@@ -55,15 +54,14 @@ def files(settings: dict[str, object]) -> dict[str, bytes]:
 
 def run(
     places: Places, job: str, names: Sequence[str], checkpoint: str, follows: str, allow_private: Sequence[str],
-    script_walls: str,
-    ran: Callable[[ScriptRun], None], kept: ResultListener,
+    script_walls: str, proxies: Sequence[str], ran: Callable[[ScriptRun], None], kept: ResultListener,
 ) -> ScriptEnd:  # fmt: skip
     """Crawl scripts of a job once: begin each, and end when only ticks wait. Raises what the crawl raised."""
     process.collect_garbage_less_often()
     loops: list[ScriptLoop] = []
 
     def made(kit: Kit, figures: Figures, began: float) -> ScriptLoop:
-        loops.append(_loop(kit, figures, began, places, job, script_walls, once=names, ran=ran, kept=kept))
+        loops.append(_loop(kit, figures, began, places, job, script_walls, proxies, once=names, ran=ran, kept=kept))
         return loops[-1]
 
     end = asyncio.run(process.crawl(places, job, checkpoint, allow_private, follows, made, ScriptService))
@@ -71,37 +69,32 @@ def run(
 
 
 def _loop(
-    kit: Kit, figures: Figures, began: float, places: Places, job: str, script_walls: str, *, once: Sequence[str] = (),
-    ran: Callable[[ScriptRun], None] | None = None, kept: ResultListener | None = None,
+    kit: Kit, figures: Figures, began: float, places: Places, job: str, script_walls: str, proxies: Sequence[str], *,
+    once: Sequence[str] = (), ran: Callable[[ScriptRun], None] | None = None, kept: ResultListener | None = None,
 ) -> ScriptLoop:  # fmt: skip
     folder, book = ScriptFolder(places.job(job)), TaskBook(places.state(job))
     folder.look()
     launch = (folder.job / LATEST).readlink().name
     book.begin(launch, partial(_result_logs, places, job), {*folder.all, *folder.unfit})
     asker = ScriptAsker(script_walls=script_walls != NONE)
-    return ScriptLoop(kit, figures, began, folder, asker, book, once=once, ran=ran, kept=kept)
-
-
-def launches_of(places: Places, job: str) -> list[LaunchFolders]:
-    """The folders of a job's launches, in their order."""
-    found = []
-    for path in places.job(job).iterdir():
-        with suppress(BadInput):  # its other folders
-            found.append(places.folders(Launch.parse(job, path.name)))
-    return sorted(found, key=lambda one: one.own.name)
+    return ScriptLoop(kit, figures, began, folder, asker, book, once=once, ran=ran, kept=kept, proxies=proxies)
 
 
 def _result_logs(places: Places, job: str, first: str) -> Iterator[Path]:
     """The logs of results of a job's launches from an id on, in their order."""
-    for launch in launches_of(places, job):
-        if launch.own.name >= first and launch.logs.is_dir():
-            found = [(*split_log_name(path.name), path) for path in launch.logs.iterdir()]
+    for own in sorted(places.job(job).iterdir()):
+        try:
+            logs = places.folders(Launch.parse(job, own.name)).logs
+        except BadInput:  # another folder of the job
+            continue
+        if own.name >= first and logs.is_dir():
+            found = [(*split_log_name(path.name), path) for path in logs.iterdir()]
             yield from (path for name, _, path in sorted(found) if name == RESULTS_LOG)
 
 
 def main(words: Sequence[str]) -> int:
     """Crawl the launch that the words name; return the exit code."""
-    script_walls, *argv = words
+    script_walls, proxies, *argv = words
     try:
         walls.check(walls=script_walls != NONE)
     except WarcmillError as error:
@@ -112,7 +105,7 @@ def main(words: Sequence[str]) -> int:
     places = Places(Path(output), Path(jobs), OutputLayout(layout))
 
     def made(kit: Kit, figures: Figures, began: float) -> ScriptLoop:
-        return _loop(kit, figures, began, places, name, script_walls)
+        return _loop(kit, figures, began, places, name, script_walls, proxies.split(","))
 
     return process.main(argv, ScriptService, made)
 

@@ -10,9 +10,9 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
-from urllib.parse import quote, urljoin
+from urllib.parse import quote, unquote, urljoin
 
 import msgspec
 from msgspec import Struct, field
@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from warcmill.crawl.extract.links import LINK, REDIRECT
 from warcmill.crawl.fetch.cookies import Cookie, Jar
 from warcmill.crawl.fetch.exchange import WINDOW, FetchRequest, RenderOptions
+from warcmill.crawl.fetch.wire import ForwardProxy
 from warcmill.crawl.frontier import PRIORITIES, check_offer
 from warcmill.crawl.uri import LONGEST_URI, Renew, Uri, make, shown
 from warcmill.errors import BadInput
@@ -174,10 +175,11 @@ def payload(task: ScriptTask) -> str:
 
 
 def asked(
-    task: ScriptTask, uri: str, fetch: Mapping[str, Any], conditions: Sequence[tuple[str, str]], now: float
-) -> FetchRequest:
+    task: ScriptTask, uri: str, fetch: Mapping[str, Any], conditions: Sequence[tuple[str, str]], now: float,
+    proxies: Collection[str] = (),
+) -> FetchRequest:  # fmt: skip
     """The request of a task. `fetch`: how it is fetched, with what its script says besides; `conditions`: what the last
-    visit of it has left. BadInput for a value that no request has."""
+    visit of it has left; `proxies`: those that it may name. BadInput for a value that no request has."""
     headers: dict[str, tuple[str, str]] = {}
     for name, value in _pairs(fetch.get("headers"), "headers", uri):
         if name.lower() == "host":
@@ -203,7 +205,22 @@ def asked(
     if fetch.get("use_gzip", True) is False:
         headers.setdefault("accept-encoding", ("Accept-Encoding", "identity"))
     timeout = min(max(_number(fetch.get("timeout")) or 0.0, 0.0), DAY)
-    return FetchRequest(uri, method, tuple(headers.values()), _body(fetch.get("data"), uri), timeout)
+    body, proxy = _body(fetch.get("data"), uri), _proxy(fetch, uri, proxies)
+    return FetchRequest(uri, method, tuple(headers.values()), body, timeout, proxy=proxy)
+
+
+def _proxy(fetch: Mapping[str, Any], uri: str, proxies: Collection[str]) -> ForwardProxy | None:
+    """The proxy that a task names: [http://][NAME:PASSWORD@]HOST:PORT."""
+    named = fetch.get("proxy")
+    if not named:
+        return None
+    login, _, place = str(named).removeprefix("http://").removesuffix("/").rpartition("@")
+    if place not in proxies:
+        raise BadInput(shown(uri), f"its proxy {place} is not one that luigi.cfg lists: [scripts] proxies")
+    if fetch.get("fetch_type") in JS:
+        raise BadInput(shown(uri), "a page that is opened in the browser is not asked for by a proxy")
+    host, _, port = place.rpartition(":")
+    return ForwardProxy(host.strip("[]"), int(port), unquote(login))
 
 
 def rendered(fetch: Mapping[str, Any], uri: str) -> RenderOptions | None:

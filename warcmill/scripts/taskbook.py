@@ -65,12 +65,19 @@ _NEXT = (
     "SELECT about.value, number, script, taskid, url, result, updated, warc, place FROM about CROSS JOIN results"
     " WHERE name = 'identity' AND number > CASE value WHEN ?1 THEN ?2 ELSE 0 END ORDER BY number LIMIT ?3"
 )
+_VISITED = "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_WAITS = (
+    f"{_VISITED.replace(' OR REPLACE', '')} ON CONFLICT DO UPDATE SET url = excluded.url, callback = excluded.callback,"
+    " status = excluded.status, task = excluded.task, due = excluded.due, changed = excluded.changed,"
+    " why = CASE excluded.why WHEN '' THEN why ELSE excluded.why END"
+)
 _CALLBACKS = "SELECT DISTINCT callback FROM tasks WHERE script = ? AND warc != ''"
 
 
 class TaskNote(Struct, frozen=True):
     """A task as its last visit has left it, or as it waits. `kind`: as which of KINDS it counts; '' for none. `uri` is
-    that of its record, at the end of redirects."""
+    that of its record, at the end of redirects. `http` is None for one that waits: what its last visit has left, such
+    as its record, stays."""
 
     script: str
     taskid: str
@@ -210,7 +217,7 @@ class TaskBook:
 
     def _put(self, one: TaskNote, now: float) -> None:
         self._db.execute(
-            "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            _WAITS if one.http is None else _VISITED,
             (
                 one.script, one.taskid, one.url, one.callback, one.status, as_text(one.task), one.due, now, one.http,
                 one.ms, one.why, one.log[-LONGEST_LOG:], one.follows, one.results, one.warc, one.place,

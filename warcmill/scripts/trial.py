@@ -46,6 +46,11 @@ class TriedPage(Struct, frozen=True):
         ]
 
     @property
+    def empty(self) -> list[str]:
+        """The names of the fields that are empty now."""
+        return [name for name, after in _fields(self.after).items() if _is_empty(after)]
+
+    @property
     def is_worse(self) -> bool:
         """True if the callback fails, or a field that had a value is empty now."""
         return bool(self.why) or any(_is_empty(after) and not _is_empty(before) for _, before, after in self.fields)
@@ -55,7 +60,8 @@ class TriedPage(Struct, frozen=True):
         """The page as commands and pages have it."""
         return {
             "after": self.after, "before": self.before, "callback": self.callback,
-            "changed": [name for name, _, _ in self.fields], "follows": self.follows, "url": self.url, "why": self.why,
+            "changed": [name for name, _, _ in self.fields], "empty": [*self.empty], "follows": self.follows,
+            "url": self.url, "why": self.why,
         }  # fmt: skip
 
 

@@ -7,7 +7,7 @@ it failed counts.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -60,11 +60,14 @@ class Known(NamedTuple):
 
 
 class ScriptDesk:
-    """All that the visits of scripts share: their folder, their processes, and what each says of itself. `heard` is
-    called with each run."""
+    """All that the visits of scripts share: their folder, their processes, what each says of itself, and the proxies
+    that they may name. `heard` is called with each run."""
 
-    def __init__(self, kit: Kit, folder: ScriptFolder, asker: ScriptAsker, heard: Callable[[ScriptRun], None]) -> None:
-        self.kit, self.folder, self.asker, self.heard = kit, folder, asker, heard
+    def __init__(
+        self, kit: Kit, folder: ScriptFolder, asker: ScriptAsker, heard: Callable[[ScriptRun], None],
+        proxies: Collection[str] = (),
+    ) -> None:  # fmt: skip
+        self.kit, self.folder, self.asker, self.heard, self.proxies = kit, folder, asker, heard, proxies
         self._known: dict[str, Known] = {}
 
     def text(self, name: str) -> ScriptText:
@@ -131,10 +134,9 @@ class ScriptReader(PageReader):
         target."""
         fetch, uri = with_config(task.request, known.about.crawl_config), visit.uri.uri
         try:
-            if proxy := fetch.get("proxy"):
-                raise BadInput(shown(uri), f"its proxy {str(proxy).rpartition('@')[2]} is not one that luigi.cfg lists")
             wanted = tasks.rendered(fetch, uri)
-            request = tasks.asked(task, uri, fetch, _conditions(visit, known.script), clock.steady())
+            conditions = _conditions(visit, known.script)
+            request = tasks.asked(task, uri, fetch, conditions, clock.steady(), self._desk.proxies)
         except BadInput as error:
             return _none(task, uri, fetch, error.why)
         if visit.refusal is None:

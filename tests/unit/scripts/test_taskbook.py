@@ -45,6 +45,15 @@ def test_the_last_of_a_task_counts(tmp_path: Path) -> None:
     assert (reader.tasks(), [*reader.results()], reader.counts(1e10)) == ([], [], {})
 
 
+def test_a_task_that_waits_anew_keeps_the_record_of_its_last_visit(tmp_path: Path) -> None:
+    book, reader = TaskBook(tmp_path), TaskReader(tmp_path)
+    book.note([note("1", kind="success", warc="w.warc.gz", place=7, http=200, log="x", uri="http://a.example/1")], [])
+    book.note([note("1", status="active", kind="pending", due=9.0, callback="other", task={"fetch": {}})], [])
+    (found,) = reader.last("shop", "other", 20)
+    assert (found["status"], found["warc"], found["log"], found["due"]) == ("active", "w.warc.gz", "x", 9)
+    assert found["task"] == {"fetch": {}}
+
+
 def test_the_number_of_a_result_is_given_once(tmp_path: Path) -> None:
     book, reader = TaskBook(tmp_path), TaskReader(tmp_path)
     book.note([], [result("1", 1), result("2", 2, "news")])

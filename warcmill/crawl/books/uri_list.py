@@ -15,13 +15,13 @@ from typing import Any
 from msgspec import Struct, field
 
 from warcmill.crawl.books.replay import taken
-from warcmill.crawl.frontier import check_offer, dump, journal
+from warcmill.crawl.frontier import LONGEST_PAYLOAD, check_offer, dump, journal
 from warcmill.crawl.frontier.dump import line_of, uri_of
 from warcmill.crawl.uri import Uri, make, shown
 from warcmill.errors import BadInput
 from warcmill.formats.seeds import coding_of
 
-LONGEST = 1 << 19  # bytes of a line
+LONGEST = 4 * LONGEST_PAYLOAD  # bytes of a line: JSON escapes what a request carries
 PREREQUISITE = "P"  # the last hop of a name and of a robots.txt, which this crawler asks for itself
 _VISITED = {"Fs": "Parsed", "Fd": "Removed"}
 _PASSED = frozenset({"Fe", "Fr", "Ff", *map(str.strip, (journal.COOKIES, journal.SITE, journal.SPENT, journal.GROUP,

@@ -15,6 +15,7 @@ from warcmill.crawl.fetch.wire import Connection
 LINGER = 0.25  # seconds for what comes after the end, from a server that has announced that it closes
 SLICE = 1 << 14  # bytes of chunks that are read at once
 NOT_HTTP = "notHttp"  # noted where the status is not the server's
+BY_PROXY = "byProxy"  # noted where a proxy led to the server
 
 
 class Conversation:
@@ -146,6 +147,7 @@ class Conversation:
 
     def _exchange(self, head: AnswerHead) -> Exchange:
         reader, wire = self._reader, self._wire
+        notes = ((NOT_HTTP,) if head.assumed else ()) + ((BY_PROXY,) if wire.target.proxy else ())
         sent, left_out = login.unsigned(self._sent) if self._request.signed_in else (self._sent, ())
         return Exchange(
             uri=self._request.uri,
@@ -168,6 +170,6 @@ class Conversation:
             header_cut=self._header_cut,
             extra=reader.extra,
             certificate=wire.certificate,
-            notes=(NOT_HTTP,) if head.assumed else (),
+            notes=notes,
             left_out=left_out,
         )

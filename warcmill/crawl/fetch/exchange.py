@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
@@ -25,6 +25,9 @@ from warcmill.formats.warc.codings import STEPS, Dechunk, Decoder
 from warcmill.formats.warc.http import CODINGS_LIMIT, DECODED_FREE
 from warcmill.formats.warc.records import Block, Capture, Original, Record
 
+if TYPE_CHECKING:
+    from warcmill.crawl.fetch.wire import ForwardProxy
+
 NOT_KNOWN, TOO_LONG = "unsatisfiableContentEncoding", "decodedTrunc"
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")  # RFC 9110, section 5.6.2
 _VALUE = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f]{0,8192}")  # RFC 9110, section 5.5: no line ends, no NUL
@@ -36,7 +39,8 @@ _OURS = frozenset({"host", "connection", "content-length", "transfer-encoding"})
 
 class FetchRequest(NamedTuple):
     """A request for a canonical http or https URI; `headers` come after ours and replace those of one name.
-    `signed_in`: cookies of a login are among them, so what signs it in is left out of its record."""
+    `signed_in`: cookies of a login are among them, so what signs it in is left out of its record. `proxy`: what leads
+    to its server."""
 
     uri: str
     method: str = "GET"
@@ -44,6 +48,7 @@ class FetchRequest(NamedTuple):
     body: bytes = b""
     timeout: float = 0.0
     signed_in: bool = False
+    proxy: ForwardProxy | None = None
 
 
 def request_of(uri: str, fetch: FetchOptions, headers: tuple[tuple[str, str], ...] = ()) -> FetchRequest:

@@ -77,7 +77,7 @@ class Fetcher:
             limits = replace(limits, total=request.timeout)
         sent = request_bytes(request, site, self._agent)
         for address in addresses if request.method in REPEATABLE else ():
-            target = Endpoint(address, site.port, site.host if site.tls else "")
+            target = Endpoint(address, site.port, site.host if site.tls else "", request.proxy)
             if wire := await self._pool.take(target):
                 result = await self._exchange(wire, request, sent, limits)
                 if isinstance(result, Exchange) or result.status != CONNECTION_LOST:
@@ -93,7 +93,7 @@ class Fetcher:
     ) -> Exchange | Failure:
         failure = Failure(NO_ADDRESS, f"no address of {site.host} is known")
         for address in addresses:
-            target = Endpoint(address, site.port, site.host if site.tls else "")
+            target = Endpoint(address, site.port, site.host if site.tls else "", request.proxy)
             wire = await dial(target, self._judge, limits.connect, self._certificates.get((site.host, site.port), ""))
             if isinstance(wire, Connection):
                 self._note(site, wire.certificate)

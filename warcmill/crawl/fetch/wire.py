@@ -2,13 +2,16 @@
 
 This module alone connects to web servers: `dial` is the only way, and asks the judge first. A first TLS handshake
 verifies, and demands what is sound today. When that fails, a second one on a new connection takes what the server has:
-old servers are still read, and a certificate that is not valid is noted, not refused.
+old servers are still read, and a certificate that is not valid is noted, not refused. Through a proxy the way is the
+same: it is asked for a tunnel to the address that was judged.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 import ssl
+from base64 import b64encode
 from functools import cache
 from typing import NamedTuple, cast
 
@@ -23,14 +26,29 @@ ALPN = ["http/1.1"]  # HTTP/2 has no agreed form in a WARC
 REFUSED = (ssl.SSLError, ConnectionResetError)  # old servers end what they do not know without an alert
 ENDED = "the server ended the connection during the handshake"
 _OLD = "ALL:!aNULL:!eNULL:@SECLEVEL=0"
+_LONGEST_HEAD = 1 << 16  # bytes of a proxy's answer
+_TUNNEL = re.compile(rb"HTTP/1\.[01] 2\d\d[ \r\n]").match
+
+
+class ForwardProxy(NamedTuple):
+    """A proxy that connects for us (RFC 9110, 9.3.6); `login` is NAME:PASSWORD, '' without one."""
+
+    host: str
+    port: int
+    login: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
 
 
 class Endpoint(NamedTuple):
-    """The end of a connection: a numeric address, a port, and for TLS the host's name ('' without TLS)."""
+    """The end of a connection: a numeric address, a port, for TLS the host's name ('' without TLS), and the proxy that
+    leads there, if one does."""
 
     address: str
     port: int
     tls_name: str = ""
+    proxy: ForwardProxy | None = None
 
 
 class Connection(asyncio.Protocol):
@@ -106,6 +124,17 @@ class Connection(asyncio.Protocol):
             self._transport.resume_reading()
         return data
 
+    async def encrypt(self, context: ssl.SSLContext) -> None:
+        """Go on by TLS; what ends the handshake passes."""
+        if self._transport is None:
+            raise ConnectionResetError(self.error or "it was closed")
+        new = await self._loop.start_tls(
+            self._transport, self, context, server_hostname=self.target.tls_name, ssl_handshake_timeout=UNTIMED
+        )
+        if new is None:
+            raise ConnectionResetError("it was closed")
+        self._transport = new
+
     def abort(self, why: str) -> None:
         """Close at once; what `read` has not returned yet is still returned."""
         self.closed = True
@@ -143,6 +172,8 @@ async def dial(target: Endpoint, judge: Judge, timeout: float, certificate: str 
 
 async def _connect(target: Endpoint, context: ssl.SSLContext | None, timeout: float) -> Connection | Failure:
     """Connect; what ends a handshake passes."""
+    if target.proxy:
+        return await _connect_through(target.proxy, target, context, timeout)
     connecting = asyncio.get_running_loop().create_connection(
         lambda: Connection(target),
         target.address,
@@ -161,6 +192,49 @@ async def _connect(target: Endpoint, context: ssl.SSLContext | None, timeout: fl
             raise
         return Failure(CONNECT_FAILED, f"no connection to {target.address} port {target.port}: {error}")
     return wire
+
+
+async def _connect_through(
+    proxy: ForwardProxy, target: Endpoint, context: ssl.SSLContext | None, timeout: float
+) -> Connection | Failure:
+    """Connect by a tunnel; what ends a handshake passes."""
+    loop, wire = asyncio.get_running_loop(), Connection(target)
+    try:
+        async with heartbeat.timeout(timeout):
+            await loop.create_connection(lambda: wire, proxy.host, proxy.port)
+            if why := await _tunnelled(wire, proxy, target):
+                wire.abort(why)
+                return Failure(CONNECT_FAILED, f"the proxy {proxy} gives no way to {target.address}: {why}")
+            if context:
+                await wire.encrypt(context)
+    except TimeoutError:
+        wire.abort("too slow")
+        return Failure(CONNECT_FAILED, f"no connection to {target.address} by the proxy {proxy} in {timeout:g} s")
+    except OSError as error:
+        wire.abort("no connection")
+        if context and isinstance(error, REFUSED):
+            raise
+        return Failure(CONNECT_FAILED, f"no connection by the proxy {proxy}: {error}")
+    wire.received = 0
+    return wire
+
+
+async def _tunnelled(wire: Connection, proxy: ForwardProxy, target: Endpoint) -> str:
+    """Ask a proxy for a tunnel; return why there is none. Nothing follows the head of a 2xx answer to CONNECT."""
+    host = f"[{target.address}]" if ":" in target.address else target.address
+    head = f"CONNECT {host}:{target.port} HTTP/1.1\r\nHost: {host}:{target.port}\r\n"
+    if proxy.login:
+        head += f"Proxy-Authorization: Basic {b64encode(proxy.login.encode()).decode()}\r\n"
+    wire.send(f"{head}\r\n".encode())
+    answer = b""
+    while b"\r\n\r\n" not in answer and len(answer) <= _LONGEST_HEAD:
+        more = await wire.read()
+        if not more:
+            return "it closed the connection"
+        answer += more
+    if not _TUNNEL(answer):
+        return f"it answers {answer.partition(bytes([13]))[0][:100].decode('latin-1')!r}"
+    return "" if answer.endswith(b"\r\n\r\n") else "it sends what nobody asked for"
 
 
 @cache
