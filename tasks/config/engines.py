@@ -57,6 +57,11 @@ def script_walls() -> str:
     return walls
 
 
+def has_script_walls() -> bool:
+    """True if walls shut scripts in; or BadConfig."""
+    return script_walls() != "none"
+
+
 def script_proxies() -> list[str]:
     """The proxies that a script may name, each HOST:PORT; or BadConfig."""
     found = [*filter(None, re.split(r"[,\s]+", str(sections.read(scripts).proxies)))]

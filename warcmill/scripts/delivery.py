@@ -35,7 +35,7 @@ from warcmill.scripts.taskbook import ResultNote, ResultPlace, TaskReader
 log = logging.getLogger(__name__)
 POLL = 1.0  # seconds between two looks for new results, and between two writes of the place
 WAITS = (1.0, 5.0, 30.0, 60.0)  # seconds before a result is tried again
-MOST = 100  # results that are read at a time
+MOST = 20  # results that are read at a time: each may be large
 _is_worker = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII).fullmatch
 
 
