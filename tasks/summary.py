@@ -84,10 +84,14 @@ class ScanEnding(Struct):
         return ScannedDays(self.dates.date_a, self.dates.date_b, self.launches, frozenset(self.busy))
 
     def _notify(self, troubles: tuple[Trouble, ...]) -> None:
+        """Send a notice by each channel. One that does not answer has it with the next scan, and the other no second
+        time."""
+        for name, channel in self.channels.each.items():
+            self._notify_by(channel, f"{self.scan}.{name}", troubles)
+
+    def _notify_by(self, channel: Channels, named_by: str, troubles: tuple[Trouble, ...]) -> None:
         """Send a notice of the troubles that began and that ended since the last one. Without the state, of all."""
-        if not (self.channels.mail_to or self.channels.webhook):
-            return
-        known, state = _known(self.scan)
+        known, state = _known(named_by)
         fresh = tuple(one for one in troubles if _name(one) not in set(map(_name, known)))
         now = set(map(_name, troubles))
         gone = tuple(one for one in known if _name(one) not in now and self._was_looked_at(one))
@@ -95,11 +99,11 @@ class ScanEnding(Struct):
             return
         message = Notice(self.scan, str(self.dates), temporary_names.host(), fresh, self._todo(troubles, fresh), gone)
         try:
-            notice.send(self.channels, message)
+            notice.send(channel, message)
             log.info("%s: a notice was sent: %s", message.scan, notice.subject(message))
             if state:
                 unseen = (one for one in known if _name(one) not in now and one not in gone)
-                _keep(state, self.scan, (*troubles, *unseen))
+                _keep(state, named_by, (*troubles, *unseen))
         except WarcmillError as error:
             log.error("%s: the notice was not sent: %s", message.scan, error)
         except Exception:  # a fault in Warcmill; nothing above catches it, for the process ends
@@ -149,29 +153,30 @@ def _name(trouble: Trouble) -> tuple[str, str, str]:
     return trouble.launch, trouble.kind, trouble.name
 
 
-def _known(scan: str) -> tuple[tuple[Trouble, ...], MarkerStore | None]:
-    """The troubles that notices have named and that have not ended; and the state that has them, None if it is away.
+def _known(named_by: str) -> tuple[tuple[Trouble, ...], MarkerStore | None]:
+    """The troubles that the notices of a scan by a channel have named and that have not ended; and the state that has
+    them, None if it is away.
 
     A damaged list counts as empty: the next notice names all, and replaces it.
     """
     try:
         state = settings().open_state()
-        data = state.store.read(_NOTIFIED.format(scan), _LARGEST)
+        data = state.store.read(_NOTIFIED.format(named_by), _LARGEST)
     except NotReady:
         return (), settings().open_state()  # no notice was sent yet
     except (WarcmillError, OSError) as error:
-        log.error("%s: the troubles that were named before are unknown: %s", scan, error)
+        log.error("%s: the troubles that were named before are unknown: %s", named_by, error)
         return (), None
     try:
         return tuple(Trouble(*map(str, one)) for one in json.loads(data)), state
     except (ValueError, TypeError) as error:
-        log.error("%s: the list of troubles that were named before is damaged: %s", scan, error)
+        log.error("%s: the list of troubles that were named before is damaged: %s", named_by, error)
         return (), state
 
 
-def _keep(state: MarkerStore, scan: str, troubles: Iterable[Trouble]) -> None:
+def _keep(state: MarkerStore, named_by: str, troubles: Iterable[Trouble]) -> None:
     """Keep the troubles that notices have named. It is a report, and may be deleted: then each is named once more."""
-    state.store.replace(_NOTIFIED.format(scan), json.dumps([astuple(one) for one in troubles]).encode())
+    state.store.replace(_NOTIFIED.format(named_by), json.dumps([astuple(one) for one in troubles]).encode())
 
 
 def _of_starts(state: MarkerStore, starts: list[Key]) -> Iterator[Trouble]:
