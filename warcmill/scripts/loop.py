@@ -27,10 +27,9 @@ from warcmill.scripts import task as tasks
 from warcmill.scripts import watch
 from warcmill.scripts.asking import ScriptAsker
 from warcmill.scripts.folder import ScriptFolder
-from warcmill.scripts.pause import FailurePause
 from warcmill.scripts.taskbook import ResultNote, TaskBook, TaskNote
 from warcmill.scripts.visit import RESULT, ScriptDesk, ScriptReader, ScriptRun
-from warcmill.scripts.watch import PageSeen, ScriptWatch
+from warcmill.scripts.watch import FailurePause, PageSeen, ScriptWatch
 
 ResultListener = Callable[[Mapping[str, Json], RecordPlace | None], None]
 LOOK = 1.0  # seconds between two looks at the folder
@@ -92,7 +91,7 @@ class ScriptLoop(Spider):
         self.watching = watch.read_findings(findings)
         for name, found in () if once else self.watching.items():
             for one in found:
-                if one.state == watch.OFFLINE:  # until a probe succeeds: a new launch is no news of its site
+                if one.state == watch.OFFLINE:  # until a probe succeeds: it was so before this launch
                     self._pauses[name] = FailurePause(one.why.removeprefix(watch.PAUSED), clock.steady())
         self.waits_until = 0.0  # when the next of those is due that were left
         self._before, kit.books.hear = kit.books.hear, self._heard

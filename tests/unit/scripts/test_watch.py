@@ -5,8 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from warcmill.scripts import watch
-from warcmill.scripts.pause import FAILURES, PROBES, SECONDS, FailurePause
-from warcmill.scripts.watch import CHANGED, LATE, OFFLINE, SILENT, PageSeen, ScriptWatch, WatchFinding
+from warcmill.scripts.watch import (
+    CHANGED,
+    FAILURES,
+    LATE,
+    OFFLINE,
+    PROBES,
+    SECONDS,
+    SILENT,
+    FailurePause,
+    PageSeen,
+    ScriptWatch,
+    WatchFinding,
+)
 
 NOW = 1_800_000_000.0
 
