@@ -176,9 +176,10 @@ def _results(args: argparse.Namespace) -> int:
         raise BadConfig(f"job {args.job}", "it has no scripts: 'warcmill script new JOB/NAME' makes a job that has")
     delivery, ended = ResultDelivery(places.state(args.job), args.worker, handler(args.worker)), Event()
 
-    def end(number: int, _: object) -> None:
+    def end(*_: object) -> None:
         ended.set()
-        signal.signal(number, signal.SIG_DFL)  # a second one: at once
+        for one in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(one, signal.SIG_DFL)  # a second one: at once
 
     for one in (signal.SIGTERM, signal.SIGINT):
         signal.signal(one, end)
