@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from commands.console.show import as_json, err, out
 from tasks import logs
 from tasks.audited import audited
+from tasks.config import engines
 from tasks.config.serve import Serving, program_of, replay_folder, serving
 from tasks.config.settings import Settings, settings
 from tasks.health import look
@@ -79,6 +80,7 @@ def run(args: argparse.Namespace) -> int:
             actions=Actions(PROGRAM),
             packages=partial(_packages, line),
             package_data=partial(_package_data, line),
+            has_walls=lambda: engines.script_walls() != "none",
         )
         try:
             server.serve(application(served), asked.listen, asked.port, partial(_begin, served, replay, asked))

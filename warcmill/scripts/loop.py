@@ -121,6 +121,7 @@ class ScriptLoop(Spider):
         waits continues instead."""
         self._folder.look()  # a status that was set just now counts
         frontier, found = self._kit.books.frontier, []
+        self._folder.look()  # one may have been written or set just now
         for name in names:
             if name not in self._folder.all:
                 raise BadInput(f"script {name}", "its job has no script of this name")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from http import HTTPStatus
 from typing import Any
@@ -29,9 +29,8 @@ from warcmill.web.routes import POST, ROUTES, Route
 from warcmill.web.served import Served
 
 HTML, JSON = "text/html; charset=utf-8", "application/json"
-LARGEST_FORM = 16_384  # bytes
 FORM_TYPE = "application/x-www-form-urlencoded"  # as browsers send ours; others name a charset of their own
-FIELDS = 20
+FIELDS, VALUES = 20, 1000  # names in a request, and values of all of them
 _HOST = re.compile(r"([\w.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{0,5})?", re.ASCII)
 log = logging.getLogger(__name__)
 
@@ -162,17 +161,20 @@ async def _parsed(served: Served, route: Route, user: User, request: Request) ->
     host = (headers.get("x-forwarded-host") if is_proxy else "") or headers.get("host", "")
     scheme = (headers.get("x-forwarded-proto") if is_proxy else "") or str(request.scope["scheme"])
     names = {name: str(value) for name, value in request.path_params.items()}
-    path, posted = _path(request), request.method in POST
-    fields = await _form(request) if posted else _fields(_query(request))
+    path, posted, may = _path(request), request.method in POST, user.role >= route.role
+    lists = _fields(_query(request)) if not posted else await _form(request, route.body) if may else {}
+    fields = {name: values[-1] for name, values in lists.items()}
     form = ""
     if posted:
         _check_origin(headers.get("origin", ""), host)
-        if route.is_signed and user.role >= route.role:
+        if route.is_signed and may:
             form = served.forms.name_of(fields.get("form", ""), user, path)
     is_secure = scheme == "https" or served.replay.address.startswith("https:")
     is_from_elsewhere = not posted and headers.get("sec-fetch-site") == "cross-site"
     base, accept, part = f"{scheme}://{host}", headers.get("accept", ""), headers.get("range", "")
-    return Asked(request.method, path, names, fields, user, form, base, is_secure, is_from_elsewhere, accept, part)
+    return Asked(
+        request.method, path, names, fields, user, form, base, is_secure, is_from_elsewhere, accept, part, lists=lists
+    )
 
 
 def _unparsed(request: Request, user: User | None = None) -> Asked:
@@ -191,24 +193,35 @@ def _query(request: Request) -> str:
     return bytes(request.scope["query_string"]).decode("utf-8", "replace")
 
 
-def _fields(query: str) -> Mapping[str, str]:
+def _fields(query: str) -> Mapping[str, list[str]]:
     try:
-        return dict(parse_qsl(query, keep_blank_values=True, max_num_fields=FIELDS))
+        return _in_lists("the address", parse_qsl(query, keep_blank_values=True, max_num_fields=VALUES))
     except ValueError as error:
-        raise BadInput("the address", f"it has more than {FIELDS} fields") from error
+        raise BadInput("the address", f"it has more than {VALUES} values") from error
 
 
-async def _form(request: Request) -> Mapping[str, str]:
+async def _form(request: Request, most: int) -> Mapping[str, list[str]]:
     length = request.headers.get("content-length", "")
-    if not re.fullmatch("[0-9]{1,9}", length) or int(length) > LARGEST_FORM:
-        raise BadInput("the form", f"its Content-Length is not a number up to {LARGEST_FORM}")
+    if not re.fullmatch("[0-9]{1,9}", length) or int(length) > most:
+        raise BadInput("the form", f"its Content-Length is not a number up to {most}")
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != FORM_TYPE:
         raise BadInput("the form", f"its Content-Type is not {FORM_TYPE}")
     try:
-        async with request.form(max_files=0, max_fields=FIELDS) as form:
-            return {name: value for name, value in form.items() if isinstance(value, str)}
+        async with request.form(max_files=0, max_fields=VALUES, max_part_size=most) as form:
+            pairs = [(name, value) for name, value in form.multi_items() if isinstance(value, str)]
     except HTTPException as error:
         raise BadInput("the form", str(error.detail)) from error
+    return _in_lists("the form", pairs)
+
+
+def _in_lists(what: str, pairs: Iterable[tuple[str, str]]) -> Mapping[str, list[str]]:
+    """The values of each field, in their order."""
+    found: dict[str, list[str]] = {}
+    for name, value in pairs:
+        found.setdefault(name, []).append(value)
+    if len(found) > FIELDS:
+        raise BadInput(what, f"it has more than {FIELDS} fields")
+    return found
 
 
 def _check_origin(origin: str, host: str) -> None:

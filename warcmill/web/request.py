@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from http import HTTPStatus
 from urllib.parse import quote, urlencode
 
@@ -29,6 +29,7 @@ GUARDS = {
 
 class Asked(Struct, frozen=True):
     """A request. `names` are those in the route's path, `fields` those of the address, or of the form that was posted.
+    `lists` has all values of a field that comes several times, in their order; `fields` has the last one.
 
     `form`: the name that the form's one-time token gives to what is done; '' for what is not posted.
     `base`: the address of this server as the browser has it. `is_from_elsewhere`: a link of another site leads here, as
@@ -48,6 +49,7 @@ class Asked(Struct, frozen=True):
     accept: str = ""
     range: str = ""
     hidden: HiddenNames = field(default_factory=HiddenNames)
+    lists: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def sees_hidden(self) -> bool:
@@ -57,7 +59,8 @@ class Asked(Struct, frozen=True):
     @property
     def address(self) -> str:
         """The path with its fields."""
-        return f"{quote(self.path)}?{urlencode(self.fields)}" if self.fields else quote(self.path)
+        fields = {**self.fields, **self.lists}
+        return f"{quote(self.path)}?{urlencode(fields, doseq=True)}" if fields else quote(self.path)
 
     @property
     def in_json(self) -> bool:

@@ -13,15 +13,17 @@ from msgspec import Struct
 from warcmill.web.access import Role
 from warcmill.web.request import Answer, Asked
 from warcmill.web.served import Served
-from warcmill.web.views import jobs, launches, line, packages, search
+from warcmill.web.views import jobs, launches, line, packages, scripts, search
 
 GET, POST = ("GET", "HEAD"), ("POST",)
+LARGEST_FORM = 16_384  # bytes
 
 
 class Route(Struct, frozen=True):
     """A row. `path`: as Starlette matches it. `role`: the least that may ask. `menu`: its word there, '' without one.
 
     `template`: '' for what is never a page: its answer is sent as JSON. `is_signed`: a post needs a form's token.
+    `body`: the most bytes of a form, as it is sent: `%0A` is three. Only of who has the role is one read.
     """
 
     path: str
@@ -31,6 +33,7 @@ class Route(Struct, frozen=True):
     template: str = ""
     menu: str = ""
     is_signed: bool = True
+    body: int = LARGEST_FORM
 
 
 ROUTES = (
@@ -46,10 +49,22 @@ ROUTES = (
     Route("/jobs/{job}/start", GET + POST, Role.OPERATOR, jobs.action("start"), "action.html"),
     Route("/jobs/{job}/checkpoint", GET + POST, Role.OPERATOR, jobs.action("checkpoint"), "action.html"),
     Route("/jobs/{job}/stop", GET + POST, Role.OPERATOR, jobs.action("stop"), "action.html"),
+    Route("/jobs/{job}/new-script", GET + POST, Role.CURATOR, scripts.create, "new_script.html"),
+    Route("/jobs/{job}/tasks", GET, Role.READER, scripts.tasks, "tasks.html"),
+    Route("/jobs/{job}/results", GET, Role.READER, scripts.results, "results.html"),
+    Route("/jobs/{job}/scripts/{name}/set", GET + POST, Role.CURATOR, scripts.set_row, "set_script.html"),
+    Route("/jobs/{job}/scripts/{name}/run", GET + POST, Role.CURATOR, jobs.action("run script"), "action.html"),
+    Route("/jobs/{job}/scripts/{name}/delete", GET + POST, Role.OPERATOR, jobs.action("delete script"), "action.html"),
+    Route("/jobs/{job}/scripts/{name}/tasks", GET, Role.READER, scripts.tasks, "tasks.html"),
+    Route("/jobs/{job}/scripts/{name}/tasks/{key}", GET, Role.READER, scripts.task, "task.html"),
+    Route(
+        "/jobs/{job}/scripts/{name}/tasks/{key}/again", GET + POST, Role.CURATOR, jobs.action("again"), "action.html"
+    ),
+    Route("/jobs/{job}/scripts/{name}/results", GET, Role.READER, scripts.results, "results.html"),
     Route("/scan", GET + POST, Role.OPERATOR, jobs.action("scan"), "action.html"),
     Route("/launches/{job}/{launch_id}/accept", GET + POST, Role.OPERATOR, jobs.action("accept"), "action.html"),
     Route("/launches/{job}/{launch_id}/close", GET + POST, Role.OPERATOR, jobs.action("close"), "action.html"),
-    Route("/actions/{action_id}", GET, Role.OPERATOR, jobs.taken, "taken.html"),
+    Route("/actions/{action_id}", GET, Role.CURATOR, jobs.taken, "taken.html"),
     Route("/as-of/{serial}/simple/", GET, Role.READER, packages.all_projects),
     Route("/as-of/{serial}/simple/{project}/", GET, Role.READER, packages.project),
     Route("/as-of/{serial}/files/{project}/{filename}", GET, Role.READER, packages.file),

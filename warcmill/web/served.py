@@ -70,7 +70,7 @@ class Served(Struct, frozen=True):
     `line` opens the line anew, by luigi.cfg as it is now: a view calls it once. `refresh` has engines asked, in the
     background and at most every few seconds: a view calls it while a running crawl is looked at. `packages` opens the
     current history of a package index; None where none is published. `package_data`: the places of its data sets; None
-    for a line without an index root.
+    for a line without an index root. `has_walls`: False where scripts may do all that their crawl may; or BadConfig.
     """
 
     state: MarkerStore
@@ -83,6 +83,7 @@ class Served(Struct, frozen=True):
     forms: Forms = field(default_factory=Forms)
     packages: Callable[[], PackageHistory | None] | None = None
     package_data: Callable[[], PublishedData | None] | None = None
+    has_walls: Callable[[], bool] = lambda: True
 
     def missing(self) -> Iterator[str]:
         """The parts that are not there to be searched or replayed, each with the command that brings it."""

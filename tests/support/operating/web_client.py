@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -37,17 +37,18 @@ class WebAnswer:
 def ask(
     app: ASGIApp,
     path: str,
-    fields: Mapping[str, str] | None = None,
+    fields: Mapping[str, str | Sequence[str]] | None = None,
     method: str = "GET",
-    posted: Mapping[str, str] | None = None,
+    posted: Mapping[str, str | Sequence[str]] | None = None,
     headers: Mapping[str, str] | None = None,
     query: bytes | None = None,
 ) -> WebAnswer:
-    """Send a request to `path`, which is not quoted yet, and return the answer. `posted` are the fields of a form.
+    """Send a request to `path`, which is not quoted yet, and return the answer. `posted` are the fields of a form; one
+    with several values has a list of them.
 
     `query`: the fields of the address as they are sent, in place of `fields`.
     """
-    body = urlencode(posted).encode() if posted is not None else b""
+    body = urlencode(posted, doseq=True).encode() if posted is not None else b""
     sent = {"host": HOST, **(headers or {})}
     if posted is not None:
         method = "POST"
@@ -56,7 +57,7 @@ def ask(
     scope = {
         "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "scheme": "http",
         "path": path, "raw_path": quote(path).encode(),
-        "query_string": urlencode(fields or {}).encode() if query is None else query,
+        "query_string": urlencode(fields or {}, doseq=True).encode() if query is None else query,
         "root_path": "", "headers": [(name.lower().encode(), text.encode("latin-1")) for name, text in sent.items()],
         "client": ("127.0.0.1", 50_000), "server": ("127.0.0.1", 8090),
     }  # fmt: skip

@@ -197,6 +197,55 @@ def test_odd_bodies_of_forms_are_refused(archive: Searchable, state: FileStore, 
     assert acted == []
 
 
+def test_a_form_is_as_large_as_its_row_says_and_none_is_read_of_who_may_not_post(
+    archive: Searchable, state: FileStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    got: list[Asked] = []
+
+    def view(_: Served, asked: Asked) -> ShownPage:
+        got.append(asked)
+        return ShownPage({})
+
+    route = Route("/large", GET + POST, Role.CURATOR, view, is_signed=False, body=2_000_000)
+    monkeypatch.setattr(app, "ROUTES", (*app.ROUTES, route))
+    server = pages(archive)
+    curator, reader = (
+        {"cookie": f"warcmill-8090={access.add_token(state, role.word, role, None)}"}
+        for role in (Role.CURATOR, Role.READER)
+    )
+    text = "a line\r\n" * 150_000
+    assert ask(server, "/large", posted={"text": text}, headers=curator).status == 200
+    assert got[0].fields["text"] == text
+    assert ask(server, "/large", posted={"text": text * 2}, headers=curator).status == 400
+    assert ask(server, "/large", posted={"text": text * 2}, headers=reader).status == 403
+    assert len(got) == 1
+
+
+def test_a_field_that_comes_several_times_is_a_list(
+    archive: Searchable, state: FileStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    got: list[Asked] = []
+
+    def view(_: Served, asked: Asked) -> ShownPage:
+        got.append(asked)
+        return ShownPage({})
+
+    monkeypatch.setattr(app, "ROUTES", (*app.ROUTES, Route("/many", GET + POST, Role.READER, view, is_signed=False)))
+    server = pages(archive)
+    cookie = {"cookie": f"warcmill-8090={access.add_token(state, 'anna', Role.READER, None)}"}
+    asked = {"script": ["b", "a", "", "b"], "one": "1"}
+    assert ask(server, "/many", asked, headers=cookie).status == 200
+    assert ask(server, "/many", posted=asked, headers=cookie).status == 200
+    for one in got:
+        assert one.lists == {"script": ["b", "a", "", "b"], "one": ["1"]}
+        assert one.fields == {"script": "b", "one": "1"}
+        assert one.address == "/many?script=b&script=a&script=&script=b&one=1"
+    for odd in ({"a": ["1"] * 1001}, {f"f{number}": "" for number in range(21)}):
+        assert ask(server, "/many", odd, headers=cookie).status == 400
+        assert ask(server, "/many", posted=odd, headers=cookie).status == 400
+    assert len(got) == 2
+
+
 def test_every_route_asks_for_its_role(archive: Searchable, state: FileStore) -> None:
     secrets = {role: access.add_token(state, role.word, role, None) for role in ROLES}
     server = pages(archive)
