@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import signal
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from ipaddress import ip_address
 from pathlib import Path
+from threading import Event
 from typing import NamedTuple
 
 from commands.console.arguments import add_settings
 from tasks import logs
+from tasks.config import engines
 from warcmill.crawl.frontier.link import FRONTIER, read_place
 from warcmill.errors import BadConfig, BadInput
 from warcmill.model import parse_job
@@ -26,6 +30,7 @@ examples:
   warcmill run requests --settings localsettings.py --log-level DEBUG
   warcmill run rest
   warcmill run requests rest --port 5343
+  warcmill run results papers --worker shop_results:Database
 
 'worker' joins the launches of a job whose frontier is in Redis, and crawls. The job's own
 process leads: 'warcmill pulse' begins, stops and checkpoints the launch as ever, and the
@@ -50,14 +55,20 @@ to poll ('warcmill serve token add', and [requests] token_file). Several share t
 
 'requests rest' is both in one process: if one ends by an error, so does the other.
 
+'results' hands each new result of a job's scripts to a class of yours, as pyspider's result
+worker: on_result(task, result). It is imported from this folder or PYTHONPATH, and runs
+outside the walls. A result is done when on_result has returned; one for which it raises is
+tried four times more, for a minute and a half, and then ends the command: the next one
+begins with it.
+
 SIGTERM or Ctrl-C: what is under way ends, and it leaves. A second one: at once, and others
 fetch what was under way. After a kill the same command continues where it was.
 
 exit codes: 0 ended by a signal, or the spider has ended, 1 the spider fetched nothing, or
-asked for what cannot wait; or the place of the sender in the results cannot be read, 2 usage,
-3 configuration: the folder, the frontier or the spider does not fit, 4 a disk, Redis or the
-bus does not answer, 5 another process has this name or this folder, 130 the spider was
-stopped by a signal: the same command continues. One that closes itself has ended
+asked for what cannot wait; on_result fails for a result; or the place in the results cannot be
+read, 2 usage, 3 configuration: the folder, the frontier, the spider or the class does not fit,
+4 a disk, Redis or the bus does not answer, 5 another process has this name or this folder, 130
+the spider was stopped by a signal: the same command continues. One that closes itself has ended
 """
 
 
@@ -148,6 +159,34 @@ def _rest(args: argparse.Namespace) -> int:
     return rest.run(args)
 
 
+def _results_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("job", type=_name, metavar="JOB", help="the job of scripts whose results it takes")
+    parser.add_argument("--worker", required=True, metavar="MODULE:CLASS", help="the class that has on_result")
+
+
+def _results(args: argparse.Namespace) -> int:
+    from warcmill.crawl.engine import WarcmillEngine
+    from warcmill.crawl.job import file
+    from warcmill.scripts.delivery import ResultDelivery, handler
+
+    with closing(engines.engine_of(args.job)) as engine:
+        places = engine.places if isinstance(engine, WarcmillEngine) else None
+    own = places and file.files_in(places.job(args.job))
+    if not places or not own or file.described(own, args.job).service != file.SCRIPTS:
+        raise BadConfig(f"job {args.job}", "it has no scripts: 'warcmill script new JOB/NAME' makes a job that has")
+    delivery, ended = ResultDelivery(places.state(args.job), args.worker, handler(args.worker)), Event()
+
+    def end(*_: object) -> None:
+        ended.set()
+        for one in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(one, signal.SIG_DFL)  # a second one: at once
+
+    for one in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(one, end)
+    delivery.run(ended)
+    return 0
+
+
 def _port(text: str) -> int:
     if not (text.isascii() and text.isdigit() and 0 < int(text) < 1 << 16):
         raise argparse.ArgumentTypeError(f"{text!r} is not a port from 1 to 65535")
@@ -180,4 +219,5 @@ ROLES: Mapping[str, CrawlRole] = {
     "spider": CrawlRole(_spider_arguments, _spider),
     "requests": CrawlRole(_requests_arguments, _requests),
     "rest": CrawlRole(_rest_arguments, _rest),
+    "results": CrawlRole(_results_arguments, _results),
 }

@@ -271,7 +271,8 @@ class ScanForLaunches(Scan):
               accepted as skipped; and of each launch that StartJob began, that has no end, and that its engine does not
               crawl, likewise.
     Output:   none.
-    Changes:  nothing itself; logs the due times that are too old to launch, and what cannot be continued.
+    Changes:  nothing itself; logs the due times that are too old to launch, and what cannot be continued. Its notice
+              names, beside starts that failed, scripts whose sites are offline, have changed, are silent or late.
     Re-run:   safe; does only what is missing. It asks the engines of those jobs alone whose newest launch has no end.
     """
 
@@ -293,9 +294,27 @@ class ScanForLaunches(Scan):
             except Exception as fault:  # a fault in Warcmill: one such job must not hold up the others
                 log.exception("%s", job)
                 _note(job, errors.describe(fault), listed, ending)
+            self._watched(job, ending)
         ending.starts = [task.key for task in listed.tasks if isinstance(task, StartJob)]
         log.info("%s: %s, %d jobs", self.task_family, span(self.date_interval), len(jobs))
         return listed
+
+    def _watched(self, job: str, ending: ScanEnding) -> None:
+        """Take the findings of the watch over a job's scripts into the notice. They hold up no start."""
+        why = ""
+        try:
+            if job in engines.crawled(engines.WARCMILL) and (folder := engines.folder_of(job)):
+                from warcmill.scripts import answers  # most lines have none
+
+                ending.watched += answers.troubles(folder)
+        except WarcmillError as error:
+            why = str(error)
+            log.error("%s: %s", job, error)
+        except Exception as fault:  # a fault in Warcmill, as above
+            why = errors.describe(fault)
+            log.exception("%s", job)
+        if why:
+            ending.unreadable.append(Trouble(job, "unreadable", "scripts", why))
 
     def _after_the_newest(self, line: OpenRoots, job: str, due: list[luigi.Task]) -> list[luigi.Task]:
         """The start of a due crawl that waits until the job's newest launch has ended; first that one is continued."""

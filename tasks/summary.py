@@ -47,6 +47,7 @@ class ScanEnding(Struct):
     launches: tuple[Launch, ...] = ()
     busy: set[date] = field(default_factory=set)
     unreadable: list[Trouble] = field(default_factory=list)
+    watched: list[Trouble] = field(default_factory=list)  # what the watches over scripts have found
     starts: list[Key] = field(default_factory=list)  # steps that have no launch yet, so no summary lists them
     pid: int = field(default_factory=os.getpid)
 
@@ -60,7 +61,7 @@ class ScanEnding(Struct):
             with self._noted("not every summary of its days is written"):
                 day_summary.rewrite(state, settings().rootmap(), self._scanned(), settings().wanted())
             of_steps.extend(self._troubles(state))
-        troubles = (*self.unreadable, *of_steps)
+        troubles = (*self.unreadable, *self.watched, *of_steps)
         health.note_end(self.scan, self.dates, len(troubles))
         self._notify(troubles)
 
@@ -83,22 +84,26 @@ class ScanEnding(Struct):
         return ScannedDays(self.dates.date_a, self.dates.date_b, self.launches, frozenset(self.busy))
 
     def _notify(self, troubles: tuple[Trouble, ...]) -> None:
+        """Send a notice by each channel. One that does not answer has it with the next scan, and the other no second
+        time."""
+        for name, channel in self.channels.each.items():
+            self._notify_by(channel, f"{self.scan}.{name}", troubles)
+
+    def _notify_by(self, channel: Channels, named_by: str, troubles: tuple[Trouble, ...]) -> None:
         """Send a notice of the troubles that began and that ended since the last one. Without the state, of all."""
-        if not (self.channels.mail_to or self.channels.webhook):
-            return
-        known, state = _known(self.scan)
+        known, state = _known(named_by)
         fresh = tuple(one for one in troubles if _name(one) not in set(map(_name, known)))
         now = set(map(_name, troubles))
         gone = tuple(one for one in known if _name(one) not in now and self._was_looked_at(one))
         if not fresh and not gone:
             return
-        message = Notice(self.scan, str(self.dates), temporary_names.host(), fresh, self._todo(troubles), gone)
+        message = Notice(self.scan, str(self.dates), temporary_names.host(), fresh, self._todo(troubles, fresh), gone)
         try:
-            notice.send(self.channels, message)
+            notice.send(channel, message)
             log.info("%s: a notice was sent: %s", message.scan, notice.subject(message))
             if state:
                 unseen = (one for one in known if _name(one) not in now and one not in gone)
-                _keep(state, self.scan, (*troubles, *unseen))
+                _keep(state, named_by, (*troubles, *unseen))
         except WarcmillError as error:
             log.error("%s: the notice was not sent: %s", message.scan, error)
         except Exception:  # a fault in Warcmill; nothing above catches it, for the process ends
@@ -107,12 +112,16 @@ class ScanEnding(Struct):
     def _was_looked_at(self, trouble: Trouble) -> bool:
         """True if this scan would name a trouble that is still there: all was readable, and the launch is of its
         days."""
-        launch_id = trouble.launch.rpartition("/")[2]
+        _, is_of_launch, launch_id = trouble.launch.rpartition("/")
         first, end = (clock.day_digits(day) for day in (self.dates.date_a, self.dates.date_b))
-        return not self.unreadable and (not launch_id.isdigit() or first <= launch_id[:8] < end)
+        return not self.unreadable and (not is_of_launch or first <= launch_id[:8] < end)
 
-    def _todo(self, troubles: tuple[Trouble, ...]) -> str:
-        """The command that shows more: of a single start that failed, that of its due time."""
+    def _todo(self, troubles: tuple[Trouble, ...], fresh: tuple[Trouble, ...]) -> str:
+        """The command that shows more: of a single start that failed, that of its due time; of one job's scripts, their
+        list."""
+        jobs = {one.launch for one in fresh}
+        if len(jobs) == 1 and all(one in self.watched for one in fresh):
+            return f"warcmill script list {jobs.pop()}"
         failed = [key for key in self.starts if any(trouble.name == layout.marker_name(key) for trouble in troubles)]
         if len(failed) == 1:
             return f"warcmill why {failed[0]['job']} {failed[0]['due']}"
@@ -144,29 +153,30 @@ def _name(trouble: Trouble) -> tuple[str, str, str]:
     return trouble.launch, trouble.kind, trouble.name
 
 
-def _known(scan: str) -> tuple[tuple[Trouble, ...], MarkerStore | None]:
-    """The troubles that notices have named and that have not ended; and the state that has them, None if it is away.
+def _known(named_by: str) -> tuple[tuple[Trouble, ...], MarkerStore | None]:
+    """The troubles that the notices of a scan by a channel have named and that have not ended; and the state that has
+    them, None if it is away.
 
     A damaged list counts as empty: the next notice names all, and replaces it.
     """
     try:
         state = settings().open_state()
-        data = state.store.read(_NOTIFIED.format(scan), _LARGEST)
+        data = state.store.read(_NOTIFIED.format(named_by), _LARGEST)
     except NotReady:
         return (), settings().open_state()  # no notice was sent yet
     except (WarcmillError, OSError) as error:
-        log.error("%s: the troubles that were named before are unknown: %s", scan, error)
+        log.error("%s: the troubles that were named before are unknown: %s", named_by, error)
         return (), None
     try:
         return tuple(Trouble(*map(str, one)) for one in json.loads(data)), state
     except (ValueError, TypeError) as error:
-        log.error("%s: the list of troubles that were named before is damaged: %s", scan, error)
+        log.error("%s: the list of troubles that were named before is damaged: %s", named_by, error)
         return (), state
 
 
-def _keep(state: MarkerStore, scan: str, troubles: Iterable[Trouble]) -> None:
+def _keep(state: MarkerStore, named_by: str, troubles: Iterable[Trouble]) -> None:
     """Keep the troubles that notices have named. It is a report, and may be deleted: then each is named once more."""
-    state.store.replace(_NOTIFIED.format(scan), json.dumps([astuple(one) for one in troubles]).encode())
+    state.store.replace(_NOTIFIED.format(named_by), json.dumps([astuple(one) for one in troubles]).encode())
 
 
 def _of_starts(state: MarkerStore, starts: list[Key]) -> Iterator[Trouble]:

@@ -134,7 +134,7 @@ def _try(args: argparse.Namespace) -> int:
     scripts.look()
     if name not in scripts.all:
         raise BadInput(f"{job}/{name}", scripts.unfit.get(name, "there is no such script"))
-    script_walls = engines.script_walls() == "bubblewrap"
+    script_walls = engines.has_script_walls()
     walls.check(walls=script_walls)
     book, text = TaskReader(folder / STATE), ScriptText(name, scripts.texts)
 

@@ -52,8 +52,7 @@ def _run(args: argparse.Namespace) -> int:
     job = args.job or found[0].name
     config = folders.find() or crawl_options.new_archive(err)
     os.environ[folders.VARIABLE] = str(config)
-    script_walls = engines.script_walls()
-    walls.check(walls=script_walls != process.NONE)
+    walls.check(walls=engines.has_script_walls())
     list_job(config, job)
     with closing(engine_for(job)) as engine:
         seen = engine.look(job)
@@ -71,7 +70,7 @@ def _run(args: argparse.Namespace) -> int:
         heard = _Heard()
         end = process.run(
             engine.places, job, [script.name for script in found], checkpoint, follows, engine.allow_private,
-            script_walls, engines.script_proxies(), heard.run, heard.result,
+            engines.script_walls(), engines.script_proxies(), heard.run, heard.result,
         )  # fmt: skip
         launch = engine.look(job).launch_id
         result = reports.read(engine.places.job(job) / launch)
@@ -194,13 +193,13 @@ def _task(args: argparse.Namespace) -> dict[str, Any]:
 
 async def _with_asker(ask: Callable[..., Any], path: Path) -> Any:
     _check_extra()
-    from warcmill.scripts import process, walls
+    from warcmill.scripts import walls
     from warcmill.scripts.asking import ScriptAsker, ScriptText
 
     if config := folders.find():
         os.environ[folders.VARIABLE] = str(config)
     script = _read(path)
-    has_walls = engines.script_walls() != process.NONE
+    has_walls = engines.has_script_walls()
     walls.check(walls=has_walls)
     beside = dict[str, str]()
     for one in filter(Path.is_file, path.parent.glob("*.py")):

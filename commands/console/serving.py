@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
             actions=Actions(PROGRAM),
             packages=partial(_packages, line),
             package_data=partial(_package_data, line),
-            has_walls=lambda: engines.script_walls() != "none",
+            has_walls=engines.has_script_walls,
         )
         try:
             server.serve(application(served), asked.listen, asked.port, partial(_begin, served, replay, asked))

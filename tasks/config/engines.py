@@ -58,6 +58,11 @@ def script_walls() -> str:
     return walls
 
 
+def has_script_walls() -> bool:
+    """True if walls shut scripts in; or BadConfig."""
+    return script_walls() != "none"
+
+
 def script_proxies() -> list[str]:
     """The proxies that a script may name, each HOST:PORT; or BadConfig."""
     found = [*filter(None, re.split(r"[,\s]+", str(sections.read(scripts).proxies)))]
@@ -244,8 +249,14 @@ def running_job(job: str) -> RunningJob:
 
 def is_here(job: str) -> bool:
     """True if the folder of a job is on this machine."""
+    return folder_of(job) is not None
+
+
+def folder_of(job: str) -> Path | None:
+    """The folder of a job; None if it is not on this machine."""
     jobs = value(section_of(job), "job_files") or value("warcmill", "jobs")
-    return bool(jobs) and not is_remote(jobs) and (Path(jobs) / job).is_dir()
+    found = bool(jobs) and not is_remote(jobs) and (Path(jobs) / job).is_dir()
+    return Path(jobs) / job if found else None
 
 
 def frontier_of(section: str) -> RedisPlace | None:

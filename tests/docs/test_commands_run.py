@@ -32,6 +32,7 @@ ELSEWHERE = {
     "warcmill request": ("tests/pipeline/test_request_command.py", '"commands.main", "request"'),
     "warcmill run rest": ("tests/pipeline/test_request_command.py", '"run", "rest", "--port"'),
     "warcmill run requests": ("tests/support/requesting/requests_line.py", '"commands.main", "run", "requests"'),
+    "warcmill run results": ("tests/pipeline/test_run_results.py", '"run", "results", JOB, "--worker"'),
     "warcmill render serve": ("tests/support/crawls/render_service.py", '"render", "serve", "--root"'),
     "scripts/check": ("scripts/test", "    run scripts/check\n"),
     "scripts/demo --servers": ("tests/services/full/test_documented_demo.py", '"scripts/demo", "--servers"'),

@@ -78,10 +78,11 @@ def test_a_damaged_list_of_what_was_named_is_replaced_by_the_next_notice(line: L
     with mail_server() as mails, web_server() as posts:
         configure(line, mails.port, f"http://127.0.0.1:{posts.port}/hook?token=s3cret")
         assert line.scan() == [0, 0]
-        (line.folders["state"] / "status/notified.files.ScanForOutputFiles.json").write_text("cut")
+        for channel in ("mail", "webhook"):
+            (line.folders["state"] / f"status/notified.files.ScanForOutputFiles.{channel}.json").write_text("cut")
         assert line.scan() == [0, 0]
         assert line.scan() == [0, 0]
-        assert len(mails.mails) == 2, "once more, and then no more"
+        assert len(mails.mails) == len(posts.posts) == 2, "once more, and then no more"
 
 
 def test_an_outage_is_reported_too(line: Line) -> None:
@@ -101,8 +102,24 @@ def test_a_notice_that_cannot_be_sent_is_an_error_line_and_no_exit_code(line: Li
     done = line.luigi("--module", "tasks.files", "files.ScanForOutputFiles", "--date-interval", DAY)
     assert done.returncode == 0
     assert done.stderr.count("the notice was not sent: mail server") == 1
-    assert "; webhook on 127.0.0.1 is unavailable: Connection refused" in done.stderr
+    assert "the notice was not sent: webhook on 127.0.0.1 is unavailable: Connection refused" in done.stderr
     assert "s3cret" not in done.stderr
+
+
+def test_a_channel_that_is_down_has_the_notice_later_and_the_other_no_second_time(line: Line, closed_port: int) -> None:
+    warc = next((line.folders["output"] / "warcs" / JOB / LAUNCH_ID).iterdir())
+    warc.write_bytes(warc.read_bytes()[:-1])
+    plain = line.config.read_text()
+    with mail_server() as mails, web_server() as posts:
+        configure(line, mails.port, f"http://127.0.0.1:{closed_port}/hook?token=s3cret")
+        assert line.scan() == [0, 0]
+        assert line.scan() == [0, 0]
+        assert len(mails.mails) == 1
+        line.config.write_text(plain)
+        configure(line, mails.port, f"http://127.0.0.1:{posts.port}/hook?token=s3cret")
+        assert line.scan() == [0, 0]
+        assert line.scan() == [0, 0]
+        assert (len(mails.mails), [told["counts"] for _, _, told in posts.posts]) == (1, [{"refused": 1}])
 
 
 def test_a_wrong_notice_section_is_reported_before_any_step(line: Line) -> None:

@@ -8,6 +8,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 from requesting.scrapy_runs import pages, responses, run_warcmill
 from requesting.script_runs import HERE, RUN, crawling, environment, line_for, results, script
 from sites import several_hosts
+from sites.receivers import serving
 from sites.several_hosts import Page
 from waiting import wait_for
 
@@ -109,6 +111,44 @@ def test_a_script_that_was_killed_goes_on_and_yields_each_result_once(tmp_path: 
     values = results(line, JOB)
     assert len(values) == len({one["taskid"] for one in values}) == NUMBER
     assert all(number == 1 for page, number in pages(line, JOB).items() if "/p/" in page[0])
+
+
+HEADERS = """\
+from pyspider.libs.base_handler import *
+
+
+class Handler(BaseHandler):
+    def on_start(self):
+        self.crawl("http://127.0.0.1:PORT/", callback=self.page)
+
+    def page(self, response):
+        return {"vary": response.headers.get("X-Vary"), "cookies": response.cookies, "url": response.url}
+"""
+
+
+class TwoOfOneName(BaseHTTPRequestHandler):
+    """A site whose answers have two fields of one name."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        for name, value in (("X-Vary", "a"), ("x-vary", "b"), ("Set-Cookie", "c=1"), ("Set-Cookie", "d=2")):
+            self.send_header(name, value)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_a_trial_has_the_headers_and_cookies_that_the_callback_had(tmp_path: Path) -> None:
+    line, here = line_for(tmp_path / "line"), tmp_path / "here"
+    with serving(ThreadingHTTPServer((HERE, 0), TwoOfOneName)) as port:
+        done = script(line, here, "run", written(here, port, HEADERS), *RUN)
+    (found,) = (json.loads(one)["result"] for one in done.stdout.splitlines())
+    assert (found["vary"], found["cookies"]) == ("a,b", {"c": "1", "d": "2"})
+    done = script(line, here, "try", f"{JOB}/shop", "--json")
+    (page,) = (one for one in json.loads(done.stdout)["pages"] if one["callback"] == "page")
+    assert (page["before"], page["after"], page["changed"]) == (found, found, [])
 
 
 def test_check_step_and_new(tmp_path: Path) -> None:

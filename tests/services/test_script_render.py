@@ -60,3 +60,9 @@ def test_a_script_reads_what_a_browser_has_made_of_a_page(tmp_path: Path) -> Non
         "/broken": ["late", None, 200],
         "/odd": ["", None, 599],
     }, done.stderr
+    done = script(line, here, "try", "shop/shop", "--json")
+    tried = json.loads(done.stdout)["pages"]
+    assert {one["url"].removeprefix(url): one["after"] for one in tried} == {
+        path: value for path, value in found.items() if path != "/odd"
+    }
+    assert done.returncode == 0, "a trial reads the page as the callback had it"

@@ -174,7 +174,9 @@ NOTICES = (
     Place("tasks/step.py", only=("LaunchScan.find", "_note", "_report_bare")),
     Place("tasks/files.py", only=("StoreScan.find",)),
     Place("tasks/output.py", only=("_silence",)),
-    Place("tasks/pulse.py", only=("_note",)),
+    Place("tasks/pulse.py", only=("_note", "ScanForLaunches._watched")),
+    Place("warcmill/scripts/answers.py", only=("troubles", "_record")),
+    Place("warcmill/scripts/watch.py", but=("T",)),
 )
 JSON = (
     Place("warcmill/reports/missed.py", only=("COLUMNS",)),
@@ -364,6 +366,7 @@ NONE_OF_ITS_OWN = {
     "warcmill/requests/accounts/over_redis.py",
     "warcmill/crawl/control/calls.py",
     # A file of the job's own folder, which this version alone reads.
+    "warcmill/scripts/delivery.py",
     "warcmill/requests/serving/feed.py",
     "warcmill/crawl/books/books.py",
     "warcmill/crawl/visit/admission.py",

@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from warcmill.base.escapes import printable
 from warcmill.errors import BadConfig, Unavailable
@@ -66,6 +66,12 @@ class Channels(Struct, frozen=True):
 
     def __repr__(self) -> str:
         return f"Channels({self.mail_to!r})"  # without secrets: a URL may have one too
+
+    @property
+    def each(self) -> dict[str, Channels]:
+        """Each that is configured alone, by its name."""
+        alone = {"mail": replace(self, webhook=""), "webhook": replace(self, mail_to="")}
+        return {name: one for name, one in alone.items() if one.mail_to or one.webhook}
 
     def check(self) -> None:
         """Raise BadConfig for a channel that cannot work, or would reveal a secret."""

@@ -6,7 +6,7 @@ import csv
 import heapq
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,11 +14,13 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from warcmill.base import clock
+from warcmill.clients.notice import Trouble
 from warcmill.crawl.launch.folders import STATE
 from warcmill.errors import BadInput
 from warcmill.model import Json
 from warcmill.scripts.folder import ScriptFolder
-from warcmill.scripts.taskbook import KINDS, SPANS, ResultNote, TaskReader
+from warcmill.scripts.taskbook import KINDS, SPANS, ResultNote, TaskReader, as_text
+from warcmill.scripts.watch import PageSeen, read_findings
 
 FORMATS = ("jsonl", "json", "csv")
 MOST_COLUMNS = 1000
@@ -73,6 +75,25 @@ def listed(job: Path, now: float) -> dict[str, Json]:
     return {"scripts": rows, "unfit": unfit}
 
 
+def troubles(job: Path) -> list[Trouble]:
+    """The findings of the watch over a job's scripts, for a notice; none for a job of another kind."""
+    book, folder, found = TaskReader(job / STATE), ScriptFolder(job), list[Trouble]()
+    if not book.path.exists():
+        return []
+    folder.look()
+    for name, findings in sorted(read_findings(as_text(book.findings())).items()):
+        for one in findings if folder.row(name).status.runs else ():
+            where = f"script {name}{f', {one.callback}' if one.callback else ''}"
+            pages = [("first", one.after), ("before it", one.before)]
+            seen = [f"{word} {page.url}{_record(page)}" for word, page in pages if page]
+            found.append(Trouble(job.name, one.state, where, "; ".join([one.why, *seen])))
+    return found
+
+
+def _record(page: PageSeen) -> str:
+    return f" ({page.warc}, offset {page.offset})" if page.warc else ""
+
+
 def results(
     job: Path, script: str, form: str, after: int = 0, hides: Callable[[str], bool] = _hides_nothing
 ) -> Iterator[str]:
@@ -95,7 +116,7 @@ def _shown(job: Path, script: str, after: int, hides: Callable[[str], bool]) -> 
     """The results that are not hidden, each with its number before it and its JSON after it."""
     for number, one in TaskReader(job / STATE).results(script, after):
         if not hides(texts_of([one.url, one.result])):
-            yield number, one, _json({**one.answer, "number": number})
+            yield number, one, as_text({**one.answer, "number": number})
 
 
 def texts_of(value: Json) -> str:
@@ -147,11 +168,7 @@ def _cell(value: Json) -> object:
     """A value in a table; a text that a spreadsheet would run as a formula begins with an apostrophe."""
     if isinstance(value, str):
         return f"'{value}" if value.lstrip(" ")[:1] in _FORMULA else value
-    return value if isinstance(value, int) else _json(value)
-
-
-def _json(value: Mapping[str, Any] | Json) -> str:
-    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+    return value if isinstance(value, int) else as_text(value)
 
 
 class TaskPlace(NamedTuple):

@@ -28,10 +28,9 @@ from warcmill.scripts import task as tasks
 from warcmill.scripts import watch
 from warcmill.scripts.asking import ScriptAsker
 from warcmill.scripts.folder import ScriptFolder
-from warcmill.scripts.pause import FailurePause
 from warcmill.scripts.taskbook import ResultNote, TaskBook, TaskNote
 from warcmill.scripts.visit import RESULT, ScriptDesk, ScriptReader, ScriptRun
-from warcmill.scripts.watch import PageSeen, ScriptWatch, WatchFinding
+from warcmill.scripts.watch import FailurePause, PageSeen, ScriptWatch
 
 ResultListener = Callable[[Mapping[str, Json], RecordPlace | None], None]
 LOOK = 1.0  # seconds between two looks at the folder
@@ -81,7 +80,8 @@ class ScriptLoop(Spider):
         self.desk = ScriptDesk(kit, folder, asker, self._ran, proxies)
         self._buckets: dict[str, TokenBucket] = {}
         self._pauses: dict[str, FailurePause] = {}
-        self._watches = watch.read(book.watch)
+        habits, findings = book.watch
+        self._watches = watch.read(habits)
         self._ticked: dict[tuple[str, int], float] = {}
         self._runs: dict[int, ScriptRun] = {}
         self._noted: list[TaskNote] = []
@@ -89,8 +89,12 @@ class ScriptLoop(Spider):
         self._has_run: set[str] = set()
         self._ran_last = frozenset[str]()  # those that were running at the last look
         self._looking, self._watched = asyncio.Lock(), 0.0
-        self._is_away = self._is_closed = False
-        self.watching: dict[str, list[WatchFinding]] = {}
+        self._is_away = self._is_closed = self._has_dropped = False
+        self.watching = watch.read_findings(findings)
+        for name, found in () if once else self.watching.items():
+            for one in found:
+                if one.state == watch.OFFLINE:  # until a probe succeeds: it was so before this launch
+                    self._pauses[name] = FailurePause(one.why.removeprefix(watch.PAUSED), clock.steady())
         self.waits_until = 0.0  # when the next of those is due that were left
         self._before, kit.books.hear = kit.books.hear, self._heard
 
@@ -108,6 +112,9 @@ class ScriptLoop(Spider):
             async with self._looking:
                 await self._write()
                 self._keep_watch()
+                if not self._results and not self._has_dropped:
+                    with suppress(Unavailable):  # the next launch looks for what it lacks
+                        self._book.end()
                 self._book.close()
 
     # What a person asks for
@@ -135,7 +142,7 @@ class ScriptLoop(Spider):
         await self._kit.books.frontier.purge_rest()
         async with self._looking:
             await self._write()
-            await asyncio.to_thread(self._book.forget, name)
+            await asyncio.to_thread(self._book.forget, name, clock.steady())
         for known in (self._watches, self._pauses, self._buckets, self.watching):
             known.pop(name, None)
         return waited
@@ -371,6 +378,7 @@ class ScriptLoop(Spider):
             if not self._is_away:
                 self._kit.heard.alert("WARNING", f"the pages of scripts are not up to date: {error}")
             self._is_away = True
+            self._has_dropped |= len(results) + len(self._results) > MOST_NOTED
             self._noted, self._results = [*noted, *self._noted][-MOST_NOTED:], [*results, *self._results][-MOST_NOTED:]
 
     async def _watch(self, now: float) -> None:
@@ -379,13 +387,14 @@ class ScriptLoop(Spider):
             late = await asyncio.to_thread(self._book.late, now)
         except Unavailable:  # `_write` names it
             return
-        found = {}
+        found = {name: one for name, one in self.watching.items() if self._once and name not in self._once}
         for name in self._running():
             pause = self._pause(name)
-            offline = f"paused: its last tasks have failed, {pause.why}" if pause.is_on else ""
             waits_for = "the end of its pause" if pause.is_on else self._what_it_waits_for(name, now)
             seen = self._watches.setdefault(name, ScriptWatch())
-            if one := seen.findings(now, offline=offline, late=late.get(name, 0.0), late_for=waits_for):
+            if one := seen.findings(
+                now, offline=pause.why if pause.is_on else "", late=late.get(name, 0.0), late_for=waits_for
+            ):
                 found[name] = one
         for name in {*found, *self.watching}:
             known = {(one.callback, one.state) for one in self.watching.get(name, ())}

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,11 +19,12 @@ from warcmill.crawl.frontier.link import FRONTIER
 from warcmill.crawl.job.job import End
 from warcmill.crawl.job.text import render
 from warcmill.crawl.job.values import CONFIGURATION
-from warcmill.crawl.launch.folders import Places
+from warcmill.crawl.launch.folders import LATEST, Places
 from warcmill.crawl.logs.statistics import Figures
 from warcmill.crawl.visit.visit import Kit
-from warcmill.errors import BadConfig, WarcmillError
-from warcmill.layout import RESULTS_LOG, OutputLayout
+from warcmill.errors import BadConfig, BadInput, WarcmillError
+from warcmill.layout import RESULTS_LOG, OutputLayout, split_log_name
+from warcmill.model import Launch
 from warcmill.scripts import walls
 from warcmill.scripts.asking import ScriptAsker
 from warcmill.scripts.folder import ScriptFolder
@@ -71,11 +73,24 @@ def _loop(
     kit: Kit, figures: Figures, began: float, places: Places, job: str, script_walls: str, proxies: Sequence[str], *,
     once: Sequence[str] = (), ran: Callable[[ScriptRun], None] | None = None, kept: ResultListener | None = None,
 ) -> ScriptLoop:  # fmt: skip
+    folder, book = ScriptFolder(places.job(job)), TaskBook(places.state(job))
+    folder.look()
+    launch = (folder.job / LATEST).readlink().name
+    book.begin(launch, partial(_result_logs, places, job), {*folder.all, *folder.unfit})
     asker = ScriptAsker(script_walls=script_walls != NONE)
-    logs = (log for root in (places.output,) for log in sorted(root.rglob(f"{job}/*/{RESULTS_LOG}*")))
-    book = TaskBook(places.state(job), logs)  # it looks for the logs only where it is new, or was damaged
-    folder = ScriptFolder(places.job(job))
     return ScriptLoop(kit, figures, began, folder, asker, book, once=once, ran=ran, kept=kept, proxies=proxies)
+
+
+def _result_logs(places: Places, job: str, first: str) -> Iterator[Path]:
+    """The logs of results of a job's launches from an id on, in their order."""
+    for own in sorted(places.job(job).iterdir()):
+        try:
+            logs = places.folders(Launch.parse(job, own.name)).logs
+        except BadInput:  # another folder of the job
+            continue
+        if own.name >= first and logs.is_dir():
+            found = [(*split_log_name(path.name), path) for path in logs.iterdir()]
+            yield from (path for name, _, path in sorted(found) if name == RESULTS_LOG)
 
 
 def main(words: Sequence[str]) -> int:

@@ -10,7 +10,7 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, unquote, urljoin
 
@@ -221,6 +221,16 @@ def _proxy(fetch: Mapping[str, Any], uri: str, proxies: Collection[str]) -> Forw
         raise BadInput(shown(uri), "a page that is opened in the browser is not asked for by a proxy")
     host, _, port = place.rpartition(":")
     return ForwardProxy(host.strip("[]"), int(port), unquote(login))
+
+
+def headers_of(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """The headers of a response as a script has them: those of one name are one."""
+    names: dict[str, str] = {}
+    headers: dict[str, str] = {}
+    for name, value in pairs:
+        known = names.setdefault(name.lower(), name)
+        headers[known] = f"{headers[known]},{value}" if known in headers else value
+    return headers
 
 
 def rendered(fetch: Mapping[str, Any], uri: str) -> RenderOptions | None:

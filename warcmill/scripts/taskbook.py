@@ -1,7 +1,8 @@
 """The book of tasks: the fate of each task of a job's scripts, their newest results, and counts. Writes tasks.sqlite.
 
 It is written after each commit, for pages and commands, and proves nothing: without it a crawl does the same. One that
-is lost or damaged is begun anew, with the results of the job's logs. Pages and commands read it while the crawl writes.
+is lost or damaged is begun anew, with the results of the job's logs; after a kill it takes those that it lacks. Pages
+and commands read it while the crawl writes.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ import heapq
 import json
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import uuid
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
@@ -28,6 +31,7 @@ STATUSES = ("active", "success", "failed")
 LONGEST_LOG = 4096
 MOST, LARGEST = 1000, 4 << 20  # rows, and letters of results, that are read at once
 FOLD = 10  # minutes
+LEAP = 1_000_000  # numbers of results that are left out where some may have been given by a book that was set back
 _TABLES = """
 CREATE TABLE tasks (script TEXT NOT NULL, taskid TEXT NOT NULL, url TEXT NOT NULL, callback TEXT NOT NULL,
     status TEXT NOT NULL, task TEXT NOT NULL, due REAL, changed REAL NOT NULL, http INTEGER, ms INTEGER, why TEXT,
@@ -69,6 +73,10 @@ _NEWEST = "SELECT changed, script, taskid FROM tasks WHERE script = ? AND status
 _PAGES = (
     f"{_COLUMNS} WHERE script = ? AND status = ? AND callback = ? AND warc != '' AND http = 200"
     " ORDER BY changed DESC LIMIT ?"
+)
+_NEXT = (
+    "SELECT about.value, number, script, taskid, url, result, updated, warc, place FROM about CROSS JOIN results"
+    " WHERE name = 'identity' AND number > CASE value WHEN ?1 THEN ?2 ELSE 0 END ORDER BY number LIMIT ?3"
 )
 _VISITED = "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _WAITS = (
@@ -136,16 +144,70 @@ class ResultNote(Struct, frozen=True):
         }  # fmt: skip
 
 
+class ResultPlace(NamedTuple):
+    """A place in the results of a book: behind the result of a number. Each book has an identity of its own."""
+
+    book: str = ""
+    number: int = 0
+
+
 class TaskBook:
     """The book of a job's process, which alone writes it."""
 
-    def __init__(self, state: Path, logs: Iterable[Path] = ()) -> None:
+    def __init__(self, state: Path) -> None:
         self.path = state / NAME
         self._db = _opened(self.path)
         self._folded = 0
-        if not self._db.execute("SELECT 1 FROM about WHERE name = 'read'").fetchone():
-            self.note((), [one for log in logs for one in results_of(log)])
-            self._db.execute("INSERT INTO about VALUES ('read', 1)")
+        self._db.execute("INSERT OR IGNORE INTO about VALUES ('identity', ?)", (uuid.uuid4().hex,))
+
+    def begin(self, launch: str, logs: Callable[[str], Iterable[Path]], scripts: Collection[str]) -> None:
+        """Begin a launch: take the results of these scripts that the book lacks and logs have, of the launches from an
+        id on: of all for a new book, else of those since one that did not end it in order."""
+        with self._named():
+            about = dict(self._db.execute("SELECT name, value FROM about WHERE name IN ('read', 'open')").fetchall())
+        if "read" not in about or "open" in about:
+            self._leap(is_new="open" not in about)
+            for log in logs(str(about.get("open", "")) if "read" in about else ""):
+                self._take(log, scripts)
+        with self._named():
+            self._db.execute("PRAGMA synchronous=FULL")  # a power cut must not take the mark away
+            self._db.execute("INSERT OR REPLACE INTO about VALUES ('read', 1), ('open', ?)", (launch,))
+            self._db.execute("PRAGMA synchronous=OFF")
+
+    def _leap(self, *, is_new: bool) -> None:
+        """Give no number of a result again that the book may have given before a power cut has set it back."""
+        with self._named():
+            (last,) = self._db.execute("SELECT max(seq) FROM sqlite_sequence WHERE name = 'results'").fetchone()
+            if last or not is_new:
+                self._db.execute("DELETE FROM sqlite_sequence WHERE name = 'results'")
+                self._db.execute("INSERT INTO sqlite_sequence VALUES ('results', ?)", ((last or 0) + LEAP,))
+
+    def _take(self, log: Path, scripts: Collection[str]) -> None:
+        """Note the results of a log that the book lacks. Of those that one visit has made, the last counts."""
+        forgotten, found = self._forgotten(), list[ResultNote]()
+        for _, same in groupby(results_of(log), lambda one: (one.script, one.taskid, one.updated, one.warc, one.place)):
+            *_, one = same
+            if one.script in scripts and one.updated > forgotten.get(one.script, -1) and self._lacks(one):
+                found.append(one)
+            if len(found) == MOST:
+                self.note((), found)
+                found = []
+        self.note((), found)
+
+    def _lacks(self, one: ResultNote) -> bool:
+        query = "SELECT updated, warc, place FROM results WHERE script = ? AND taskid = ?"
+        with self._named():
+            row = self._db.execute(query, (one.script, one.taskid)).fetchone()
+        return row is None or (row != (one.updated, one.warc, one.place) and row[0] <= one.updated)
+
+    def _forgotten(self) -> dict[str, int]:
+        """When scripts were forgotten, in seconds since 1970."""
+        return dict(json.loads(self._kept("forgotten") or "{}"))
+
+    def _kept(self, name: str) -> str | bytes:
+        with self._named():
+            row = self._db.execute("SELECT value FROM about WHERE name = ?", (name,)).fetchone()
+        return row[0] if row else b""
 
     def note(self, tasks: Sequence[TaskNote], results: Sequence[ResultNote]) -> None:
         """Note tasks and results, in their order."""
@@ -163,7 +225,7 @@ class TaskBook:
                 "INSERT OR REPLACE INTO results (script, taskid, url, result, updated, warc, place)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?)",
                 [
-                    (one.script, one.taskid, one.url, _json(one.result), one.updated, one.warc, one.place)
+                    (one.script, one.taskid, one.url, as_text(one.result), one.updated, one.warc, one.place)
                     for one in results
                 ],
             )
@@ -190,7 +252,7 @@ class TaskBook:
         self._db.execute(
             _WAITS if one.http is None else _VISITED,
             (
-                one.script, one.taskid, one.url, one.callback, one.status, _json(one.task), one.due, now, one.http,
+                one.script, one.taskid, one.url, one.callback, one.status, as_text(one.task), one.due, now, one.http,
                 one.ms, one.why, one.log[-LONGEST_LOG:], one.follows, one.results, one.warc, one.place,
                 one.retried, one.uri,
             ),
@@ -202,23 +264,28 @@ class TaskBook:
             return _waits(self._db.execute(_LATE).fetchall(), now)
 
     @property
-    def watch(self) -> bytes:
-        """The state of the watch, as it was left."""
-        with self._named():
-            row = self._db.execute("SELECT value FROM about WHERE name = 'watch'").fetchone()
-        return bytes(row[0]) if row else b""
+    def watch(self) -> tuple[str | bytes, str | bytes]:
+        """The state of the watch, and its findings, as they were left."""
+        return self._kept("watch"), self._kept("findings")
 
     def keep_watch(self, state: bytes, findings: Mapping[str, Sequence[Mapping[str, Json]]]) -> None:
         """Keep the state of the watch, and its findings by script."""
-        rows = [("watch", state), ("findings", _json(findings))]
+        rows = [("watch", state), ("findings", as_text(findings))]
         with self._named():
             self._db.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", rows)
 
-    def forget(self, script: str) -> None:
+    def forget(self, script: str, now: float) -> None:
         """Forget all of a script."""
+        forgotten = {**self._forgotten(), script: int(now)}
         with self._named():
+            self._db.execute("INSERT OR REPLACE INTO about VALUES ('forgotten', ?)", (as_text(forgotten),))
             for statement in _FORGET:
                 self._db.execute(statement, (script,))
+
+    def end(self) -> None:
+        """End a launch all of whose results are noted."""
+        with self._named():
+            self._db.execute("DELETE FROM about WHERE name = 'open'")
 
     def close(self) -> None:
         """Close it."""
@@ -272,9 +339,16 @@ class TaskReader:
         """The results after a number, each with its own: the last of a task counts. Some at a time, however many."""
         query = f"{_RESULTS}{' AND script = ?' if script else ''} ORDER BY number"
         while rows := self._some(query, after, *([script] if script else [])):
-            for number, name, taskid, url, result, updated, warc, place in rows:
-                yield number, ResultNote(name, taskid, url, json.loads(result), updated, warc or "", place)
+            yield from ((number, _result(*columns)) for number, *columns in rows)
             after = rows[-1][0]
+
+    def next_results(self, place: ResultPlace, limit: int) -> list[tuple[ResultPlace, ResultNote]]:
+        """The next results behind a place, each with its own; behind a place in another book, from the beginning."""
+        rows = self._rows(_NEXT, place.book, place.number, limit)
+        return [
+            (ResultPlace(book, number), _result(script, taskid, url, result, updated, warc, at))
+            for book, number, script, taskid, url, result, updated, warc, at in rows
+        ]
 
     def last(self, script: str, callback: str, limit: int) -> list[dict[str, Json]]:
         """The newest tasks of a callback whose pages are in a WARC."""
@@ -392,5 +466,10 @@ def _task(row: Sequence[Any]) -> dict[str, Json]:
     }  # fmt: skip
 
 
-def _json(value: object) -> str:
+def _result(script: str, taskid: str, url: str, result: str, updated: int, warc: str | None, place: int) -> ResultNote:
+    return ResultNote(script, taskid, url, json.loads(result), updated, warc or "", place)
+
+
+def as_text(value: object) -> str:
+    """A value of JSON as one line of text, as the book and the answers have it."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True)

@@ -5,18 +5,22 @@ It asks no site and leaves no result. Each page has the fields of its result bef
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any, cast
 
 from msgspec import Struct
 
-from warcmill.crawl.books.files import present, recall
+from warcmill.crawl.books.files import present, recall, recall_rendered
 from warcmill.crawl.fetch import exchange
+from warcmill.crawl.fetch.cookies import Jar
 from warcmill.crawl.fetch.limits import FetchLimits
 from warcmill.errors import BadInput, NotReady
 from warcmill.model import Json
 from warcmill.scripts.asking import ScriptAsker, ScriptText
+from warcmill.scripts.task import headers_of
 from warcmill.scripts.taskbook import TaskReader
 
 LAST = 20
@@ -84,22 +88,21 @@ async def pages(
 
 
 def _stored(task: Mapping[str, Any], find: Find, scratch: Path) -> tuple[dict[str, Any], bytes]:
-    """The response of a task from its record, and its body."""
-    uri = str(task["uri"])
-    answer = recall(uri, find(task["warc"]), int(task["offset"]), scratch)
-    try:
-        body, _ = exchange.document(answer, FetchLimits())
-        save = (task["task"].get("fetch") or {}).get("save")
-        headers = dict(answer.fields.pairs)
-        return {
-            "status_code": answer.status,
-            "url": uri,
-            "orig_url": task["url"],
-            "headers": headers,
-            "save": save,
-        }, body
-    finally:
-        answer.close()
+    """The response of a task from its record, and its body; of a page that a browser had opened, as that had it."""
+    uri, path, offset = str(task["uri"]), find(task["warc"]), int(task["offset"])
+    answer, jar = recall(uri, path, offset, scratch), Jar()
+    with closing(answer):
+        jar.receive(uri, answer.set_cookies, answer.started.timestamp())
+        fields = {
+            "status_code": answer.status, "url": uri, "orig_url": task["url"],
+            "headers": headers_of(answer.fields.pairs), "cookies": {one.name: one.value for one in jar.cookies},
+            "save": (task["task"].get("fetch") or {}).get("save"),
+        }  # fmt: skip
+        if (rendered := recall_rendered(uri, path, offset)) is None:
+            return fields, exchange.document(answer, FetchLimits())[0]
+    value = json.loads(rendered.script_value) if rendered.script_value else None
+    headers = {**fields["headers"], "Content-Type": rendered.content_type}
+    return {**fields, "headers": headers, "js_script_result": value}, rendered.dom
 
 
 def finder(folders: Iterable[Path]) -> Find:

@@ -326,13 +326,9 @@ def _none(task: ScriptTask, uri: str, fetch: Mapping[str, Any], why: str) -> _An
 
 def _fields(task: ScriptTask, uri: str, fetch: Mapping[str, Any], answer: Exchange, jar: Jar) -> dict[str, Any]:
     """The fields of a response."""
-    names: dict[str, str] = {}
-    headers: dict[str, str] = {}
-    for name, value in answer.fields.pairs:
-        known = names.setdefault(name.lower(), name)
-        headers[known] = f"{headers[known]},{value}" if known in headers else value
     return {
-        "status_code": answer.status, "url": uri, "orig_url": task.first or task.url, "headers": headers,
+        "status_code": answer.status, "url": uri, "orig_url": task.first or task.url,
+        "headers": tasks.headers_of(answer.fields.pairs),
         "cookies": {one.name: one.value for one in jar.cookies}, "time": answer.took_ms / 1000,
         "save": fetch.get("save"),
     }  # fmt: skip

@@ -1,4 +1,4 @@
-"""The watch over scripts: which site is offline, has changed, is silent or late. Pure.
+"""The watch over scripts: which site is offline, has changed, is silent or late; and their pause. Pure.
 
 It compares a callback with what it did before. A *field* that 9 of 10 results had and that is empty five times running,
 a page whose follows are missing three times, exceptions where there were none: its site has *changed*. Each finding
@@ -9,19 +9,66 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct, field
 
 from warcmill.model import Json
 
+T = TypeVar("T")
 OFFLINE, CHANGED, SILENT, LATE = "offline", "changed", "silent", "late"
 USUAL, OF = 9, 10  # of so many before
 EMPTY, NO_FOLLOWS, FAULTS = 5, 3, 3  # times running
 GAPS, FEWEST_GAPS, TIMES = 50, 5, 10
+PAUSED = "paused: its last tasks have failed, "
 LEAST_SILENCE = 60.0  # seconds
 LATE_SECONDS = 300.0
+FAILURES, SECONDS, PROBES = 10, 300.0, 3  # of a pause
 MOST_FIELDS = 100  # of a callback
+
+
+class FailurePause:
+    """The pause of a script whose tasks fail: ten in a row, then five minutes, then three probes, of which one that
+    succeeds ends it. `why`: a launch before had paused it, as a task had failed so; `now`: its probes begin."""
+
+    def __init__(self, why: str = "", now: float = 0.0) -> None:
+        self._failed = 0
+        self._until = now
+        self._probes = self._begun = 0
+        self.why = why
+
+    def ended(self, *, failed: bool, why: str, now: float) -> None:
+        """Count a task that has ended. Calls at ticks are not counted: they ask no site."""
+        if not failed:
+            self._failed = self._probes = self._begun = 0
+            self._until, self.why = 0.0, ""
+            return
+        self._failed += 1
+        self.why = why
+        is_probe = bool(self._until) and now >= self._until
+        if is_probe:
+            self._probes += 1
+        if (is_probe and self._probes >= PROBES) or (not self._until and self._failed >= FAILURES):
+            self._until, self._probes, self._begun = now + SECONDS, 0, 0
+
+    def room(self, room: int, now: float) -> int:
+        """The number of tasks that may begin now, of so many."""
+        if not self._until:
+            return room
+        if self._begun >= PROBES and now >= self._until + SECONDS:  # they ended nothing, as one that is redirected
+            self._until, self._probes, self._begun = now, 0, 0
+        return min(room, PROBES - self._begun) if now >= self._until else 0
+
+    def began(self, number: int) -> None:
+        """Count tasks that have begun."""
+        if self._until:
+            self._begun += number
+
+    @property
+    def is_on(self) -> bool:
+        """True while the script is paused, its probes included."""
+        return bool(self._until)
 
 
 class PageSeen(Struct, frozen=True):
@@ -115,9 +162,9 @@ class ScriptWatch(Struct):
         self.last_new = now
 
     def findings(self, now: float, *, offline: str = "", late: float = 0.0, late_for: str = "") -> list[WatchFinding]:
-        """The findings of now. `offline`: why the script was paused; `late`: for how many seconds a task that is due
-        has waited, and for what."""
-        found = [WatchFinding("", OFFLINE, offline)] if offline else []
+        """The findings of now. `offline`: why its last task failed, if it is paused; `late`: how many seconds a task
+        that is due has waited, and for what."""
+        found = [WatchFinding("", OFFLINE, f"{PAUSED}{offline}")] if offline else []
         for callback, one in self.callbacks.items():
             if one.sound.broken:
                 found.append(_changed(callback, f"it fails where it did not: {one.why}", one.sound))
@@ -144,10 +191,19 @@ def pack(watches: Mapping[str, ScriptWatch]) -> bytes:
     return msgspec.json.encode(watches)
 
 
-def read(raw: bytes) -> dict[str, ScriptWatch]:
+def read(raw: str | bytes) -> dict[str, ScriptWatch]:
     """The state that was kept; without one, or with one of another version, nothing is known yet."""
+    return _read(raw, dict[str, ScriptWatch])
+
+
+def read_findings(raw: str | bytes) -> dict[str, list[WatchFinding]]:
+    """The findings that were kept, by script; likewise."""
+    return _read(raw, dict[str, list[WatchFinding]])
+
+
+def _read(raw: str | bytes, kind: type[dict[str, T]]) -> dict[str, T]:
     try:
-        return msgspec.json.decode(raw, type=dict[str, ScriptWatch]) if raw else {}
+        return msgspec.json.decode(raw, type=kind) if raw else {}
     except (msgspec.DecodeError, msgspec.ValidationError):
         return {}
 

@@ -115,6 +115,7 @@ def test_every_argument_can_be_completed_or_is_free(verb: str) -> None:
         "ZONE",
         "URL|JOB",
         "FREQUENCY",
+        "MODULE:CLASS",
     }
     known = {"JOB", "LAUNCH", "STAGE", "STEP", "INTERVAL", "WHAT", "JOB LAUNCH"}
     parser = parser_of(verb)

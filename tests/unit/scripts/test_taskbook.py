@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from warcmill.errors import Unavailable
 from warcmill.scripts import answers
-from warcmill.scripts.taskbook import NAME, ResultNote, TaskBook, TaskNote, TaskReader
+from warcmill.scripts.taskbook import NAME, ResultNote, ResultPlace, TaskBook, TaskNote, TaskReader
 
 
 def note(taskid: str, **more: Any) -> TaskNote:
@@ -40,7 +41,7 @@ def test_the_last_of_a_task_counts(tmp_path: Path) -> None:
     assert (reader.result("shop", "1"), reader.result("shop", "9")) == ({"a": 3}, None)
     assert reader.counts(1e10)["shop"]["all"] == {"pending": 1, "success": 1, "retry": 0, "failed": 1}
     assert TaskReader(tmp_path / "elsewhere").tasks() == []
-    book.forget("shop")
+    book.forget("shop", 9.0)
     assert (reader.tasks(), [*reader.results()], reader.counts(1e10)) == ([], [], {})
 
 
@@ -56,7 +57,7 @@ def test_a_task_that_waits_anew_keeps_the_record_of_its_last_visit(tmp_path: Pat
 def test_the_number_of_a_result_is_given_once(tmp_path: Path) -> None:
     book, reader = TaskBook(tmp_path), TaskReader(tmp_path)
     book.note([], [result("1", 1), result("2", 2, "news")])
-    book.forget("news")
+    book.forget("news", 9.0)
     book.note([], [result("3", 3)])
     assert [number for number, _ in reader.results(after=2)] == [3]
 
@@ -64,7 +65,12 @@ def test_the_number_of_a_result_is_given_once(tmp_path: Path) -> None:
 def test_a_book_that_cannot_be_written_is_unavailable(tmp_path: Path) -> None:
     book = TaskBook(tmp_path)
     book.close()
-    for act in (lambda: book.late(1.0), lambda: book.watch, lambda: book.keep_watch(b"", {}), lambda: book.forget("a")):
+    for act in (
+        lambda: book.late(1.0),
+        lambda: book.watch,
+        lambda: book.keep_watch(b"", {}),
+        lambda: book.forget("a", 9.0),
+    ):
         with pytest.raises(Unavailable, match="the crawl continues without it"):
             act()
 
@@ -83,11 +89,54 @@ def test_a_book_that_is_lost_or_damaged_has_the_results_of_the_logs(damage: byte
     log = tmp_path / "results.jsonl"
     log.write_text(json.dumps({"kind": "result", "value": value, "warc": "w", "offset": 3}) + '\n{"value": 3}\n{"val')
     (tmp_path / NAME).write_bytes(damage)
-    TaskBook(tmp_path, [log]).close()
+    begun(tmp_path, log).close()
     ((_, found),) = TaskReader(tmp_path).results()
     assert (found.result, found.warc, found.place) == ({"a": 1}, "w", 3)
-    TaskBook(tmp_path, [log]).close()
+    begun(tmp_path, log).close()
     assert len([*TaskReader(tmp_path).results()]) == 1
+
+
+def begun(state: Path, *logs: Path, launch: str = "20261121081844") -> TaskBook:
+    book = TaskBook(state)
+    book.begin(launch, lambda first: [log for log in logs if log.parent.name >= first], {"shop"})
+    return book
+
+
+def lines(*found: ResultNote) -> str:
+    value = [{"script": one.script, "taskid": one.taskid, "url": one.url, "result": one.result} for one in found]
+    return "".join(
+        json.dumps(
+            {"kind": "result", "value": {**own, "updatetime": one.updated}, "warc": one.warc, "offset": one.place}
+        )
+        + "\n"
+        for own, one in zip(value, found, strict=True)
+    )
+
+
+def test_a_launch_takes_what_a_killed_one_has_not_noted_and_gives_no_number_again(tmp_path: Path) -> None:
+    folder = tmp_path / "20261121081844"
+    folder.mkdir()
+    log = folder / "results.jsonl"
+    old, new = result("1", {"a": 1}), replace(result("1", {"a": 2}), updated=6)
+    log.write_text(lines(old, result("2", 0), result("2", 2), new, result("3", 3), result("4", 4, "gone")))
+    book, reader = begun(tmp_path, log), TaskReader(tmp_path)
+    taken = [(one.taskid, one.result) for _, one in reader.results()]
+    assert taken == [("2", 2), ("1", {"a": 2}), ("3", 3)], "of a visit the last; none of a script that is not there"
+    book.close()  # as if killed
+    (seen, _) = reader.next_results(ResultPlace(), 9)[-1]
+    log.write_text(log.read_text() + lines(replace(result("3", 33), place=8), replace(result("5", 5), place=9)))
+    book = begun(tmp_path, log)
+    assert [(one.taskid, one.result) for _, one in reader.next_results(seen, 9)] == [("3", 33), ("5", 5)]
+    assert reader.next_results(seen, 9)[0][0].number > seen.number + 1000
+    book.forget("shop", 7.0)
+    book.close()
+    book = begun(tmp_path, log, launch="20261122081844")
+    assert [*reader.results()] == [], "what was forgotten does not come back"
+    log.write_text(log.read_text() + lines(replace(result("6", 6), updated=8)))
+    book.end()
+    book.close()
+    begun(tmp_path, log).close()
+    assert [*reader.results()] == [], "the launch has ended in order: nothing is read again"
 
 
 def test_results_are_lines_a_list_or_a_table(tmp_path: Path) -> None:

@@ -5,8 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from warcmill.scripts import watch
-from warcmill.scripts.pause import FAILURES, PROBES, SECONDS, FailurePause
-from warcmill.scripts.watch import CHANGED, LATE, OFFLINE, SILENT, PageSeen, ScriptWatch, WatchFinding
+from warcmill.scripts.watch import (
+    CHANGED,
+    FAILURES,
+    LATE,
+    OFFLINE,
+    PROBES,
+    SECONDS,
+    SILENT,
+    FailurePause,
+    PageSeen,
+    ScriptWatch,
+    WatchFinding,
+)
 
 NOW = 1_800_000_000.0
 
@@ -79,9 +90,9 @@ def test_a_script_is_silent_after_ten_usual_gaps() -> None:
 
 
 def test_what_is_offline_or_late_is_named() -> None:
-    found = ScriptWatch().findings(NOW, offline="paused: its last tasks have failed", late=301.0, late_for="its rate")
+    found = ScriptWatch().findings(NOW, offline="HTTPError", late=301.0, late_for="its rate")
     assert [(one.state, one.why) for one in found] == [
-        (OFFLINE, "paused: its last tasks have failed"),
+        (OFFLINE, "paused: its last tasks have failed, HTTPError"),
         (LATE, "a task that is due has waited 301 s for its rate"),
     ]
 

@@ -19,6 +19,7 @@ from warcmill.crawl.fetch.exchange import Exchange
 from warcmill.crawl.frontier import journal
 from warcmill.crawl.frontier.register import Register
 from warcmill.errors import BadInput, Conflict, Mismatch, NotReady
+from warcmill.formats.index.cdxj import DOM
 from warcmill.formats.logs.bounds import BoundTally
 from warcmill.formats.warc import header as warc
 from warcmill.formats.warc.reader import MemberReader
@@ -29,6 +30,7 @@ from warcmill.layout import RESULTS_LOG, final_name, is_warc_name, split_log_nam
 CRAWL_LOG = "crawl.log"
 LOGS = (CRAWL_LOG, journal.NAME)
 _ALL = (*LOGS, RESULTS_LOG)
+SCRIPT_VALUE, _CONCURRENT = "renderScriptValue", b"WARC-Concurrent-To"
 
 
 class Folders(NamedTuple):
@@ -222,6 +224,38 @@ def recall(uri: str, path: Path, offset: int, scratch: Path, *, with_request: bo
 def recall_from(uri: str, stream: BinaryIO, name: str, offset: int, scratch: Path) -> Exchange:
     """Read the answer like `recall`, from a stream that is at its record; `name` and `offset` are for messages."""
     return _recalled(uri, MemberReader(stream, name), offset, scratch)
+
+
+class RenderedRecord(NamedTuple):
+    """A page as a browser had it, its type, and the value of its script as JSON; '' without one."""
+
+    dom: bytes
+    content_type: str
+    script_value: str = ""
+
+
+def recall_rendered(uri: str, path: Path, offset: int) -> RenderedRecord | None:
+    """Read how a browser had the page whose answer is at this offset, from the records after it; None if none has
+    opened it."""
+    found, value = None, ""
+    try:
+        with _opened(path) as stream:
+            stream.seek(offset)
+            reader = MemberReader(stream, str(path))
+            fields = answer = _begin(reader)
+            while fields and (fields is answer or fields.get(_CONCURRENT) == answer.get(warc.RECORD_ID)):
+                block = b"".join(map(bytes, reader.take(warc.content_length(fields, reader.bad))))
+                if fields.get(warc.TYPE) == b"metadata":
+                    lines = (line.partition(b": ") for line in block.split(b"\r\n"))
+                    value = next((text.decode() for name, _, text in lines if name == SCRIPT_VALUE.encode()), "")
+                elif fields.get(b"WARC-Target-URI") == f"{DOM}{uri}".encode():
+                    found = RenderedRecord(block, fields.get(b"Content-Type", b"").decode())
+                if not reader.end_after(0, warc.END_OF_RECORD):
+                    raise reader.bad("a record does not end where it should")
+                fields = _begin(reader)
+    except OSError as error:
+        raise unavailable(path, error) from error
+    return found and found._replace(script_value=value)
 
 
 def _recalled(uri: str, reader: MemberReader, offset: int, scratch: Path) -> Exchange:

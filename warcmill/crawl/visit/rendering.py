@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from warcmill.crawl.books.books import Books
-from warcmill.crawl.books.files import recall
+from warcmill.crawl.books.files import SCRIPT_VALUE, recall
 from warcmill.crawl.extract.links import LINK, REDIRECT
 from warcmill.crawl.fetch.answer import HeaderFields
 from warcmill.crawl.fetch.exchange import Exchange, RenderOptions
@@ -86,7 +86,7 @@ class Render(NamedTuple):
     @property
     def metadata(self) -> Pairs:
         """The fields of the page's metadata record."""
-        return [("renderScriptValue", self.page.script_value)] if self.page and self.page.script_value else []
+        return [(SCRIPT_VALUE, self.page.script_value)] if self.page and self.page.script_value else []
 
     def records(self, uri: Uri, about: Record) -> list[Record]:
         """The records of the DOM and of the screenshot. Their URIs have a scheme that no page has, so that nobody takes
