@@ -130,7 +130,8 @@ def _try(args: argparse.Namespace) -> int:
         asker = ScriptAsker(script_walls=script_walls)
         try:
             with TemporaryDirectory() as scratch:
-                return await trial.pages(asker, text, book, trial.finder(warcs), Path(scratch), args.last)
+                find = trial.finder(warcs)
+                return [one async for one in trial.pages(asker, text, book, find, Path(scratch), args.last)]
         finally:
             asker.close()
 
