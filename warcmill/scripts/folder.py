@@ -85,6 +85,17 @@ class ScriptFile(Struct, frozen=True):
         return sha256(self.text.encode()).hexdigest()
 
 
+class ScriptPlace(Struct, frozen=True):
+    """A job of scripts on this machine: its folder, and those of its WARCs, the newest launch first. `allow_private`:
+    inside addresses that its engine may reach. Without `has_walls` its scripts may do all that their process may."""
+
+    job: str
+    folder: Path
+    warcs: tuple[Path, ...] = ()
+    allow_private: tuple[str, ...] = ()
+    has_walls: bool = True
+
+
 class ScriptFolder:
     """The scripts of a job, by name. `look` reads those that have changed."""
 
