@@ -18,12 +18,13 @@ from commands.console.luigi_cfg import engine_for
 from commands.console.show import as_json, out
 from tasks.config import engines
 from warcmill.base.escapes import printable
+from warcmill.crawl.job import file
 from warcmill.crawl.launch.folders import STATE
 from warcmill.errors import BadInput, NotReady
 from warcmill.model import Json, Launch
 from warcmill.scripts import answers, trial, walls
 from warcmill.scripts.asking import ScriptAsker, ScriptText
-from warcmill.scripts.folder import SCRIPTS, ScriptFolder, ScriptStatus, forget_row, set_row
+from warcmill.scripts.folder import SCRIPTS, ScriptFolder, ScriptPlace, ScriptStatus, forget_row, set_row
 from warcmill.scripts.taskbook import TaskReader
 from warcmill.scripts.trial import TriedPage
 
@@ -31,6 +32,20 @@ is_stamp = re.compile(r"[0-9]{14}").fullmatch
 SECONDS = 120.0  # that a crawl has to answer
 _SPANS = ("5m", "1h", "1d", "all")
 _HEAD = ("group", "name", "status", "rate/burst", *_SPANS, "late", "watch")
+
+
+def script_place(job: str) -> ScriptPlace:
+    """A job of scripts on this machine; BadInput if there is none of this name."""
+    section = engines.section_of(job)
+    if not section or engines.kind_of(section) != engines.WARCMILL:
+        raise BadInput(job, "no engine of ours crawls a job of this name")
+    with closing(engines.own_engine(section)) as engine:
+        places, folder = engine.places, engine.places.job(job)
+        if file.described(file.files_in(folder), job).service != file.SCRIPTS:
+            raise BadInput(job, "it is no job of scripts")
+        launches = sorted((path.name for path in folder.iterdir() if is_stamp(path.name)), reverse=True)
+        warcs = tuple(places.folders(Launch.parse(job, launch)).warcs for launch in launches)
+        return ScriptPlace(job, folder, warcs, engine.allow_private, engines.script_walls() == "bubblewrap")
 
 
 def _set(args: argparse.Namespace) -> int:
@@ -114,23 +129,19 @@ def _results(args: argparse.Namespace) -> int:
 def _try(args: argparse.Namespace) -> int:
     """Run the present text of a script over the last pages that it has read, and print the fields that differ."""
     job, name = args.script
-    with closing(engine_for(job)) as engine:
-        places, folder = engine.places, engine.places.job(job)
-        launches = sorted((path.name for path in folder.iterdir() if is_stamp(path.name)), reverse=True)
-        warcs = [places.folders(Launch.parse(job, launch)).warcs for launch in launches]
-    scripts = ScriptFolder(folder)
+    place = script_place(job)
+    scripts = ScriptFolder(place.folder)
     scripts.look()
     if name not in scripts.all:
         raise BadInput(f"{job}/{name}", scripts.unfit.get(name, "there is no such script"))
-    script_walls = engines.script_walls() == "bubblewrap"
-    walls.check(walls=script_walls)
-    book, text = TaskReader(folder / STATE), ScriptText(name, scripts.texts)
+    walls.check(walls=place.has_walls)
+    book, text = TaskReader(place.folder / STATE), ScriptText(name, scripts.texts)
 
     async def tried() -> list[TriedPage]:
-        asker = ScriptAsker(script_walls=script_walls)
+        asker = ScriptAsker(script_walls=place.has_walls)
         try:
             with TemporaryDirectory() as scratch:
-                find = trial.finder(warcs)
+                find = trial.finder(place.warcs)
                 return [one async for one in trial.pages(asker, text, book, find, Path(scratch), args.last)]
         finally:
             asker.close()

@@ -13,10 +13,10 @@ from msgspec import Struct
 from warcmill.web.access import Role
 from warcmill.web.request import Answer, Asked
 from warcmill.web.served import Served
-from warcmill.web.views import jobs, launches, line, packages, search
+from warcmill.web.views import jobs, launches, line, packages, script_editor, search
 
 GET, POST = ("GET", "HEAD"), ("POST",)
-LARGEST_FORM = 16_384  # bytes
+LARGEST_FORM, LARGEST_SCRIPT = 16_384, 1 << 20  # bytes
 
 
 class Route(Struct, frozen=True):
@@ -49,6 +49,17 @@ ROUTES = (
     Route("/jobs/{job}/start", GET + POST, Role.OPERATOR, jobs.action("start"), "action.html"),
     Route("/jobs/{job}/checkpoint", GET + POST, Role.OPERATOR, jobs.action("checkpoint"), "action.html"),
     Route("/jobs/{job}/stop", GET + POST, Role.OPERATOR, jobs.action("stop"), "action.html"),
+    Route("/jobs/{job}/scripts/{name}", GET, Role.READER, script_editor.page, "script.html"),
+    Route("/jobs/{job}/scripts/{name}/step", POST, Role.CURATOR, script_editor.step, body=LARGEST_SCRIPT),
+    Route("/jobs/{job}/scripts/{name}/try", POST, Role.CURATOR, script_editor.tried, body=LARGEST_SCRIPT),
+    Route(
+        "/jobs/{job}/scripts/{name}/save",
+        POST,
+        Role.CURATOR,
+        script_editor.save,
+        "script_conflict.html",
+        body=LARGEST_SCRIPT,
+    ),
     Route("/scan", GET + POST, Role.OPERATOR, jobs.action("scan"), "action.html"),
     Route("/launches/{job}/{launch_id}/accept", GET + POST, Role.OPERATOR, jobs.action("accept"), "action.html"),
     Route("/launches/{job}/{launch_id}/close", GET + POST, Role.OPERATOR, jobs.action("close"), "action.html"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct, field
 
@@ -12,9 +12,13 @@ from warcmill.formats.pypi.lives import StatusInterval
 from warcmill.formats.pypi.simple_pages import OfferedFile
 from warcmill.markers.state import MarkerStore
 from warcmill.pypi.answers import PublishedData
+from warcmill.scripts.folder import ScriptPlace
 from warcmill.web.access import Forms, WebAccess
 from warcmill.web.actions import Actions
 from warcmill.web.archive import Archive
+
+if TYPE_CHECKING:
+    from warcmill.scripts.debugger import ScriptDebugger  # of the extra `scripts`
 
 
 class Replay(Protocol):
@@ -70,7 +74,8 @@ class Served(Struct, frozen=True):
     `line` opens the line anew, by luigi.cfg as it is now: a view calls it once. `refresh` has engines asked, in the
     background and at most every few seconds: a view calls it while a running crawl is looked at. `packages` opens the
     current history of a package index; None where none is published. `package_data`: the places of its data sets; None
-    for a line without an index root.
+    for a line without an index root. `script_place` finds a job of scripts, BadInput for another job; `debugger` is the
+    one of this server, BadConfig where what it needs is not installed.
     """
 
     state: MarkerStore
@@ -83,6 +88,8 @@ class Served(Struct, frozen=True):
     forms: Forms = field(default_factory=Forms)
     packages: Callable[[], PackageHistory | None] | None = None
     package_data: Callable[[], PublishedData | None] | None = None
+    script_place: Callable[[str], ScriptPlace] | None = None
+    debugger: Callable[[], ScriptDebugger] | None = None
 
     def missing(self) -> Iterator[str]:
         """The parts that are not there to be searched or replayed, each with the command that brings it."""
