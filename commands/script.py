@@ -25,6 +25,7 @@ examples:
   warcmill script try papers/shop --last 50
   warcmill script tasks papers/shop --status failed
   warcmill script results papers/shop --format csv > shop.csv
+  warcmill script again papers/shop c1f2a5d09b3e4f6c8d7a90b1e2f3a4b5
 
 A script is a page of Python as pyspider has it: a class that inherits from BaseHandler, whose
 methods read pages and ask for more by self.crawl. It runs unchanged on the Python of today.
@@ -46,7 +47,7 @@ DEBUG, crawls. After an edit it is CHECKING, and does nothing, until it is set R
 retry, failed), and what a person should look at: a script is offline, its site has changed, it
 is silent, or late. 'try' runs the present text over the last pages that each callback has read,
 from their WARCs, asks no site, and prints each field before and after. 'results' prints the
-newest result of each task; --after continues one.
+newest result of each task; --after continues one. 'again' has a task visited once more.
 'delete' forgets a script, its tasks and results; its pages stay in the archive.
 
 A script runs behind walls, bubblewrap's: no network, no file but Python's, 30 seconds and 1 GB
@@ -89,7 +90,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _of_job(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    for name in ("set", "start", "delete"):
+    for name in ("set", "start", "again", "delete"):
         action = actions.add_parser(name, allow_abbrev=False)
         action.add_argument("script", type=_script, metavar="JOB/NAME", help="the job, and the name of the script")
         if name == "set":
@@ -97,6 +98,8 @@ def _of_job(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
             action.add_argument("--rate", type=_number, metavar="NUMBER", help="fetches a second (default: 1)")
             action.add_argument("--burst", type=_number, metavar="NUMBER", help="at once, after a rest (default: 3)")
             action.add_argument("--group", metavar="TEXT", help="the group in which it is listed")
+        elif name == "again":
+            action.add_argument("taskid", metavar="TASKID", help="the task, as 'tasks' prints it with --json")
     tried = actions.add_parser("try", allow_abbrev=False)
     tried.add_argument("script", type=_script, metavar="JOB/NAME", help="the job, and the name of the script")
     tried.add_argument("--last", type=_whole, default=20, metavar="NUMBER", help="so many of a callback (default: 20)")

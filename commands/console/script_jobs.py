@@ -1,4 +1,4 @@
-"""The actions of `warcmill script` on the scripts of a job: set, start, delete, list, their tasks and results."""
+"""The actions of `warcmill script` on the scripts of a job: set, start, visit again, delete, list."""
 
 from __future__ import annotations
 
@@ -66,6 +66,18 @@ def _start(args: argparse.Namespace) -> int:
     if not begun:
         raise NotReady(f"script {name}", f"it is not running: warcmill script set {job}/{name} --status RUNNING")
     out(f"{job}/{name}: begins")
+    return 0
+
+
+def _again(args: argparse.Namespace) -> int:
+    """Have a task visited again, by the crawl that runs."""
+    job, name = args.script
+    found = TaskReader(_folder(job) / STATE).task(name, args.taskid)
+    if found is None:
+        raise BadInput(f"{job}/{name}", f"it has no task {printable(args.taskid)}")
+    if not _asked(job, "again", script=name, task=found["task"])["taken"]:
+        raise NotReady(f"task {printable(args.taskid)}", "its crawl refuses it, or visits it just now")
+    out(f"{job}/{name}: {printable(str(found['url']))} is visited again")
     return 0
 
 
@@ -195,6 +207,6 @@ def _asked(job: str, verb: str, **fields: Json) -> dict[str, Any]:
 
 
 ACTIONS: Mapping[str, Callable[[argparse.Namespace], int]] = {
-    "set": _set, "start": _start, "delete": _delete, "list": _list, "tasks": _tasks, "results": _results,
-    "try": _try,
+    "set": _set, "start": _start, "again": _again, "delete": _delete, "list": _list, "tasks": _tasks,
+    "results": _results, "try": _try,
 }  # fmt: skip

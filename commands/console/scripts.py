@@ -29,7 +29,6 @@ from warcmill.crawl.job import file
 from warcmill.crawl.job.job import End
 from warcmill.crawl.job.values import CONFIGURATION
 from warcmill.crawl.launch import job_log, reports
-from warcmill.crawl.uri import canonical
 from warcmill.errors import BadConfig, BadInput, Busy, Conflict, Unavailable
 from warcmill.formats.warc.writer import RecordPlace
 from warcmill.model import Json
@@ -40,28 +39,6 @@ if TYPE_CHECKING:
     from warcmill.scripts.visit import ScriptRun
 
 INTERRUPTED = 130
-_NEW = """\
-# {name}: see docs/from-pyspider.md.
-
-from pyspider.libs.base_handler import *
-
-
-class Handler(BaseHandler):
-    crawl_config = {{}}
-
-    @every(minutes=24 * 60)
-    def on_start(self):
-        self.crawl({start}, callback=self.index_page)
-
-    @config(age=24 * 60 * 60)
-    def index_page(self, response):
-        for link in response.doc('a[href^="http"]').items():
-            self.crawl(link.attr.href, callback=self.detail_page)
-
-    @config(priority=2)
-    def detail_page(self, response):
-        return {{"url": response.url, "title": response.doc("title").text()}}
-"""
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -135,22 +112,18 @@ def _new(args: argparse.Namespace) -> int:
     """Write a script to begin with into a job, which is made if it is missing."""
     _check_extra()
     from warcmill.scripts import process
-    from warcmill.scripts.folder import SCRIPTS, check_name
+    from warcmill.scripts.folder import create, new
 
     job, name = args.script
-    check_name(name, args.script[1])
-    start = canonical(args.start if "://" in args.start else f"https://{args.start}")
+    new(name, args.start)  # before a job is made for it
     config = folders.find() or crawl_options.new_archive(err)
     os.environ[folders.VARIABLE] = str(config)
     list_job(config, job)
     with closing(engine_for(job)) as engine:
-        path = engine.places.job(job) / SCRIPTS / f"{name}.py"
-        if path.exists():
-            raise Conflict(str(path), "it exists; choose another name, or edit it")
-        if not (engine.places.job(job) / CONFIGURATION).exists():
+        folder = engine.places.job(job)
+        if not (folder / CONFIGURATION).exists():
             engine.configure(job, process.files({}), Path(os.devnull))
-        _write(engine, job, name, _NEW.format(name=name, start=json.dumps(start)))
-    out(str(path))
+        out(str(create(folder, name, args.start)))
     return 0
 
 

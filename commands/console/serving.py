@@ -22,6 +22,7 @@ from commands.console.script_jobs import script_place
 from commands.console.show import as_json, err, out
 from tasks import logs
 from tasks.audited import audited
+from tasks.config import engines
 from tasks.config.serve import Serving, program_of, replay_folder, serving
 from tasks.config.settings import Settings, settings
 from tasks.health import look
@@ -84,6 +85,7 @@ def run(args: argparse.Namespace) -> int:
             actions=Actions(PROGRAM),
             packages=partial(_packages, line),
             package_data=partial(_package_data, line),
+            has_walls=lambda: engines.script_walls() != "none",
             script_place=script_place,
             debugger=debugger.opened,
         )

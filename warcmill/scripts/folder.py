@@ -9,6 +9,7 @@ A script that was edited while it ran is CHECKING until somebody sets it RUNNING
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import re
 import tomllib
@@ -26,12 +27,36 @@ from msgspec.structs import asdict, replace
 from warcmill.base import disk
 from warcmill.crawl import durable
 from warcmill.crawl.job.text import render
-from warcmill.errors import BadConfig, BadInput, Unavailable
+from warcmill.crawl.job.values import CONFIGURATION
+from warcmill.crawl.uri import canonical
+from warcmill.errors import BadConfig, BadInput, Conflict, Unavailable
 
 SCRIPTS, ROWS = "scripts", "scripts.toml"
 LONGEST = 1 << 20  # bytes of a script
 MOST_RATE = 1000.0
 _HEAD = "# The scripts of this job, as 'warcmill script set' and the pages write them.\n"
+_NEW = """\
+# {name}: see docs/from-pyspider.md.
+
+from pyspider.libs.base_handler import *
+
+
+class Handler(BaseHandler):
+    crawl_config = {{}}
+
+    @every(minutes=24 * 60)
+    def on_start(self):
+        self.crawl({start}, callback=self.index_page)
+
+    @config(age=24 * 60 * 60)
+    def index_page(self, response):
+        for link in response.doc('a[href^="http"]').items():
+            self.crawl(link.attr.href, callback=self.detail_page)
+
+    @config(priority=2)
+    def detail_page(self, response):
+        return {{"url": response.url, "title": response.doc("title").text()}}
+"""
 _is_name = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}").fullmatch
 _is_group = re.compile(r"[^\x00-\x1f\x7f]{0,63}").fullmatch
 
@@ -166,6 +191,34 @@ def read_rows(job: Path) -> dict[str, ScriptRow]:
         except msgspec.ValidationError as error:
             raise BadConfig(f"{ROWS} [{name}]", str(error)) from error
     return rows
+
+
+def is_of_scripts(job: Path) -> bool:
+    """True for the folder of a job of scripts; of one whose crawl.toml is broken, if it has scripts."""
+    try:
+        return tomllib.loads((job / CONFIGURATION).read_text("utf-8")).get(SCRIPTS) is True
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError):
+        return (job / SCRIPTS).is_dir()
+    except OSError:
+        return False
+
+
+def new(name: str, start: str) -> str:
+    """The text of a script to begin with. BadInput for a name or an address that no script has."""
+    check_name(name, "the name")
+    url = canonical(start if "://" in start else f"https://{start}")
+    return _NEW.format(name=name, start=json.dumps(url))
+
+
+def create(job: Path, name: str, start: str) -> Path:
+    """Write a script to begin with into a job. Conflict if there is one of this name."""
+    text, path = new(name, start), job / SCRIPTS / f"{name}.py"
+    with _alone(job):
+        if path.exists():
+            raise Conflict(str(path), "it exists; choose another name, or edit it")
+        durable.make_folder(path.parent)
+        durable.replace(path, text.encode())
+    return path
 
 
 def set_row(job: Path, name: str, changes: Mapping[str, Any]) -> ScriptRow:

@@ -1,4 +1,4 @@
-"""Actions of operators: verbs of `warcmill` that pages start, each as a process of its own. Writes to their folder.
+"""Actions of people: verbs of `warcmill` that pages start, each as a process of its own. Writes to their folder.
 
     {state}/web/actions/{id}.json   who started which words, when, and the exit code: null until it has ended
     {state}/web/actions/{id}.log    all that the process printed
@@ -94,6 +94,21 @@ ACTIONS: Final[Mapping[str, ActionVerb]] = {
         ("accept", "--launch", "{job}", "{launch_id}", "--reason={reason}"),
         "Records that you know of these findings and accept them. They are not gaps any more; each file stays as it was"
         " judged.",
+    ),
+    "run script": ActionVerb(
+        "Run",
+        ("script", "start", "{job}/{name}"),
+        "Has the crawl of the job call the script at its beginning: its method on_start.",
+    ),
+    "delete script": ActionVerb(
+        "Delete",
+        ("script", "delete", "{job}/{name}"),
+        "Forgets the script, its tasks and its results, now and for ever. Its pages stay in the archive.",
+    ),
+    "again": ActionVerb(
+        "Again",
+        ("script", "again", "{job}/{name}", "--", "{key}"),
+        "Has the crawl of the job visit the task once more, as soon as the pace of its script and its host allow it.",
     ),
     "close": ActionVerb(
         "Close",

@@ -124,6 +124,22 @@ class Archive:
             shown = (asked for line, asked in _lines(lookup, time, url) if not hidden_list.is_hidden(line, prefixes))
             return next(shown, "")
 
+    def time_of(self, url: str, warc: str, offset: int) -> str:
+        """The time of the capture that begins at an offset of a WARC; '' if the current CDX does not have it."""
+        _, lookup = open_version(self._index(), cdx.NAME)
+        key = urlkey(hosts.in_url(url))
+        with closing(lookup):
+            for lines in (
+                lookup.captures(key),
+                lookup.beginning_with(f"{key.partition('?')[0]}?__wb_method=".encode()),
+            ):
+                for line in lines:
+                    _, time, text = line.split(b" ", 2)
+                    fields = json.loads(text) if f'"{offset}"'.encode() in text else {}
+                    if (fields.get("filename", "").rpartition("/")[2], fields.get("offset")) == (warc, str(offset)):
+                        return time.decode()
+        return ""
+
     def captures_of(self, url: str, first: str, last: str, type_: str = "") -> ShownCaptures:
         """The captures of a URL between two times, of a type. NotReady if no version is published."""
         with _as_outage():

@@ -26,6 +26,7 @@ _URL = re.compile(
     rf"(https?://)?(?:\[[0-9a-f:.]+\]|{_LABEL}({_DOT}{_LABEL})*{_DOT}?)(:[0-9]{{1,5}})?([/?#]\S*)?", re.IGNORECASE
 )
 _SECOND = re.compile(r"[0-9]{14}")
+_OFFSET = re.compile(r"[0-9]{1,18}")
 
 
 class Search(Struct, frozen=True):
@@ -106,13 +107,21 @@ def _printable(text: str) -> str:
 
 
 def capture_of(fields: Mapping[str, str]) -> tuple[str, str]:
-    """The time and the URL of a capture, or BadInput."""
+    """The time and the URL of a capture, or BadInput. Without a time it is named by its record."""
     time, url = fields.get("time", ""), fields.get("url", "")
-    if not _SECOND.fullmatch(time):
+    if not _SECOND.fullmatch(time) and (time or "warc" not in fields):
         raise BadInput("time", "it is not 14 digits, such as 20161019234428")
     if not 0 < len(url) <= LONGEST_URL:
         raise BadInput("url", f"it has {len(url)} characters, not 1 to {LONGEST_URL}")
     return time, url
+
+
+def record_of(fields: Mapping[str, str]) -> tuple[str, int]:
+    """The WARC of a record and its offset there, or BadInput."""
+    offset = fields.get("offset", "")
+    if not _OFFSET.fullmatch(offset):
+        raise BadInput("offset", "it is not a number of bytes")
+    return fields.get("warc", ""), int(offset)
 
 
 def is_site(text: str) -> bool:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from warcmill.web.access import Role
 from warcmill.web.request import Answer, Asked
 from warcmill.web.served import Served
-from warcmill.web.views import jobs, launches, line, packages, script_editor, search
+from warcmill.web.views import jobs, launches, line, packages, script_editor, scripts, search
 
 GET, POST = ("GET", "HEAD"), ("POST",)
 LARGEST_FORM, LARGEST_SCRIPT = 16_384, 1 << 20  # bytes
@@ -60,10 +60,22 @@ ROUTES = (
         "script_conflict.html",
         body=LARGEST_SCRIPT,
     ),
+    Route("/jobs/{job}/new-script", GET + POST, Role.CURATOR, scripts.create, "new_script.html"),
+    Route("/jobs/{job}/tasks", GET, Role.READER, scripts.tasks, "tasks.html"),
+    Route("/jobs/{job}/results", GET, Role.READER, scripts.results, "results.html"),
+    Route("/jobs/{job}/scripts/{name}/set", GET + POST, Role.CURATOR, scripts.set_row, "set_script.html"),
+    Route("/jobs/{job}/scripts/{name}/run", GET + POST, Role.CURATOR, jobs.action("run script"), "action.html"),
+    Route("/jobs/{job}/scripts/{name}/delete", GET + POST, Role.OPERATOR, jobs.action("delete script"), "action.html"),
+    Route("/jobs/{job}/scripts/{name}/tasks", GET, Role.READER, scripts.tasks, "tasks.html"),
+    Route("/jobs/{job}/scripts/{name}/tasks/{key}", GET, Role.READER, scripts.task, "task.html"),
+    Route(
+        "/jobs/{job}/scripts/{name}/tasks/{key}/again", GET + POST, Role.CURATOR, jobs.action("again"), "action.html"
+    ),
+    Route("/jobs/{job}/scripts/{name}/results", GET, Role.READER, scripts.results, "results.html"),
     Route("/scan", GET + POST, Role.OPERATOR, jobs.action("scan"), "action.html"),
     Route("/launches/{job}/{launch_id}/accept", GET + POST, Role.OPERATOR, jobs.action("accept"), "action.html"),
     Route("/launches/{job}/{launch_id}/close", GET + POST, Role.OPERATOR, jobs.action("close"), "action.html"),
-    Route("/actions/{action_id}", GET, Role.OPERATOR, jobs.taken, "taken.html"),
+    Route("/actions/{action_id}", GET, Role.CURATOR, jobs.taken, "taken.html"),
     Route("/as-of/{serial}/simple/", GET, Role.READER, packages.all_projects),
     Route("/as-of/{serial}/simple/{project}/", GET, Role.READER, packages.project),
     Route("/as-of/{serial}/files/{project}/{filename}", GET, Role.READER, packages.file),

@@ -74,7 +74,8 @@ class Served(Struct, frozen=True):
     `line` opens the line anew, by luigi.cfg as it is now: a view calls it once. `refresh` has engines asked, in the
     background and at most every few seconds: a view calls it while a running crawl is looked at. `packages` opens the
     current history of a package index; None where none is published. `package_data`: the places of its data sets; None
-    for a line without an index root. `script_place` finds a job of scripts, BadInput for another job; `debugger` is the
+    for a line without an index root. `has_walls`: False where scripts may do all that their crawl may; or BadConfig.
+    `script_place` finds the parts of a job of scripts that its steps need, BadInput for another job; `debugger` is the
     one of this server, BadConfig where what it needs is not installed.
     """
 
@@ -88,6 +89,7 @@ class Served(Struct, frozen=True):
     forms: Forms = field(default_factory=Forms)
     packages: Callable[[], PackageHistory | None] | None = None
     package_data: Callable[[], PublishedData | None] | None = None
+    has_walls: Callable[[], bool] = lambda: True
     script_place: Callable[[str], ScriptPlace] | None = None
     debugger: Callable[[], ScriptDebugger] | None = None
 

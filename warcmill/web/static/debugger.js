@@ -311,6 +311,13 @@ byId("helper").addEventListener("submit", (event) => {
 
 // Saving
 
+function showStatus(status) {
+  const shown = byId("status").querySelector(".state");
+  if (shown?.textContent !== status) {
+    byId("status").replaceChildren(made("b", status)); // as CHECKING, after an edit of one that ran
+  }
+}
+
 function showConflict(found) {
   const box = made("div", "", { class: "notice failed", role: "alert" });
   const keep = made("button", "Save mine over it", { type: "button", class: "second" });
@@ -338,7 +345,7 @@ async function saveText() {
       why.value = "";
       byId("conflict").replaceChildren();
       byId("saved").textContent = `Saved as edition ${found.edition}.`;
-      byId("status-word").textContent = found.status;
+      showStatus(found.status);
       say("");
     } else {
       say(found.error, true);

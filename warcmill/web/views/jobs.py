@@ -1,9 +1,9 @@
-"""The views of jobs, and of the actions that operators take. They read the state; an action is a process of its own."""
+"""The views of jobs, and of the actions that people take. They read the state; an action is a process of its own."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from http import HTTPStatus
 
@@ -25,12 +25,14 @@ from warcmill.web.access import Role
 from warcmill.web.actions import ACTIONS, SHOWN, ActionVerb, TakenAction
 from warcmill.web.request import Answer, Asked, MovedTo, RefusedRequest, ShownPage
 from warcmill.web.served import Served
+from warcmill.web.views import scripts
 
 NEWEST = 10  # actions on a page
 NAMED = 200  # findings that the form of accept names one by one
 LONGEST_LIST = 65_536  # characters of the names in one command
 OF_JOBS = ("start", "checkpoint", "stop")
 REASONED = ("accept", "close")
+OF_SCRIPTS = ("run script", "delete script", "again")
 
 
 class _Choice(Struct, frozen=True):
@@ -42,10 +44,11 @@ class _Choice(Struct, frozen=True):
 
 
 class _Form(Struct, frozen=True):
-    """An action that is asked for: its row, what it is about, and the choices of its form."""
+    """An action that is asked for: its row, what it is about, and the choices of its form. `names` are for its words."""
 
     verb: ActionVerb
     target: TakenAction
+    names: Mapping[str, str]
     choices: Sequence[_Choice] = ()
     chosen: str = ""
 
@@ -58,7 +61,7 @@ class _Form(Struct, frozen=True):
         added = next((one.words for one in self.choices if one.value == self.chosen), None)
         if self.choices and added is None:
             raise BadInput("finding", "no finding of this launch is open under this name; open the page again")
-        filled = self.verb.filled(job=self.target.job, launch_id=self.target.launch_id, reason=reason)
+        filled = self.verb.filled(**self.names, reason=reason)
         return (*filled, *(added or ()))
 
 
@@ -74,7 +77,8 @@ def all_jobs(served: Served, asked: Asked) -> Answer:
 
 
 def job(served: Served, asked: Asked) -> Answer:
-    """A job: its schedule, engine, launches and feed, its progress while it runs; for operators, its actions."""
+    """A job: its schedule, engine, launches and feed, its progress while it runs, its scripts; for operators, its
+    actions."""
     line = served.line().state_alone()
     try:
         found = job_answers.read(line, asked.names["job"])
@@ -88,7 +92,10 @@ def job(served: Served, asked: Asked) -> Answer:
         "owed": [*due_crawls.in_groups(found.owed)],
         "owed_days": job_answers.OWED_DAYS,
     }
-    return _with_actions(served, asked, found.job, found.json(), shown)
+    answer = found.json()
+    if of_scripts := scripts.dashboard(served, asked, line):
+        answer, shown = {**answer, **of_scripts.answer}, {**shown, **of_scripts.shown}
+    return _with_actions(served, asked, found.job, answer, shown)
 
 
 def _with_actions(
@@ -109,13 +116,18 @@ def action(word: str) -> Callable[[Served, Asked], Answer]:
 
 def _action(word: str, served: Served, asked: Asked) -> Answer:
     line, names = served.line(), asked.names
+    if word in OF_SCRIPTS:
+        found = scripts.of_action(served, asked, line)
+        if isinstance(found, RefusedRequest):
+            return found
+        names = found
     target = TakenAction("", word, job=names.get("job", ""), launch_id=names.get("launch_id", ""), who=asked.user.name)
     if why := _unknown(line, target):
         return RefusedRequest(HTTPStatus.NOT_FOUND, why)
     choices = _choices(line, Launch(target.job, target.launch_id)) if word == "accept" else []
     if word == "accept" and not choices:
         return RefusedRequest(HTTPStatus.CONFLICT, f"{target.job}/{target.launch_id}: it has no finding to be accepted")
-    form = _Form(ACTIONS[_row(line, target)], target, choices, asked.fields.get("finding", ""))
+    form = _Form(ACTIONS[_row(line, target)], target, names, choices, asked.fields.get("finding", ""))
     if asked.method != "POST":
         return _shown(served, asked, form)
     try:
@@ -175,7 +187,7 @@ def _shown(served: Served, asked: Asked, form: _Form, wrong: BadInput | None = N
     try:
         words = form.words("TEXT")
     except BadInput:
-        words = form.verb.filled(job=target.job, launch_id=target.launch_id, reason="TEXT")
+        words = form.verb.filled(**form.names, reason="TEXT")
     answer: dict[str, Json] = {
         "about": form.verb.about,
         "action": target.action,
@@ -184,6 +196,7 @@ def _shown(served: Served, asked: Asked, form: _Form, wrong: BadInput | None = N
         "form": served.forms.new(asked.user, asked.path),
         "job": target.job,
         "launch_id": target.launch_id,
+        "script": form.names.get("name", ""),
         "words": list(words),
     }
     shown = {"typed": asked.fields.get("reason", ""), "command": actions.command(words), "form": form, "wrong": wrong}
@@ -191,9 +204,11 @@ def _shown(served: Served, asked: Asked, form: _Form, wrong: BadInput | None = N
 
 
 def taken(served: Served, asked: Asked) -> Answer:
-    """The page of an action that was taken, with what it has printed."""
+    """The page of an action that was taken, with what it has printed: an operator's, and of who took it."""
     state = served.state.store
     found = served.actions.read(state, asked.names["action_id"])
+    if found and asked.user.role < Role.OPERATOR and found.who != asked.user.name:
+        return RefusedRequest(HTTPStatus.FORBIDDEN, "somebody else took this action; operators see it")
     if not found:
         return RefusedRequest(HTTPStatus.NOT_FOUND, "there is no action of this id")
     output, size = actions.output_of(state, found.id)

@@ -12,20 +12,17 @@ from functools import wraps
 from hashlib import sha256
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 from warcmill.base import disk
 from warcmill.base.escapes import printable
-from warcmill.crawl.launch.folders import STATE
 from warcmill.errors import BadInput, Busy, NewerEdition, NotReady, Unavailable, WarcmillError
 from warcmill.markers.editions import Edition, JobEditions
-from warcmill.model import Json, parse_job
+from warcmill.model import Json
 from warcmill.scripts.folder import ScriptFolder, ScriptPlace
 from warcmill.scripts.papers import JobPapers, read_mark, script_paper
-from warcmill.scripts.taskbook import TaskReader
-from warcmill.web.access import Role
 from warcmill.web.request import Answer, Asked, MovedTo, RefusedRequest, ShownPage
 from warcmill.web.served import Served
+from warcmill.web.views.scripts import ScriptJob, find
 
 if TYPE_CHECKING:
     from warcmill.scripts.debugger import DebugStep, KeptAnswer, ScriptDebugger, Trial
@@ -35,10 +32,7 @@ LONGEST_RESULT = 1 << 18  # letters
 TRIED = 20  # pages of each callback
 EDITIONS = 10
 _START = "on_start"
-_NO_WALLS = (
-    "The walls of scripts are off: [scripts] walls is none in luigi.cfg. A script may do all that this server may. Only"
-    " operators step and save."
-)
+_POSTS = ("step", "try", "save")
 View = Callable[[Served, Asked], Answer]
 
 
@@ -65,30 +59,24 @@ def page(served: Served, asked: Asked) -> Answer:
     found = _found(served, asked)
     if isinstance(found, RefusedRequest):
         return found
-    place, folder, name = found
-    raw, papers = _raw(place, name), _papers(served, place)
-    text = raw.decode("utf-8-sig")
-    mark = read_mark(place.folder)
+    job, folder = found
+    name, raw, papers = job.script, _raw(job), _papers(served, job)
+    text, mark, row = raw.decode("utf-8-sig"), read_mark(job.folder), folder.row(job.script)
     taskid = asked.fields.get("task", "")
-    known = TaskReader(place.folder / STATE).task(name, taskid) if taskid else None
+    known = job.book.task(name, taskid) if taskid else None
     if taskid and known is None:
-        return RefusedRequest(HTTPStatus.NOT_FOUND, "the script has no task of this id")
-    task = _shown_task(known["task"] if known else None, name)
+        return RefusedRequest(HTTPStatus.NOT_FOUND, "the script has no such task")
+    task = _shown_task(known["task"] if known else None)
     editions = [_edition(one) for _, one in zip(range(EDITIONS), papers.editions.of(script_paper(name)), strict=False)]
-    row, way = folder.row(name), f"/jobs/{place.job}/scripts/{name}"
-    may = _may(asked, place)
     answer: dict[str, Json] = {
-        "edition": mark.number if mark else 0, "editions": [*editions], "job": place.job, "name": name,
-        "seen": sha256(raw).hexdigest(), "status": str(row.status), "task": task, "text": text,
-        "walls": place.has_walls,
+        "edition": mark.number if mark else 0, "editions": [*editions], "job": job.name, "name": name,
+        "seen": sha256(raw).hexdigest(), "status": str(row.status), "task": task, "text": text, "walls": job.has_walls,
     }  # fmt: skip
     shown = {
-        "row": row, "may": may, "way": way, "text": text, "editions": editions,
-        "walls_off": "" if place.has_walls else _NO_WALLS,
-        "task": json.dumps(task, ensure_ascii=True, indent=2, sort_keys=True),
-        "stored": taskid if known and known["warc"] else "",
-        "forms": json.dumps(_forms(served, asked, way)) if may else "",
-        "form": served.forms.new(asked.user, f"{way}/save") if may else "",
+        **job.shown, "row": row, "text": text, "editions": editions,
+        "task": json.dumps(task, indent=2, sort_keys=True), "stored": taskid if known and known["warc"] else "",
+        "forms": json.dumps({what: served.forms.new(asked.user, f"{job.path}/{what}") for what in _POSTS}),
+        "form": served.forms.new(asked.user, f"{job.path}/save"),
     }  # fmt: skip
     return ShownPage(answer, shown)
 
@@ -99,10 +87,11 @@ def step(served: Served, asked: Asked) -> Answer:
     found = _found(served, asked)
     if isinstance(found, RefusedRequest):
         return found
-    place, _, name = found
+    job, _ = found
+    debugger, place = _debugger(served, job)
     fields = asked.fields
-    done = _debugger(served).step(
-        place, asked.user.name, name, _text(fields), _task(fields.get("task", "")), answer=fields.get("answer", ""),
+    done = debugger.step(
+        place, asked.user.name, job.script, _text(fields), _task(fields.get("task", "")), answer=fields.get("answer", ""),
         is_again=bool(fields.get("again")), stored=fields.get("stored", ""),
     )  # fmt: skip
     return ShownPage({**_step(done), "form": served.forms.new(asked.user, asked.path)})
@@ -114,8 +103,9 @@ def tried(served: Served, asked: Asked) -> Answer:
     found = _found(served, asked)
     if isinstance(found, RefusedRequest):
         return found
-    place, _, name = found
-    done = _debugger(served).trial(place, asked.user.name, name, _text(asked.fields), TRIED)
+    job, _ = found
+    debugger, place = _debugger(served, job)
+    done = debugger.trial(place, asked.user.name, job.script, _text(asked.fields), TRIED)
     return ShownPage({**_trial(done), "form": served.forms.new(asked.user, asked.path)})
 
 
@@ -128,96 +118,76 @@ def save(served: Served, asked: Asked) -> Answer:
     found = _found(served, asked)
     if isinstance(found, RefusedRequest):
         return found
-    place, _, name = found
-    papers, paper, fields = _papers(served, place), script_paper(name), asked.fields
+    job, folder = found
+    papers, paper, fields = _papers(served, job), script_paper(job.script), asked.fields
     text, why = _text(fields), " ".join(fields.get("why", "").split())
     newest = papers.settle()  # what was edited by hand is an edition first
     if newest and newest.digest(paper) == fields.get("seen", ""):
         made_from = newest.number
     else:
         made_from = _whole(fields.get("edition", ""))
-    way = f"/jobs/{place.job}/scripts/{name}"
     try:
         edition = papers.save({paper: text.encode()}, who=asked.user.name, why=why, made_from=made_from)
     except NewerEdition as error:
-        return _conflict(served, asked, papers, name, text, error, way)
+        return _conflict(served, asked, job, papers, text, error)
     if not asked.in_json:
-        return MovedTo(quote(way))
+        return MovedTo(job.path)
+    folder.look()
     answer: dict[str, Json] = {
         "edition": edition.number, "form": served.forms.new(asked.user, asked.path),
-        "seen": edition.digest(paper), "status": str(_status(place, name)),
+        "seen": edition.digest(paper), "status": str(folder.row(job.script).status),
     }  # fmt: skip
     return ShownPage(answer)
 
 
 def _conflict(
-    served: Served, asked: Asked, papers: JobPapers, name: str, text: str, error: NewerEdition, way: str
+    served: Served, asked: Asked, job: ScriptJob, papers: JobPapers, text: str, error: NewerEdition
 ) -> Answer:
     """Both texts: that of who saved first, and the one that was not saved."""
-    raw = papers.editions.text(error.number, script_paper(name))
-    edition = papers.editions.read(error.number)
-    newest = papers.editions.newest()
+    edition, paper = papers.editions.read(error.number), script_paper(job.script)
+    theirs = papers.editions.text(error.number, paper) if edition.digest(paper) else b""
     answer: dict[str, Json] = {
-        "edition": newest.number if newest else error.number, "error": str(error),
-        "form": served.forms.new(asked.user, asked.path), "number": error.number,
-        "seen": sha256(raw).hexdigest(), "theirs": raw.decode("utf-8-sig"),
+        "edition": error.number, "error": str(error), "form": served.forms.new(asked.user, asked.path),
+        "number": error.number, "seen": edition.digest(paper), "theirs": theirs.decode("utf-8-sig"),
         "time": error.time, "who": error.who, "why": edition.why, "yours": text,
     }  # fmt: skip
-    shown = {"job": papers.editions.job, "name": name, "way": way, "typed": asked.fields.get("why", "")}
-    return ShownPage(answer, shown, HTTPStatus.CONFLICT)
+    return ShownPage(answer, {**job.shown, "typed": asked.fields.get("why", "")}, HTTPStatus.CONFLICT)
 
 
 # The parts of a request
 
 
-def _found(served: Served, asked: Asked) -> tuple[ScriptPlace, ScriptFolder, str] | RefusedRequest:
-    """The job of a script, its folder and its name; or why there is none, or who asks may not do it."""
-    if served.script_place is None:
-        return RefusedRequest(HTTPStatus.NOT_FOUND, "this server has no scripts")
-    try:
-        place = served.script_place(parse_job(asked.names["job"]))
-    except BadInput as error:
-        return RefusedRequest(HTTPStatus.NOT_FOUND, error.why)
-    if asked.method == "POST" and not _may(asked, place):
-        return RefusedRequest(HTTPStatus.FORBIDDEN, "the walls of scripts are off: this needs the role operator")
-    folder, name = ScriptFolder(place.folder), asked.names["name"]
+def _found(served: Served, asked: Asked) -> tuple[ScriptJob, ScriptFolder] | RefusedRequest:
+    """A script of a job, and the folder of its scripts; or why there is none, or who asks may not do it."""
+    job = find(served, asked, served.line())
+    if isinstance(job, RefusedRequest):
+        return job
+    if asked.method == "POST" and not job.may_write:
+        return RefusedRequest(HTTPStatus.FORBIDDEN, "scripts run without walls here, so this needs the role operator")
+    folder = ScriptFolder(job.folder)
     folder.look()
-    if name not in folder.all:
-        return RefusedRequest(HTTPStatus.NOT_FOUND, folder.unfit.get(name, "the job has no script of this name"))
-    return place, folder, name
+    if job.script not in folder.all:
+        why = folder.unfit.get(job.script, f"job {job.name} has no script {job.script}")
+        return RefusedRequest(HTTPStatus.NOT_FOUND, why)
+    return job, folder
 
 
-def _may(asked: Asked, place: ScriptPlace) -> bool:
-    """True if who asks may step and save."""
-    return asked.user.role >= (Role.CURATOR if place.has_walls else Role.OPERATOR)
-
-
-def _debugger(served: Served) -> ScriptDebugger:
-    if served.debugger is None:
+def _debugger(served: Served, job: ScriptJob) -> tuple[ScriptDebugger, ScriptPlace]:
+    if served.debugger is None or served.script_place is None:
         raise NotReady("the debugger", "this server has none")
-    return served.debugger()
+    return served.debugger(), served.script_place(job.name)
 
 
-def _papers(served: Served, place: ScriptPlace) -> JobPapers:
-    return JobPapers(place.folder, JobEditions(served.state.store, served.archive.open_store, place.job))
+def _papers(served: Served, job: ScriptJob) -> JobPapers:
+    return JobPapers(job.folder, JobEditions(served.state.store, served.archive.open_store, job.name))
 
 
-def _forms(served: Served, asked: Asked, way: str) -> dict[str, str]:
-    return {what: served.forms.new(asked.user, f"{way}/{what}") for what in ("step", "try", "save")}
-
-
-def _raw(place: ScriptPlace, name: str) -> bytes:
-    path = place.folder / script_paper(name)
+def _raw(job: ScriptJob) -> bytes:
+    path = job.folder / script_paper(job.script)
     try:
         return path.read_bytes()
     except OSError as error:
         raise Unavailable(str(path), disk.reason(error, path)) from error
-
-
-def _status(place: ScriptPlace, name: str) -> str:
-    folder = ScriptFolder(place.folder)
-    folder.look()
-    return str(folder.row(name).status)
 
 
 def _text(fields: Mapping[str, str]) -> str:
@@ -242,11 +212,11 @@ def _whole(text: str) -> int:
 # The parts of an answer
 
 
-def _shown_task(task: Json, name: str) -> dict[str, Json]:
+def _shown_task(task: Json) -> dict[str, Json]:
     """A task as a person edits it; without one, the beginning of the script."""
     if isinstance(task, dict):
         return {key: one for key, one in task.items() if key != "project" and one not in ({}, None, "")}
-    return {"process": {"callback": _START}, "project": name, "taskid": _START, "url": f"data:,{_START}"}
+    return {"process": {"callback": _START}, "taskid": _START, "url": f"data:,{_START}"}
 
 
 def _edition(one: Edition) -> dict[str, Json]:

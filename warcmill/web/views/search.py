@@ -133,6 +133,11 @@ def way_to(time: str, url: str) -> str:
     return "capture?" + urlencode({"time": time, "url": url})
 
 
+def way_to_record(url: str, warc: str, offset: int) -> str:
+    """The address of the capture of a record, below this server."""
+    return "capture?" + urlencode({"url": url, "warc": warc, "offset": offset})
+
+
 def marked(line: str) -> Markup:
     """A line of text with its marks as elements; each that is opened is closed."""
     begin, *rest = line.split(MARKS[0])
@@ -174,9 +179,13 @@ def count(wanted: Search, answer: SearchAnswer) -> str:
 
 
 def capture(served: Served, asked: Asked) -> Answer:
-    """The way to the replay of a capture; 404 if it is not there, or hidden."""
+    """The way to the replay of a capture, by its time or its record; 404 if it is not there, or hidden."""
     time, url = queries.capture_of(asked.fields)
-    replayed = served.archive.replayed(time, url)
+    time = time or served.archive.time_of(url, *queries.record_of(asked.fields))
+    replayed = served.archive.replayed(time, url) if time else ""
+    if not replayed and "warc" in asked.fields:
+        why = "the archive shows no capture of this record: it is hidden, or 'warcmill scan' has not indexed it yet"
+        return RefusedRequest(HTTPStatus.NOT_FOUND, why)
     if not replayed:
         return RefusedRequest(HTTPStatus.NOT_FOUND, "the archive shows no capture of this URL and time")
     served.archive.check_store()
