@@ -91,8 +91,8 @@ def step(served: Served, asked: Asked) -> Answer:
     debugger, place = _debugger(served, job)
     fields = asked.fields
     done = debugger.step(
-        place, asked.user.name, job.script, _text(fields), _task(fields.get("task", "")), answer=fields.get("answer", ""),
-        is_again=bool(fields.get("again")), stored=fields.get("stored", ""),
+        place, asked.user.name, job.script, _text(fields), _task(fields.get("task", "")),
+        answer=fields.get("answer", ""), is_again=bool(fields.get("again")), stored=fields.get("stored", ""),
     )  # fmt: skip
     return ShownPage({**_step(done), "form": served.forms.new(asked.user, asked.path)})
 
