@@ -101,7 +101,8 @@ class _Debugger:
     """The debugger of scripts, which begins at its first step."""
 
     def __init__(self) -> None:
-        self._lock, self._begun = threading.Lock(), list[ScriptDebugger]()
+        self._lock = threading.Lock()
+        self._begun: list[ScriptDebugger] = []
 
     def opened(self) -> ScriptDebugger:
         """The debugger; BadConfig where what reads pages for scripts is not installed."""

@@ -27,7 +27,6 @@ from warcmill.crawl.beside.page import PageLooks
 from warcmill.crawl.fetch.exchange import Exchange, FetchRequest, RenderOptions
 from warcmill.crawl.fetch.limits import Failure, FetchLimits
 from warcmill.crawl.job import file
-from warcmill.crawl.job.job import Job
 from warcmill.crawl.launch.folders import STATE
 from warcmill.crawl.uri import Uri, shown
 from warcmill.crawl.visit.fetching import Refusal
@@ -44,12 +43,12 @@ from warcmill.scripts.taskbook import TaskReader
 from warcmill.scripts.trial import TriedPage
 from warcmill.scripts.visit import ScriptAnswer, fetched, form_of, of_data
 
-SECONDS = 30  # that a site has to answer, and then the callback
+SECONDS, CALLBACK = 30, 25  # that a site has to answer, then the process of the script; and its callback
 AT_ONCE = 4  # steps of all users
 ANSWERS, MOST, BYTES = 10, 200, 64 << 20  # answers that are kept of a user, and of all, and the bytes of these
 JOBS = 8  # whose connections and robots.txt files are kept
 SHOWN = 1 << 20  # letters of a page
-_LIMITS = replace(walls.LIMITS, cpu=SECONDS, wall=SECONDS + 3)
+_LIMITS = replace(walls.LIMITS, cpu=SECONDS, wall=SECONDS)
 _LONGEST = 2 * SECONDS + 10
 _LATE = f"it takes longer than {SECONDS} s: the site, its robots.txt, or the delay that this asks for"
 T = TypeVar("T")
@@ -103,7 +102,7 @@ class ScriptDebugger:
         self._scratch: TemporaryDirectory[str] | None = None
         # Of the loop's thread alone:
         self._askers: dict[bool, ScriptAsker] = {}
-        self._looks: OrderedDict[str, PageLooks] = OrderedDict()
+        self._looks: OrderedDict[str, tuple[object, PageLooks]] = OrderedDict()
         self._retired: list[PageLooks] = []
         self._answers: OrderedDict[str, KeptAnswer] = OrderedDict()
 
@@ -164,7 +163,7 @@ class ScriptDebugger:
     async def _close(self) -> None:
         for asker in self._askers.values():
             await asyncio.to_thread(asker.close)
-        for looks in (*self._looks.values(), *self._retired):
+        for looks in (*(one for _, one in self._looks.values()), *self._retired):
             await looks.close()
 
     async def _asker(self, place: ScriptPlace) -> ScriptAsker:
@@ -196,15 +195,16 @@ class ScriptDebugger:
             read = kept.answer
         fields = {**read.fields, "save": with_config(task.request, config).get("save")}
         form = form_of(task, text.name, config)
+        asked = form["process"].get("process_time_limit")
+        is_shorter = isinstance(asked, int | float) and 0 < asked < CALLBACK
+        form["process"]["process_time_limit"] = asked if is_shorter else CALLBACK
         return DebugStep(await asker.run(text, form, fields, read.body, debugger=True), kept)
 
     async def _fetched(
         self, place: ScriptPlace, user: str, uri: Uri, request: str, config: Mapping[str, Any]
     ) -> KeptAnswer:
         """Ask the site of a task, to the end of its redirects."""
-        job = await asyncio.to_thread(file.read, place.folder, place.job)
-        job = replace(job, allow_private=(*job.allow_private, *place.allow_private))
-        site = _Site(self._looks_of(job))
+        site = _Site(await self._looks_of(place))
         try:
             async with asyncio.timeout(SECONDS):
                 while True:
@@ -251,16 +251,21 @@ class ScriptDebugger:
             self._answers.popitem(last=False)
         return kept
 
-    def _looks_of(self, job: Job) -> PageLooks:
-        """The connections of a job, which are kept as long as its settings are the same."""
-        found = self._looks.pop(job.name, None)
-        if found is not None and found.job != job:
-            self._retired.append(found)
-            found = None
-        self._looks[job.name] = found = found or PageLooks(job, Path(self._folder))
+    async def _looks_of(self, place: ScriptPlace) -> PageLooks:
+        """The connections of a job, which are kept as long as the files that configure it are the same."""
+        files = await asyncio.to_thread(file.files_in, place.folder)
+        known, key = self._looks.pop(place.job, None), (files, place.allow_private)
+        if known is not None and known[0] != key:
+            self._retired.append(known[1])
+            known = None
+        if known is None:
+            job = file.parse(files, place.job)
+            job = replace(job, allow_private=(*job.allow_private, *place.allow_private))
+            known = key, PageLooks(job, Path(self._folder))
+        self._looks[place.job] = known
         while len(self._looks) > JOBS:
-            self._retired.append(self._looks.popitem(last=False)[1])
-        return found
+            self._retired.append(self._looks.popitem(last=False)[1][1])
+        return known[1]
 
     @property
     def _folder(self) -> str:

@@ -66,7 +66,7 @@ export function edit(host, text, label, changed) {
         syntaxHighlighting(colours),
         look,
         keymap.of([indentWithTab, ...defaultKeymap, ...searchKeymap, ...historyKeymap]),
-        EditorView.contentAttributes.of({ "aria-label": label, spellcheck: "false" }),
+        EditorView.contentAttributes.of({ "aria-label": label, spellcheck: "false", tabindex: "0" }),
         EditorView.updateListener.of((update) => update.docChanged && changed()),
       ],
     }),

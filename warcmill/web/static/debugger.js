@@ -87,11 +87,17 @@ async function step(isAgain = false) {
   });
 }
 
+// A task as a person edits it: its script is that of the page, and empty parts say nothing.
+function tidied(task) {
+  const isEmpty = (value) => value === null || (typeof value === "object" && !Object.keys(value).length);
+  return Object.fromEntries(Object.entries(task).filter(([name, value]) => name !== "project" && !isEmpty(value)));
+}
+
 function into(task) {
   past.push({ task: taskField.value, now, stored });
   stored = task.taskid ?? "";
   now = null;
-  taskField.value = JSON.stringify(task, null, 2);
+  taskField.value = JSON.stringify(tidied(task), null, 2);
   byId("back").disabled = false;
   isAuto = true;
   return step();
@@ -130,7 +136,7 @@ async function tryOut() {
 
 function words(found) {
   const { answer } = found;
-  const source = answer ? ` Read from ${answer.source}: ${answer.status}, ${answer.bytes.toLocaleString("en")} bytes, ${answer.at}.` : "";
+  const source = answer ? ` Read from ${answer.source}: ${answer.status}, ${answer.bytes.toLocaleString("en")} bytes, ${answer.at.slice(11, 19)} UTC.` : "";
   const wrong = found.why ? `${found.why}.` : "Done.";
   return `${wrong} ${found.ms} ms.${source}${answer?.error ? ` ${answer.error}.` : ""}`;
 }
@@ -152,7 +158,7 @@ function follows(found) {
     const button = made("button", "Step into", { type: "button", class: "second", "aria-label": `Step into ${task.url}` });
     button.addEventListener("click", () => into(task));
     const whole = made("details");
-    whole.append(made("summary", "Task"), pre(JSON.stringify(task, null, 2), `Task of ${task.url}`));
+    whole.append(made("summary", "Task"), pre(JSON.stringify(tidied(task), null, 2), `Task of ${task.url}`));
     row.append(about, button, whole);
     list.append(row);
   }

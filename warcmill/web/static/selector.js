@@ -63,7 +63,7 @@ function same(found, wanted) {
 export function proposed(element) {
   const all = partsOf(element);
   if (!all.length) {
-    return element.localName;
+    return element.parentElement ? proposed(element.parentElement) : "*"; // its name can stand in no selector
   }
   const page = element.ownerDocument;
   const wanted = [...page.querySelectorAll(written(all))];
@@ -76,7 +76,8 @@ export function proposed(element) {
     }
   }
   for (let place = 0; place < found.length; place += 1) {
-    for (const one of [...found[place].more].reverse()) {
+    const isLast = place === found.length - 1; // its own name stays, as other pages may have more of its tag
+    for (const one of found[place].more.slice(isLast ? 1 : 0).reverse()) {
       const less = found.map((own, at) => (at === place ? { ...own, more: own.more.filter((two) => two !== one) } : own));
       found = fits(less) ? less : found;
     }
