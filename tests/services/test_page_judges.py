@@ -1,4 +1,4 @@
-"""Every page of the table of routes before its judges, over an archive with launches of every sort, served as it is.
+"""Every page of the table of routes before its judges, over an archive with launches of every sort, and scripts.
 
 A new route is judged by its own address, filled in from `NAMES`; what has more addresses gets them in `MORE`.
 """
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from datetime import date, timedelta
 from pathlib import Path
 from string import Formatter
+from urllib.parse import quote
 
 import pytest
 from indexing.searchable import Searchable
@@ -18,6 +19,7 @@ from launches.engine import LAUNCH, Engine
 from playwright.sync_api import Browser, Page
 from records.captures import response
 from records.warcs import warc_gz, warcinfo
+from requesting import script_books
 
 from commands.init import configuration
 from servers import browsing, page_judges, serving
@@ -43,7 +45,10 @@ frequency=daily
 start=2016-10-19T00:00:00Z
 """
 NAMES = {"job": JOBS[0], "launch_id": LAUNCH.id}
+OF_SCRIPTS = {"name": "shop", "key": quote(quote(script_books.MARKUP, safe=""))}
 MORE = {
+    "/jobs/{job}": ["?status=RUNNING", "?status=STOP"],
+    "/jobs/{job}/tasks": ["?status=failed", "?status=odd"],
     "/search": ["?q=heron", f"?q={HOSTILE}", "?q=a.example/1", "?q=heron&from=yesterday"],
     "/status": ["?from=2016-10-01&to=2016-10-31", "?from=2016-10-01&to=2016-10-31&by=day"],
 }
@@ -57,6 +62,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServe]:
     made = Searchable(tmp_path_factory.mktemp("archive"))
     first = Engine(made.base / "line")
     assert set(JOBS) <= set(launch_sorts.leave_all(first))
+    script_books.leave(first.folders["jobs"] / JOBS[0])
     pages = (response(f"http://a.example/{number}", HTML, body=TITLE + b"heron") for number in range(40))
     with TextWorkers(1) as made.workers:
         made.add("20161021234428", {"a.warc.gz": warc_gz(warcinfo(), *pages)})
@@ -77,14 +83,15 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServe]:
 def addresses(page: Page, served: RunningServe) -> Iterator[str]:
     """The addresses of all pages, those of refusals too."""
     yield from NOWHERE
-    names = NAMES | a_log(page, served) | {"action_id": taken(page, served)}
+    of_every = NAMES | a_log(page, served) | {"action_id": taken(page, served)}
     for route in ROUTES:
+        names = of_every | (OF_SCRIPTS if "/scripts/" in route.path else {})
         if not route.template or "GET" not in route.methods:
             continue
         for job in JOBS if route.path == OF_EVERY_SORT else JOBS[:1]:
             parts = [name.partition(":")[0] for _, name, _, _ in Formatter().parse(route.path) if name]
             assert set(parts) <= names.keys(), f"{route.path}: give NAMES a value for each part"
-            path = re.sub(r"\{(\w+)[^}]*\}", lambda match: (names | {"job": job})[match[1]], route.path)  # noqa: B023
+            path = re.sub(r"\{(\w+)[^}]*\}", lambda match: {**names, "job": job}[match[1]], route.path)  # noqa: B023
             yield path
             yield from (path + fields for fields in MORE.get(route.path, []))
 

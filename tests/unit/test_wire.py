@@ -259,6 +259,8 @@ NONE_OF_ITS_OWN = {
     "commands/accept.py",
     "commands/job.py",
     "commands/console/scanner.py",
+    # Its JSON is text in a page; what programs get is of warcmill/scripts/answers.py and the book of tasks.
+    "warcmill/web/views/scripts.py",
     # The requests are those of warcmill/crawl/control/messages.py.
     "warcmill/crawl/launch/intake.py",
     # They print answers of warcmill/audit/answers/ and warcmill/pulse/reported_jobs.py.

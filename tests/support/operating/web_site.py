@@ -10,6 +10,7 @@ from functools import cached_property
 from html import unescape
 
 from launches.engine import FourRoots
+from msgspec.structs import replace
 from operating.web_client import WebAnswer, ask
 from starlette.applications import Starlette
 
@@ -39,6 +40,8 @@ class WebSite:
     audited: AuditedLine
     program: tuple[str, ...] = ("true",)
     index: LocalStore | None = None
+    has_walls: bool = True  # those of scripts
+    proxies: access.Proxies = field(default_factory=access.Proxies)
     actions: Actions = field(init=False)
     refreshed: list[str] = field(default_factory=list)  # when engines were to be asked
 
@@ -57,11 +60,11 @@ class WebSite:
     def app(self) -> Starlette:
         index = self.index
         archive = Archive(self.state, (lambda: index) if index else None, lambda: self.roots.store)
-        entry = WebAccess(self.state, "warcmill-8090")
+        entry = WebAccess(self.state, "warcmill-8090", proxies=self.proxies)
         replay = NoReplay("there is no replay here", "http://localhost:8091")
         parts = (self.roots.state, archive, replay, entry)
         served = Served(*parts, lambda: self.audited, refresh=self._refresh, actions=self.actions)
-        return application(served)
+        return application(replace(served, has_walls=lambda: self.has_walls))
 
     def _refresh(self) -> None:
         self.refreshed.append(clock.now())

@@ -90,6 +90,6 @@ def test_results_are_lines_a_list_or_a_table(tmp_path: Path) -> None:
     assert [(one["number"], one["result"]) for one in lines] == [(1, {"title": "=1+1", "url": "x"}), (2, ["a"])]
     assert [one["number"] for one in json.loads("".join(answers.results(job, "", "json", 1)))] == [2, 3]
     table = [*csv.reader(io.StringIO("".join(answers.results(job, "shop", "csv"))))]
-    assert table[0] == ["_url", "updatetime", "warc", "offset", "title", "url", "result"]
-    assert table[1][4:] == ["'=1+1", "x", ""], "no cell is a formula"
-    assert table[2][4:] == ["", "", '["a"]']
+    assert table[0] == ["number", "_url", "updatetime", "warc", "offset", "title", "url", "result"]
+    assert table[1][5:] == ["'=1+1", "x", ""], "no cell is a formula"
+    assert table[2][5:] == ["", "", '["a"]']

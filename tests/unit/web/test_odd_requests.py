@@ -12,6 +12,7 @@ from launches.states import JOB, WHOLE
 from msgspec.structs import replace
 from operating.web_client import WebAnswer, ask
 from operating.web_site import WebSite
+from requesting import script_books
 
 from warcmill.audit import day_summary
 from warcmill.audit.answers.line import JobEngine
@@ -28,11 +29,14 @@ PARTS = {
     "action_id": "20161019234428-0123456789ab", "serial": "7", "project": "a-b", "filename": "a_b-1-py3-none-any.whl",
     "module": "yaml",
 }  # fmt: skip
+OF_SCRIPTS = {"name": "shop", "key": "on_start"}
 FIELDS = {
     "/": ("token",), "/search": ("q", "site", "from", "to", "year", "type", "page"), "/capture": ("time", "url"),
     "/packages/requires/{filename}": ("project",), "/status": ("by", "from", "to", "job", "state", "page"),
     "/sign-in": ("token",),
     "files": ("lacking", "name", "page"),
+    "/jobs/{job}": ("status", "group"), "tasks": ("status", "script", "before"),
+    "results": ("before", "after", "format"),
     "{launch_id}": ("page",), "{name:path}": ("begin",), "accept": ("finding",),
 }  # fmt: skip
 QUERIES = (b"\xff\xfe", b"q=%ff", b"q=%ed%a0%80", b"%", b"&&=", b"page=1&page=-1", b"a=1&" * 30, b"format=x")
@@ -51,22 +55,25 @@ HANDLED = {200, 303, 400, 403, 404, 405, 409, 421}
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> WebSite:
-    """The pages of launches in every state; their job's crawls are started and stopped here."""
+    """The pages of launches in every state; their job, which has scripts, is started and stopped here."""
     made = states.made(tmp_path_factory.mktemp("states")).site()
     made.audited = replace(made.audited, engines={JOB: JobEngine("engine.own", "warcmill", driven=True)})
+    script_books.leave(made.roots.folders["jobs"] / JOB)
     return made
 
 
 def path_of(route: Route, **parts: str) -> str:
-    return re.sub(r"\{(\w+)(?::\w+)?\}", lambda found: {**PARTS, **parts}[found[1]], route.path)
+    known = PARTS | OF_SCRIPTS if "/scripts/" in route.path else PARTS
+    return re.sub(r"\{(\w+)(?::\w+)?\}", lambda found: {**known, **parts}[found[1]], route.path)
 
 
 def check(answer: WebAnswer, about: object) -> None:
     """Every answer is one that a view has chosen, and none has text from outside as it came."""
     is_away = answer.status == 503  # without an index, there is nothing to be searched
     assert answer.status in HANDLED or is_away, (about, answer.status, answer.text[:500])
-    assert SCRIPT not in answer.text or answer.header("content-type") == "application/json", about
-    assert "\u202e" not in answer.text, about
+    if not answer.header("content-disposition").startswith("attachment"):  # a file is no page
+        assert SCRIPT not in answer.text or answer.header("content-type") == "application/json", about
+        assert "\u202e" not in answer.text, about
     assert not any(char in text for _, text in answer.headers for char in "\r\n\0"), about
 
 

@@ -6,24 +6,31 @@ import re
 
 import pytest
 from launches.engine import LAUNCH, Engine
+from msgspec.structs import replace
 from operating.web_site import WebSite
+from requesting import script_books
 
+from warcmill.audit.answers.line import JobEngine
 from warcmill.web.access import Role
 from warcmill.web.routes import GET, POST, ROUTES, Route
 
 PARTS = {"job": LAUNCH.job, "launch_id": LAUNCH.id, "name": "mark.svg"}  # of paths; any other part is `x`
+OF_SCRIPTS = {**PARTS, "name": "shop", "key": "on_start"}
 FORMS = [one for one in ROUTES if set(POST) <= set(one.methods)]
 FOREIGN = ("http://evil.example", "http://127.0.0.1:8091", "null", "")
 
 
 def path_of(route: Route) -> str:
-    return re.sub(r"\{(\w+)(?::\w+)?\}", lambda found: PARTS.get(found[1], "x"), route.path)
+    known = OF_SCRIPTS if "/scripts/" in route.path else PARTS
+    return re.sub(r"\{(\w+)(?::\w+)?\}", lambda found: known.get(found[1], "x"), route.path)
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> WebSite:
     engine = Engine(tmp_path_factory.mktemp("a line"))
-    return WebSite(engine, engine.audited)
+    script_books.leave(engine.folders["jobs"] / LAUNCH.job)
+    engines = {LAUNCH.job: JobEngine("engine.own", "warcmill", driven=True)}
+    return WebSite(engine, replace(engine.audited, engines=engines))
 
 
 @pytest.mark.parametrize("who", [role.word if role else "" for role in Role])

@@ -44,7 +44,7 @@ class _Choice(Struct, frozen=True):
 
 
 class _Form(Struct, frozen=True):
-    """An action that is asked for: its row, what it is about, and the choices of its form. `names` are for its words."""
+    """An action that is asked for: its row, what it is about, its choices. `names` fill in its words."""
 
     verb: ActionVerb
     target: TakenAction

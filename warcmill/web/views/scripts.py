@@ -24,8 +24,8 @@ from warcmill.crawl.launch.folders import STATE
 from warcmill.errors import BadConfig, BadInput, Conflict, Unavailable
 from warcmill.model import Json
 from warcmill.scripts import answers, folder
+from warcmill.scripts.answers import STATUSES, ShownResult, TaskPages, place_of
 from warcmill.scripts.folder import ScriptFolder, ScriptRow, ScriptStatus
-from warcmill.scripts.taskpages import STATUSES, ShownResult, TaskPages, place_of
 from warcmill.stores.opening import is_remote
 from warcmill.web.access import Role
 from warcmill.web.request import Answer, Asked, MovedTo, RefusedRequest, SentBytes, ShownPage
@@ -36,7 +36,7 @@ OWN = "warcmill"  # the kind of the engine whose jobs have scripts
 PAGE = 50  # tasks or results
 FINDINGS = 50  # on the dashboard
 COLUMNS = 40  # fields of results
-CELL = 300  # characters of a field
+CELL = 120  # characters of a field
 DEEPEST = 20  # of a value in a value
 PIECE = 1 << 16  # bytes of an export that are sent at once
 SETTABLE = (ScriptStatus.TODO, ScriptStatus.STOP, ScriptStatus.DEBUG, ScriptStatus.RUNNING)
@@ -162,6 +162,7 @@ def dashboard(served: Served, asked: Asked, line: AuditedLine) -> ShownPage | No
     watched = [{**finding, "script": one["name"]} for one in rows for finding in one["watch"]]
     shown = {
         **job.shown, "groups": groups, "why_no_scripts": why, "total": len(every), "number": len(rows),
+        "checking": [_row(job, one) for one in rows if one["status"] == ScriptStatus.CHECKING][:FINDINGS],
         "findings": [_finding(job, one) for one in watched[:FINDINGS]], "more_findings": len(watched) - FINDINGS,
         "unfit": found["unfit"], "statuses": [(one, one) for one in ScriptStatus], "status": status,
         "group": "*" if group is None else group, "group_names": sorted({one["group"] for one in every}),
@@ -170,12 +171,14 @@ def dashboard(served: Served, asked: Asked, line: AuditedLine) -> ShownPage | No
 
 
 def _row(job: ScriptJob, one: Mapping[str, Any]) -> dict[str, Any]:
-    counts = {
-        span: " / ".join(f"{numbers[kind]:,}" for kind in ("success", "retry", "failed"))
-        for span, numbers in one["counts"].items()
-    }
+    counts = {span: _sums(numbers) for span, numbers in one["counts"].items()}
     watch = sorted({finding["state"] for finding in one["watch"]})
     return {**one, "counts": counts, "path": way_to_script(job.name, one["name"]), "watch": watch}
+
+
+def _sums(numbers: Mapping[str, int]) -> str:
+    sums = [numbers[kind] for kind in ("success", "retry", "failed")]
+    return "/".join(f"{number:,}" for number in sums) if any(sums) else "0"
 
 
 def _finding(job: ScriptJob, one: Mapping[str, Any]) -> dict[str, Any]:
@@ -228,6 +231,7 @@ def _set_row(served: Served, asked: Asked, job: ScriptJob) -> Answer:
         before, typed = typed, {name: asked.fields.get(name, "").strip() for name in typed}
         changes, wrong = _changes(row, before, typed)
         if not wrong and changes.get("status", ScriptStatus.STOP).runs and asked.fields.get("digest") != digest:
+            typed["status"] = before["status"]
             wrong = {"status": "it was edited since this page was opened: look at its text first"}
         if not wrong:
             try:
@@ -241,6 +245,7 @@ def _set_row(served: Served, asked: Asked, job: ScriptJob) -> Answer:
     }  # fmt: skip
     options = [(str(one), str(one)) for one in dict.fromkeys((row.status, *SETTABLE))]
     shown = {**job.shown, "typed": typed, "wrong": wrong, "options": options, "now": str(row.status)}
+    shown["may_delete"] = asked.user.role >= Role.OPERATOR
     return ShownPage(answer, shown, HTTPStatus.BAD_REQUEST if wrong else HTTPStatus.OK)
 
 
@@ -278,8 +283,8 @@ def _tasks(_: Served, asked: Asked, job: ScriptJob) -> Answer:
     listed = [_bounded(one) for one in found]
     rows = [
         {
-            "path": way_to_task(job.name, _text(one["script"]), _text(one["taskid"])), "changed": _time(one["updatetime"]),
-            "due": _time(one["due"]),
+            "path": way_to_task(job.name, _text(one["script"]), _text(one["taskid"])),
+            "changed": _time(one["updatetime"]), "due": _time(one["due"]),
             **{name: one[name] for name in ("script", "callback", "status", "http", "url", "why")},
         }
         for one in found
@@ -413,7 +418,7 @@ def _number(fields: Mapping[str, str], name: str) -> int:
 
 
 def _export(asked: Asked, job: ScriptJob, form: str, after: int) -> Answer:
-    """All results after a number, sent some at a time. What is hidden is left out for readers."""
+    """All results after a number, sent some at a time; for readers without those that name what is hidden."""
     name = f"{job.name}-{job.script}" if job.script else job.name
     more = {"Content-Disposition": f'attachment; filename="{name}.{form}"'}
     if asked.method == "HEAD":
