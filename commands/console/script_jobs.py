@@ -20,10 +20,11 @@ from tasks.config import engines
 from warcmill.base.escapes import printable
 from warcmill.crawl.launch.folders import STATE
 from warcmill.errors import BadInput, NotReady
+from warcmill.markers.papers import SCRIPTS
 from warcmill.model import Json, Launch
 from warcmill.scripts import answers, trial, walls
 from warcmill.scripts.asking import ScriptAsker, ScriptText
-from warcmill.scripts.folder import SCRIPTS, ScriptFolder, ScriptStatus, forget_row, set_row
+from warcmill.scripts.folder import ScriptFolder, ScriptStatus, forget_row, set_row
 from warcmill.scripts.taskbook import TaskReader
 from warcmill.scripts.trial import TriedPage
 

@@ -134,8 +134,8 @@ class _Heard:
 def _new(args: argparse.Namespace) -> int:
     """Write a script to begin with into a job, which is made if it is missing."""
     _check_extra()
+    from warcmill.markers.papers import SCRIPTS, check_name
     from warcmill.scripts import process
-    from warcmill.scripts.folder import SCRIPTS, check_name
 
     job, name = args.script
     check_name(name, args.script[1])
@@ -272,7 +272,7 @@ def _configured(engine: WarcmillEngine, job: str, files: Mapping[str, bytes]) ->
 
 
 def _write(engine: WarcmillEngine, job: str, name: str, text: str) -> None:
-    from warcmill.scripts.folder import SCRIPTS
+    from warcmill.markers.papers import SCRIPTS
 
     path = engine.places.job(job) / SCRIPTS / f"{name}.py"
     if path.exists() and path.read_bytes() == text.encode():

@@ -27,12 +27,11 @@ from warcmill.base import disk
 from warcmill.crawl import durable
 from warcmill.crawl.job.text import render
 from warcmill.errors import BadConfig, BadInput, Unavailable
+from warcmill.markers.papers import LONGEST, SCRIPTS, check_name
 
-SCRIPTS, ROWS = "scripts", "scripts.toml"
-LONGEST = 1 << 20  # bytes of a script
+ROWS = "scripts.toml"
 MOST_RATE = 1000.0
 _HEAD = "# The scripts of this job, as 'warcmill script set' and the pages write them.\n"
-_is_name = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}").fullmatch
 _is_group = re.compile(r"[^\x00-\x1f\x7f]{0,63}").fullmatch
 
 
@@ -206,14 +205,6 @@ def read(path: Path) -> ScriptFile:
         return ScriptFile(path.stem, raw.decode("utf-8-sig"), written)
     except UnicodeDecodeError as error:
         raise BadInput(str(path), f"it is not UTF-8: byte {error.start}") from error
-
-
-def check_name(name: str, where: str) -> None:
-    """BadInput for a name that no script may have."""
-    if not _is_name(name):
-        raise BadInput(
-            where, f"{name!r} cannot be imported; a script's name has letters, digits and _, and no digit first"
-        )
 
 
 def _stamp(path: Path) -> tuple[int, int, int]:

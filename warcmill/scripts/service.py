@@ -18,8 +18,9 @@ from warcmill.crawl.job.job import Job, Retries
 from warcmill.crawl.launch.launch import Running
 from warcmill.crawl.uri import Uri
 from warcmill.errors import BadConfig
+from warcmill.markers.papers import SCRIPTS
 from warcmill.model import Json
-from warcmill.scripts.folder import ROWS, SCRIPTS
+from warcmill.scripts.folder import ROWS
 from warcmill.scripts.loop import ScriptLoop
 
 _NEVER = Retries(times=1, statuses=())

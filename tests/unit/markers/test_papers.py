@@ -13,7 +13,7 @@ import pytest
 from warcmill.crawl import durable
 from warcmill.errors import BadInput, Conflict, NewerEdition, Unavailable
 from warcmill.markers.editions import Edition, JobEditions
-from warcmill.scripts.papers import BY_HAND, FOUND, MARK, JobPapers, read_mark, read_papers, script_paper
+from warcmill.markers.papers import BY_HAND, FOUND, MARK, JobPapers, read_mark, read_papers, script_paper
 from warcmill.stores import Store, sentinel
 from warcmill.stores.file import FileStore
 
