@@ -152,3 +152,21 @@ def test_a_lost_state_gets_its_editions_back_before_one_is_made(tmp_path: Path) 
     assert "edition 1 of papers is missing: bring it back: 'warcmill restore'" in done.stderr
     assert line.warcmill("restore").returncode == 0
     assert [one["number"] for one in history(line)] == [2, 1]
+
+
+def test_a_damaged_edition_is_named_where_an_operator_looks_and_ends_no_crawl(tmp_path: Path) -> None:
+    line = line_for(tmp_path / "line")
+    said(line, "new", "papers/shop", "--start", f"http://{HERE}:1/")
+    assert line.warcmill("reconcile", "2016-10-19").returncode == 0
+    (line.folders["state"] / "editions/papers/000001/edition.json").write_bytes(b"cut")
+    told = line.warcmill("reconcile", "2016-10-19")
+    assert (told.returncode, "state:editions/papers/000001/edition.json" in told.stdout) == (1, True), told.stdout
+    done = script(line, line.config.parent, "list", "papers")
+    assert (done.returncode, "warcmill restore" in done.stderr) == (0, True)
+    done = script(line, line.config.parent, "new", "papers/news", "--start", "https://news.example/")
+    assert (done.returncode, "cut or altered; move it out of the state" in done.stderr) == (1, True)
+    with crawling(line, line.config.parent):
+        pass
+    (line.folders["state"] / "editions/papers/000001/edition.json").unlink()
+    assert line.warcmill("restore").returncode == 0
+    assert [one["number"] for one in history(line)] == [1]

@@ -186,10 +186,9 @@ class JobEditions:
             return []
         try:
             store = store or self._open_store()
-            ours, stored = {*range(1, last + 1)}, self._stored(store)
-            if both := ours & stored:
+            lacking = self.unkept(store)
+            if both := {*range(1, last + 1)}.difference(lacking):
                 self._refuse_another(store, max(both))
-            lacking = sorted(ours - stored)
             for number in lacking:
                 self._copy(store, number)
         except Unavailable as error:
@@ -199,6 +198,10 @@ class JobEditions:
             again = "it at the next look; it is not safe until the store has it: 'warcmill backup' copies it too"
             raise Unavailable(error.what, f"{error.why}. {stands} {again}") from error
         return lacking
+
+    def unkept(self, store: Store) -> list[int]:
+        """The numbers of the editions that the store lacks."""
+        return sorted({*range(1, self._last() + 1)} - self._stored(store))
 
     def _changes(
         self, changes: Mapping[str, bytes | None], base: Edition | None, newest: Edition | None
@@ -227,7 +230,8 @@ class JobEditions:
         head = edition.encode()
         if len(head) > LARGEST:
             raise BadInput(self.job, f"it has {len(edition.places)} papers: more than an edition can list")
-        self._state.sweep(folder)
+        for one in (self.path(number - 1), folder):  # of makers that were killed
+            self._state.sweep(one)
         kept = [(_kept(folder, name, _digest(data)), data) for name, data in changes.items() if data is not None]
         put = [path for path, data in kept if self._put(self._state, path, data)]
         if _committed(self._state, f"{folder}/{HEAD}", head):

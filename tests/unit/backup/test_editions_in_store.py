@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shutil
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 from launches.engine import Engine
 
+from warcmill.audit.reconciliation import unkept_editions
 from warcmill.backup import archive
 from warcmill.backup.archive import CopyOutcome
 from warcmill.errors import Unavailable
@@ -95,3 +97,20 @@ def test_a_damaged_one_in_the_store_is_named_and_the_rest_is_brought_back(tmp_pa
     assert {error.path for error in done.damaged} == wanted
     assert len(done.copied) == 3
     assert editions_of(other).text(2, SHOP) == b"2" if name != "edition.json" else True
+
+
+def test_one_that_the_store_lacks_a_day_later_is_named(tmp_path: Path) -> None:
+    engine = Engine(tmp_path)
+    save(engine, 1)
+    for number in (2, 3):
+        save_alone(engine, number)
+    made = datetime.fromisoformat(editions_of(engine).read(2).time)
+    assert unkept_editions(engine.store, editions_of(engine), made) == ()
+    (gap,) = unkept_editions(engine.store, editions_of(engine), made + timedelta(days=2))
+    assert (gap.kind, gap.name) == ("no backup", "editions/papers/000002")
+    assert (gap.why, gap.todo) == (
+        "it was made more than a day ago, and is in the state alone",
+        f"warcmill backup {made:%Y-%m}",
+    )
+    assert archive.back_up(engine.state.store, engine.store).damaged == ()
+    assert unkept_editions(engine.store, editions_of(engine), made + timedelta(days=2)) == ()
