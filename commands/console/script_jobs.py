@@ -15,16 +15,19 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from commands.console.luigi_cfg import engine_for
+from commands.console.papers import looked_at, open_papers, person
 from commands.console.show import as_json, out
 from tasks.config import engines
 from warcmill.base.escapes import printable
 from warcmill.crawl.job import file
 from warcmill.crawl.launch.folders import STATE
 from warcmill.errors import BadInput, NotReady
+from warcmill.markers.editions import Edition
+from warcmill.markers.papers import check_name, script_paper
 from warcmill.model import Json, Launch
 from warcmill.scripts import answers, trial, walls
 from warcmill.scripts.asking import ScriptAsker, ScriptText
-from warcmill.scripts.folder import SCRIPTS, ScriptFolder, ScriptPlace, ScriptStatus, forget_row, set_row
+from warcmill.scripts.folder import ScriptFolder, ScriptPlace, ScriptStatus, forget_row, set_row
 from warcmill.scripts.taskbook import TaskReader
 from warcmill.scripts.trial import TriedPage
 
@@ -52,6 +55,7 @@ def _set(args: argparse.Namespace) -> int:
     """Change the row of a script; a crawl that runs takes it within a second."""
     job, name = args.script
     status = args.status and ScriptStatus(args.status)
+    looked_at(job)
     given = {"status": status, "rate": args.rate, "burst": args.burst, "group": args.group}
     row = set_row(_folder(job), name, {key: value for key, value in given.items() if value is not None})
     group = f", {row.group}" if row.group else ""
@@ -84,22 +88,27 @@ def _again(args: argparse.Namespace) -> int:
 def _delete(args: argparse.Namespace) -> int:
     """Forget a script, its tasks and its results, now. The archive stays."""
     job, name = args.script
-    folder = _folder(job)
-    if not (folder / SCRIPTS / f"{name}.py").exists():
+    check_name(name, f"{job}/{name}")
+    papers = open_papers(job)
+    newest = papers.settle()
+    if newest is None or not (papers.folder / script_paper(name)).exists():
         raise BadInput(f"{job}/{name}", "there is no such script")
+    papers.editions.check()  # before the crawl forgets it: without the store it cannot be deleted
     try:
         waited = _asked(job, "forget", script=name)["waited"]
     except NotReady as error:
         why = f"no crawl of it runs, which could forget {name}: warcmill pulse start {job}"
         raise NotReady(f"job {job}", why) from error
-    forget_row(folder, name)
-    out(f"{job}/{name}: deleted; {waited} tasks of it waited. Its pages are in the archive")
+    why = "warcmill script delete"
+    papers.save({script_paper(name): None}, who=person(), why=why, made_from=newest.number)
+    forget_row(papers.folder, name)
+    out(f"{job}/{name}: deleted; {waited} tasks of it waited. Its pages are in the archive, its texts are editions")
     return 0
 
 
 def _list(args: argparse.Namespace) -> int:
     """List the scripts of a job, with counts and what a person should look at."""
-    found = answers.listed(_folder(args.job), time.time())
+    found = answers.listed(looked_at(args.job).folder, time.time())
     if args.json:
         print(as_json(found))
         return 0
@@ -141,6 +150,7 @@ def _results(args: argparse.Namespace) -> int:
 def _try(args: argparse.Namespace) -> int:
     """Run the present text of a script over the last pages that it has read, and print the fields that differ."""
     job, name = args.script
+    looked_at(job)
     place = script_place(job)
     scripts = ScriptFolder(place.folder)
     scripts.look()
@@ -167,6 +177,44 @@ def _try(args: argparse.Namespace) -> int:
         worse = sum(one.is_worse for one in found)
         out(f"{job}/{name}: {len(found)} pages, {worse} of them worse than before; no site was asked")
     return int(any(one.is_worse for one in found))
+
+
+def _history(args: argparse.Namespace) -> int:
+    """List the editions of a script, the newest first."""
+    job, name = args.script
+    paper = script_paper(name)
+    found = [*looked_at(job).editions.of(paper)]
+    if not found:
+        raise BadInput(f"{job}/{name}", "no edition has such a script")
+    if args.json:
+        print(as_json({"editions": [_edition(one, paper) for one in found]}))
+        return 0
+    for one in found:
+        removed = "" if one.digest(paper) else "  removed"
+        made_from = f"  from {one.made_from}" if one.made_from else ""
+        out(f"{one.number:6}  {one.time}  {one.who or '-'}{made_from}{removed}  {one.why}")
+    return 0
+
+
+def _edition(one: Edition, paper: str) -> Json:
+    found: dict[str, Json] = {name: getattr(one, name) for name in ("number", "time", "who", "why", "made_from")}
+    return {**found, "sha256": one.digest(paper)}
+
+
+def _show(args: argparse.Namespace) -> int:
+    """Print the text of a script, as an edition has it."""
+    job, name = args.script
+    editions = looked_at(job).editions
+    newest = editions.newest()
+    number = args.edition or (newest.number if newest else 0)
+    if not number:
+        raise BadInput(f"{job}/{name}", "no edition has such a script")
+    text = editions.text(number, script_paper(name))
+    if sys.stdout.isatty():
+        out(*text.decode("utf-8-sig").splitlines())
+    else:
+        sys.stdout.buffer.write(text)
+    return 0
 
 
 def _shown(one: TriedPage) -> str:
@@ -208,5 +256,5 @@ def _asked(job: str, verb: str, **fields: Json) -> dict[str, Any]:
 
 ACTIONS: Mapping[str, Callable[[argparse.Namespace], int]] = {
     "set": _set, "start": _start, "again": _again, "delete": _delete, "list": _list, "tasks": _tasks,
-    "results": _results, "try": _try,
+    "results": _results, "try": _try, "history": _history, "show": _show,
 }  # fmt: skip

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import preloaded
 import pytest
-from line import Line
 from requesting.scrapy_runs import pages, responses, run_warcmill
-from requesting.script_runs import HERE, RUN, environment, line_for, results, script
+from requesting.script_runs import HERE, RUN, crawling, environment, line_for, results, script
 from sites import several_hosts
 from sites.several_hosts import Page
 from waiting import wait_for
@@ -52,20 +48,6 @@ def site() -> dict[tuple[str, str], Page]:
     for number in (*range(NUMBER), 99):
         found[f"/p/{number}"] = Page(f"<title>Page {number}</title>".encode())
     return {(HERE, path): one for path, one in found.items()}
-
-
-@contextmanager
-def crawling(line: Line, folder: Path) -> Iterator[None]:
-    """Have the job `papers` crawl while the block runs."""
-    start = (datetime.now(UTC) - timedelta(hours=1)).isoformat()
-    with line.config.open("a") as file:
-        file.write(f"\n[job.papers]\nfrequency=daily\nstart={start}\n")
-    done = preloaded.run("commands.main", "pulse", "start", "papers", env=environment(line), folder=folder)
-    assert done.returncode == 0, done.stdout + done.stderr
-    try:
-        yield
-    finally:
-        preloaded.run("commands.main", "pulse", "stop", "papers", env=environment(line), folder=folder)
 
 
 def written(folder: Path, port: int, text: str = SCRIPT) -> str:

@@ -59,6 +59,7 @@ CLAIMS = (
     ),
     Place("warcmill/pypi/verify_dump.py", only=("verify", "read_back", "_rows")),
     Place("warcmill/markers/decisions.py", only=("RecordedDecision.encode",)),
+    Place("warcmill/markers/editions.py", only=("Edition.encode",)),
     Place("warcmill/formats/logs/crawlreport.py"),
     Place("warcmill/formats/logs/unrendered.py", but=("Unrendered.text",)),
     Place("warcmill/launches/stored_logs.py", only=("in_order",)),

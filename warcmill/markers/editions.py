@@ -118,7 +118,7 @@ class JobEditions:
 
     def read(self, number: int) -> Edition:
         """Read an edition. NotReady if there is none of this number, BadInput if it is damaged."""
-        path = f"{self._path(number)}/{HEAD}"
+        path = f"{self.path(number)}/{HEAD}"
         try:
             data = self._state.read(path, LARGEST)
         except NotReady as error:
@@ -186,7 +186,9 @@ class JobEditions:
             return []
         try:
             store = store or self._open_store()
-            lacking = sorted({*range(1, last + 1)} - self._stored(store))
+            lacking = self.unkept(store)
+            if both := {*range(1, last + 1)}.difference(lacking):
+                self._refuse_another(store, max(both))
             for number in lacking:
                 self._copy(store, number)
         except Unavailable as error:
@@ -196,6 +198,10 @@ class JobEditions:
             again = "it at the next look; it is not safe until the store has it: 'warcmill backup' copies it too"
             raise Unavailable(error.what, f"{error.why}. {stands} {again}") from error
         return lacking
+
+    def unkept(self, store: Store) -> list[int]:
+        """The numbers of the editions that the store lacks."""
+        return sorted({*range(1, self._last() + 1)} - self._stored(store))
 
     def _changes(
         self, changes: Mapping[str, bytes | None], base: Edition | None, newest: Edition | None
@@ -217,14 +223,15 @@ class JobEditions:
     ) -> Edition | None:
         """The new edition; None if another maker has its number."""
         number = newest.number + 1 if newest else 1
-        folder = self._path(number)
+        folder = self.path(number)
         places = {**newest.places} if newest else {}
         places |= {name: PaperPlace(_digest(data), number) for name, data in changes.items()}
         edition = Edition(self.job, number, clock.now(), who, why, made_from, places)
         head = edition.encode()
         if len(head) > LARGEST:
             raise BadInput(self.job, f"it has {len(edition.places)} papers: more than an edition can list")
-        self._state.sweep(folder)
+        for one in (self.path(number - 1), folder):  # of makers that were killed
+            self._state.sweep(one)
         kept = [(_kept(folder, name, _digest(data)), data) for name, data in changes.items() if data is not None]
         put = [path for path, data in kept if self._put(self._state, path, data)]
         if _committed(self._state, f"{folder}/{HEAD}", head):
@@ -246,7 +253,7 @@ class JobEditions:
         return False
 
     def _copy(self, store: Store, number: int) -> None:
-        edition, folder = self.read(number), self._path(number)
+        edition, folder = self.read(number), self.path(number)
         for name in edition.changed:
             place = edition.places[name]
             if place.sha256:
@@ -262,68 +269,74 @@ class JobEditions:
         if lacking := sorted(stored - ours):
             more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
             why = f"the state lacks this edition{more}: run 'warcmill restore', then this again"
-            raise Conflict(f"store:{archived_path(self._path(lacking[0]))}", why)
+            raise Conflict(f"store:{archived_path(self.path(lacking[0]))}", why)
         if both := ours & stored:
             self._refuse_another(store, max(both))
 
     def _refuse_another(self, store: Store, number: int) -> None:
-        path = f"{self._path(number)}/{HEAD}"
+        path = f"{self.path(number)}/{HEAD}"
         with store.open(archived_path(path)) as file:
             stored = file.read(LARGEST)
         if stored != self._state.read(path, LARGEST):
             what = "the store has another edition of this number: move this folder out of the state"
-            raise Conflict(
-                f"state:{self._path(number)}", f"{what}, run 'warcmill restore', then save again what it had"
-            )
+            raise Conflict(f"state:{self.path(number)}", f"{what}, run 'warcmill restore', then save again what it had")
 
     def _last(self) -> int:
         """The number of the newest edition, 0 if there is none. BadInput where one before it is missing."""
         numbers = _numbers(self._state.names(self._folder))
-        if numbers and self._state.stat(f"{self._path(numbers[-1])}/{HEAD}") is None:
+        if numbers and self._state.stat(f"{self.path(numbers[-1])}/{HEAD}") is None:
             numbers.pop()  # its maker has been killed, or is at work
         for expected, number in enumerate(numbers, start=1):
             if number != expected:
                 why = f"it is missing, and edition {numbers[-1]} is there: {_RESTORE}"
-                raise BadInput(f"state:{self._path(expected)}", why)
+                raise BadInput(f"state:{self.path(expected)}", why)
         return len(numbers)
 
     def _stored(self, store: Store) -> set[int]:
         """The numbers of the editions that are whole in the store. They are copied in their order: only the last may be
         half there."""
         numbers = _numbers(entry.name for entry in store.list(archived_path(self._folder)))
-        if numbers and store.stat(archived_path(f"{self._path(numbers[-1])}/{HEAD}")) is None:
+        if numbers and store.stat(archived_path(f"{self.path(numbers[-1])}/{HEAD}")) is None:
             numbers.pop()
         return {*numbers}
 
     def _bytes(self, name: str, place: PaperPlace) -> bytes:
-        path = _kept(self._path(place.number), name, place.sha256)
+        path = _kept(self.path(place.number), name, place.sha256)
         try:
             data = self._state.read(path, LARGEST_PAPER + 1)
         except NotReady as error:
             raise BadInput(f"state:{path}", f"it is missing, and edition {place.number} has it: {_RESTORE}") from error
-        check_paper(data, path)
+        try:
+            check_file(data, path)
+        except BadInput as error:
+            raise BadInput(f"state:{path}", f"{error.why}; {_BACK}") from error
         return data
 
-    def _path(self, number: int) -> str:
+    def path(self, number: int) -> str:
+        """The path of an edition's folder in the state root."""
         return f"{self._folder}/{number:06}"
 
 
-def jobs(store: Store) -> list[str]:
-    """The jobs that have editions in the state, by name."""
-    return sorted(entry.name for entry in store.list(FOLDER) if entry.kind == "folder" and _is_job(entry.name))
+def jobs_in(state: LocalStore) -> list[str]:
+    """The jobs that have editions, by name."""
+    return sorted(filter(_is_job, state.names(FOLDER)))
 
 
-def check_paper(data: bytes, path: str) -> None:
-    """BadInput unless the bytes of a kept paper are those that its name says."""
-    match = _is_kept_paper(path.rpartition("/")[2])
+def check_file(data: bytes, path: str) -> None:
+    """BadInput unless the bytes of an edition's file are whole: by its seal, or by the digest in its name."""
+    name = path.rpartition("/")[2]
+    if name == HEAD:
+        unseal(data, path)
+        return
+    match = _is_kept_paper(name)
     if match is None or match[1] != _digest(data):
-        raise BadInput(f"state:{path}", f"its bytes are not those that its name says; {_BACK}")
+        raise BadInput(path, "its bytes are not those that its name says")
 
 
 def _check(changes: Mapping[str, bytes | None], who: str, why: str) -> None:
     for name, data in changes.items():
         if not _is_paper(name):
-            raise BadInput(name, "no paper is named so: letters, digits, _, - and dots, below scripts/ or not")
+            raise BadInput(name, "a paper cannot have this name: letters, digits, _, - and dots, below scripts/ or not")
         if data is not None and len(data) > LARGEST_PAPER:
             raise BadInput(name, f"it has {len(data)} bytes; a paper has at most {LARGEST_PAPER}")
     if len(who) > MOST_WHO or len(why) > MOST_WHY:
@@ -344,7 +357,7 @@ def _decoded(data: bytes, path: str, job: str, number: int) -> Edition:
         raise BadInput(f"state:{path}", f"it is edition {found.number} of {found.job}; {_BACK}")
     for name, place in found.papers.items():
         if not _is_paper(name) or not 0 < place.number <= number or not _is_sha256(place.sha256):
-            raise BadInput(f"state:{path}", f"no paper is {name!r}, edition {place.number}; {_BACK}")
+            raise BadInput(f"state:{path}", f"it cannot have a paper {name!r} of edition {place.number}; {_BACK}")
     return Edition(job, number, found.time, found.who, found.why, found.made_from, found.papers)
 
 

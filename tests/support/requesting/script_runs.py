@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
@@ -34,6 +37,20 @@ def script(line: Line, folder: Path, *words: str) -> CompletedProcess[str]:
 def environment(line: Line) -> dict[str, str]:
     """The environment of a command of a line."""
     return {**os.environ, "LUIGI_CONFIG_PATH": str(line.config)}
+
+
+@contextmanager
+def crawling(line: Line, folder: Path) -> Iterator[None]:
+    """Have the job `papers` crawl while the block runs."""
+    start = (datetime.now(UTC) - timedelta(hours=1)).isoformat()
+    with line.config.open("a") as file:
+        file.write(f"\n[job.papers]\nfrequency=daily\nstart={start}\n")
+    done = preloaded.run("commands.main", "pulse", "start", "papers", env=environment(line), folder=folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    try:
+        yield
+    finally:
+        preloaded.run("commands.main", "pulse", "stop", "papers", env=environment(line), folder=folder)
 
 
 def results(line: Line, job: str) -> list[dict[str, Any]]:

@@ -224,14 +224,14 @@ def place(name: str, sha256: str = "ab" * 32, number: int = 1) -> bytes:
         (sealed(papers=[]), "no edition: Expected `object`"),
         (seal(b"[" * 100_000 + b"\n"), "no edition"),
         (seal(b"\xff\n"), "no edition"),
-        (place("../../etc/passwd"), "no paper is '../../etc/passwd'"),
-        (place("scripts/../crawl.toml"), "no paper is"),
-        (place("/etc/passwd"), "no paper is"),
-        (place("scripts/.hidden"), "no paper is"),
-        (place("a\n"), "no paper is"),
-        (place(SHOP, "../" * 22), "no paper is"),
-        (place(SHOP, number=2), "no paper is 'scripts/shop.py', edition 2"),
-        (place(SHOP, number=-1), "no paper is"),
+        (place("../../etc/passwd"), "it cannot have a paper '../../etc/passwd'"),
+        (place("scripts/../crawl.toml"), "it cannot have a paper"),
+        (place("/etc/passwd"), "it cannot have a paper"),
+        (place("scripts/.hidden"), "it cannot have a paper"),
+        (place("a\n"), "it cannot have a paper"),
+        (place(SHOP, "../" * 22), "it cannot have a paper"),
+        (place(SHOP, number=2), "it cannot have a paper 'scripts/shop.py' of edition 2"),
+        (place(SHOP, number=-1), "it cannot have a paper"),
     ],
 )
 def test_a_damaged_or_hostile_edition_is_named(line: Line, data: bytes, why: str) -> None:
@@ -272,7 +272,7 @@ def test_a_missing_number_is_named(line: Line, lost: str) -> None:
     "name", ["../x", "scripts/../x.py", "/x", "", ".", "scripts/", "a/b", "a\0", "a\n", "é.py", "x" * 99]
 )
 def test_a_hostile_name_is_refused(line: Line, name: str) -> None:
-    with pytest.raises(BadInput, match="no paper is named so"):
+    with pytest.raises(BadInput, match="a paper cannot have this name"):
         line.save(0, {name: b"1"})
     assert line.files() == {}
 

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 from warcmill.base import disk
 from warcmill.base.escapes import printable
 from warcmill.errors import BadInput, Busy, NewerEdition, NotReady, Unavailable, WarcmillError
-from warcmill.markers.editions import Edition, JobEditions
+from warcmill.markers.editions import Edition
+from warcmill.markers.papers import JobPapers, read_mark, script_paper
 from warcmill.model import Json
 from warcmill.scripts.folder import ScriptFolder, ScriptPlace
-from warcmill.scripts.papers import JobPapers, read_mark, script_paper
 from warcmill.web.request import Answer, Asked, MovedTo, RefusedRequest, ShownPage
 from warcmill.web.served import Served
-from warcmill.web.views.scripts import ScriptJob, find
+from warcmill.web.views.scripts import ScriptJob, find, papers_of
 
 if TYPE_CHECKING:
     from warcmill.scripts.debugger import DebugStep, KeptAnswer, ScriptDebugger, Trial
@@ -60,7 +60,7 @@ def page(served: Served, asked: Asked) -> Answer:
     if isinstance(found, RefusedRequest):
         return found
     job, folder = found
-    name, raw, papers = job.script, _raw(job), _papers(served, job)
+    name, raw, papers = job.script, _raw(job), papers_of(served, job)
     text, mark, row = raw.decode("utf-8-sig"), read_mark(job.folder), folder.row(job.script)
     taskid = asked.fields.get("task", "")
     known = job.book.task(name, taskid) if taskid else None
@@ -119,7 +119,7 @@ def save(served: Served, asked: Asked) -> Answer:
     if isinstance(found, RefusedRequest):
         return found
     job, folder = found
-    papers, paper, fields = _papers(served, job), script_paper(job.script), asked.fields
+    papers, paper, fields = papers_of(served, job), script_paper(job.script), asked.fields
     text, why = _text(fields), " ".join(fields.get("why", "").split())
     newest = papers.settle()  # what was edited by hand is an edition first
     if newest and newest.digest(paper) == fields.get("seen", ""):
@@ -176,10 +176,6 @@ def _debugger(served: Served, job: ScriptJob) -> tuple[ScriptDebugger, ScriptPla
     if served.debugger is None or served.script_place is None:
         raise NotReady("the debugger", "this server has none")
     return served.debugger(), served.script_place(job.name)
-
-
-def _papers(served: Served, job: ScriptJob) -> JobPapers:
-    return JobPapers(job.folder, JobEditions(served.state.store, served.archive.open_store, job.name))
 
 
 def _raw(job: ScriptJob) -> bytes:

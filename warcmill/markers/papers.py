@@ -3,15 +3,16 @@
     jobs/JOB/crawl.toml ... scripts/NAME.py     the papers
     jobs/JOB/edition.json                       the edition that these files were at last: number, SHA-256 of each paper
 
-An edition is durable, in the state and the store, before a file changes. What a kill left between the two is told by
-edition.json: a file that is still as that edition has it takes the newer text; any other one was edited by hand, and
-becomes an edition. So neither text is lost. Writes the files of the job, the state and the store.
+An edition is durable, in the state and the store, before a file changes. After a kill between the two, a file that is
+still as edition.json has it takes the newer text; any other one was edited by hand, and becomes an edition. So neither
+text is lost. Writes the files of the job, the state and the store.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
@@ -25,9 +26,11 @@ from warcmill.crawl import durable
 from warcmill.crawl.launch.folders import PAPERS
 from warcmill.errors import BadInput, Conflict, NewerEdition, Unavailable
 from warcmill.markers.editions import Edition, JobEditions
-from warcmill.scripts.folder import LONGEST, SCRIPTS, check_name
 
 MARK = "edition.json"
+SCRIPTS = "scripts"  # the folder
+LONGEST = 1 << 20  # bytes of a script
+_is_name = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}").fullmatch
 BY_HAND = "edited by hand"
 FOUND = "as it was found"
 _TRIES = 3
@@ -52,12 +55,12 @@ class JobPapers:
         edited by hand is an edition. None if the job has no paper and never had one. Without either, nothing is written
         and no store is asked. Unavailable: the store is away, and no file has changed."""
         if not self.folder.is_dir():
-            return self.editions.newest()  # a folder that is gone is no edit
+            return self.editions.newest()  # somebody who removes a folder edits nothing
         with self._alone():
             return self._settle()
 
     def save(self, changes: Mapping[str, bytes | None], *, who: str, why: str, made_from: int) -> Edition:
-        """Save papers as an edition, then as files; None removes one. What changes nothing makes no edition.
+        """Save papers as an edition, then as files; None removes one. Without a change there is no new edition.
 
         NewerEdition if one of them is another one than in the edition `made_from`, saved or edited by hand meanwhile; 0
         where it is to be new. Unavailable where the store is away. Either way no file has changed. In a folder that is
@@ -152,8 +155,8 @@ def script_paper(name: str) -> str:
 
 
 def read_papers(folder: Path) -> dict[str, bytes]:
-    """The papers in the folder of a job, by name: not a file of scripts/ that can be no script, which `ScriptFolder`
-    names as unfit.
+    """The papers in the folder of a job, by name: not a file of scripts/ that cannot be a script; who lists them says
+    why.
 
     Nor seeds.jsonl: it is a feed's, and may have gigabytes. Nor scripts.toml: it says what runs now, and at which rate;
     an edition that brought an old one back would start what was stopped.
@@ -186,8 +189,16 @@ def read_mark(folder: Path) -> PlacedEdition | None:
         raise Unavailable(str(folder / MARK), disk.reason(error, folder / MARK)) from error
 
 
+def check_name(name: str, where: str) -> None:
+    """BadInput for a name that no script may have."""
+    if not _is_name(name):
+        raise BadInput(
+            where, f"{name!r} cannot be imported; a script's name has letters, digits and _, and no digit first"
+        )
+
+
 def _check(name: str, data: bytes | None) -> None:
-    """BadInput for what is no paper of a job, or a script that could not run."""
+    """BadInput for a name that a job has no paper of, or a script that could not run."""
     if name in PAPERS:
         return
     head, _, last = name.partition("/")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import shutil
+import signal
 from collections.abc import Callable
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
@@ -12,8 +14,9 @@ import pytest
 
 from warcmill.crawl import durable
 from warcmill.errors import BadInput, Conflict, NewerEdition, Unavailable
+from warcmill.layout import archived_path
 from warcmill.markers.editions import Edition, JobEditions
-from warcmill.scripts.papers import BY_HAND, FOUND, MARK, JobPapers, read_mark, read_papers, script_paper
+from warcmill.markers.papers import BY_HAND, FOUND, MARK, JobPapers, read_mark, read_papers, script_paper
 from warcmill.stores import Store, sentinel
 from warcmill.stores.file import FileStore
 
@@ -308,3 +311,55 @@ def test_two_processes_that_save_and_look_at_once_make_no_edition_by_hand(line: 
     assert (line.read(), line.read(NEWS)) == (b"19", b"19")
     assert line.papers.settle() == line.papers.editions.read(40)
     assert sorted(who for _, who, *_ in line.history()) == [NEWS] * 20 + [SHOP] * 20
+
+
+CALLS = ("link", "rename", "unlink", "mkdir", "fsync", "write")
+
+
+def _killed(line: Line, at: int) -> bool:
+    """Save in a process that is killed after so many calls that change a disk; True if it was killed."""
+    child = os.fork()
+    if not child:
+        left = at
+
+        def counted(name: str) -> Callable[..., object]:
+            whole = getattr(os, name)
+
+            def call(*args: object, **fields: object) -> object:
+                nonlocal left
+                left -= 1
+                if left < 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return whole(*args, **fields)
+
+            return call
+
+        for name in CALLS:
+            setattr(os, name, counted(name))
+        line.open().save({SHOP: b"2", NEWS: None}, who="bob", why="", made_from=1)
+        os._exit(0)
+    return os.WIFSIGNALED(os.waitpid(child, 0)[1])
+
+
+def test_killed_at_every_call_a_save_is_whole_or_none_and_never_an_edit_by_hand(tmp_path: Path) -> None:
+    at, whole = 0, 0
+    while True:
+        line = Line(tmp_path / str(at))
+        line.papers.save({SHOP: b"1", NEWS: b"n"}, who="ada", why="", made_from=0)
+        killed = _killed(line, at)
+        newest = line.papers.settle()
+        assert newest
+        assert [who for _, who, *_ in line.history()] == ["bob", "ada"][-newest.number :]
+        assert line.read() == line.papers.editions.text(newest.number, SHOP) == (b"2" if newest.number == 2 else b"1")
+        assert (line.job / NEWS).exists() == (newest.number == 1)
+        whole += newest.number == 2
+        assert line.save(newest.number, b"3").number == newest.number + 1
+        there = line.base / "store" / archived_path("editions/papers")
+        here = line.base / "state" / "editions" / "papers"
+        for path in here.rglob("edition.json"):
+            assert (there / path.relative_to(here)).read_bytes() == path.read_bytes()
+        assert not [path for path in here.rglob("*.*") if ".tmp" in path.name]
+        if not killed:
+            break
+        at += 1
+    assert (at > 30, whole > 10, at - whole > 5) == (True, True, True), (at, whole)

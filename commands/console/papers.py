@@ -1,0 +1,42 @@
+"""The papers of a job for verbs: opened, and looked at first. Who saves is the user of this process.
+
+Stands alone, as verbs of several rooms save papers.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+from contextlib import closing
+
+from commands.console.luigi_cfg import engine_for
+from commands.console.show import err
+from tasks.line import open_line, papers_of
+from warcmill.errors import BadInput, Conflict, Unavailable
+from warcmill.markers.papers import JobPapers
+
+
+def open_papers(job: str) -> JobPapers:
+    """The papers of a job, and its editions. Unavailable if the disk of the jobs is not there."""
+    with closing(engine_for(job)) as engine:
+        engine.places.require()
+        return papers_of(open_line(), engine.places.job(job), job)
+
+
+def looked_at(job: str) -> JobPapers:
+    """The same, with an edition made of what was edited by hand. If that cannot be, a message says so: an outage of the
+    store keeps nobody from looking."""
+    papers = open_papers(job)
+    try:
+        papers.settle()
+    except (BadInput, Conflict, Unavailable) as error:
+        err(f"{job}: what was edited by hand, if anything, is not kept as an edition yet: {error}")
+    return papers
+
+
+def person() -> str:
+    """The user of this process, as editions name who saved."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:  # as in a container
+        return f"uid {os.geteuid()}"
