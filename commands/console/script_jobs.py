@@ -45,7 +45,7 @@ def script_place(job: str) -> ScriptPlace:
     with closing(engines.own_engine(section)) as engine:
         places, folder = engine.places, engine.places.job(job)
         if file.described(file.files_in(folder), job).service != file.SCRIPTS:
-            raise BadInput(job, "it is no job of scripts")
+            raise BadInput(job, "it crawls without scripts")
         launches = sorted((path.name for path in folder.iterdir() if is_stamp(path.name)), reverse=True)
         warcs = tuple(places.folders(Launch.parse(job, launch)).warcs for launch in launches)
         return ScriptPlace(job, folder, warcs, engine.allow_private, engines.script_walls() == "bubblewrap")

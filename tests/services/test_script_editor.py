@@ -192,7 +192,7 @@ def test_a_click_in_the_page_proposes_a_selector_that_is_marked_edited_and_added
     page.get_by_label("Selector helper").fill("table a[href='/two']")
     expect(shown.locator("[data-marked]")).to_have_text(["Two"])
     page.get_by_label("Selector helper").fill("a[")
-    expect(page.locator("#matched")).to_have_text("This is no CSS selector.")
+    expect(page.locator("#matched")).to_have_text("This is not a CSS selector.")
     page.get_by_label("Selector helper").fill("td > a.title")
     editor(page).focus()
     page.keyboard.press("Control+End")

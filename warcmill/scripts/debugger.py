@@ -71,7 +71,7 @@ class KeptAnswer(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The page as a text, the beginning of a long one; '' for what is none."""
+        """The page as a text, the beginning of a long one; '' for another body."""
         if b"\0" in self.answer.body[:1024] or not self.answer.body:
             return ""
         return Response(content=self.answer.body, headers=self.answer.fields.get("headers")).text[:SHOWN]

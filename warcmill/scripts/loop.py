@@ -27,10 +27,9 @@ from warcmill.scripts import task as tasks
 from warcmill.scripts import watch
 from warcmill.scripts.asking import ScriptAsker
 from warcmill.scripts.folder import ScriptFolder
-from warcmill.scripts.pause import FailurePause
 from warcmill.scripts.taskbook import ResultNote, TaskBook, TaskNote
 from warcmill.scripts.visit import RESULT, ScriptDesk, ScriptReader, ScriptRun
-from warcmill.scripts.watch import PageSeen, ScriptWatch, WatchFinding
+from warcmill.scripts.watch import FailurePause, PageSeen, ScriptWatch, WatchFinding
 
 ResultListener = Callable[[Mapping[str, Json], RecordPlace | None], None]
 LOOK = 1.0  # seconds between two looks at the folder

@@ -113,7 +113,7 @@ class AsksSite(Protocol):
         ...
 
     async def open(self, answer: Exchange, wanted: RenderOptions) -> Render | None:
-        """An answer as the browser has it; None if it is no page that a browser shows."""
+        """An answer as the browser has it; None if a browser would show no page."""
         ...
 
 

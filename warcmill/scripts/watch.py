@@ -2,7 +2,8 @@
 
 It compares a callback with what it did before. A *field* that 9 of 10 results had and that is empty five times running,
 a page whose follows are missing three times, exceptions where there were none: its site has *changed*. Each finding
-names the first bad page and the record before it, and ends with the first good one.
+names the first bad page and the record before it, and ends with the first good one. A script whose tasks fail is
+paused: it is *offline*.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ GAPS, FEWEST_GAPS, TIMES = 50, 5, 10
 LEAST_SILENCE = 60.0  # seconds
 LATE_SECONDS = 300.0
 MOST_FIELDS = 100  # of a callback
+FAILURES, PAUSE, PROBES = 10, 300.0, 3
 
 
 class PageSeen(Struct, frozen=True):
@@ -137,6 +139,49 @@ class ScriptWatch(Struct):
         if late > LATE_SECONDS:
             found.append(WatchFinding("", LATE, f"a task that is due has waited {late:.0f} s for {late_for}"))
         return found
+
+
+class FailurePause:
+    """The pause of a script whose tasks fail: ten in a row, then five minutes, then three probes; one that succeeds ends
+    it."""
+
+    def __init__(self) -> None:
+        self._failed = 0
+        self._until = 0.0
+        self._probes = self._begun = 0
+        self.why = ""
+
+    def ended(self, *, failed: bool, why: str, now: float) -> None:
+        """Count a task that has ended. Calls at ticks are not counted: they ask no site."""
+        if not failed:
+            self._failed = self._probes = self._begun = 0
+            self._until, self.why = 0.0, ""
+            return
+        self._failed += 1
+        self.why = why
+        is_probe = bool(self._until) and now >= self._until
+        if is_probe:
+            self._probes += 1
+        if (is_probe and self._probes >= PROBES) or (not self._until and self._failed >= FAILURES):
+            self._until, self._probes, self._begun = now + PAUSE, 0, 0
+
+    def room(self, room: int, now: float) -> int:
+        """The number of tasks that may begin now, of so many."""
+        if not self._until:
+            return room
+        if self._begun >= PROBES and now >= self._until + PAUSE:  # they ended nothing, as one that is redirected
+            self._until, self._probes, self._begun = now, 0, 0
+        return min(room, PROBES - self._begun) if now >= self._until else 0
+
+    def began(self, number: int) -> None:
+        """Count tasks that have begun."""
+        if self._until:
+            self._begun += number
+
+    @property
+    def is_on(self) -> bool:
+        """True while the script is paused, its probes included."""
+        return bool(self._until)
 
 
 def pack(watches: Mapping[str, ScriptWatch]) -> bytes:

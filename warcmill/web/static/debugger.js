@@ -300,7 +300,7 @@ async function showPage() {
 function mark() {
   const selector = byId("selector").value;
   const number = page.source ? page.mark(selector) : 0;
-  const words = number === null ? "This is no CSS selector." : `${number} ${number === 1 ? "element" : "elements"}`;
+  const words = number === null ? "This is not a CSS selector." : `${number} ${number === 1 ? "element" : "elements"}`;
   byId("matched").textContent = selector.trim() ? words : page.isCut ? "The page is longer than what is shown." : "";
 }
 

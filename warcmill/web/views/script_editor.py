@@ -37,7 +37,7 @@ View = Callable[[Served, Asked], Answer]
 
 
 def _named(view: View) -> View:
-    """Name what keeps a script from being stepped or saved: it is no fault of the archive."""
+    """Name what keeps a script from being stepped or saved: the archive itself is well."""
 
     @wraps(view)
     def named(served: Served, asked: Asked) -> Answer:
