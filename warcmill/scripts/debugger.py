@@ -132,6 +132,7 @@ class ScriptDebugger:
         asyncio.run_coroutine_threadsafe(self._close(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
+        self._loop.close()
         if self._scratch:
             self._scratch.cleanup()
 
