@@ -110,6 +110,7 @@ class ScriptLoop(Spider):
         """Have scripts called at their beginning; return those that may run. From a terminal, one for which something
         waits continues instead."""
         frontier, found = self._kit.books.frontier, []
+        self._folder.look()  # one may have been written or set just now
         for name in names:
             if name not in self._folder.all:
                 raise BadInput(f"script {name}", "its job has no script of this name")

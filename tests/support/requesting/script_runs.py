@@ -28,6 +28,20 @@ def line_for(folder: Path) -> Line:
     return line
 
 
+@contextmanager
+def crawling(line: Line, folder: Path) -> Iterator[None]:
+    """Have the job `papers` crawl while the block runs."""
+    start = (datetime.now(UTC) - timedelta(hours=1)).isoformat()
+    with line.config.open("a") as file:
+        file.write(f"\n[job.papers]\nfrequency=daily\nstart={start}\n")
+    done = preloaded.run("commands.main", "pulse", "start", "papers", env=environment(line), folder=folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    try:
+        yield
+    finally:
+        preloaded.run("commands.main", "pulse", "stop", "papers", env=environment(line), folder=folder)
+
+
 def script(line: Line, folder: Path, *words: str) -> CompletedProcess[str]:
     """Run `warcmill script` in a folder."""
     folder.mkdir(exist_ok=True)
