@@ -1,4 +1,4 @@
-"""The papers of a job for verbs: opened, and looked at first. Who saves is the user of this process.
+"""The papers of a job for verbs: opened, or looked at first. Who saves is the user of this process.
 
 Stands alone, as verbs of several rooms save papers.
 """
@@ -17,21 +17,20 @@ from warcmill.markers.papers import JobPapers
 
 
 def open_papers(job: str) -> JobPapers:
-    """The papers of a job, and its editions. Unavailable if the disk of the jobs is not there."""
+    """The papers of a job, and its editions. Unavailable without the disks of the crawls: nothing is written beside
+    them."""
     with closing(engine_for(job)) as engine:
         engine.places.require()
         return papers_of(open_line(), engine.places.job(job), job)
 
 
-def looked_at(job: str) -> JobPapers:
-    """The same, with an edition made of what was edited by hand. If that cannot be, a message says so: an outage of the
-    store keeps nobody from looking."""
-    papers = open_papers(job)
+def look_at(job: str) -> None:
+    """Make an edition of what was edited by hand. If that cannot be, a message says so: an outage of the store keeps
+    nobody from looking."""
     try:
-        papers.settle()
+        open_papers(job).settle()
     except (BadInput, Conflict, Unavailable) as error:
         err(f"{job}: what was edited by hand, if anything, is not kept as an edition yet: {error}")
-    return papers
 
 
 def person() -> str:

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from commands.console.luigi_cfg import engine_for
-from commands.console.papers import looked_at, open_papers, person
+from commands.console.papers import look_at, open_papers, person
 from commands.console.show import as_json, out
 from tasks.config import engines
 from warcmill.base.escapes import printable
@@ -55,7 +55,7 @@ def _set(args: argparse.Namespace) -> int:
     """Change the row of a script; a crawl that runs takes it within a second."""
     job, name = args.script
     status = args.status and ScriptStatus(args.status)
-    looked_at(job)
+    look_at(job)
     given = {"status": status, "rate": args.rate, "burst": args.burst, "group": args.group}
     row = set_row(_folder(job), name, {key: value for key, value in given.items() if value is not None})
     group = f", {row.group}" if row.group else ""
@@ -108,7 +108,8 @@ def _delete(args: argparse.Namespace) -> int:
 
 def _list(args: argparse.Namespace) -> int:
     """List the scripts of a job, with counts and what a person should look at."""
-    found = answers.listed(looked_at(args.job).folder, time.time())
+    look_at(args.job)
+    found = answers.listed(_folder(args.job), time.time())
     if args.json:
         print(as_json(found))
         return 0
@@ -150,7 +151,7 @@ def _results(args: argparse.Namespace) -> int:
 def _try(args: argparse.Namespace) -> int:
     """Run the present text of a script over the last pages that it has read, and print the fields that differ."""
     job, name = args.script
-    looked_at(job)
+    look_at(job)
     place = script_place(job)
     scripts = ScriptFolder(place.folder)
     scripts.look()
@@ -183,7 +184,8 @@ def _history(args: argparse.Namespace) -> int:
     """List the editions of a script, the newest first."""
     job, name = args.script
     paper = script_paper(name)
-    found = [*looked_at(job).editions.of(paper)]
+    look_at(job)
+    found = [*open_papers(job).editions.of(paper)]
     if not found:
         raise BadInput(f"{job}/{name}", "no edition has such a script")
     if args.json:
@@ -204,7 +206,8 @@ def _edition(one: Edition, paper: str) -> Json:
 def _show(args: argparse.Namespace) -> int:
     """Print the text of a script, as an edition has it."""
     job, name = args.script
-    editions = looked_at(job).editions
+    look_at(job)
+    editions = open_papers(job).editions
     newest = editions.newest()
     number = args.edition or (newest.number if newest else 0)
     if not number:

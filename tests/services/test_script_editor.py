@@ -99,7 +99,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     sentinel.adopt(folders)
     job = folders["jobs"] / "shops"
     (job / "scripts").mkdir(parents=True)
-    for name, data in process.files({}).items():
+    for name, data in process.files({"render": {"sandbox": False}}).items():
         (job / name).write_bytes(data)
     config = base / "luigi.cfg"
     config.write_text(configuration(folders, OutputLayout.KIND_FIRST))
@@ -295,6 +295,18 @@ def test_a_page_of_ten_megabytes_is_stepped_and_the_beginning_of_it_shown(page: 
     expect(tab(page, "Log")).to_contain_text("550000")
     tab(page, "Web")
     expect(page.locator("#matched")).to_have_text("The page is longer than what is shown.")
+
+
+def test_a_page_that_is_made_by_its_scripts_is_opened_in_the_browser(page: Page, world: World) -> None:
+    world.site.pages["/made"] = ("<title>x</title><script>document.write('<h1>by a script</h1>')</script>", "text/html")
+    text = SCRIPT.replace("/list", "/made").replace("callback=self.index_page", "callback=self.detail_page")
+    page.goto(world.write("rendered", text.replace("=self.detail_page)", '=self.detail_page, fetch_type="js")', 1)))
+    step(page)
+    into(page)
+    expect(tab(page, "Result")).to_contain_text('"title": "by a script"')
+    expect(page.frame_locator("#web").locator("h1")).to_have_count(0)
+    tab(page, "Web")
+    expect(page.frame_locator("#web").locator("h1")).to_have_text("by a script")
 
 
 def test_faults_are_said_in_the_page(page: Page, world: World) -> None:

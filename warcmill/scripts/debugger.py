@@ -45,7 +45,8 @@ from warcmill.scripts.visit import ScriptAnswer, fetched, form_of, of_data
 
 SECONDS, CALLBACK = 30, 25  # that a site has to answer, then the process of the script; and its callback
 AT_ONCE = 4  # steps of all users
-ANSWERS, MOST, BYTES = 10, 200, 64 << 20  # answers that are kept of a user, and of all, and the bytes of these
+ANSWERS, MOST = 10, 200  # answers that are kept of a user, and of all
+BYTES = 64 << 20  # of all
 JOBS = 8  # whose connections and robots.txt files are kept
 SHOWN = 1 << 20  # letters of a page
 _LIMITS = replace(walls.LIMITS, cpu=SECONDS, wall=SECONDS)

@@ -16,7 +16,8 @@ from warcmill.web.served import Served
 from warcmill.web.views import jobs, launches, line, packages, script_editor, scripts, search
 
 GET, POST = ("GET", "HEAD"), ("POST",)
-LARGEST_FORM, LARGEST_SCRIPT = 16_384, 1 << 20  # bytes
+LARGEST_FORM = 16_384  # bytes
+LARGEST_SCRIPT = 1 << 20  # of a form with the text of a script
 
 
 class Route(Struct, frozen=True):
