@@ -53,20 +53,6 @@ def environment(line: Line) -> dict[str, str]:
     return {**os.environ, "LUIGI_CONFIG_PATH": str(line.config)}
 
 
-@contextmanager
-def crawling(line: Line, folder: Path) -> Iterator[None]:
-    """Have the job `papers` crawl while the block runs."""
-    start = (datetime.now(UTC) - timedelta(hours=1)).isoformat()
-    with line.config.open("a") as file:
-        file.write(f"\n[job.papers]\nfrequency=daily\nstart={start}\n")
-    done = preloaded.run("commands.main", "pulse", "start", "papers", env=environment(line), folder=folder)
-    assert done.returncode == 0, done.stdout + done.stderr
-    try:
-        yield
-    finally:
-        preloaded.run("commands.main", "pulse", "stop", "papers", env=environment(line), folder=folder)
-
-
 def results(line: Line, job: str) -> list[dict[str, Any]]:
     """All results that the logs of a job have."""
     logs = sorted((line.folders["output"] / "logs" / job).glob("*/results.jsonl*"))
