@@ -102,6 +102,7 @@ def test_every_argument_can_be_completed_or_is_free(verb: str) -> None:
         "NAME=VALUE",
         "HOST=ADDRESS",
         "JOB/NAME",
+        "TASKID",
         "JOB[/NAME]",
         "WORD",
         "HOST",

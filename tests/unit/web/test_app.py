@@ -210,6 +210,18 @@ def test_only_captures_of_the_cdx_lead_to_replay(server: Starlette, time: str, u
     assert ask(server, "/capture", {"time": time, "url": url}).status == status
 
 
+def test_a_record_leads_to_its_replay_too(server: Starlette, replay: ReplayDouble) -> None:
+    found = ask(server, "/search", {"q": "kingfisher", "format": "json"}).document["found"][0]
+    record = {"url": HOSTILE, "warc": found["warc"].rpartition("/")[2], "offset": str(found["offset"])}
+    by_time = ask(server, "/capture", {"url": HOSTILE, "time": found["time"]})
+    assert (by_time.status, ask(server, "/capture", record).header("Location")) == (303, by_time.header("Location"))
+    for odd, status in (({"offset": "1"}, 404), ({"warc": ""}, 404), ({"warc": "b.warc.gz"}, 404),
+                        ({"offset": "x"}, 400), ({"offset": "9" * 5000}, 400),
+                        ({"url": "http://many.example/1"}, 404)):  # fmt: skip
+        assert ask(server, "/capture", {**record, **odd}).status == status
+    assert replay.state() == "ready"
+
+
 def test_results_are_of_a_type_a_year_and_a_site(server: Starlette) -> None:
     found = {word: ask(server, "/search", {"q": "kittiwake", "type": word, "format": "json"}).document["captures"]
              for word in ("", *TYPE_WORDS)}  # fmt: skip

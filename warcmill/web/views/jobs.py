@@ -199,7 +199,14 @@ def _shown(served: Served, asked: Asked, form: _Form, wrong: BadInput | None = N
         "script": form.names.get("name", ""),
         "words": list(words),
     }
-    shown = {"typed": asked.fields.get("reason", ""), "command": actions.command(words), "form": form, "wrong": wrong}
+    shown: dict[str, object] = {
+        "typed": asked.fields.get("reason", ""),
+        "command": actions.command(words),
+        "form": form,
+        "wrong": wrong,
+    }
+    if target.action in OF_SCRIPTS:
+        shown["has_walls"] = served.has_walls()
     return ShownPage(answer, shown, HTTPStatus.BAD_REQUEST if wrong else HTTPStatus.OK)
 
 
