@@ -142,8 +142,8 @@ class ScriptWatch(Struct):
 
 
 class FailurePause:
-    """The pause of a script whose tasks fail: ten in a row, then five minutes, then three probes; one that succeeds ends
-    it."""
+    """The pause of a script whose tasks fail: ten in a row, then five minutes, then three probes. One that succeeds
+    ends it."""
 
     def __init__(self) -> None:
         self._failed = 0
