@@ -13,15 +13,19 @@ from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
+from records.captures import response
+from records.warcs import warc_gz, warcinfo
 from sites import scripted_site
 from sites.scripted_site import ScriptedSite
 
 from commands.init import configuration
 from servers import browsing, page_judges, pins, serving
 from servers.serving import RunningServe
+from warcmill.crawl.launch.folders import STATE
 from warcmill.layout import OutputLayout
 from warcmill.model import Root
 from warcmill.scripts import process
+from warcmill.scripts.taskbook import ResultNote, TaskBook, TaskNote
 from warcmill.stores import sentinel
 from warcmill.stores.opening import open_folder
 from warcmill.web.access import Role, add_token
@@ -146,7 +150,7 @@ def tab(page: Page, name: str) -> Locator:
 
 def replace(page: Page, old: str, new: str) -> None:
     """Edit the text as a person does: all of it is selected and written again."""
-    text = "\n".join(editor(page).locator(".cm-line").all_inner_texts())
+    text = "\n".join(one.strip("\n") for one in editor(page).locator(".cm-line").all_inner_texts())
     assert old in text
     editor(page).focus()
     page.keyboard.press("Control+a")
@@ -307,6 +311,45 @@ def test_a_page_that_is_made_by_its_scripts_is_opened_in_the_browser(page: Page,
     expect(page.frame_locator("#web").locator("h1")).to_have_count(0)
     tab(page, "Web")
     expect(page.frame_locator("#web").locator("h1")).to_have_text("by a script")
+
+
+def test_a_task_of_the_archive_is_opened_on_its_record_and_a_trial_names_the_empty_field(
+    page: Page, world: World
+) -> None:
+    address, url = world.write("stored"), f"{world.base}/one"
+    archived(world, url, b"<h1>As it was</h1>")
+    page.goto(f"{address}?task=t")
+    assert json.loads(page.get_by_label("Task, as JSON").input_value())["url"] == url
+    asked = len(world.site.log)
+    step(page)
+    expect(page.locator("#said")).to_contain_text("Read from the archive, w.warc.gz at ")
+    expect(tab(page, "Result")).to_contain_text("As it was")
+    replace(page, '"h1"', '"h9"')
+    step(page, "Try")
+    expect(page.locator("#said")).to_have_text("1 page, 1 of them worse than before; no site was asked.")
+    expect(page.get_by_role("tabpanel")).to_contain_text('title: "As it was" → ""')
+    assert page_judges.faults(page) == []
+    assert len(world.site.log) == asked
+    step(page, "Fetch again")
+    assert world.site.log[-1] == "GET 127.0.0.1/one"
+
+
+def archived(world: World, url: str, body: bytes) -> None:
+    """Leave a task `t` of the script `stored` that has read a page, and the WARC of a launch that has it."""
+    launch = "20261021234428"
+    warcs = world.jobs.parent / "output" / "warcs" / "shops" / launch
+    warcs.mkdir(parents=True)
+    (world.jobs / "shops" / launch).mkdir()
+    info, record = warc_gz(warcinfo()), warc_gz(response(url, b"Content-Type: text/html", body=body))
+    (warcs / "w.warc.gz").write_bytes(info + record)
+    (world.jobs / "shops" / STATE).mkdir(exist_ok=True)
+    book = TaskBook(world.jobs / "shops" / STATE)
+    task = {"taskid": "t", "url": url, "process": {"callback": "detail_page"}}
+    done = TaskNote(
+        "stored", "t", url, "detail_page", "success", task, http=200, warc="w.warc.gz", place=len(info), uri=url
+    )
+    book.note([done], [ResultNote("stored", "t", url, {"title": "As it was"}, 5, "w.warc.gz", len(info))])
+    book.close()
 
 
 def test_faults_are_said_in_the_page(page: Page, world: World) -> None:

@@ -37,6 +37,7 @@ from warcmill.scripts import task as tasks
 from warcmill.scripts import trial, walls
 from warcmill.scripts.api.handler import md5string, with_config
 from warcmill.scripts.api.response import NO_ANSWER, Response
+from warcmill.scripts.api.values import NoForm, jsonable
 from warcmill.scripts.asking import CallbackOutcome, ScriptAsker, ScriptText
 from warcmill.scripts.folder import ScriptFolder, ScriptPlace
 from warcmill.scripts.taskbook import TaskReader
@@ -75,7 +76,8 @@ class KeptAnswer(Struct, frozen=True):
         """The page as a text, the beginning of a long one; '' for another body."""
         if b"\0" in self.answer.body[:1024] or not self.answer.body:
             return ""
-        return Response(content=self.answer.body, headers=self.answer.fields.get("headers")).text[:SHOWN]
+        beginning = self.answer.body[: 4 * SHOWN]  # no letter of an encoding has more bytes
+        return Response(content=beginning, headers=self.answer.fields.get("headers")).text[:SHOWN]
 
 
 class DebugStep(Struct, frozen=True):
@@ -116,8 +118,12 @@ class ScriptDebugger:
 
         BadInput for no task, Busy if the user has a step already, or too many others have one.
         """
-        taskid = str(task.get("taskid") or md5string(str(task.get("url") or "")))
-        uri = tasks.made(script, {**task, "taskid": taskid}, None)
+        try:
+            given: dict[str, Any] = jsonable(task)
+        except NoForm as error:
+            raise BadInput("the task", str(error)) from error
+        taskid = str(given.get("taskid") or md5string(str(given.get("url") or "")))
+        uri = tasks.made(script, {**given, "taskid": taskid}, None)
         if not uri.uri.startswith(("data:", "http:", "https:")):
             raise BadInput(shown(uri.uri), "a task has an address of http, https or data")
         return self._in_turn(user, self._step(place, user, _beside(place, script, text), uri, answer, is_again, stored))

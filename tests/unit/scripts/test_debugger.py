@@ -34,6 +34,16 @@ class Handler(BaseHandler):
         print("read", response.url)
         return {"title": response.doc("title").text(), "save": response.save, "seen": response.headers.get("X-Seen")}
 """
+
+
+def nested() -> Any:
+    """A value that is too deep for a task."""
+    value: Any = 1
+    for _ in range(100):
+        value = [value]
+    return value
+
+
 START = {"url": "data:,on_start", "process": {"callback": "on_start"}}
 
 
@@ -186,11 +196,23 @@ def test_a_text_that_cannot_be_loaded_asks_nothing(bench: Bench) -> None:
 @pytest.mark.parametrize(
     "task",
     [{}, {"url": "mailto:a@b"}, {"url": "dns:a.example"}, {"url": "x"}, {"url": "http://a.example/", "fetch": 1},
-     {"url": "data:no-comma"}, {"url": 5}],
+     {"url": "data:no-comma"}, {"url": 5}, {"url": "http://a.example/", "process": {"a": nested()}}],
 )  # fmt: skip
 def test_a_task_that_cannot_be_fetched_is_named(bench: Bench, task: dict[str, Any]) -> None:
     with pytest.raises(BadInput):
         bench.step(task)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [{"fetch": {"headers": {"X": "\ud800"}}}, {"fetch": {"headers": {"X": "a\r\nB: c"}}}, {"taskid": "\ud800"},
+     {"fetch": {"data": "[BASE64-DATA]\ud800[/BASE64-DATA]"}}, {"process": {"callback": "\ud800"}},
+     {"process": {"callback": 5}}, {"fetch": {"save": "\ud800", "cookies": {"a": "\ud800"}}},
+     {"fetch": {"method": "\ud800"}}, {"fetch": {"timeout": 1e308}}, {"taskid": [1]},
+     {"process": {"callback": "page", "process_time_limit": float("nan")}}],
+)  # fmt: skip
+def test_an_odd_task_has_an_outcome(bench: Bench, odd: dict[str, Any]) -> None:
+    assert bench.step({**bench.task(), **odd}).answer is not None
 
 
 def test_a_callback_that_never_ends_or_dies_costs_its_own_step(bench: Bench) -> None:

@@ -82,6 +82,9 @@ async function step(isAgain = false) {
       say(found.error, true);
       return;
     }
+    if (found.answer) {
+      found.answer.text ??= now?.answer?.text ?? ""; // it is sent once
+    }
     now = found;
     await show();
   });
@@ -232,7 +235,7 @@ function showTrial(found) {
   frame.append(table);
   const number = found.pages.length;
   const text = number
-    ? `${number} pages, ${found.worse} of them worse than before; no site was asked.`
+    ? `${number} ${number === 1 ? "page" : "pages"}, ${found.worse} of them worse than before; no site was asked.`
     : "The archive has no page of this script on this machine yet.";
   const end = found.whole ? "" : " The time was over before the last page.";
   byId("brought").hidden = false;

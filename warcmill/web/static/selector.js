@@ -129,11 +129,16 @@ export class ShownPage {
 
   async show(text) {
     this.source = new DOMParser().parseFromString(text, "text/html");
+    this.shown = new Map();
+    this.turn = (this.turn ?? 0) + 1;
+    const turn = this.turn;
     const page = await this.emptied();
+    if (turn !== this.turn) {
+      return; // another page is to be shown by now
+    }
     const style = new page.defaultView.CSSStyleSheet();
     style.replaceSync(STYLE);
     page.adoptedStyleSheets = [style];
-    this.shown = new Map();
     this.sources = new WeakMap();
     this.isCut = false;
     this.fill(this.source.body ?? this.source.documentElement, page.body);

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from hashlib import sha256
 from http import HTTPStatus
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from warcmill.base import disk
@@ -67,13 +68,17 @@ def page(served: Served, asked: Asked) -> Answer:
     if taskid and known is None:
         return RefusedRequest(HTTPStatus.NOT_FOUND, "the script has no such task")
     task = _shown_task(known["task"] if known else None)
-    editions = [_edition(one) for _, one in zip(range(EDITIONS), papers.editions.of(script_paper(name)), strict=False)]
+    editions, why = list[dict[str, Json]](), ""
+    try:
+        editions += map(_edition, islice(papers.editions.of(script_paper(name)), EDITIONS))
+    except (BadInput, Unavailable) as error:  # its text is there all the same
+        why = str(error)
     answer: dict[str, Json] = {
         "edition": mark.number if mark else 0, "editions": [*editions], "job": job.name, "name": name,
         "seen": sha256(raw).hexdigest(), "status": str(row.status), "task": task, "text": text, "walls": job.has_walls,
     }  # fmt: skip
     shown = {
-        **job.shown, "row": row, "text": text, "editions": editions,
+        **job.shown, "row": row, "text": text, "editions": editions, "why_no_editions": why,
         "task": json.dumps(task, indent=2, sort_keys=True), "stored": taskid if known and known["warc"] else "",
         "forms": json.dumps({what: served.forms.new(asked.user, f"{job.path}/{what}") for what in _POSTS}),
         "form": served.forms.new(asked.user, f"{job.path}/save"),
@@ -94,7 +99,7 @@ def step(served: Served, asked: Asked) -> Answer:
         place, asked.user.name, job.script, _text(fields), _task(fields.get("task", "")),
         answer=fields.get("answer", ""), is_again=bool(fields.get("again")), stored=fields.get("stored", ""),
     )  # fmt: skip
-    return ShownPage({**_step(done), "form": served.forms.new(asked.user, asked.path)})
+    return ShownPage({**_step(done, fields.get("answer", "")), "form": served.forms.new(asked.user, asked.path)})
 
 
 @_named
@@ -219,7 +224,8 @@ def _edition(one: Edition) -> dict[str, Json]:
     return {"made_from": one.made_from, "number": one.number, "time": one.time, "who": one.who, "why": one.why}
 
 
-def _step(done: DebugStep) -> dict[str, Json]:
+def _step(done: DebugStep, known: str) -> dict[str, Json]:
+    """A step; the page of an answer that is `known`, by its id, is there already."""
     one = done.outcome
     follows, left = _bounded(one.follows)
     messages, left_messages = _bounded(
@@ -227,18 +233,18 @@ def _step(done: DebugStep) -> dict[str, Json]:
     )
     results, left_results = _bounded(one.results)
     return {
-        "answer": _answer(done.answer) if done.answer else None, "follows": follows,
+        "answer": _answer(done.answer, known) if done.answer else None, "follows": follows,
         "left_out": {"follows": left, "messages": left_messages, "results": left_results},
         "log": _lines(one.log), "messages": messages, "ms": one.ms, "results": [_pretty(two) for two in results],
         "why": printable(one.why),
     }  # fmt: skip
 
 
-def _answer(kept: KeptAnswer) -> dict[str, Json]:
-    """An answer for the tabs HTML and Web: its text is for a frame that runs nothing."""
+def _answer(kept: KeptAnswer, known: str) -> dict[str, Json]:
+    """An answer for the tabs HTML and Web: its text is for a frame that runs nothing, and is sent once."""
     fields = kept.answer.fields
     headers = fields.get("headers") or {}
-    text = kept.text
+    text = None if kept.id == known else kept.text
     return {
         "at": kept.at, "bytes": len(kept.answer.body), "error": printable(str(fields.get("error") or "")),
         "id": kept.id, "source": kept.source, "status": int(fields.get("status_code") or 0), "text": text,
