@@ -12,7 +12,7 @@ from warcmill.backup import archive, restore
 from warcmill.backup.backup import DueCrawl
 from warcmill.errors import BadInput, Unavailable
 from warcmill.layout import SENTINEL
-from warcmill.markers.decisions import FOLDER
+from warcmill.markers import decisions, editions
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Launch
 from warcmill.stores import Store, sentinel
@@ -29,7 +29,7 @@ if its disk is just not mounted. A folder with anything but a state in it is ref
 Without --new-state the state folder must exist.
 
 Decisions, such as what is hidden in an index, are brought back first, then the lists of
-index versions, then all else. No index is published while a decision is missing.
+index versions and the editions of jobs, then all else. No index is published while a decision is missing.
 Launches that state.BackupState has backed up are known again, and nothing of them is
 redone. What was not archived at the last backup is done again, and finds its files
 stored. Due crawls are known again, with their feeds: none is launched twice. Tokens of
@@ -44,7 +44,10 @@ something else among the backups (each is named, the others are restored), 2 usa
 """
 
 
-_AGAIN = ": two decisions have one number; move this one out of the state, restore again, then decide it again"
+_AGAIN = {
+    kind: f": two {kind} have one number; move this one out of the state, restore again, then {act} it again"
+    for kind, act in ((decisions.FOLDER, "decide"), (editions.FOLDER, "save"))
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -83,14 +86,14 @@ def _make_state(folder: Path) -> None:
 
 
 def _restore_archive(state: MarkerStore, store: Store) -> int:
-    """The lists of index versions and the decisions: nothing is printed where there never were any."""
+    """The lists of index versions, decisions and editions: nothing is printed where there never were any."""
     done = archive.restore(state.store, store)
     for path in done.different:
-        out(f"state:{path} differs from the backup; left as it is{_AGAIN if path.startswith(FOLDER) else ''}")
+        out(f"state:{path} differs from the backup; left as it is{_AGAIN.get(path.partition('/')[0], '')}")
     for fault in done.damaged:
         out(str(fault))
     if done.copied:
-        out(f"versions and decisions: {counted(len(done.copied), 'file', 'files')} restored")
+        out(f"versions, decisions and editions: {counted(len(done.copied), 'file', 'files')} restored")
     return 1 if done.different or done.damaged else 0
 
 

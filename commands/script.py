@@ -23,6 +23,8 @@ examples:
   warcmill script start papers/shop
   warcmill script list papers
   warcmill script try papers/shop --last 50
+  warcmill script history papers/shop
+  warcmill script show papers/shop --edition 3
   warcmill script tasks papers/shop --status failed
   warcmill script results papers/shop --format csv > shop.csv
   warcmill script again papers/shop c1f2a5d09b3e4f6c8d7a90b1e2f3a4b5
@@ -49,6 +51,10 @@ is silent, or late. 'try' runs the present text over the last pages that each ca
 from their WARCs, asks no site, and prints each field before and after. 'results' prints the
 newest result of each task; --after continues one. 'again' has a task visited once more.
 'delete' forgets a script, its tasks and results; its pages stay in the archive.
+
+Each text of a script is an edition of its job: what a command or a page saves, and what was
+edited by hand, once a command looks at the job. 'history' lists those in which a script is
+new, changed or removed: who, when, made from which, and why. 'show' prints the text of one.
 
 A script runs behind walls, bubblewrap's: no network, no file but Python's, 30 seconds and 1 GB
 for a callback. Where they cannot stand it does not run, unless luigi.cfg says so: [scripts]
@@ -104,6 +110,12 @@ def _of_job(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     tried.add_argument("script", type=_script, metavar="JOB/NAME", help="the job, and the name of the script")
     tried.add_argument("--last", type=_whole, default=20, metavar="NUMBER", help="so many of a callback (default: 20)")
     tried.add_argument("--json", action="store_true", help="print JSON, for programs")
+    history = actions.add_parser("history", allow_abbrev=False)
+    history.add_argument("script", type=_script, metavar="JOB/NAME", help="the job, and the name of the script")
+    history.add_argument("--json", action="store_true", help="print JSON, for programs")
+    show = actions.add_parser("show", allow_abbrev=False)
+    show.add_argument("script", type=_script, metavar="JOB/NAME", help="the job, and the name of the script")
+    show.add_argument("--edition", type=_whole, metavar="NUMBER", help="as this edition has it (default: the newest)")
     listed = actions.add_parser("list", allow_abbrev=False)
     listed.add_argument("job", type=_job, metavar="JOB", help="the job")
     listed.add_argument("--json", action="store_true", help="print JSON, for programs")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -21,6 +22,7 @@ from warcmill.stores.opening import open_folder, open_other, open_store
 
 if TYPE_CHECKING:
     from warcmill.extracts.extracts import Extracts
+    from warcmill.markers.papers import JobPapers
     from warcmill.package.catalogue import Catalogue
 
 MOST_TASKS = 1_000  # of one scan: Luigi's cost grows faster than the number of its pending tasks
@@ -63,6 +65,14 @@ def open_line() -> OpenRoots:
     """The configured line, or Unavailable."""
     config = settings()
     return OpenRoots(config, config.open_state())
+
+
+def papers_of(line: OpenRoots, folder: Path, job: str) -> JobPapers:
+    """The papers of a job in its folder, and their editions."""
+    from warcmill.markers.editions import JobEditions  # most verbs look at no paper
+    from warcmill.markers.papers import JobPapers
+
+    return JobPapers(folder, JobEditions(line.state.store, lambda: line.store, job))
 
 
 def catalogue_of(line: OpenRoots) -> Catalogue:

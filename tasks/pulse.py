@@ -13,7 +13,7 @@ import luigi
 from tasks.config import engines
 from tasks.config import feed as feeds
 from tasks.config import pypi as indexes
-from tasks.line import OpenRoots, open_line
+from tasks.line import OpenRoots, open_line, papers_of
 from tasks.params import CheckpointParameter, DueParameter, LaunchParameter, NumberParameter
 from tasks.pypi import DumpDistributionData, DumpFull
 from tasks.step import JobStep, Scan, Step, ToRun, span
@@ -31,6 +31,7 @@ from warcmill.launches.view import of_checkpoint
 from warcmill.markers import decisions, locks
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts.pulse import Continued, Started
+from warcmill.markers.papers import SCRIPTS
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Json, Key, Launch, stamp_time
 from warcmill.pulse import broken_launches, feed
@@ -197,7 +198,9 @@ class StartJob(JobStep):
             retried: dict[str, Json] = {"retries": True} if self.retries else {}
 
             def prepare() -> dict[str, Json]:
-                return retried or _prepared(line.state, engine, self.job, self.due)
+                found = retried or _prepared(line.state, engine, self.job, self.due)
+                _look_at_papers(line, engine, self.job)
+                return found
 
             def resume() -> Continued | None:
                 if not self.broken:
@@ -409,6 +412,19 @@ def _stamp(moment: datetime) -> str:
 def _fed(job: str, due: str) -> list[luigi.Task]:
     """The feed step of a due crawl; none for a job without a feed."""
     return [CrawlFeed(job=job, due=due)] if feeds.is_fed(job) or indexes.mirrors(job) else []
+
+
+def _look_at_papers(line: OpenRoots, engine: Engine, job: str) -> None:
+    """Make an edition of what was edited by hand in a job of scripts, so that its launch names it. Without the store
+    none can be made: that is logged, and holds up no crawl."""
+    if engine.kind != engines.WARCMILL:
+        return
+    folder = engines.own_engine(engines.section_of(job)).places.job(job)
+    if (folder / SCRIPTS).is_dir():
+        try:
+            papers_of(line, folder, job).settle()
+        except WarcmillError as error:
+            log.warning("%s: the launch names no edition of what was edited by hand since the last: %s", job, error)
 
 
 def _prepared(state: MarkerStore, engine: Engine, job: str, due: str) -> dict[str, Json]:

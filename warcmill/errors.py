@@ -8,6 +8,7 @@
     ├── NotReady      too early: the crawl has not reached this point
     ├── Mismatch      two things that must be equal are not
     ├── Conflict      another claim is already published under that name
+    │   └── NewerEdition   somebody else has saved another text meanwhile
     ├── Unsettled     some items of a batch failed: the settled ones are kept
     ├── Foreign       a sound marker, but of another task, parameters or schema
     └── Busy          another process is doing this
@@ -84,6 +85,15 @@ class Conflict(WarcmillError):
     def __init__(self, path: str, why: str) -> None:
         self.path, self.why = path, why
         super().__init__(f"{path}: {why}")
+
+
+class NewerEdition(Conflict):
+    """Somebody else has saved another text meanwhile: `who` at `time`, as edition `number`. Nothing was written."""
+
+    def __init__(self, path: str, number: int, who: str, time: str) -> None:
+        self.number, self.who, self.time = number, who, time
+        by = f"{who} has saved it meanwhile" if who else "it was edited by hand meanwhile"
+        super().__init__(path, f"{by}, as edition {number} of {time}; look at both, then save again from {number}")
 
 
 class Unsettled(WarcmillError):

@@ -15,15 +15,19 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from commands.console.luigi_cfg import engine_for
+from commands.console.papers import look_at, open_papers, person
 from commands.console.show import as_json, out
 from tasks.config import engines
 from warcmill.base.escapes import printable
+from warcmill.crawl.job import file
 from warcmill.crawl.launch.folders import STATE
 from warcmill.errors import BadInput, NotReady
+from warcmill.markers.editions import Edition
+from warcmill.markers.papers import check_name, script_paper
 from warcmill.model import Json, Launch
 from warcmill.scripts import answers, trial, walls
 from warcmill.scripts.asking import ScriptAsker, ScriptText
-from warcmill.scripts.folder import SCRIPTS, ScriptFolder, ScriptStatus, forget_row, set_row
+from warcmill.scripts.folder import ScriptFolder, ScriptPlace, ScriptStatus, forget_row, set_row
 from warcmill.scripts.taskbook import TaskReader
 from warcmill.scripts.trial import TriedPage
 
@@ -33,10 +37,26 @@ _SPANS = ("5m", "1h", "1d", "all")
 _HEAD = ("group", "name", "status", "rate/burst", *_SPANS, "late", "watch")
 
 
+def script_place(job: str) -> ScriptPlace:
+    """A job of scripts on this machine; BadInput if there is none of this name."""
+    section = engines.section_of(job)
+    if not section or engines.kind_of(section) != engines.WARCMILL:
+        raise BadInput(job, "no engine of ours crawls a job of this name")
+    with closing(engines.own_engine(section)) as engine:
+        places, folder = engine.places, engine.places.job(job)
+        if file.described(file.files_in(folder), job).service != file.SCRIPTS:
+            raise BadInput(job, "it crawls without scripts")
+        launches = sorted((path.name for path in folder.iterdir() if is_stamp(path.name)), reverse=True)
+        warcs = tuple(places.folders(Launch.parse(job, launch)).warcs for launch in launches)
+        has_walls, proxies = engines.has_script_walls(), tuple(engines.script_proxies())
+        return ScriptPlace(job, folder, warcs, engine.allow_private, has_walls, proxies)
+
+
 def _set(args: argparse.Namespace) -> int:
     """Change the row of a script; a crawl that runs takes it within a second."""
     job, name = args.script
     status = args.status and ScriptStatus(args.status)
+    look_at(job)
     given = {"status": status, "rate": args.rate, "burst": args.burst, "group": args.group}
     row = set_row(_folder(job), name, {key: value for key, value in given.items() if value is not None})
     group = f", {row.group}" if row.group else ""
@@ -69,21 +89,27 @@ def _again(args: argparse.Namespace) -> int:
 def _delete(args: argparse.Namespace) -> int:
     """Forget a script, its tasks and its results, now. The archive stays."""
     job, name = args.script
-    folder = _folder(job)
-    if not (folder / SCRIPTS / f"{name}.py").exists():
+    check_name(name, f"{job}/{name}")
+    papers = open_papers(job)
+    newest = papers.settle()
+    if newest is None or not (papers.folder / script_paper(name)).exists():
         raise BadInput(f"{job}/{name}", "there is no such script")
+    papers.editions.check()  # before the crawl forgets it: without the store it cannot be deleted
     try:
         waited = _asked(job, "forget", script=name)["waited"]
     except NotReady as error:
         why = f"no crawl of it runs, which could forget {name}: warcmill pulse start {job}"
         raise NotReady(f"job {job}", why) from error
-    forget_row(folder, name)
-    out(f"{job}/{name}: deleted; {waited} tasks of it waited. Its pages are in the archive")
+    why = "warcmill script delete"
+    papers.save({script_paper(name): None}, who=person(), why=why, made_from=newest.number)
+    forget_row(papers.folder, name)
+    out(f"{job}/{name}: deleted; {waited} tasks of it waited. Its pages are in the archive, its texts are editions")
     return 0
 
 
 def _list(args: argparse.Namespace) -> int:
     """List the scripts of a job, with counts and what a person should look at."""
+    look_at(args.job)
     found = answers.listed(_folder(args.job), time.time())
     if args.json:
         print(as_json(found))
@@ -126,23 +152,21 @@ def _results(args: argparse.Namespace) -> int:
 def _try(args: argparse.Namespace) -> int:
     """Run the present text of a script over the last pages that it has read, and print the fields that differ."""
     job, name = args.script
-    with closing(engine_for(job)) as engine:
-        places, folder = engine.places, engine.places.job(job)
-        launches = sorted((path.name for path in folder.iterdir() if is_stamp(path.name)), reverse=True)
-        warcs = [places.folders(Launch.parse(job, launch)).warcs for launch in launches]
-    scripts = ScriptFolder(folder)
+    look_at(job)
+    place = script_place(job)
+    scripts = ScriptFolder(place.folder)
     scripts.look()
     if name not in scripts.all:
         raise BadInput(f"{job}/{name}", scripts.unfit.get(name, "there is no such script"))
-    script_walls = engines.has_script_walls()
-    walls.check(walls=script_walls)
-    book, text = TaskReader(folder / STATE), ScriptText(name, scripts.texts)
+    walls.check(walls=place.has_walls)
+    book, text = TaskReader(place.folder / STATE), ScriptText(name, scripts.texts)
 
     async def tried() -> list[TriedPage]:
-        asker = ScriptAsker(script_walls=script_walls)
+        asker = ScriptAsker(script_walls=place.has_walls)
         try:
             with TemporaryDirectory() as scratch:
-                return await trial.pages(asker, text, book, trial.finder(warcs), Path(scratch), args.last)
+                find = trial.finder(place.warcs)
+                return [one async for one in trial.pages(asker, text, book, find, Path(scratch), args.last)]
         finally:
             asker.close()
 
@@ -155,6 +179,46 @@ def _try(args: argparse.Namespace) -> int:
         worse = sum(one.is_worse for one in found)
         out(f"{job}/{name}: {len(found)} pages, {worse} of them worse than before; no site was asked")
     return int(any(one.is_worse for one in found))
+
+
+def _history(args: argparse.Namespace) -> int:
+    """List the editions of a script, the newest first."""
+    job, name = args.script
+    paper = script_paper(name)
+    look_at(job)
+    found = [*open_papers(job).editions.of(paper)]
+    if not found:
+        raise BadInput(f"{job}/{name}", "no edition has such a script")
+    if args.json:
+        print(as_json({"editions": [_edition(one, paper) for one in found]}))
+        return 0
+    for one in found:
+        removed = "" if one.digest(paper) else "  removed"
+        made_from = f"  from {one.made_from}" if one.made_from else ""
+        out(f"{one.number:6}  {one.time}  {one.who or '-'}{made_from}{removed}  {one.why}")
+    return 0
+
+
+def _edition(one: Edition, paper: str) -> Json:
+    found: dict[str, Json] = {name: getattr(one, name) for name in ("number", "time", "who", "why", "made_from")}
+    return {**found, "sha256": one.digest(paper)}
+
+
+def _show(args: argparse.Namespace) -> int:
+    """Print the text of a script, as an edition has it."""
+    job, name = args.script
+    look_at(job)
+    editions = open_papers(job).editions
+    newest = editions.newest()
+    number = args.edition or (newest.number if newest else 0)
+    if not number:
+        raise BadInput(f"{job}/{name}", "no edition has such a script")
+    text = editions.text(number, script_paper(name))
+    if sys.stdout.isatty():
+        out(*text.decode("utf-8-sig").splitlines())
+    else:
+        sys.stdout.buffer.write(text)
+    return 0
 
 
 def _shown(one: TriedPage) -> str:
@@ -197,5 +261,5 @@ def _asked(job: str, verb: str, **fields: Json) -> dict[str, Any]:
 
 ACTIONS: Mapping[str, Callable[[argparse.Namespace], int]] = {
     "set": _set, "start": _start, "again": _again, "delete": _delete, "list": _list, "tasks": _tasks,
-    "results": _results, "try": _try,
+    "results": _results, "try": _try, "history": _history, "show": _show,
 }  # fmt: skip

@@ -20,15 +20,16 @@ from typing import TYPE_CHECKING, Any
 from commands.console import crawl_options
 from commands.console.crawl import answers, left_at, name_left_out
 from commands.console.luigi_cfg import engine_for, list_job
+from commands.console.papers import open_papers, person
 from commands.console.show import err, out
 from tasks.config import engines, folders
 from warcmill.base import clock
-from warcmill.crawl import durable
 from warcmill.crawl.engine import WarcmillEngine
 from warcmill.crawl.job import file
 from warcmill.crawl.job.job import End
 from warcmill.crawl.job.values import CONFIGURATION
 from warcmill.crawl.launch import job_log, reports
+from warcmill.crawl.launch.folders import PAPERS
 from warcmill.errors import BadConfig, BadInput, Busy, Conflict, Unavailable
 from warcmill.formats.warc.writer import RecordPlace
 from warcmill.model import Json
@@ -60,9 +61,7 @@ def _run(args: argparse.Namespace) -> int:
             raise Busy(f"job {job}, launch {seen.launch_id},")
         if seen.died:
             engine.stop(job)
-        _configured(engine, job, process.files(_settings(args)))
-        for script in found:
-            _write(engine, job, script.name, script.text)
+        _save(engine, job, process.files(_settings(args)), {script.name: script.text for script in found})
         checkpoint = left_at(engine, job, job_log.last(engine.places.job(job)))
         if checkpoint:
             err(f"{job}: continues from {checkpoint}")
@@ -110,19 +109,26 @@ class _Heard:
 def _new(args: argparse.Namespace) -> int:
     """Write a script to begin with into a job, which is made if it is missing."""
     _check_extra()
+    from warcmill.markers.papers import script_paper
     from warcmill.scripts import process
-    from warcmill.scripts.folder import create, new
+    from warcmill.scripts.folder import new
 
     job, name = args.script
-    new(name, args.start)  # before a job is made for it
+    text = new(name, args.start)  # before a job is made for it
     config = folders.find() or crawl_options.new_archive(err)
     os.environ[folders.VARIABLE] = str(config)
     list_job(config, job)
-    with closing(engine_for(job)) as engine:
-        folder = engine.places.job(job)
-        if not (folder / CONFIGURATION).exists():
-            engine.configure(job, process.files({}), Path(os.devnull))
-        out(str(create(folder, name, args.start)))
+    papers = open_papers(job)
+    newest = papers.settle()
+    path = papers.folder / script_paper(name)
+    if path.exists():
+        raise Conflict(str(path), "it exists; choose another name, or edit it")
+    files = {} if (papers.folder / CONFIGURATION).exists() else process.files({})
+    papers.save(
+        {**files, script_paper(name): text.encode()}, who=person(), why="warcmill script new",
+        made_from=newest.number if newest else 0,
+    )  # fmt: skip
+    out(str(path))
     return 0
 
 
@@ -233,24 +239,23 @@ def _bytes(path: Path) -> bytes:
         raise Unavailable(str(path), error.strerror or str(error)) from error
 
 
-def _configured(engine: WarcmillEngine, job: str, files: Mapping[str, bytes]) -> None:
-    """Give the job the files of a job of scripts; one that has rules keeps them. Conflict for one that crawls something
-    else."""
+def _save(engine: WarcmillEngine, job: str, files: Mapping[str, bytes], texts: Mapping[str, str]) -> None:
+    """Save scripts, and the files of a job of scripts, as an edition; a job that has rules keeps them. Conflict for one
+    that crawls something else."""
+    from warcmill.markers.papers import script_paper
+
     own = file.files_in(engine.places.job(job))
     if CONFIGURATION in own and file.described(own, job).service != file.SCRIPTS:
         raise Conflict(f"job {job}", "it crawls without scripts; choose another name by --job")
     rules = {name: own[name] for name in (file.SURTS, file.EXCLUDE) if name in own}
-    engine.configure(job, {**files, **rules}, Path(os.devnull))
-
-
-def _write(engine: WarcmillEngine, job: str, name: str, text: str) -> None:
-    from warcmill.scripts.folder import SCRIPTS
-
-    path = engine.places.job(job) / SCRIPTS / f"{name}.py"
-    if path.exists() and path.read_bytes() == text.encode():
-        return
-    durable.make_folder(path.parent)
-    durable.replace(path, text.encode())
+    wanted = {**files, **rules}
+    file.parse(wanted, job)
+    scripts = {script_paper(name): text.encode() for name, text in texts.items()}
+    papers = open_papers(job)
+    newest = papers.settle()
+    changes = {**{name: wanted.get(name) for name in PAPERS}, **scripts}
+    papers.save(changes, who=person(), why="warcmill script run", made_from=newest.number if newest else 0)
+    engine.configure(job, wanted)
 
 
 def _settings(args: argparse.Namespace) -> dict[str, Any]:

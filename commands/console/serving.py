@@ -14,9 +14,11 @@ from contextlib import contextmanager
 from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from commands.console.script_jobs import script_place
 from commands.console.show import as_json, err, out
 from tasks import logs
 from tasks.audited import audited
@@ -47,6 +49,9 @@ from warcmill.web.archive import NO_INDEX, Archive
 from warcmill.web.rendering import STYLE
 from warcmill.web.served import Served
 
+if TYPE_CHECKING:
+    from warcmill.scripts.debugger import ScriptDebugger
+
 NOT_WANTED = "Archived pages are not shown: [serve] replay is false, or --no-replay"
 PROGRAM = (sys.executable, "-P", "-m", "commands.main")  # runs the verb of an action, with our environment
 
@@ -73,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
         signal.signal(number, _end)
     with _warcs(config, open_store) as place, _captures(archive, program) as captures:
         replay = _replay(config, program, ReplaySources(place, captures), asked)
-        refresh = Refresher(partial(look, Asker())).wanted
+        refresh, debugger = Refresher(partial(look, Asker())).wanted, _Debugger()
         served = Served(
             *(line.state, archive, replay, entry, lambda: audited(open_line())),
             refresh=refresh,
@@ -81,12 +86,40 @@ def run(args: argparse.Namespace) -> int:
             packages=partial(_packages, line),
             package_data=partial(_package_data, line),
             has_walls=engines.has_script_walls,
+            script_place=script_place,
+            debugger=debugger.opened,
         )
         try:
             server.serve(application(served), asked.listen, asked.port, partial(_begin, served, replay, asked))
         finally:
+            debugger.close()
             replay.stop()
     return 0
+
+
+class _Debugger:
+    """The debugger of scripts, which begins at its first step."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._begun: list[ScriptDebugger] = []
+
+    def opened(self) -> ScriptDebugger:
+        """The debugger; BadConfig where what reads pages for scripts is not installed."""
+        with self._lock:
+            if not self._begun:
+                try:
+                    from warcmill.scripts.debugger import ScriptDebugger
+                except ImportError as error:
+                    why = f"{error.name} is missing; pip install 'warcmill[scripts]'"
+                    raise BadConfig("scripts", why) from error
+                self._begun.append(ScriptDebugger())
+            return self._begun[0]
+
+    def close(self) -> None:
+        """End its processes."""
+        for one in self._begun:
+            one.close()
 
 
 def _asked(configured: Serving, args: argparse.Namespace) -> Serving:

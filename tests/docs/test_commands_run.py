@@ -60,6 +60,7 @@ BY_HAND = {
     "pip install": "fetches packages into an environment of the reader's own",
     "python -m benchmarks.crawl_profile": "measures for long, as scripts/bench does",
     "scripts/bench": "measures for long, and needs a machine with nothing else to do; it proves nothing",
+    "scripts/editor": "fetches packages; .ci/run runs it with --check, tests/unit/test_project.py holds it to its lock",
     "scripts/lock": "fetches newest versions, and changes the lock; tests/unit/test_project.py holds it to setup.cfg",
     "scripts/pictures": "needs a browser; the page's pictures are compared by eye",
     "scripts/test full": "takes hours; .ci/run runs its checks and tests, and smaller numbers of its sweeps",

@@ -125,7 +125,9 @@ def test_versions_and_decisions_are_known_again(done: Line) -> None:
     assert [back_up(done), back_up(done)] == [0, 0]
     lose_the_state(done)
     told = done.warcmill("restore")
-    assert (told.returncode, "versions and decisions: 2 files restored" in told.stdout) == (0, True), told.stdout
+    assert (told.returncode, "versions, decisions and editions: 2 files restored" in told.stdout) == (0, True), (
+        told.stdout
+    )
     assert Lists(state, "cdx").read(1) == listed
     assert hidden_list.read(state).entries == {"example,b": "order of a court"}
     path = done.folders["state"] / "decisions/access/000001.json"

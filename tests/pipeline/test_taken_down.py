@@ -134,7 +134,7 @@ def test_with_the_state_lost_and_restored_nothing_that_was_hidden_is_found(line:
     shutil.rmtree(line.folders["state"])
     told = line.warcmill("restore", "--new-state")
     assert told.returncode == 0, told.stderr
-    assert told.stdout.splitlines()[1] == "versions and decisions: 1 file restored"
+    assert told.stdout.splitlines()[1] == "versions, decisions and editions: 1 file restored"
     assert line.scan(DAY) == [0, 0]
     code, log = fold(line)
     assert code == 0, log

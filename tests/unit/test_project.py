@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import json
 import os
 import re
 import shutil
@@ -78,8 +79,22 @@ def test_source_packages_are_built_after_the_wheels_and_with_nothing_that_is_not
     assert first < script.index("install --require-hashes --no-build-isolation -r requirements-source.lock")
 
 
+def test_the_lock_of_the_editor_has_hashes_and_no_address_and_its_bundle_is_of_it() -> None:
+    """`scripts/editor --check` compares the bytes; it needs npm."""
+    text = (ROOT / "warcmill" / "web" / "editor" / "package-lock.json").read_text("utf-8")
+    packages = {name: one for name, one in json.loads(text)["packages"].items() if name}
+    assert "://" not in text
+    assert all(one["integrity"].startswith("sha512-") for one in packages.values())
+    head = (ROOT / "warcmill" / "web" / "static" / "editor.js").read_text("utf-8").partition("*/")[0]
+    bundled = re.findall(r"((?:@[\w-]+/)?[\w-]+) (\d+\.\d+\.\d+)", head)
+    assert ("@codemirror/view", packages["node_modules/@codemirror/view"]["version"]) in bundled
+    assert all(packages[f"node_modules/{name}"]["version"] == version for name, version in bundled)
+    assert all(packages[f"node_modules/{name}"]["license"] == "MIT" for name, _ in bundled)
+    assert "Permission is hereby granted, free of charge" in head
+
+
 def test_the_scripts_can_be_run() -> None:
-    for name in ("setup", "test", "check", "demo", "bench", "lock", "services"):
+    for name in ("setup", "test", "check", "demo", "bench", "lock", "services", "editor"):
         assert os.access(ROOT / "scripts" / name, os.X_OK), f"scripts/{name} is not executable"
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
 

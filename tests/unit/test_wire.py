@@ -59,6 +59,7 @@ CLAIMS = (
     ),
     Place("warcmill/pypi/verify_dump.py", only=("verify", "read_back", "_rows")),
     Place("warcmill/markers/decisions.py", only=("RecordedDecision.encode",)),
+    Place("warcmill/markers/editions.py", only=("Edition.encode",)),
     Place("warcmill/formats/logs/crawlreport.py"),
     Place("warcmill/formats/logs/unrendered.py", but=("Unrendered.text",)),
     Place("warcmill/launches/stored_logs.py", only=("in_order",)),
@@ -263,6 +264,9 @@ NONE_OF_ITS_OWN = {
     "commands/console/scanner.py",
     # Its JSON is text in a page; what programs get is of warcmill/scripts/answers.py and the book of tasks.
     "warcmill/web/views/scripts.py",
+    # What a step answers is for the page's own script.
+    "warcmill/web/views/script_editor.py",
+    "warcmill/scripts/debugger.py",
     # The requests are those of warcmill/crawl/control/messages.py.
     "warcmill/crawl/launch/intake.py",
     # They print answers of warcmill/audit/answers/ and warcmill/pulse/reported_jobs.py.

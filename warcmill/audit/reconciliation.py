@@ -29,6 +29,7 @@ from warcmill.errors import BadInput, Foreign, NotReady, Unavailable, WarcmillEr
 from warcmill.launches.roots import RootMap
 from warcmill.markers import decisions
 from warcmill.markers.decisions import RecordedDecision
+from warcmill.markers.editions import JobEditions
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FINAL, Launch, Outcome, Stage, stamp_time
 from warcmill.stores import Store
@@ -303,3 +304,12 @@ def unkept_decisions(store: Store, made: Sequence[RecordedDecision], now: dateti
                 why = "it was made more than a day ago, and is in the state alone"
                 found.append(JobGap("", NO_BACKUP, decision.path, why, f"{_BACK_UP} {decision.time[:7]}"))
     return tuple(found)
+
+
+def unkept_editions(store: Store, editions: JobEditions, now: datetime) -> tuple[JobGap, ...]:
+    """A gap for the first edition of a job's papers that is not in the store a day later."""
+    for one in map(editions.read, editions.unkept(store)[:1]):
+        if _is_overdue(one.time, now):
+            why = "it was made more than a day ago, and is in the state alone"
+            return (JobGap("", NO_BACKUP, editions.path(one.number), why, f"{_BACK_UP} {one.time[:7]}"),)
+    return ()

@@ -17,6 +17,7 @@ OWN_CONFIGURATION = "crawl.toml"
 OWN_FILES = (OWN_CONFIGURATION, "job.log", "seeds.txt")  # of a launch of the built-in crawler
 FOLDERS = ("sheets", "scripts")  # of a launch, with files that configured it
 FEED_FILES = (
+    "edition.json",
     "exclude.txt",
     "seeds.jsonl",
     "surts.txt",

@@ -19,6 +19,7 @@ import msgspec
 from msgspec import Struct, field
 
 from warcmill.base import clock
+from warcmill.base.worker import WorkerLimits
 from warcmill.base.workers import NOT_BEGUN, Outside, Workers
 from warcmill.errors import Unavailable
 from warcmill.scripts import walls
@@ -76,12 +77,12 @@ class ScriptText(Struct, frozen=True):
 
 
 class ScriptAsker:
-    """The processes of scripts; `close` them. `script_walls`: False if they run without."""
+    """The processes of scripts; `close` them. `script_walls`: False if they run without. `limits` of one answer."""
 
-    def __init__(self, *, script_walls: bool) -> None:
+    def __init__(self, *, script_walls: bool, limits: WorkerLimits = walls.LIMITS) -> None:
         self.number = max(FEWEST, len(os.sched_getaffinity(0))) + 1
         self._threads = ThreadPoolExecutor(self.number, "script")
-        self._workers = Workers(walls.command(walls=script_walls), walls.LIMITS, self.number, "process")
+        self._workers = Workers(walls.command(walls=script_walls), limits, self.number, "process")
         self._rooms: dict[str, asyncio.Semaphore] = {}
         self._free, self._for_slow = asyncio.Semaphore(self.number), asyncio.Semaphore(self.number - 1)
         self._slow = set[str]()

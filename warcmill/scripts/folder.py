@@ -29,10 +29,10 @@ from warcmill.crawl import durable
 from warcmill.crawl.job.text import render
 from warcmill.crawl.job.values import CONFIGURATION
 from warcmill.crawl.uri import canonical
-from warcmill.errors import BadConfig, BadInput, Conflict, Unavailable
+from warcmill.errors import BadConfig, BadInput, Unavailable
+from warcmill.markers.papers import LONGEST, SCRIPTS, check_name
 
-SCRIPTS, ROWS = "scripts", "scripts.toml"
-LONGEST = 1 << 20  # bytes of a script
+ROWS = "scripts.toml"
 MOST_RATE = 1000.0
 _HEAD = "# The scripts of this job, as 'warcmill script set' and the pages write them.\n"
 _NEW = """\
@@ -57,7 +57,6 @@ class Handler(BaseHandler):
     def detail_page(self, response):
         return {{"url": response.url, "title": response.doc("title").text()}}
 """
-_is_name = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}").fullmatch
 _is_group = re.compile(r"[^\x00-\x1f\x7f]{0,63}").fullmatch
 
 
@@ -108,6 +107,19 @@ class ScriptFile(Struct, frozen=True):
     def digest(self) -> str:
         """The SHA-256 of its text."""
         return sha256(self.text.encode()).hexdigest()
+
+
+class ScriptPlace(Struct, frozen=True):
+    """A job of scripts on this machine: its folder, and those of its WARCs, the newest launch first. `allow_private`:
+    inside addresses that its engine may reach; `proxies`: those that scripts may name. Without `has_walls` its scripts
+    may do all that their process may."""
+
+    job: str
+    folder: Path
+    warcs: tuple[Path, ...] = ()
+    allow_private: tuple[str, ...] = ()
+    has_walls: bool = True
+    proxies: tuple[str, ...] = ()
 
 
 class ScriptFolder:
@@ -205,17 +217,6 @@ def new(name: str, start: str) -> str:
     return _NEW.format(name=name, start=json.dumps(url))
 
 
-def create(job: Path, name: str, start: str) -> Path:
-    """Write a script to begin with into a job. Conflict if there is one of this name."""
-    text, path = new(name, start), job / SCRIPTS / f"{name}.py"
-    with _alone(job):
-        if path.exists():
-            raise Conflict(str(path), "it exists; choose another name, or edit it")
-        durable.make_folder(path.parent)
-        durable.replace(path, text.encode())
-    return path
-
-
 def set_row(job: Path, name: str, changes: Mapping[str, Any]) -> ScriptRow:
     """Change the row of a script, and return it. Set RUNNING or DEBUG, the script may run as it is now. BadInput if
     there is no such script, BadConfig for an invalid value."""
@@ -265,14 +266,6 @@ def read(path: Path) -> ScriptFile:
         return ScriptFile(path.stem, raw.decode("utf-8-sig"), written)
     except UnicodeDecodeError as error:
         raise BadInput(str(path), f"it is not UTF-8: byte {error.start}") from error
-
-
-def check_name(name: str, where: str) -> None:
-    """BadInput for a name that no script may have."""
-    if not _is_name(name):
-        raise BadInput(
-            where, f"{name!r} cannot be imported; a script's name has letters, digits and _, and no digit first"
-        )
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:

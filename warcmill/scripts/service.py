@@ -18,8 +18,9 @@ from warcmill.crawl.job.job import Job, Retries
 from warcmill.crawl.launch.launch import Running
 from warcmill.crawl.uri import Uri
 from warcmill.errors import BadConfig
+from warcmill.markers.papers import MARK, SCRIPTS
 from warcmill.model import Json
-from warcmill.scripts.folder import ROWS, SCRIPTS
+from warcmill.scripts.folder import ROWS
 from warcmill.scripts.loop import ScriptLoop
 
 _NEVER = Retries(times=1, statuses=())
@@ -112,9 +113,11 @@ class ScriptService:
 
 
 def _copy(job: Path, own: Path) -> None:
-    """Keep a copy of all scripts with the launch."""
+    """Keep a copy of all scripts with the launch, and of what names their edition; its digests tell if one was edited
+    since."""
     durable.make_folder(own / SCRIPTS)
     for script in sorted((job / SCRIPTS).glob("*.py")):
         durable.copy(script, own / SCRIPTS / script.name)
-    if (job / ROWS).exists():
-        durable.copy(job / ROWS, own / ROWS)
+    for name in (ROWS, MARK):
+        if (job / name).exists():
+            durable.copy(job / name, own / name)

@@ -5,8 +5,9 @@ It asks no site and leaves no result. Each page has the fields of its result bef
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any, cast
@@ -71,24 +72,23 @@ class TriedPage(Struct, frozen=True):
 
 async def pages(
     asker: ScriptAsker, script: ScriptText, book: TaskReader, find: Find, scratch: Path, last: int
-) -> list[TriedPage]:
+) -> AsyncIterator[TriedPage]:
     """Try a script over the last pages of each of its callbacks; one whose record cannot be read is passed over."""
-    found: list[TriedPage] = []
     for callback in sorted(book.callbacks(script.name)):
         for task in cast("list[dict[str, Any]]", book.last(script.name, callback, last)):
             try:
-                fields, body = _stored(task, find, scratch)
+                fields, body = await asyncio.to_thread(stored, task, find, scratch)
             except (BadInput, NotReady):  # a revisit, or one that is not here any more
                 continue
             outcome = await asker.run(script, {**task["task"], "project": script.name}, fields, body)
             after = outcome.results[-1] if outcome.results else None
             before = book.result(script.name, str(task["taskid"]))
-            found.append(TriedPage(callback, str(task["url"]), before, after, len(outcome.follows), outcome.why))
-    return found
+            yield TriedPage(callback, str(task["url"]), before, after, len(outcome.follows), outcome.why)
 
 
-def _stored(task: Mapping[str, Any], find: Find, scratch: Path) -> tuple[dict[str, Any], bytes]:
-    """The response of a task from its record, and its body; of a page that a browser had opened, as that had it."""
+def stored(task: Mapping[str, Any], find: Find, scratch: Path) -> tuple[dict[str, Any], bytes]:
+    """The response of a task of the book from its record, and its body; of a page that a browser had opened, as that
+    had it. BadInput or NotReady if it has none that can be read here."""
     uri, path, offset = str(task["uri"]), find(task["warc"]), int(task["offset"])
     answer, jar = recall(uri, path, offset, scratch), Jar()
     with closing(answer):

@@ -9,18 +9,18 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from warcmill.base import clock
 from warcmill.crawl.books.books import CrawlResult
 from warcmill.crawl.extract.links import LINK
 from warcmill.crawl.fetch import exchange
 from warcmill.crawl.fetch.cookies import Jar
-from warcmill.crawl.fetch.exchange import Exchange
-from warcmill.crawl.fetch.limits import DISCONNECT, TIME
+from warcmill.crawl.fetch.exchange import Exchange, FetchRequest, RenderOptions
+from warcmill.crawl.fetch.limits import DISCONNECT, TIME, Failure, FetchLimits
 from warcmill.crawl.uri import Data, Uri, shown, without_credentials
 from warcmill.crawl.visit.fetching import Refusal
-from warcmill.crawl.visit.rendering import DOM_TYPE, NOT_RENDERED, Render
+from warcmill.crawl.visit.rendering import DOM_TYPE, NOT_RENDERED, Render, Rendering
 from warcmill.crawl.visit.visit import Kit, PageReader, Reading, Visit
 from warcmill.errors import BadInput
 from warcmill.scripts import task as tasks
@@ -141,7 +141,7 @@ class ScriptDesk:
         return {one: self.folder.texts.get(one) for one in self.asker.uses(name)}
 
 
-class _Answer(NamedTuple):
+class ScriptAnswer(NamedTuple):
     """An answer as a script gets it: the fields of a response, and its body. One that has `found` a URI is a redirect,
     which no callback reads."""
 
@@ -149,6 +149,101 @@ class _Answer(NamedTuple):
     body: bytes = b""
     rendered: Render = NOT_RENDERED
     found: Sequence[Uri] = ()
+
+
+class AsksSite(Protocol):
+    """Asks a site for the answer of a task: a visit of the crawl, or the debugger."""
+
+    @property
+    def limits(self) -> FetchLimits:
+        """The limits of its answers."""
+        ...
+
+    @property
+    def proxies(self) -> Collection[str]:
+        """The proxies that a task may name."""
+        ...
+
+    def queue(self, uri: str) -> str:
+        """The queue of a canonical URI."""
+        ...
+
+    async def ask(self, request: FetchRequest) -> Exchange | Failure | Refusal | None:
+        """The answer to a request, or why there is none; None if it was given back."""
+        ...
+
+    async def open(self, answer: Exchange, wanted: RenderOptions) -> Render | None:
+        """An answer as the browser has it; None if a browser would show no page."""
+        ...
+
+
+async def fetched(
+    uri: Uri, task: ScriptTask, crawl_config: Mapping[str, Any], conditions: Sequence[tuple[str, str]], site: AsksSite
+) -> ScriptAnswer:
+    """Have the site of a task asked, and return its answer for the script; a redirect that is followed has found its
+    target."""
+    fetch = with_config(task.request, crawl_config)
+    try:
+        wanted = tasks.rendered(fetch, uri.uri)
+        request = tasks.asked(task, uri.uri, fetch, conditions, clock.steady(), site.proxies)
+    except BadInput as error:
+        return _none(task, uri.uri, fetch, error.why)
+    answer = await site.ask(request)
+    if not isinstance(answer, Exchange):
+        return _none(task, uri.uri, fetch, answer.why if answer else "it was given back")
+    if answer.truncated in _NOT_WHOLE:
+        return _none(task, uri.uri, fetch, _NOT_WHOLE[answer.truncated])
+    jar = Jar(task.cookies)
+    jar.receive(uri.uri, answer.set_cookies, clock.steady())
+    if answer.status in _FOLLOWED and answer.fields.has("location") and fetch.get("allow_redirects", True):
+        return _redirected(uri, task, fetch, answer, jar, site)
+    fields = _fields(task, uri.uri, fetch, answer, jar)
+    render = await site.open(answer, wanted) if wanted else None
+    if render is None:
+        return ScriptAnswer(fields, exchange.document(answer, site.limits)[0])
+    if render.page is None:
+        why = f"it could not be opened in the browser: {render.failure}"
+        return _none(task, uri.uri, fetch, why)._replace(rendered=render)
+    fields |= {"url": render.page.final_url, "headers": {**fields["headers"], "Content-Type": DOM_TYPE}}
+    fields["js_script_result"] = json.loads(render.page.script_value) if render.page.script_value else None
+    return ScriptAnswer(fields, render.page.dom, render)
+
+
+def of_data(task: ScriptTask, crawl_config: Mapping[str, Any], body: bytes) -> ScriptAnswer:
+    """The answer of a task whose address holds it: `data:,on_start`."""
+    fetch = with_config(task.request, crawl_config)
+    fields = {"status_code": 200, "url": task.url, "orig_url": task.url, "save": fetch.get("save")}
+    return ScriptAnswer(fields, body)
+
+
+def form_of(task: ScriptTask, script: str, crawl_config: Mapping[str, Any]) -> dict[str, Any]:
+    """A task as its callback gets it."""
+    form = task.for_script(script)
+    form["process"] = with_config(form["process"], crawl_config, PROCESS)
+    return form
+
+
+class _VisitAsks:
+    """A visit, as it asks a site for a script."""
+
+    def __init__(self, visit: Visit, rendering: Rendering, proxies: Collection[str]) -> None:
+        self._visit, self._rendering, self.proxies = visit, rendering, proxies
+
+    @property
+    def limits(self) -> FetchLimits:
+        return self._visit.job.limits
+
+    def queue(self, uri: str) -> str:
+        return self._visit.job.queue(uri)
+
+    async def ask(self, request: FetchRequest) -> Exchange | Failure | Refusal | None:
+        if self._visit.refusal is None:
+            await self._visit.fetch(request)
+        return self._visit.refusal or self._visit.answer
+
+    async def open(self, answer: Exchange, wanted: RenderOptions) -> Render | None:
+        page = self._visit.page(answer)
+        return await self._rendering.render(page, wanted) if self._rendering.wants(page, wanted) else None
 
 
 class ScriptReader(PageReader):
@@ -164,7 +259,9 @@ class ScriptReader(PageReader):
         known = await self._desk.known(visit.uri.spider)
         if known is None:
             return Reading(fault=_NO_SCRIPT.format(visit.uri.spider), where=_WHERE.format(visit.uri.spider))
-        answer = await self._fetched(visit, task, known)
+        site = _VisitAsks(visit, self._kit.rendering, self._desk.proxies)
+        conditions = _conditions(visit, self._desk.written(known))
+        answer = await fetched(visit.uri, task, known.about.crawl_config, conditions, site)
         if answer.found:
             return Reading(found=answer.found, again=task.after(clock.steady())[0])
         return await self._called(visit, task, known, answer)
@@ -174,52 +271,16 @@ class ScriptReader(PageReader):
         known = await self._desk.known(visit.uri.spider)
         if known is None:
             return Reading(fault=_NO_SCRIPT.format(visit.uri.spider), where=_WHERE.format(visit.uri.spider))
-        fetch = with_config(task.request, known.about.crawl_config)
-        fields = {"status_code": 200, "url": task.url, "orig_url": task.url, "save": fetch.get("save")}
-        return await self._called(visit, task, known, _Answer(fields, data.body))
+        return await self._called(visit, task, known, of_data(task, known.about.crawl_config, data.body))
 
     def outlived(self, visit: Visit) -> None:
         """Nobody is to hear of it: the task is made again."""
 
-    async def _fetched(self, visit: Visit, task: ScriptTask, known: Known) -> _Answer:
-        """Have the visit fetch, and return its answer for the script; a redirect that is followed has found its
-        target."""
-        fetch, uri = with_config(task.request, known.about.crawl_config), visit.uri.uri
-        try:
-            wanted = tasks.rendered(fetch, uri)
-            conditions = _conditions(visit, self._desk.written(known))
-            request = tasks.asked(task, uri, fetch, conditions, clock.steady(), self._desk.proxies)
-        except BadInput as error:
-            return _none(task, uri, fetch, error.why)
-        if visit.refusal is None:
-            await visit.fetch(request)
-        answer = visit.refusal or visit.answer
-        if not isinstance(answer, Exchange):
-            return _none(task, uri, fetch, answer.why if answer else "it was given back")
-        if answer.truncated in _NOT_WHOLE:
-            return _none(task, uri, fetch, _NOT_WHOLE[answer.truncated])
-        jar = Jar(task.cookies)
-        jar.receive(uri, answer.set_cookies, clock.steady())
-        if answer.status in _FOLLOWED and answer.fields.has("location") and fetch.get("allow_redirects", True):
-            return _redirected(visit, task, fetch, answer, jar)
-        fields = _fields(task, uri, fetch, answer, jar)
-        page = visit.page(answer)
-        if wanted is None or not self._kit.rendering.wants(page, wanted):
-            return _Answer(fields, exchange.document(answer, visit.job.limits)[0])
-        render = await self._kit.rendering.render(page, wanted)
-        if render.page is None:
-            why = f"it could not be opened in the browser: {render.failure}"
-            return _none(task, uri, fetch, why)._replace(rendered=render)
-        fields |= {"url": render.page.final_url, "headers": {**fields["headers"], "Content-Type": DOM_TYPE}}
-        fields["js_script_result"] = json.loads(render.page.script_value) if render.page.script_value else None
-        return _Answer(fields, render.page.dom, render)
-
-    async def _called(self, visit: Visit, task: ScriptTask, known: Known, answer: _Answer) -> Reading:
+    async def _called(self, visit: Visit, task: ScriptTask, known: Known, answer: ScriptAnswer) -> Reading:
         """Call the callback; return all that came of it."""
         visit.let_go()
         script, now = known.script.name, clock.steady()
-        form = task.for_script(script)
-        form["process"] = with_config(form["process"], known.about.crawl_config, PROCESS)
+        form = form_of(task, script, known.about.crawl_config)
         outcome = _unloaded(known.about) or await self._desk.asker.run(
             self._desk.text(script), form, answer.fields, answer.body
         )
@@ -296,19 +357,21 @@ def _conditions(visit: Visit, written: float) -> Sequence[tuple[str, str]]:
     return past.conditions if past and past.came > written else ()
 
 
-def _redirected(visit: Visit, task: ScriptTask, fetch: Mapping[str, Any], answer: Exchange, jar: Jar) -> _Answer:
+def _redirected(
+    uri: Uri, task: ScriptTask, fetch: Mapping[str, Any], answer: Exchange, jar: Jar, site: AsksSite
+) -> ScriptAnswer:
     """The answer of a redirect: a URI to follow, or the reason why there is none."""
     asked = fetch.get("max_redirects", REDIRECTS)
     most = asked if isinstance(asked, int | float) else REDIRECTS
     if task.redirects >= most:
-        return _none(task, visit.uri.uri, fetch, f"Maximum ({most}) redirects followed")
+        return _none(task, uri.uri, fetch, f"Maximum ({most}) redirects followed")
     keeps = _FOLLOWED[answer.status] or answer.method in ("GET", "HEAD")
     try:
-        to = tasks.redirected(visit.uri, task, answer.fields.first("location"), jar.cookies, keeps_method=keeps)
+        to = tasks.redirected(uri, task, answer.fields.first("location"), jar.cookies, keeps_method=keeps)
     except BadInput as error:
-        return _none(task, visit.uri.uri, fetch, f"it is redirected to {error.path}: {error.why}")
-    to.queue = visit.job.queue(to.uri) or to.queue
-    return _Answer({}, found=[to])
+        return _none(task, uri.uri, fetch, f"it is redirected to {error.path}: {error.why}")
+    to.queue = site.queue(to.uri) or to.queue
+    return ScriptAnswer({}, found=[to])
 
 
 def _remembered(task: ScriptTask) -> dict[str, str]:
@@ -318,10 +381,10 @@ def _remembered(task: ScriptTask) -> dict[str, str]:
     return {tasks.tick_name(save["every"]): str(save["tick"])} if is_tick else {}
 
 
-def _none(task: ScriptTask, uri: str, fetch: Mapping[str, Any], why: str) -> _Answer:
+def _none(task: ScriptTask, uri: str, fetch: Mapping[str, Any], why: str) -> ScriptAnswer:
     """The response of a task that got no answer."""
     fields = {"status_code": NO_ANSWER, "url": uri, "orig_url": task.first or task.url, "error": why}
-    return _Answer({**fields, "save": fetch.get("save")})
+    return ScriptAnswer({**fields, "save": fetch.get("save")})
 
 
 def _fields(task: ScriptTask, uri: str, fetch: Mapping[str, Any], answer: Exchange, jar: Jar) -> dict[str, Any]:

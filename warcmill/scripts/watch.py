@@ -2,7 +2,8 @@
 
 It compares a callback with what it did before. A *field* that 9 of 10 results had and that is empty five times running,
 a page whose follows are missing three times, exceptions where there were none: its site has *changed*. Each finding
-names the first bad page and the record before it, and ends with the first good one.
+names the first bad page and the record before it, and ends with the first good one. A script whose tasks fail is
+paused: it is *offline*.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ GAPS, FEWEST_GAPS, TIMES = 50, 5, 10
 PAUSED = "paused: its last tasks have failed, "
 LEAST_SILENCE = 60.0  # seconds
 LATE_SECONDS = 300.0
-FAILURES, SECONDS, PROBES = 10, 300.0, 3  # of a pause
 MOST_FIELDS = 100  # of a callback
+FAILURES, PAUSE, PROBES = 10, 300.0, 3  # of a pause
 
 
 class FailurePause:
@@ -50,13 +51,13 @@ class FailurePause:
         if is_probe:
             self._probes += 1
         if (is_probe and self._probes >= PROBES) or (not self._until and self._failed >= FAILURES):
-            self._until, self._probes, self._begun = now + SECONDS, 0, 0
+            self._until, self._probes, self._begun = now + PAUSE, 0, 0
 
     def room(self, room: int, now: float) -> int:
         """The number of tasks that may begin now, of so many."""
         if not self._until:
             return room
-        if self._begun >= PROBES and now >= self._until + SECONDS:  # they ended nothing, as one that is redirected
+        if self._begun >= PROBES and now >= self._until + PAUSE:  # they ended nothing, as one that is redirected
             self._until, self._probes, self._begun = now, 0, 0
         return min(room, PROBES - self._begun) if now >= self._until else 0
 

@@ -47,6 +47,7 @@ def environment() -> Environment:
     made.filters |= {
         "age": age,
         "cut": cut,
+        "exact": exact,
         "plain_text": plain_text,
         "search_for": search_for,
         "shape": _SHAPES.__getitem__,
@@ -74,6 +75,11 @@ def _finalize(value: Any) -> Any:
 def cut(text: str, longest: int = LONGEST) -> str:
     """A text from outside, cut where it is too long for a page; then its end is its length."""
     return text if len(text) <= longest else f"{text[:longest]}… ({len(text):,} characters)"
+
+
+def exact(text: str) -> Markup:
+    """A text as it is, for <textarea>: who edits it must get each character. HTML drops a line end at its begin."""
+    return Markup("\n") + escape(text)
 
 
 def plain_text(text: str) -> Markup:

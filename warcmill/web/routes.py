@@ -13,10 +13,11 @@ from msgspec import Struct
 from warcmill.web.access import Role
 from warcmill.web.request import Answer, Asked
 from warcmill.web.served import Served
-from warcmill.web.views import jobs, launches, line, packages, scripts, search
+from warcmill.web.views import jobs, launches, line, packages, script_editor, scripts, search
 
 GET, POST = ("GET", "HEAD"), ("POST",)
 LARGEST_FORM = 16_384  # bytes
+LARGEST_SCRIPT = 1 << 20  # of a form with the text of a script
 
 
 class Route(Struct, frozen=True):
@@ -49,6 +50,17 @@ ROUTES = (
     Route("/jobs/{job}/start", GET + POST, Role.OPERATOR, jobs.action("start"), "action.html"),
     Route("/jobs/{job}/checkpoint", GET + POST, Role.OPERATOR, jobs.action("checkpoint"), "action.html"),
     Route("/jobs/{job}/stop", GET + POST, Role.OPERATOR, jobs.action("stop"), "action.html"),
+    Route("/jobs/{job}/scripts/{name}", GET, Role.READER, script_editor.page, "script.html"),
+    Route("/jobs/{job}/scripts/{name}/step", POST, Role.CURATOR, script_editor.step, body=LARGEST_SCRIPT),
+    Route("/jobs/{job}/scripts/{name}/try", POST, Role.CURATOR, script_editor.tried, body=LARGEST_SCRIPT),
+    Route(
+        "/jobs/{job}/scripts/{name}/save",
+        POST,
+        Role.CURATOR,
+        script_editor.save,
+        "script_conflict.html",
+        body=LARGEST_SCRIPT,
+    ),
     Route("/jobs/{job}/new-script", GET + POST, Role.CURATOR, scripts.create, "new_script.html"),
     Route("/jobs/{job}/tasks", GET, Role.READER, scripts.tasks, "tasks.html"),
     Route("/jobs/{job}/results", GET, Role.READER, scripts.results, "results.html"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct, field
 
@@ -12,9 +12,13 @@ from warcmill.formats.pypi.lives import StatusInterval
 from warcmill.formats.pypi.simple_pages import OfferedFile
 from warcmill.markers.state import MarkerStore
 from warcmill.pypi.answers import PublishedData
+from warcmill.scripts.folder import ScriptPlace
 from warcmill.web.access import Forms, WebAccess
 from warcmill.web.actions import Actions
 from warcmill.web.archive import Archive
+
+if TYPE_CHECKING:
+    from warcmill.scripts.debugger import ScriptDebugger  # of the extra `scripts`
 
 
 class Replay(Protocol):
@@ -71,6 +75,8 @@ class Served(Struct, frozen=True):
     background and at most every few seconds: a view calls it while a running crawl is looked at. `packages` opens the
     current history of a package index; None where none is published. `package_data`: the places of its data sets; None
     for a line without an index root. `has_walls`: False where scripts may do all that their crawl may; or BadConfig.
+    `script_place` finds the parts of a job of scripts that its steps need, BadInput for another job; `debugger` is the
+    one of this server, BadConfig where what it needs is not installed.
     """
 
     state: MarkerStore
@@ -84,6 +90,8 @@ class Served(Struct, frozen=True):
     packages: Callable[[], PackageHistory | None] | None = None
     package_data: Callable[[], PublishedData | None] | None = None
     has_walls: Callable[[], bool] = lambda: True
+    script_place: Callable[[str], ScriptPlace] | None = None
+    debugger: Callable[[], ScriptDebugger] | None = None
 
     def missing(self) -> Iterator[str]:
         """The parts that are not there to be searched or replayed, each with the command that brings it."""

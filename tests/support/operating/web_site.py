@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import unescape
+from typing import Any
 
 from launches.engine import FourRoots
 from msgspec.structs import replace
@@ -42,6 +43,7 @@ class WebSite:
     index: LocalStore | None = None
     has_walls: bool = True  # those of scripts
     proxies: access.Proxies = field(default_factory=access.Proxies)
+    more: dict[str, Any] = field(default_factory=dict)  # parts of what is served
     actions: Actions = field(init=False)
     refreshed: list[str] = field(default_factory=list)  # when engines were to be asked
 
@@ -64,7 +66,7 @@ class WebSite:
         replay = NoReplay("there is no replay here", "http://localhost:8091")
         parts = (self.roots.state, archive, replay, entry)
         served = Served(*parts, lambda: self.audited, refresh=self._refresh, actions=self.actions)
-        return application(replace(served, has_walls=lambda: self.has_walls))
+        return application(replace(served, has_walls=lambda: self.has_walls, **self.more))
 
     def _refresh(self) -> None:
         self.refreshed.append(clock.now())

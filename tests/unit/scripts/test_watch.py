@@ -10,8 +10,8 @@ from warcmill.scripts.watch import (
     FAILURES,
     LATE,
     OFFLINE,
+    PAUSE,
     PROBES,
-    SECONDS,
     SILENT,
     FailurePause,
     PageSeen,
@@ -112,8 +112,8 @@ def test_ten_failures_in_a_row_pause_a_script_for_five_minutes_and_three_probes_
     for number in range(FAILURES):
         assert pause.room(7, NOW) == 7, number
         pause.ended(failed=True, why="no", now=NOW)
-    assert (pause.room(7, NOW + SECONDS - 1), pause.is_on) == (0, True)
-    later = NOW + SECONDS
+    assert (pause.room(7, NOW + PAUSE - 1), pause.is_on) == (0, True)
+    later = NOW + PAUSE
     assert pause.room(7, later) == PROBES
     pause.began(2)
     assert pause.room(7, later) == 1
@@ -122,8 +122,8 @@ def test_ten_failures_in_a_row_pause_a_script_for_five_minutes_and_three_probes_
         pause.ended(failed=True, why="no", now=later)
     assert pause.room(7, later) == 0, "no probe got through: once more"
     pause.began(1)
-    pause.ended(failed=False, why="", now=later + SECONDS)
-    assert (pause.room(7, later + SECONDS), pause.is_on) == (7, False)
+    pause.ended(failed=False, why="", now=later + PAUSE)
+    assert (pause.room(7, later + PAUSE), pause.is_on) == (7, False)
 
 
 def test_probes_that_end_nothing_as_they_are_redirected_have_others_after_them() -> None:
@@ -131,7 +131,7 @@ def test_probes_that_end_nothing_as_they_are_redirected_have_others_after_them()
     for _ in range(FAILURES):
         pause.ended(failed=True, why="no", now=NOW)
     pause.began(PROBES)
-    assert (pause.room(7, NOW + SECONDS), pause.room(7, NOW + 2 * SECONDS)) == (0, PROBES)
+    assert (pause.room(7, NOW + PAUSE), pause.room(7, NOW + 2 * PAUSE)) == (0, PROBES)
 
 
 def test_a_success_between_failures_begins_the_count_anew() -> None:

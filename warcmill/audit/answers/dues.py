@@ -15,13 +15,13 @@ from warcmill.audit import due_crawls
 from warcmill.audit.answers.line import AuditedLine
 from warcmill.audit.due_crawls import LOST_LAUNCH, Days, JobGap
 from warcmill.audit.gaps import Gap
-from warcmill.audit.reconciliation import unkept_decisions, unkept_launch
+from warcmill.audit.reconciliation import unkept_decisions, unkept_editions, unkept_launch
 from warcmill.backup import backup
 from warcmill.base import clock
 from warcmill.errors import BadInput, Unavailable
 from warcmill.launches.discovery import of_job, with_markers
 from warcmill.launches.view import job_log
-from warcmill.markers import decisions
+from warcmill.markers import decisions, editions
 from warcmill.markers.attempts import Attempts
 from warcmill.markers.decisions import RecordedDecision
 from warcmill.markers.facts.pulse import Launched
@@ -158,6 +158,7 @@ def of_days(line: AuditedLine, first: date, end: date) -> Dues:
     begin, stop = (datetime.combine(day, time(), UTC) for day in (first, end))
     days = Days(begin, stop, now=stamp_time(clock.stamp()))
     accepted = due_crawls.accepted(_decisions(line, dues, days.now))
+    _editions(line, dues, days.now)
     for job, schedule in line.schedules.items():
         of_job = accepted.get(job, {})
         dues.gaps += due_crawls.find(line.state, job, schedule, days, of_job)
@@ -199,6 +200,19 @@ def _decisions(line: AuditedLine, dues: Dues, now: datetime) -> list[RecordedDec
     except Unavailable as error:
         dues.away = error
     return accepted
+
+
+def _editions(line: AuditedLine, dues: Dues, now: datetime) -> None:
+    """Add the faults of the editions of jobs' papers, and those of their backups, to the dues."""
+    for job in editions.jobs_in(line.state.store):
+        of_job = editions.JobEditions(line.state.store, lambda: line.store, job)
+        try:
+            of_job.newest()
+            dues.gaps += () if line.is_state_alone else unkept_editions(line.store, of_job, now)
+        except BadInput as error:
+            dues.gaps.append(JobGap("", "unreadable", error.path, error.why, "warcmill restore"))
+        except Unavailable as error:
+            dues.away = error
 
 
 def accepted_dues(state: MarkerStore) -> Mapping[str, Mapping[str, str]]:

@@ -1,4 +1,5 @@
-"""One page, opened in the browser for another engine, and all that it asked for, in a WARC of its own.
+"""One page, opened in the browser for another engine, and all that it asked for, in a WARC of its own; or one that a
+person looks at beside a crawl, by the policies of its job, of which nothing is kept.
 
 Robots.txt and the judge of addresses hold for each request, as in a crawl; a crawl-delay holds between two pages of a
 host. Within a page a GET is answered by what its equal got; between pages nothing is shared, as a WARC is to replay by
@@ -26,10 +27,10 @@ from warcmill import __version__
 from warcmill.base import clock
 from warcmill.crawl.extract.links import INFERRED, LINK, MANIFEST, REDIRECT, Outlinks
 from warcmill.crawl.fetch import exchange
-from warcmill.crawl.fetch.addresses import Judge, Resolver
-from warcmill.crawl.fetch.exchange import Exchange
+from warcmill.crawl.fetch.addresses import Judge, Resolver, read_hosts
+from warcmill.crawl.fetch.exchange import Exchange, FetchRequest, RenderOptions
 from warcmill.crawl.fetch.http import Fetcher, Site
-from warcmill.crawl.fetch.limits import NOT_ALLOWED, Failure
+from warcmill.crawl.fetch.limits import NO_ADDRESS, NOT_ALLOWED, Failure
 from warcmill.crawl.frontier import SiteRow
 from warcmill.crawl.job.job import Job, Live, Retries
 from warcmill.crawl.logs import lines
@@ -37,22 +38,22 @@ from warcmill.crawl.policies import robots
 from warcmill.crawl.policies.decision import Decision, Verdict
 from warcmill.crawl.policies.politeness import Politeness
 from warcmill.crawl.policies.robots import Standing
-from warcmill.crawl.render import Answer, PageRequest, Refused, Result, Wishes, anew
-from warcmill.crawl.render.proxy import Proxy
+from warcmill.crawl.render import PROGRAM, Answer, BrowserSettings, PageRequest, Refused, Result, Wishes, anew
 from warcmill.crawl.uri import Uri, canonical, make
 from warcmill.crawl.visit.admission import judged
 from warcmill.crawl.visit.extraction import LinkSource, Readers, link_limits
 from warcmill.crawl.visit.fetching import Admitted, FetchedPart, Fetching, Later, NotAdmitted, Refusal
 from warcmill.crawl.visit.page_requests import AT_ONCE, REPEATS, TIMES, browser_request, is_page
 from warcmill.crawl.visit.rendering import DOM_FIELDS, NOT_RENDERED, Render
-from warcmill.crawl.visit.robots_files import RobotsFiles, path_of
+from warcmill.crawl.visit.robots_files import RobotsFiles, RobotsKeeper, path_of
 from warcmill.crawl.visit.sharing import PageGet
-from warcmill.errors import BadInput, WarcmillError
+from warcmill.errors import BadInput, Unavailable, WarcmillError
 from warcmill.formats.warc.records import Record
 from warcmill.formats.warc.writer import OPEN, WarcFiles, Writer, sync_folder
 
 if TYPE_CHECKING:
     from warcmill.crawl.render.browser import Browser
+    from warcmill.crawl.render.proxy import Proxy
 
 T = TypeVar("T")
 WORK = ".rendering"  # in the root: WARCs that are being written, and long answers
@@ -123,7 +124,7 @@ class Rests:
 class _PageAdmission:
     """Admits the requests of a page: by the addresses of their hosts, and by robots.txt, which `keeper` asks for."""
 
-    def __init__(self, kit: _Kit, keeper: _Page) -> None:
+    def __init__(self, kit: _Kit, keeper: RobotsKeeper) -> None:
         self._kit, self._keeper = kit, keeper
 
     async def admit(self, uri: Uri, job: Job, *, in_turn: bool = True) -> Admitted | NotAdmitted:
@@ -131,7 +132,7 @@ class _PageAdmission:
         addresses = await kit.reach(uri)
         if isinstance(addresses, Failure):
             return addresses
-        if path_of(uri.uri) != robots.PATH:  # it does not rule itself (RFC 9309, 2.2.2)
+        if job.robots and path_of(uri.uri) != robots.PATH:  # it does not rule itself (RFC 9309, 2.2.2)
             site = await kit.sites.site(uri, self._keeper)
             if site.standing is Standing.DEFERRED:
                 return Later(site.until)
@@ -396,6 +397,98 @@ class _Page:
 
     async def give_up(self, uri: Uri, failure: Failure, row: SiteRow, *, is_last: bool) -> None:
         """The page has no such file."""
+
+
+class PageLooks:
+    """Fetches pages for a person who looks at them, as a job would fetch them: by its scope, its settings, robots.txt
+    and the judge of addresses. Long answers are in `scratch` until they are closed. `close` it at the end."""
+
+    def __init__(self, job: Job, scratch: Path) -> None:
+        judge = Judge(job.allow_private)
+        fetcher = Fetcher(judge, job.limits, job.user_agent, scratch)
+        resolver = Resolver(job.resolve, read_hosts(), job.name_servers)
+        sites = RobotsFiles(Live(replace(job, retries=Retries(times=ALWAYS))))
+        self.job = job
+        self._kit = _Kit(job, judge, resolver, fetcher, Readers(), sites, Rests(job.politeness.respected))
+        self._keeper = _LookedRobots(self._kit)
+        self._fetching = Fetching(fetcher, _PageAdmission(self._kit, self._keeper))
+        self._browser: tuple[Browser, Proxy] | None = None
+
+    async def fetch(self, uri: Uri, request: FetchRequest) -> Exchange | Refusal | Failure:
+        """Ask the server of a URI, when it is the turn of its host; or why it is not asked, or has not answered."""
+        job = self.job.of(uri)
+        if against := job.scope.judge(uri):
+            return Refusal(lines.OUT_OF_SCOPE, against)
+        admitted = await self._fetching.admit(uri, job)
+        if isinstance(admitted, Later):
+            return Failure(NO_ADDRESS, "its robots.txt is not known, as the site gives no answer now")
+        if not isinstance(admitted, Admitted):
+            return admitted
+        await self._kit.rests.turn(uri.queue)
+        return (await self._fetching.fetch(uri, job, request, admitted, has_lease=False)).answer
+
+    async def open(self, uri: Uri, first: Exchange, options: RenderOptions) -> Result:
+        """Open a page in the browser that came as the `first` answer. Unavailable if no browser starts."""
+        settings = self.job.of(uri).render
+        wishes = Wishes(
+            settings.seconds, options.width or settings.width, options.height or settings.height, script=options.script,
+            run_at=options.run_at, requests=settings.requests,
+        )  # fmt: skip
+        browser, proxy = self._running()
+        page = _Page(self._kit, uri)
+
+        async def attempt(alone: bool) -> Result:
+            page.begin(first)
+            async with proxy.page(page.answer, images=options.images) as port:
+                return await browser.open(uri.uri + options.route, port, wishes, alone=alone)
+
+        try:
+            return await anew(attempt)
+        finally:
+            await page.close()
+
+    def _running(self) -> tuple[Browser, Proxy]:
+        """The browser, which is started for its first page, and the proxy of its pages."""
+        if self._browser is None:
+            try:
+                from warcmill.crawl.render.browser import Browser  # noqa: PLC0415 of the extra `render`
+                from warcmill.crawl.render.proxy import Proxy, ProxyKeys  # noqa: PLC0415
+            except ImportError as error:
+                raise Unavailable(PROGRAM, f"{error}; pip install 'warcmill[render]'") from error
+            keys = ProxyKeys()
+            browser = Browser(BrowserSettings(self.job.user_agent, self.job.render.sandbox), keys)
+            self._browser = browser, Proxy(keys, self.job.user_agent)
+        return self._browser
+
+    async def close(self) -> None:
+        """End the browser, and close the connections."""
+        if self._browser is not None:
+            await self._browser[0].close()
+        self._kit.readers.close()
+        self._kit.sites.close()
+        self._kit.fetcher.close()
+
+
+class _LookedRobots:
+    """Asks for the robots.txt files of pages that are looked at, and keeps none."""
+
+    def __init__(self, kit: _Kit) -> None:
+        self._kit = kit
+
+    async def known(self, origin: str, *, is_first: bool) -> SiteRow | None:
+        return None
+
+    async def ask(self, uri: Uri) -> Exchange | Failure:
+        addresses = await self._kit.reach(uri)
+        if isinstance(addresses, Failure):
+            return addresses
+        return await self._kit.fetcher.fetch(FetchRequest(uri.uri), addresses, self._kit.job.of(uri).limits)
+
+    async def keep(self, uri: Uri, answer: Exchange, row: SiteRow, links: Outlinks, notes: tuple[str, ...]) -> None:
+        answer.close()
+
+    async def give_up(self, uri: Uri, failure: Failure, row: SiteRow, *, is_last: bool) -> None:
+        """The site has no such file."""
 
 
 @asynccontextmanager

@@ -22,6 +22,8 @@ from warcmill.audit.answers.line import AuditedLine
 from warcmill.base import clock
 from warcmill.crawl.launch.folders import STATE
 from warcmill.errors import BadConfig, BadInput, Conflict, Unavailable
+from warcmill.markers.editions import JobEditions
+from warcmill.markers.papers import SCRIPTS, JobPapers, check_name, script_paper
 from warcmill.model import Json
 from warcmill.scripts import answers, folder
 from warcmill.scripts.answers import STATUSES, ShownResult, TaskPages, place_of
@@ -92,7 +94,7 @@ def find(served: Served, asked: Asked, line: AuditedLine) -> ScriptJob | Refused
         return RefusedRequest(HTTPStatus.NOT_FOUND, "there is no job of scripts of this name on this machine")
     if "name" in asked.names:
         try:
-            folder.check_name(name, "the script")
+            check_name(name, "the script")
         except BadInput as error:
             return RefusedRequest(HTTPStatus.NOT_FOUND, str(error))
     has_walls = served.has_walls()
@@ -131,7 +133,7 @@ def of_action(served: Served, asked: Asked, line: AuditedLine) -> Mapping[str, s
         return job
     if not job.may_write:
         return _WALLS
-    if not (job.folder / folder.SCRIPTS / f"{job.script}.py").is_file():
+    if not (job.folder / SCRIPTS / f"{job.script}.py").is_file():
         return RefusedRequest(HTTPStatus.NOT_FOUND, f"job {job.name} has no script {job.script}")
     key = unquote(asked.names.get("key", ""), errors="replace")
     if "key" in asked.names and job.book.task(job.script, key) is None:
@@ -204,7 +206,7 @@ def _create(served: Served, asked: Asked, job: ScriptJob) -> Answer:
     wrong: BadInput | Conflict | None = None
     if asked.method == "POST":
         try:
-            folder.create(job.folder, typed["name"], typed["start"])
+            _save_new(papers_of(served, job), typed["name"], typed["start"], asked.user.name)
             return MovedTo(way_to_script(job.name, typed["name"]))
         except (BadInput, Conflict) as error:
             wrong = error
@@ -214,6 +216,20 @@ def _create(served: Served, asked: Asked, job: ScriptJob) -> Answer:
     }  # fmt: skip
     shown = {**job.shown, "typed": typed, "wrong": {field: wrong.why if wrong else ""}}
     return ShownPage(answer, shown, HTTPStatus.BAD_REQUEST if wrong else HTTPStatus.OK)
+
+
+def papers_of(served: Served, job: ScriptJob) -> JobPapers:
+    """The papers of a job, and their editions."""
+    return JobPapers(job.folder, JobEditions(served.state.store, served.archive.open_store, job.name))
+
+
+def _save_new(papers: JobPapers, name: str, start: str, who: str) -> None:
+    """Save a script to begin with. Conflict if there is one of this name."""
+    text, newest = folder.new(name, start), papers.settle()
+    if (papers.folder / script_paper(name)).exists():
+        raise Conflict(name, "it exists; choose another name, or edit it")
+    made_from = newest.number if newest else 0
+    papers.save({script_paper(name): text.encode()}, who=who, why="new", made_from=made_from)
 
 
 def _set_row(served: Served, asked: Asked, job: ScriptJob) -> Answer:
@@ -301,7 +317,7 @@ def _tasks(_: Served, asked: Asked, job: ScriptJob) -> Answer:
 
 
 def _names(job: ScriptJob) -> list[str]:
-    return sorted(path.stem for path in (job.folder / folder.SCRIPTS).glob("*.py"))
+    return sorted(path.stem for path in (job.folder / SCRIPTS).glob("*.py"))
 
 
 def _task(_: Served, asked: Asked, job: ScriptJob) -> Answer:
