@@ -77,12 +77,13 @@ class ScriptText(Struct, frozen=True):
 
 
 class ScriptAsker:
-    """The processes of scripts; `close` them. `script_walls`: False if they run without. `limits` of one answer."""
+    """The processes of scripts; `close` them. `script_walls`: False if they run without. `limits`: those of one answer, if
+    they are others than all scripts have."""
 
-    def __init__(self, *, script_walls: bool, limits: WorkerLimits = walls.LIMITS) -> None:
+    def __init__(self, *, script_walls: bool, limits: WorkerLimits | None = None) -> None:
         self.number = max(FEWEST, len(os.sched_getaffinity(0))) + 1
         self._threads = ThreadPoolExecutor(self.number, "script")
-        self._workers = Workers(walls.command(walls=script_walls), limits, self.number, "process")
+        self._workers = Workers(walls.command(walls=script_walls), limits or walls.LIMITS, self.number, "process")
         self._rooms: dict[str, asyncio.Semaphore] = {}
         self._free, self._for_slow = asyncio.Semaphore(self.number), asyncio.Semaphore(self.number - 1)
         self._slow = set[str]()
