@@ -16,7 +16,7 @@ import pytest
 from indexing.searchable import Searchable
 from launches import launch_sorts
 from launches.engine import LAUNCH, Engine
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 from records.captures import response
 from records.warcs import warc_gz, warcinfo
 from requesting import script_books
@@ -133,3 +133,17 @@ def test_every_page_passes_the_judges(served: RunningServe, browser: Browser, tm
     assert faults == []
     assert page_judges.nu(*saved) == []
     assert [one for one in messages if "Content Security Policy" in one] == []
+
+
+def test_a_script_is_set_by_the_keyboard_without_javascript(served: RunningServe, browser: Browser) -> None:
+    with browsing.window(browser, 320, token=served.token, scripts=False) as page:
+        page.goto(f"{served.address}jobs/{JOBS[0]}")
+        browsing.press_to(page, "Set… idle")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/scripts/idle/set")
+        browsing.press_to(page, "Group")
+        page.keyboard.type("museums")
+        browsing.press_to(page, "Set")
+        page.keyboard.press("Enter")
+        page.wait_for_url(f"**/jobs/{JOBS[0]}")
+        expect(page.get_by_role("rowheader", name="museums")).to_be_attached()
