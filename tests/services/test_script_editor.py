@@ -223,6 +223,7 @@ def test_of_two_who_save_the_second_sees_both_texts_and_nothing_of_theirs_is_los
     expect(page.get_by_role("alert")).to_contain_text("boris has saved it meanwhile")
     expect(page.get_by_role("alert").locator("pre")).to_contain_text('"h2"')
     expect(editor(page)).to_contain_text('"h3"')
+    assert page_judges.faults(page) == []
     assert '"h2"' in path.read_text()
     page.get_by_role("button", name="Save mine over it").click()
     expect(page.locator("#saved")).to_contain_text("Saved as edition")
@@ -232,7 +233,9 @@ def test_of_two_who_save_the_second_sees_both_texts_and_nothing_of_theirs_is_los
     expect(page.get_by_role("region", name="Editions of the script").locator("tbody tr")).to_have_count(3)
 
 
-def test_without_javascript_a_text_is_saved_and_a_conflict_shows_both(world: World, browser: Browser) -> None:
+def test_without_javascript_a_text_is_saved_and_a_conflict_shows_both(
+    world: World, browser: Browser, tmp_path: Path
+) -> None:
     address = world.write("plain")
     path = world.jobs / "shops" / "scripts" / "plain.py"
     with browsing.window(browser, scripts=False, token=world.token) as first:
@@ -245,6 +248,8 @@ def test_without_javascript_a_text_is_saved_and_a_conflict_shows_both(world: Wor
         expect(first.get_by_role("alert")).to_contain_text("it was edited by hand meanwhile")
         assert '"h2"' in first.get_by_label("Edition").input_value()
         assert '"h3"' in first.get_by_label("Yours").input_value()
+        (tmp_path / "conflict.html").write_text(first.content(), "utf-8")
+        assert page_judges.nu(tmp_path / "conflict.html") == []
         assert '"h2"' in path.read_text()
         first.get_by_role("button", name="Save").click()
         expect(first.locator("h1")).to_contain_text("Script plain")

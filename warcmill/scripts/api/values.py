@@ -1,4 +1,4 @@
-"""Values of scripts as JSON has them; it stands alone, as a rule of its own. Pure.
+"""Values of scripts as JSON has them. Pure.
 
 A value that JSON has no form for becomes text; one that contains itself, or
 is nested too deep, is refused.

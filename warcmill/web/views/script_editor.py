@@ -62,7 +62,7 @@ def page(served: Served, asked: Asked) -> Answer:
         return found
     job, folder = found
     name, raw, papers = job.script, _raw(job), papers_of(served, job)
-    text, mark, row = raw.decode("utf-8-sig"), read_mark(job.folder), folder.row(job.script)
+    text, mark, row = raw.decode("utf-8-sig", "replace"), read_mark(job.folder), folder.row(job.script)
     taskid = asked.fields.get("task", "")
     known = job.book.task(name, taskid) if taskid else None
     if taskid and known is None:
