@@ -55,6 +55,12 @@ def asked(text: str, limit: float = 5) -> tuple[ScriptAbout, CallbackOutcome, Ca
     return asyncio.run(whole())
 
 
+SOCKET = """\
+def page(self, response):
+    for one in range(3, 40):
+        try: os.write(one, bytes(9) + b'{}')
+        except OSError: pass
+    return 1"""
 FAULTS = [
     ("def page(self, response): builtins.print = None; sys.stdout = None; return 1", ""),
     ("def page(self, response): json.loads = None; return 1", ""),
@@ -64,8 +70,7 @@ FAULTS = [
     ("def page(self, response): bytes(10 << 30)", "MemoryError"),
     ("def page(self, response): return [bytes(1 << 20) for _ in range(10 << 10)]", "MemoryError"),
     ("def page(self, response: pass", "SyntaxError"),
-    ("def page(self, response):\n    for one in range(3, 40):\n        try: os.write(one, bytes(9) + b'{}')\n"
-     "        except OSError: pass\n    return 1", "its process"),
+    (SOCKET, "its process"),
     ("def page(self, response): self.crawl('http://a.example/', headers=self, data=object())", "TypeError"),
     ("def page(self, response): os.kill(os.getpid(), 15)", "its process has closed its socket, or was ended by a"),
     ("def page(self, response): os._exit(3)", "its process died: exit code 3"),
