@@ -64,9 +64,7 @@ def test_kept_attributes_and_parts_are_in_the_code() -> None:
     assert {name for name in kept("response") if not hasattr(response, name.removesuffix("()"))} == set()
     names = {name.removeprefix("self.").removeprefix("@") for name in kept("handler")}
     elsewhere = {"on_start", "__handler_cls__", "projects", "curl"}  # what a script defines, or imports
-    assert {
-        name for name in names - elsewhere if not hasattr(ScriptHandler, name) and not hasattr(handler, name)
-    } == set()
+    assert names - elsewhere - {*dir(ScriptHandler), *dir(handler)} == set()
     assert kept("project") == {*ScriptStatus, "group", "status", "rate", "burst"}
     assert {"group", "status", "rate", "burst"} < {*ScriptRow.__struct_fields__}
 

@@ -77,8 +77,8 @@ class ScriptText(Struct, frozen=True):
 
 
 class ScriptAsker:
-    """The processes of scripts; `close` them. `script_walls`: False if they run without. `limits`: those of one answer, if
-    they are others than all scripts have."""
+    """The processes of scripts; `close` them. `script_walls`: False if they run without. `limits` of one answer,
+    if they are not those of all scripts."""
 
     def __init__(self, *, script_walls: bool, limits: WorkerLimits | None = None) -> None:
         self.number = max(FEWEST, len(os.sched_getaffinity(0))) + 1

@@ -269,7 +269,7 @@ def read(path: Path) -> ScriptFile:
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:
-    """What changes when a file is written; None if it is not there."""
+    """The marks of a file that another one does not have; None if it is not there."""
     try:
         found = path.stat()
     except FileNotFoundError:

@@ -111,11 +111,12 @@ class ScriptDesk:
     def has_seen(self, script: str, task: Mapping[str, Any]) -> bool:
         """True if a task is known, and nothing asks for it once more: most follows of a page are on each other page of
         its site, too."""
-        schedule = task.get("schedule") or {}
-        is_once = isinstance(schedule, dict) and all(
-            value is None or name in _ONCE or (name == "age" and value == -1) for name, value in schedule.items()
-        )
-        return is_once and str(task.get("taskid")) in self._seen.get(script, ())
+        schedule = task.get("schedule")
+        if schedule:
+            rest = schedule.items() if isinstance(schedule, dict) else [("", schedule)]
+            if any(one is not None and name not in _ONCE and (name, one) != ("age", -1) for name, one in rest):
+                return False
+        return str(task.get("taskid")) in self._seen.get(script, ())
 
     def forget(self, name: str) -> None:
         """Forget which tasks of a script are known."""

@@ -72,3 +72,20 @@ def test_files_that_are_not_scripts_are_named(tmp_path: Path) -> None:
     assert sorted(folder.unfit) == ["bytes", "long", "my-shop"]
     with pytest.raises(BadInput):
         set_row(tmp_path, "my-shop", {})
+
+
+def test_a_script_that_is_removed_while_it_is_read_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, gone = ScriptFolder(job(tmp_path, shop="a = 1", news="a = 2")), tmp_path / "scripts" / "shop.py"
+    read_bytes = Path.read_bytes
+
+    def late(path: Path) -> bytes:
+        if path == gone:
+            path.unlink()
+        return read_bytes(path)
+
+    monkeypatch.setattr(Path, "read_bytes", late)
+    assert folder.look() == {"news", "shop"}
+    assert ([*folder.all], [*folder.texts], folder.unfit) == (["news"], ["news"], {})
+    assert folder.look() == set()

@@ -15,6 +15,8 @@ from waiting import wait_for
 
 from warcmill.scripts import walls
 from warcmill.scripts.asking import CallbackOutcome, ScriptAbout, ScriptAsker, ScriptText
+from warcmill.scripts.task import made
+from warcmill.scripts.visit import ScriptDesk
 
 HEAD = "import builtins, json, os, sys, threading, time\nfrom pyspider.libs.base_handler import *\n"
 GOOD = """\
@@ -53,12 +55,23 @@ def asked(text: str, limit: float = 5) -> tuple[ScriptAbout, CallbackOutcome, Ca
     return asyncio.run(whole())
 
 
+SOCKET = """\
+def page(self, response):
+    for one in range(3, 40):
+        try: os.write(one, bytes(9) + b'{}')
+        except OSError: pass
+    return 1"""
 FAULTS = [
     ("def page(self, response): builtins.print = None; sys.stdout = None; return 1", ""),
     ("def page(self, response): json.loads = None; return 1", ""),
     ("def page(self, response): json.dumps = lambda *a, **k: 'x'; return 1", "its process answered garbage"),
     ("def page(self, response): os.closerange(3, 99)", "its process died"),
     ("def page(self, response):\n    os.closerange(3, 99)\n    while True: pass", "its process has closed its socket"),
+    ("def page(self, response): bytes(10 << 30)", "MemoryError"),
+    ("def page(self, response): return [bytes(1 << 20) for _ in range(10 << 10)]", "MemoryError"),
+    ("def page(self, response: pass", "SyntaxError"),
+    (SOCKET, "its process"),
+    ("def page(self, response): self.crawl('http://a.example/', headers=self, data=object())", "TypeError"),
     ("def page(self, response): os.kill(os.getpid(), 15)", "its process has closed its socket, or was ended by a"),
     ("def page(self, response): os._exit(3)", "its process died: exit code 3"),
     ("def page(self, response):\n    threading.Thread(target=lambda: time.sleep(99)).start()\n    return 1", ""),
@@ -168,3 +181,17 @@ def test_scripts_that_are_stopped_hold_no_memory() -> None:
             asker.close()
 
     asyncio.run(whole())
+
+
+def test_a_follow_that_is_known_is_offered_again_only_if_it_asks_for_that() -> None:
+    desk = ScriptDesk(None, None, None, print)  # type: ignore[arg-type]
+    task: dict[str, Any] = {"url": "http://a.example/", "taskid": "1"}
+    desk.note_seen(made("shop", task, None))
+    for schedule in ({}, None, {"age": -1, "priority": 2, "exetime": 5, "retries": 1, "itag": None}):
+        assert desk.has_seen("shop", {**task, "schedule": schedule})
+    for schedule in ({"age": 0}, {"age": 60}, {"itag": "2"}, {"force_update": True}, {"cancel": True}, 5, [1]):
+        assert not desk.has_seen("shop", {**task, "schedule": schedule})
+    assert not desk.has_seen("shop", {**task, "taskid": ["1"]})
+    assert not desk.has_seen("news", task)
+    desk.forget("shop")
+    assert not desk.has_seen("shop", task)

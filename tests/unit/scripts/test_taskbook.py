@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from warcmill.errors import Unavailable
-from warcmill.scripts import answers
+from warcmill.scripts import answers, taskbook
 from warcmill.scripts.taskbook import NAME, ResultNote, ResultPlace, TaskBook, TaskNote, TaskReader
 
 
@@ -151,3 +152,28 @@ def test_results_are_lines_a_list_or_a_table(tmp_path: Path) -> None:
     assert table[0] == ["number", "_url", "updatetime", "warc", "offset", "title", "url", "result"]
     assert table[1][5:] == ["'=1+1", "x", ""], "no cell is a formula"
     assert table[2][5:] == ["", "", '["a"]']
+
+
+def test_a_book_is_checked_after_its_machine_was_down_or_damage_was_met(tmp_path: Path) -> None:
+    def damaged(boot: str) -> int:
+        """Damage a page of the tasks, and open the book again; return 1 if it has its tables."""
+        book = TaskBook(tmp_path)
+        book.note([note(str(number), log="x" * 300) for number in range(200)], [])
+        book._db.execute("UPDATE about SET value = ? WHERE name = 'boot'", (boot or taskbook._boot(),))
+        book.close()
+        place = (tmp_path / NAME).read_bytes().rfind(b"x" * 300) // 4096 * 4096
+        with (tmp_path / NAME).open("r+b") as file:
+            file.seek(place)
+            file.write(b"\xff" * 4096)
+        book = TaskBook(tmp_path)
+        (found,) = book._db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'tasks'").fetchone()
+        with suppress(Unavailable):
+            book.note([note(str(number)) for number in range(200)], [])
+        book.close()
+        return found
+
+    assert damaged("of another day") == 1
+    assert len(TaskReader(tmp_path).tasks()) == 200, "it was begun anew"
+    damaged("")
+    TaskBook(tmp_path).close()
+    assert TaskReader(tmp_path).tasks() == [], "the damage was met: it was begun anew"

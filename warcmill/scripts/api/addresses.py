@@ -44,6 +44,8 @@ _LETTERS = {"n": "\n", "r": "\r", "t": "\t", "a": "\a", "b": "\b", "f": "\f", "v
 
 def quote_chinese(url: str | bytes, encoding: str = "utf-8") -> str:
     """An address in which all that is not ASCII is percent-encoded."""
+    if isinstance(url, str) and url.isascii():
+        return url
     raw = url.encode(encoding, "surrogatepass") if isinstance(url, str) else url
     return "".join(chr(byte) if byte < 0x80 else f"%{byte:02X}" for byte in raw)
 
