@@ -158,7 +158,7 @@ def test_a_book_is_checked_after_its_machine_was_down_or_damage_was_met(tmp_path
     def damaged(boot: str) -> int:
         """Damage a page of the tasks, and open the book again; return 1 if it has its tables."""
         book = TaskBook(tmp_path)
-        book.note([note(str(number), log="x" * 300) for number in range(200)], [])
+        book.note([note(str(number), http=200, log="x" * 300) for number in range(200)], [])
         book._db.execute("UPDATE about SET value = ? WHERE name = 'boot'", (boot or taskbook._boot(),))
         book.close()
         place = (tmp_path / NAME).read_bytes().rfind(b"x" * 300) // 4096 * 4096
@@ -168,7 +168,7 @@ def test_a_book_is_checked_after_its_machine_was_down_or_damage_was_met(tmp_path
         book = TaskBook(tmp_path)
         (found,) = book._db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'tasks'").fetchone()
         with suppress(Unavailable):
-            book.note([note(str(number)) for number in range(200)], [])
+            book.note([note(str(number), http=200) for number in range(200)], [])
         book.close()
         return found
 
