@@ -14,7 +14,7 @@ import resource
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from warcmill.crawl.frontier.sqlite import SqliteFrontier
@@ -27,11 +27,11 @@ SCRIPTS, AT_ONCE, DAY = 200, 2_000, 86_400
 OF_LOOP, OF_COMMAND = 0.1, 1.0  # seconds
 
 
-def main() -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Make the tasks, look at them, and print what each look took."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.script_tasks", description="Very many tasks.")
     parser.add_argument("--tasks", type=int, default=3_000_000)
-    number = parser.parse_args().tasks
+    number = parser.parse_args(argv).tasks
     names, slow = [f"site{one:03}" for one in range(SCRIPTS)], list[str]()
     with tempfile.TemporaryDirectory() as folder:
         state = Path(folder)

@@ -48,6 +48,7 @@ ELSEWHERE = {
     "python -m benchmarks.crash_sweep": ("tests/pipeline/test_crash.py", "sweep"),
     "python -m benchmarks.crawl_sweep": ("tests/unit/crawl/test_spider_killed.py", "sweep("),
     "python -m benchmarks.crowd": ("tests/unit/crawl/test_crowd.py", "crowd.crawl("),
+    "python -m benchmarks.script_tasks": ("tests/unit/scripts/test_script_tasks.py", "script_tasks.main("),
     "python -m benchmarks.fault_sweep": ("tests/services/test_fault_sweep.py", "sweep"),
 }
 # No test runs these. What needs root changes the machine itself: users, units, packages.

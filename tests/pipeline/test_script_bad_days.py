@@ -186,3 +186,21 @@ def test_a_full_disk_keeps_what_is_set_of_scripts(tmp_path: Path) -> None:
     assert done.returncode == 4, done.stderr
     assert "No space left on device" in done.stderr
     assert 'group = "first"' in done.stdout
+
+
+def test_a_pipe_that_is_closed_ends_a_run_and_loses_nothing(tmp_path: Path) -> None:
+    line, here = line_for(tmp_path / "line"), tmp_path / "here"
+    here.mkdir()
+    web = {(HERE, f"/{number}"): several_hosts.page([f"/{number + 1}"]) for number in range(NUMBER)}
+    with several_hosts.serve(web) as port:
+        (here / "chain.py").write_text(HEAD + CHAIN.replace("SITE", f"http://{HERE}:{port}"))
+        words = [sys.executable, "-m", "commands.main", "script", "run", str(here / "chain.py"), *RUN]
+        process = subprocess.Popen(
+            words, env=environment(line), cwd=here, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+        assert process.stdout
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.wait(60) != 0
+        assert script(line, here, "run", str(here / "chain.py"), *RUN).returncode in (0, 1)
+    assert len(results(line, "chain")) == NUMBER

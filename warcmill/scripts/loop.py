@@ -10,6 +10,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from warcmill.base import clock
@@ -27,7 +28,7 @@ from warcmill.model import Json
 from warcmill.scripts import task as tasks
 from warcmill.scripts import watch
 from warcmill.scripts.asking import ScriptAsker
-from warcmill.scripts.folder import ScriptFolder
+from warcmill.scripts.folder import MOST_RATE, ScriptFolder
 from warcmill.scripts.taskbook import ResultNote, TaskBook, TaskNote
 from warcmill.scripts.visit import RESULT, ScriptDesk, ScriptReader, ScriptRun
 from warcmill.scripts.watch import FailurePause, PageSeen, ScriptWatch
@@ -212,7 +213,7 @@ class ScriptLoop(Spider):
 
     def _bucket(self, name: str) -> TokenBucket:
         row, most = self._folder.row(name), float(self._kit.job.workers)
-        rate, burst = (most, most) if self._once else (row.rate, row.burst)
+        rate, burst = (MOST_RATE, most) if self._once else (row.rate, row.burst)
         found = self._buckets.get(name)
         if found is None or (found.rate, found.burst) != (rate, burst):
             found = self._buckets[name] = TokenBucket(rate, burst)
@@ -297,7 +298,16 @@ class ScriptLoop(Spider):
     def _ran(self, run: ScriptRun) -> None:
         self._runs[id(run.uri)] = run
         if self._on_run:
-            self._on_run(run)
+            self._tell(partial(self._on_run, run))
+
+    def _tell(self, tell: Callable[[], None]) -> None:
+        """Tell who listens; one that is not there any more, as a pipe that was closed, ends the crawl as a person does:
+        all that came is kept."""
+        try:
+            tell()
+        except OSError:
+            self._kept = self._on_run = None
+            self.stop()
 
     def _heard(self, entry: BookEntry, kept: Kept) -> None:
         self._before(entry, kept)
@@ -307,9 +317,9 @@ class ScriptLoop(Spider):
         run = self._runs.pop(id(entry.uri), None)
         place = kept.places[0] if kept.places else None
         values = [result.value for result in entry.results if result.kind == RESULT]
-        for value in values:
-            if self._kept:
-                self._kept(value, place)
+        if kept_of := self._kept:
+            for value in values:
+                self._tell(partial(kept_of, value, place))
         if run is not None:
             self._note(run, place, values)
 
