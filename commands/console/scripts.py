@@ -118,6 +118,8 @@ def _new(args: argparse.Namespace) -> int:
     config = folders.find() or crawl_options.new_archive(err)
     os.environ[folders.VARIABLE] = str(config)
     list_job(config, job)
+    with closing(engine_for(job)) as engine:
+        engine.check_service(job, file.SCRIPTS)
     papers = open_papers(job)
     newest = papers.settle()
     path = papers.folder / script_paper(name)

@@ -152,7 +152,7 @@ def test_a_full_disk_of_the_book_is_named_and_costs_no_result(tmp_path: Path) ->
         words = [sys.executable, "-m", "commands.main", "script", "run", str(here / "chain.py"), *RUN]
         mounted = [
             *("unshare", "--mount", "--map-root-user", "--propagation", "private", "sh", "-ec"),
-            f'mount -t tmpfs -o size=120k none {disk}\nexec "$@"', "sh", *words,
+            f'mount -t tmpfs -o size=200k none {disk}\nexec "$@"', "sh", *words,
         ]  # fmt: skip
         done = subprocess.run(mounted, env=environment(line), cwd=here, capture_output=True, text=True, check=False)
         assert done.stdout.count("\n") == NUMBER, done.stderr

@@ -101,7 +101,7 @@ class WarcmillEngine:
     def configure(self, job: str, files: Mapping[str, bytes], seed_list: Path | None = None) -> None:
         """Write the files of a job, and copy a list of further seeds; BadConfig if it could not be crawled by them."""
         parsed = file.parse({**files, **({SEED_LIST: b""} if seed_list else {})}, parse_job(job))
-        self._refuse_shared(job, parsed.service)
+        self.check_service(job, parsed.service)
         self.places.require()
         durable.make_folder(self.places.job(job))
         if seed_list:
@@ -118,9 +118,10 @@ class WarcmillEngine:
     def check_frontier(self, job: str) -> None:
         """BadConfig for a job whose frontier cannot be in the Redis that this engine names."""
         if self.places.frontier:
-            self._refuse_shared(job, file.described(file.files_in(self.places.job(parse_job(job))), job).service)
+            self.check_service(job, file.described(file.files_in(self.places.job(parse_job(job))), job).service)
 
-    def _refuse_shared(self, job: str, service: str) -> None:
+    def check_service(self, job: str, service: str) -> None:
+        """BadConfig for a service of a job whose frontier cannot be in the Redis that this engine names."""
         if service == file.SCRIPTS and self.places.frontier:
             why = (
                 "a job of scripts runs on one machine, and has a frontier of its own; its engine names one in Redis."
@@ -172,7 +173,7 @@ class WarcmillEngine:
         BadConfig, with nothing done, if its files have a fault.
         """
         service = file.read(self.places.job(parse_job(job)), job).service
-        self._refuse_shared(job, service)
+        self.check_service(job, service)
         seen = self.look(job)
         if seen.running:
             raise Conflict(job, f"launch {seen.launch_id} is running ({seen.words})")
