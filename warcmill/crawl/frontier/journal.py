@@ -85,7 +85,8 @@ def visited(
     which hears the line."""
     visit = {"http": uri.http_status, "finished": uri.ended, "again": again, "place": asdict(place) if place else None}
     packed = base64.b64encode(history).decode()
-    return _line(VISITED[uri.status], [uri.uri], _name(uri) | visit | {"history": packed, "opens": opens})
+    more = {"history": packed, "opens": opens, "address": uri.host_ip}
+    return _line(VISITED[uri.status], [uri.uri], _name(uri) | visit | more)
 
 
 def finished(visit: Finish, place: RecordPlace | None = None, opens: float = 0.0) -> str:
