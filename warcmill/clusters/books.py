@@ -15,14 +15,13 @@ from msgspec import Struct
 from warcmill.clients.postgresql import Postgresql
 from warcmill.clusters.centre import place_of
 from warcmill.clusters.following import JobJournals, JournalPlace
-from warcmill.clusters.news import LONGEST_HOST
+from warcmill.clusters.news import host_of
 from warcmill.clusters.tables import STATUSES
 from warcmill.crawl.books.replay import taken
 from warcmill.crawl.frontier import journal
 from warcmill.crawl.frontier.journal import JournalLine
 from warcmill.crawl.uri import Status, digest, waits
 from warcmill.errors import Mismatch
-from warcmill.formats.logs import crawllog
 
 _WAITING = (Status.SCHEDULED, Status.SUSPENDED)
 _VISITED = {word: status for status, word in journal.VISITED.items()}
@@ -72,7 +71,7 @@ async def compare(db: Postgresql, journals: JobJournals) -> ClusterBooks:
                 differences.append(ClusterDifference(row["uri"], status, row["status"]))
         rest = iter(expected.items())
         while some := [*islice(rest, _AT_ONCE)]:
-            hosts = [crawllog.host(uri)[:LONGEST_HOST] for _, (uri, _, _) in some]
+            hosts = [host_of(uri) for _, (uri, _, _) in some]
             others = await connection.fetch(_OTHERS, hosts, [name for name, _ in some], journals.name)
             theirs = {row["digest"] for row in others}  # their hosts are other clusters'
             differences += [ClusterDifference(one[0], one[1], "") for name, one in some if name not in theirs]

@@ -20,7 +20,7 @@ from warcmill.clusters.tables import STATUSES
 from warcmill.errors import Busy, NotReady
 from warcmill.formats import surt
 
-_NEWS = (
+NEWS = (
     "CREATE TEMP TABLE IF NOT EXISTS news (host text, digest bytea, crawl text, uri text, key text, is_taken boolean,"
     " hops text, via text, source text, if_waiting text, otherwise text, refused_waiting int, refused_otherwise int,"
     " download_at float8, download_started float8, download_finished float8, http_status int, hash text, address text)"
@@ -52,8 +52,9 @@ _MERGE = f"""
 WITH ours AS MATERIALIZED (
   SELECT n.*, u.status AS was, u.host IS NOT NULL AS is_known,
     coalesce(CASE WHEN {_WAITS} AND u.cluster = $1 THEN n.if_waiting ELSE n.otherwise END, u.status) AS now
-  FROM news n JOIN hosts h ON h.host = n.host LEFT JOIN uris u ON u.host = n.host AND u.digest = n.digest
-  WHERE u.host IS NULL OR u.cluster = $1 OR h.cluster = $1
+  FROM news n LEFT JOIN uris u ON u.host = n.host AND u.digest = n.digest
+  WHERE u.host IS NULL OR u.cluster = $1
+    OR EXISTS (SELECT 1 FROM hosts h WHERE h.host = n.host AND h.cluster = $1)
 ), changed AS (
   UPDATE uris u SET cluster = CASE WHEN o.otherwise IS NULL THEN u.cluster ELSE $1 END, status = o.now,
     uri = CASE WHEN o.is_taken THEN o.uri ELSE u.uri END, key = CASE WHEN o.is_taken THEN o.key ELSE u.key END,
@@ -71,7 +72,7 @@ WITH ours AS MATERIALIZED (
     download_finished, last_update, http_status, hash, address, launch, journal)
   SELECT host, digest, $1, crawl, uri, key, now, hops, via, source, to_timestamp(download_at),
     to_timestamp(download_started), to_timestamp(download_finished), now(), http_status, hash, address, $2, $3
-  FROM ours WHERE NOT is_known AND now IS NOT NULL ORDER BY host, digest
+  FROM ours WHERE NOT is_known AND now IS NOT NULL
 )
 {_COUNT.format(of="ours")}
 """
@@ -133,7 +134,7 @@ class Centre:
                 raise NotReady(
                     f"cluster {self.cluster}", "the centre has no row of it; 'warcmill group NAME init' adds it"
                 )
-            await connection.execute(_NEWS)
+            await connection.execute(NEWS)
 
         await self.db.whole(act)
 
@@ -186,7 +187,7 @@ class Centre:
         await connection.execute(_HOSTS, self.cluster, hosts, [surt_of_host(host) for host in hosts])
         await connection.execute(_LOCK, hosts)
         await connection.execute("TRUNCATE news")
-        await connection.copy_records_to_table("news", records=map(_row, news.uris.values()))
+        await connection.copy_records_to_table("news", records=map(_row, sorted(news.uris.values(), key=_place)))
         refused = list[RefusedMove]()
         if any(sum(one.refused) for one in news.uris.values()):
             refused = [RefusedMove(row["uri"], row["was"]) for row in await connection.fetch(_REFUSED, self.cluster)]
@@ -220,6 +221,11 @@ async def place_of(connection: Any, cluster: str) -> JournalPlace:
 def surt_of_host(host: str) -> str:
     """The labels of a host in reverse order, as SURT prefixes of sites have them: `org,example,www,`."""
     return surt.surt(f"http://{host}/").partition("(")[2].partition(")")[0] if host else ""
+
+
+def _place(one: UriNews) -> tuple[str, bytes]:
+    """The place of a row in the order of all."""
+    return one.host, one.digest
 
 
 def _row(one: UriNews) -> tuple[object, ...]:

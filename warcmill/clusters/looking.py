@@ -6,7 +6,8 @@ from datetime import datetime
 from typing import Any
 
 from warcmill.clients.postgresql import Postgresql
-from warcmill.clusters.orders import host_of, under
+from warcmill.clusters.news import host_of
+from warcmill.clusters.orders import under
 from warcmill.crawl.uri import digest, without_session
 from warcmill.model import Json
 

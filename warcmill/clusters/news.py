@@ -9,6 +9,7 @@ A `Break` is a line about all URIs of a job: a fresh start, or a crawl that is f
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -16,16 +17,16 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from warcmill.clusters.following import FollowedGroup, JournalPlace
-from warcmill.crawl.books.replay import taken
 from warcmill.crawl.frontier import journal
 from warcmill.crawl.frontier.journal import JournalLine
-from warcmill.crawl.uri import FOREVER, Status, Uri, digest, waits
+from warcmill.crawl.uri import FOREVER, Status, digest, waits
 from warcmill.formats.logs import crawllog
 from warcmill.formats.logs.crawllog import CrawlRecord
 
 WAITING = frozenset({Status.SCHEDULED, Status.SUSPENDED})
 _VISITED = {word: status for status, word in journal.VISITED.items()}
 LONGEST_HOST = 255  # letters; a name has fewer, and an index has no room for more than some thousand
+_is_plain = re.compile(r"[a-z0-9.-]{1,255}").fullmatch  # without a port, or anything else
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -86,20 +87,23 @@ class News:
     def take(self, entry: JournalLine, logged: Mapping[str, CrawlRecord]) -> None:
         """Take a line; `logged` has the lines of crawl.log of its group by their URIs."""
         if entry.word == journal.TAKEN:
-            self._take(taken(entry))
+            self._take(entry)
         elif entry.word in _VISITED:
             self._visit(entry, _VISITED[entry.word], logged)
         elif entry.word == journal.DEFERRED:
             self._defer(entry)
 
-    def _take(self, uri: Uri) -> None:
+    def _take(self, entry: JournalLine) -> None:
         self.changes += 1
-        found = self._of(uri.crawl, uri.key, uri.uri)
-        status = waits(uri.not_before)
-        found.is_taken, found.uri, found.key = True, uri.uri, uri.key if uri.key != uri.uri else None
-        found.hops, found.via, found.source = uri.hops, uri.via, uri.source
-        found.if_waiting = found.otherwise = status
-        found.download_at = _moment(uri.not_before)
+        (column, hops, via), more = (*entry.columns, "", "")[:3], entry.more
+        uri, source, until = more.get("uri", column), more.get("source", ""), more.get("until", 0.0)
+        key = more.get("key", uri)
+        found = self._of(more.get("crawl", ""), key, uri)
+        found.is_taken, found.uri, found.key = True, uri, key if key != uri else None
+        found.hops, found.via = more.get("hops", hops), more.get("via", via)
+        found.source = source if source not in ("", "-") else "" if source else uri
+        found.if_waiting = found.otherwise = waits(until)
+        found.download_at = _moment(until)
 
     def _visit(self, entry: JournalLine, status: Status, logged: Mapping[str, CrawlRecord]) -> None:
         self.changes += 1
@@ -154,7 +158,7 @@ class News:
     def _of(self, crawl: str, key: str, uri: str) -> UriNews:
         name = digest(crawl, key)
         if (found := self.uris.get(name)) is None:
-            host = crawllog.host(uri)[:LONGEST_HOST]
+            host = host_of(uri)
             found = self.uris[name] = UriNews(host, name, crawl, uri, key if key != uri else None)
         return found
 
@@ -168,6 +172,15 @@ class NewsBatch(NamedTuple):
     journal: int
     groups: int
     stage: str = ""
+
+
+def host_of(uri: str) -> str:
+    """The host of a URI, as the centre has it."""
+    if uri.startswith(("http://", "https://")):
+        host = uri.split("/", 3)[2]
+        if _is_plain(host):
+            return host
+    return crawllog.host(uri)[:LONGEST_HOST]
 
 
 def batch_of(groups: Iterable[FollowedGroup], most: int) -> NewsBatch | None:

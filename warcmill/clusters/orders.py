@@ -14,11 +14,10 @@ from typing import Any, NamedTuple
 
 from warcmill.clients.postgresql import Postgresql
 from warcmill.clusters.centre import Centre
-from warcmill.clusters.news import LONGEST_HOST
+from warcmill.clusters.news import host_of
 from warcmill.crawl.control.calls import RunningJob
 from warcmill.crawl.uri import Status
 from warcmill.errors import BadInput, Conflict, NotReady, Unavailable
-from warcmill.formats.logs import crawllog
 from warcmill.model import Json
 
 WAITING, DONE, REFUSED = "waiting", "done", "refused"
@@ -78,11 +77,6 @@ async def make(db: Postgresql, verb: str, subject: Mapping[str, Json], default: 
 def _number(subject: Mapping[str, Json]) -> int:
     uris = subject.get("uris")
     return len(uris) if isinstance(uris, list) else 1
-
-
-def host_of(uri: str) -> str:
-    """The host of a URI, as the centre has it."""
-    return crawllog.host(uri)[:LONGEST_HOST]
 
 
 async def owners_of(connection: Any, hosts: Sequence[str]) -> dict[str, str]:
