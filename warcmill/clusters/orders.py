@@ -16,7 +16,7 @@ from warcmill.clients.postgresql import Postgresql
 from warcmill.clusters.centre import Centre
 from warcmill.clusters.news import host_of
 from warcmill.crawl.control.calls import RunningJob
-from warcmill.crawl.uri import Status
+from warcmill.crawl.uri import Status, canonical
 from warcmill.errors import BadInput, Conflict, NotReady, Unavailable
 from warcmill.model import Json
 
@@ -63,7 +63,7 @@ async def make(db: Postgresql, verb: str, subject: Mapping[str, Json], default: 
                 assert isinstance(some, list)
                 some.append(uri)
         else:
-            host = host_of(str(subject.get("uri") or f"http://{subject['site']}/"))
+            host = host_of(canonical(str(subject.get("uri") or f"http://{subject['site']}/")))
             subjects = {(await owners_of(connection, [host])).get(host, default): subject}
         query = "INSERT INTO orders (cluster, verb, subject, uris) VALUES ($1, $2, $3, $4) RETURNING number"
         return [
