@@ -55,6 +55,7 @@ def test_what_is_added_suspended_resumed_and_removed_by_orders_becomes_so(
         until(lambda: east.counts().get("Scheduled") == 3)
         listed = east.asked("uri", GROUP, "list", "--status", "Scheduled", "--host", "h0.example")
         assert sorted(one["uri"] for one in listed["uris"]) == added
+        assert {(one["status"], one["suspended"]) for one in listed["uris"]} == {("Suspended", "site")}
         assert given(east, "suspend", added[0])["state"] == "done"
         until(lambda: east.counts().get("Suspended") == 1)
         assert east.asked("uri", GROUP, "get", added[0])["status"] == "Suspended"
@@ -66,6 +67,7 @@ def test_what_is_added_suspended_resumed_and_removed_by_orders_becomes_so(
         assert given(east, "resume", "--site", site)["state"] == "done"
         until(lambda: east.state()["queued"] == 0)
         until(lambda: east.asked("uri", GROUP, "get", added[0])["status"] == "Parsed")
+        assert east.query("SELECT * FROM sites") == []
         assert east.asked("uri", GROUP, "get", added[0])["http_status"] == 404
         (visit,) = east.asked("uri", GROUP, "history", url)["visits"]
         assert (visit["status"], visit["http_status"], visit["cluster"]) == ("Parsed", 200, JOB)
@@ -104,6 +106,14 @@ def test_orders_wait_while_no_crawl_runs_and_no_kill_of_the_updater_loses_one(
         until(lambda: east.asked("uri", GROUP, "load", str(file), code=1)["orders"] == {"done": 4})
         rows = "SELECT count(*) AS number FROM uris WHERE uri LIKE '%/loaded/%'"
         until(lambda: east.query(rows)[0]["number"] == 2000)
+        (number,) = ordered(east, "suspend", "--prefix", "http://(example,")
+        until(lambda: east.query("SELECT given FROM orders WHERE number = $1", number)[0]["given"])
+        updater.kill()
+        updater.wait()
+        east.update()
+        until(lambda: outcome(east, number)["state"] != "waiting")
+        until(lambda: east.counts().get("Suspended", 0) > 1900)
+        assert east.counts().get("Scheduled", 0) <= len(HOSTS), "those that are being fetched"
         assert east.books()["clusters"][0]["differences"] == []
 
 

@@ -7,8 +7,10 @@ The row of a host is the lock of its URIs.
 
 from __future__ import annotations
 
+import json
 import os
 import socket
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -145,6 +147,19 @@ class Centre:
     async def note_behind(self, behind: int) -> None:
         """Note how many bytes of journals come after the place."""
         await self.db.rows("UPDATE clusters SET behind = $2 WHERE cluster = $1", self.cluster, behind)
+
+    async def keep_sites(self, wanted: Mapping[str, Mapping[str, Any]]) -> None:
+        """Keep what persons want of sites, in place of what was there."""
+        rows = [
+            (self.cluster, site, bool(one.get("suspended")), json.dumps(one["rate"]) if one.get("rate") else None)
+            for site, one in sorted(wanted.items())
+        ]
+
+        async def act(connection: Any) -> None:
+            await connection.execute("DELETE FROM sites WHERE cluster = $1", self.cluster)
+            await connection.executemany("INSERT INTO sites VALUES ($1, $2, $3, $4)", rows)
+
+        await self.db.whole(act)
 
     async def begin_again(self) -> None:
         """Forget the place: all journals are read once more, and rows that they do not have stay."""

@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import closing, suppress
+from typing import Any
 
 from warcmill.clusters.centre import Centre
 from warcmill.clusters.following import JobJournals
@@ -35,6 +36,7 @@ class Updater:
         self.ended = asyncio.Event()
         self._is_away = False
         self._behind = -1  # as it was noted last
+        self._sites: dict[str, dict[str, Any]] | None = None  # likewise
 
     async def run(self, told: Callable[[str], None]) -> None:
         """Update until the end; `told` hears when it begins. Unavailable if the centre does not answer at the begin,
@@ -78,9 +80,13 @@ class Updater:
             await centre.note_behind(behind)
         self._behind = behind
         given = await give_orders(centre, self._crawl)
+        if (sites := self._journals.sites.read()) != self._sites:
+            await centre.keep_sites(sites)
+            self._sites = sites
         return bool(batch) or given
 
     async def _opened(self) -> Centre:
+        self._behind, self._sites = -1, None  # another centre may be there now
         centre = await Centre.open(self._group.centre, self._group.name, self._journals.name)
         if self._again:
             await centre.begin_again()
