@@ -49,6 +49,8 @@ VERBS: dict[str, dict[str, str]] = {
         "schedule": "have a job crawled daily, weekly, ..., and the archive run by cron or systemd",
         "pulse": "start, checkpoint or stop a crawl, once however often called; or show its progress",
         "pypi": "crawl a package index, in full or what has changed; ask what is known of its packages",
+        "group": "see and keep a group of clusters: endless jobs whose URIs one PostgreSQL has",
+        "uri": "look at the URIs of a group of clusters, and change them",
         "job": "look at a running crawl of the built-in crawler, and steer it",
         "scan": "bring some days up to date: run the scans, then reconcile",
         "backfill": "run the line over a long interval, day by day",

@@ -31,6 +31,7 @@ examples:
   warcmill run rest
   warcmill run requests rest --port 5343
   warcmill run results papers --worker shop_results:Database
+  warcmill run updater web-east
 
 'worker' joins the launches of a job whose frontier is in Redis, and crawls. The job's own
 process leads: 'warcmill pulse' begins, stops and checkpoints the launch as ever, and the
@@ -61,14 +62,21 @@ outside the walls. A result is done when on_result has returned; one for which i
 tried four times more, for a minute and a half, and then ends the command: the next one
 begins with it.
 
+An 'updater' writes what a job of a [group.NAME] crawls into the PostgreSQL of its group, and
+gives the orders that wait there to the crawl: docs/clusters.md. It runs on the machine of the
+job, beside its crawl, whether that runs or not. When PostgreSQL is away it waits, and so does
+the journal. --again reads all journals of the job once more, such as after its disk came back
+from a copy.
+
 SIGTERM or Ctrl-C: what is under way ends, and it leaves. A second one: at once, and others
 fetch what was under way. After a kill the same command continues where it was.
 
 exit codes: 0 ended by a signal, or the spider has ended, 1 the spider fetched nothing, or
-asked for what cannot wait; on_result fails for a result; or the place in the results cannot be
-read, 2 usage, 3 configuration: the folder, the frontier, the spider or the class does not fit,
-4 a disk, Redis or the bus does not answer, 5 another process has this name or this folder, 130
-the spider was stopped by a signal: the same command continues. One that closes itself has ended
+asked for what cannot wait; on_result fails for a result; or the place in the results, or a
+journal, cannot be read, 2 usage, 3 configuration: the folder, the frontier, the spider or the
+class does not fit, 4 a disk, Redis, PostgreSQL or the bus does not answer, 5 another process
+has this name or this folder, 130 the spider was stopped by a signal: the same command
+continues. One that closes itself has ended
 """
 
 
@@ -187,6 +195,17 @@ def _results(args: argparse.Namespace) -> int:
     return 0
 
 
+def _updater_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("job", type=_name, metavar="JOB", help="the cluster: a job of a [group.NAME]")
+    parser.add_argument("--again", action="store_true", help="read all its journals once more, from the first")
+
+
+def _updater(args: argparse.Namespace) -> int:
+    from commands.console import updating
+
+    return updating.run(args.job, again=args.again)
+
+
 def _port(text: str) -> int:
     if not (text.isascii() and text.isdigit() and 0 < int(text) < 1 << 16):
         raise argparse.ArgumentTypeError(f"{text!r} is not a port from 1 to 65535")
@@ -220,4 +239,5 @@ ROLES: Mapping[str, CrawlRole] = {
     "requests": CrawlRole(_requests_arguments, _requests),
     "rest": CrawlRole(_rest_arguments, _rest),
     "results": CrawlRole(_results_arguments, _results),
+    "updater": CrawlRole(_updater_arguments, _updater),
 }

@@ -96,6 +96,7 @@ LUIGID: Final[Ports] = {"http": 8082}
 CLAMD: Final[Ports] = {"clamd": 3310}
 SOLR: Final[Ports] = {"http": 8983}
 REDIS: Final[Ports] = {"redis": 6379}
+POSTGRESQL: Final[Ports] = {"postgresql": 5432}
 KAFKA: Final[Ports] = {"broker": 9092, "controller": 9093, "ssl": 9094, "sasl_ssl": 9095, "sasl_plaintext": 9096}
 ZOOKEEPER: Final[Ports] = {"zookeeper": 2181}
 PACKAGE_INDEX: Final[Ports] = {"http": 3141, "files": 3142}

@@ -13,14 +13,14 @@ import luigi.worker
 from luigi.task_register import Register
 from msgspec import Struct
 
-from tasks.config import chains, engines, roots, sections
+from tasks.config import chains, engines, groups, roots, sections
 from tasks.config.sections import CLOSE, own_keys
 from tasks.config.source import configuration
 from warcmill.base.escapes import nearest
 from warcmill.clients.bus import access
 
 NAMED = {roots.ENGINE: roots.ENGINE_KEYS, roots.WRITER: roots.WRITER_KEYS, "job.": engines.JOB_KEYS}
-NAMED |= {chains.COLLECTION: chains.COLLECTION_KEYS, access.SETTINGS: access.NAMES}
+NAMED |= {chains.COLLECTION: chains.COLLECTION_KEYS, access.SETTINGS: access.NAMES, groups.GROUP: groups.GROUP_KEYS}
 LUIGIS_OWN = ("resources", "logging", "email", "batch_notifier", "task_history", "execution_summary")
 
 

@@ -26,6 +26,7 @@ from servers import heritrix as heritrix_server
 from servers import kafka as kafka_server
 from servers import luigid as luigid_server
 from servers import package_index as package_index_server
+from servers import postgresql as postgresql_server
 from servers import redis as redis_server
 from servers import solr as solr_server
 from servers import sshd as sshd_server
@@ -38,6 +39,7 @@ from servers.hdfs_kerberos import HdfsKerberos
 from servers.heritrix import HeritrixServer
 from servers.kafka import KafkaServer
 from servers.luigid import Luigid
+from servers.postgresql import PostgresqlServer
 from servers.redis import RedisServer
 from servers.solr import SolrServer
 from servers.sshd import Sshd
@@ -55,6 +57,7 @@ DOWN = (
     clamd_server.down,
     solr_server.down,
     redis_server.down,
+    postgresql_server.down,
     zookeeper_server.down,
     kafka_server.down,
     package_index_server.down,
@@ -214,6 +217,11 @@ def luigid(work: Path) -> Luigid:
 @pytest.fixture(scope="session")
 def redis(work: Path) -> RedisServer:
     return redis_server.up(work, pins.free(pins.REDIS))
+
+
+@pytest.fixture(scope="session")
+def postgresql(work: Path) -> PostgresqlServer:
+    return postgresql_server.up(work, pins.free(pins.POSTGRESQL))
 
 
 @pytest.fixture(scope="session")

@@ -245,6 +245,11 @@ JSON = (
     Place("warcmill/audit/answers/dues.py", only=("of_days", "_decisions", "as_list"), documents=True),
     Place("warcmill/audit/answers/explanation.py", only=("_waiting",), documents=True),
     Place("commands/why.py", only=("_engine_says",)),
+    Place("commands/group.py", documents=True),
+    Place("commands/uri.py", documents=True),
+    Place("warcmill/clusters/group.py", documents=True),
+    Place("warcmill/clusters/looking.py", documents=True),
+    Place("warcmill/clusters/orders.py", documents=True),
     # What a crawl's control socket takes and answers; `job --json` prints it.
     Place("warcmill/crawl/control/messages.py", only=("FIELDS", "_TARGET"), documents=True),
     Place("warcmill/requests/serving/service.py", only=("RequestService", "_OF_CRAWL"), documents=True),
@@ -369,8 +374,11 @@ NONE_OF_ITS_OWN = {
     "warcmill/requests/accounts/file.py",
     "warcmill/requests/accounts/over_redis.py",
     "warcmill/crawl/control/calls.py",
+    # A rate in the column of a centre, as the job's folder has it.
+    "warcmill/clusters/centre.py",
     # A file of the job's own folder, which this version alone reads.
     "warcmill/scripts/delivery.py",
+    "warcmill/crawl/control/sites.py",
     "warcmill/requests/serving/feed.py",
     "warcmill/crawl/books/books.py",
     "warcmill/crawl/visit/admission.py",

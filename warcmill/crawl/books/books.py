@@ -196,6 +196,10 @@ class Books:
         """The length of results.jsonl that is durable in all books: no kill cuts off a line before it."""
         return self._results_length
 
+    async def journal_length(self) -> int:
+        """The length of the journal that no kill cuts off."""
+        return await self.frontier.run(lambda: self._files.journal_length)
+
     async def tell(self, results: Sequence[CrawlResult]) -> None:
         """Make results durable that belong to no visit."""
         task = asyncio.create_task(self._tell([_result_line(one, None, uuid.uuid4().hex) for one in results]))

@@ -120,6 +120,11 @@ class BookFiles:
         """The length of results.jsonl in bytes; 0 where there is none."""
         return self._logs[RESULTS_LOG].length if RESULTS_LOG in self._logs else 0
 
+    @property
+    def journal_length(self) -> int:
+        """The length of the journal in bytes."""
+        return self._logs[journal.NAME].length
+
     def close(self) -> None:
         """Close all; the WARC gets its final name."""
         self._close()

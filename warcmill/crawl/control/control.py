@@ -91,6 +91,10 @@ class Controlled(Protocol):
         """Copy the frontier to a new file."""
         ...
 
+    async def journal(self) -> Mapping[str, Json]:
+        """Return the launch, and how long its journal is by what was committed last: what comes after it may be cut."""
+        ...
+
 
 class Control:
     """The socket at `path`, from `open` to `close`. Only the owner of the process may speak to it. `added`: the verbs
@@ -185,8 +189,8 @@ class Control:
         if added := self._added.get(verb):
             return await added.act(fields)
         match verb:
-            case "state" | "watch":
-                return dict(await crawl.state())
+            case "state" | "watch" | "journal":
+                return dict(await (crawl.journal() if verb == "journal" else crawl.state()))
             case "checkpoint":
                 return {"checkpoint": await crawl.checkpoint()}
             case "pause" | "stop":

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from warcmill.crawl.control.messages import MOST, Subject, target
+from warcmill.crawl.control.sites import KeptSites
 from warcmill.crawl.fetch import exchange
 from warcmill.crawl.frontier import Change, Defer, Frontier, Gate, Intake, Offered, Rate, dump, journal
 from warcmill.crawl.uri import FOREVER, Status, Uri, make, shown
@@ -48,10 +49,13 @@ class Anything:
 
 class FrontierControl:
     """A part of a crawl's `Controlled`. The policies judge what a person adds, loads or resumes. A rate by hits without
-    an `at_once` gets this one."""
+    an `at_once` gets this one. `sites` notes what is asked of a site, if there is such a file."""
 
-    def __init__(self, frontier: Frontier, policies: Policies | None = None, at_once: int = 1) -> None:
+    def __init__(
+        self, frontier: Frontier, policies: Policies | None = None, at_once: int = 1, sites: KeptSites | None = None
+    ) -> None:  # fmt: skip
         self._frontier, self._policies, self._at_once = frontier, policies or Anything(), at_once
+        self._sites = sites
 
     async def add(self, uris: list[Json], crawl: str) -> Json:
         """Offer URIs, each a text or an object; answer for each. One that is refused hinders no other."""
@@ -74,6 +78,8 @@ class FrontierControl:
         """End the wait of a URI or a site. URIs that the policies refuse stay suspended, and are named."""
         if target.site:
             refused = await self._suspend_refused(target)
+            if self._sites:
+                self._sites.release(target.site)
             await self._frontier.block(Gate(target.site), 0.0)
             return {"changed": 1, **({"refused": [*refused]} if refused else {})}
         page = await self._frontier.list(target.crawl, keys=[target.key])
@@ -138,6 +144,9 @@ class FrontierControl:
             more.setdefault("at_once", self._at_once)
         found = target("rate", fields)
         site = found.site if found else ""
+        if site and self._sites:
+            Rate(**more)  # type: ignore[arg-type] # by FIELDS; what is wrong is not kept
+            self._sites.rate(site, more or None)
         await self._frontier.set_rate(Gate(site), Rate(**more) if more else None)  # type: ignore[arg-type] # by FIELDS
         return {"site": site}
 
@@ -165,6 +174,8 @@ class FrontierControl:
 
     async def _wait(self, target: Subject, until: float) -> Json:
         if target.site:
+            if self._sites:
+                self._sites.suspend(target.site)
             await self._frontier.block(Gate(target.site), until)
             return {"changed": 1}
         changed = await self._frontier.defer([Defer(target.crawl, target.key, until)])

@@ -52,6 +52,7 @@ FIELDS: Mapping[str, Fields] = {
     "load": {"uris": list, "visited": list},
     "dump": {"to": str},
     "watch": {"seconds": int},
+    "journal": {},
 }  # fmt: skip
 """Each verb, with the fields that it may have. The service of a job may add some."""
 

@@ -16,7 +16,7 @@ Everything outside this folder is written against `Frontier` and `Change`, and o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from enum import Enum, StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -314,12 +314,14 @@ class Frontier(Protocol):
 
     `transitions` moves its URIs between statuses. `note` is called with the lines that a journal has for a change
     which was not made by `change`, within that change. `warn` is called with what a person should know. One that
-    `is_shared` is on another machine, and hears what the journal has.
+    `is_shared` is on another machine, and hears what the journal has; `begun_anew` is called when it has lost all,
+    before it hears that again.
     """
 
     transitions: Transitions
     note: Callable[[list[str]], None]
     warn: Callable[[str], None]
+    begun_anew: Callable[[], Awaitable[None]]
     is_shared: bool
 
     @property
@@ -497,6 +499,10 @@ class Frontier(Protocol):
     async def close(self) -> None:
         """Close it; leases that are out wait again."""
         ...
+
+
+async def nothing_anew() -> None:
+    """Do nothing when a frontier has lost all."""
 
 
 def new(uris: Iterable[Uri], answers: Iterable[Offered]) -> list[Uri]:

@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from json.encoder import encode_basestring_ascii
 from typing import Any, BinaryIO, NamedTuple
 
+import msgspec
 from isal import isal_zlib
 from msgspec.structs import asdict
 
@@ -38,6 +39,7 @@ TAKEN, DEFERRED, PURGED, COOKIES, SITE, SPENT, GROUP = "F+", "Fr", "Fx", "Fk", "
 MEMORY = "Fm"
 ROUND, CARRIED = "Fn", "Fl"
 VISITED = {Status.PARSED: "Fs", Status.FAILED: "Ff", Status.REMOVED: "Fd"}
+_decoded = msgspec.json.Decoder().decode
 _json = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 _WRITTEN: Mapping[type, Callable[[Any], str]] = {str: encode_basestring_ascii, int: repr}  # the encoder's start is slow
 _LEVEL, _GZIP, _CHUNK, _LARGEST = 1, 31, 1 << 16, 1 << 28
@@ -85,7 +87,8 @@ def visited(
     which hears the line."""
     visit = {"http": uri.http_status, "finished": uri.ended, "again": again, "place": asdict(place) if place else None}
     packed = base64.b64encode(history).decode()
-    return _line(VISITED[uri.status], [uri.uri], _name(uri) | visit | {"history": packed, "opens": opens})
+    more = {"history": packed, "opens": opens, "address": uri.host_ip}
+    return _line(VISITED[uri.status], [uri.uri], _name(uri) | visit | more)
 
 
 def finished(visit: Finish, place: RecordPlace | None = None, opens: float = 0.0) -> str:
@@ -195,4 +198,13 @@ def read_line(line: str) -> JournalLine:
     """Read a line."""
     head, brace, tail = line.partition(" {")
     word, *columns = head.split(" ")
-    return JournalLine(word, columns, json.loads("{" + tail) if brace else {})
+    return JournalLine(word, columns, _more("{" + tail) if brace else {})
+
+
+def _more(text: str) -> dict[str, Any]:
+    """The JSON of a line. Texts that are not UTF-8 take the slower way."""
+    try:
+        found: dict[str, Any] = _decoded(text)
+    except msgspec.DecodeError:
+        found = json.loads(text)
+    return found

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
@@ -153,6 +153,14 @@ class RedisFrontier:
     @warn.setter
     def warn(self, warn: Callable[[str], None]) -> None:
         self._sender.warn = warn
+
+    @property
+    def begun_anew(self) -> Callable[[], Awaitable[None]]:
+        return self._sender.begun_anew
+
+    @begun_anew.setter
+    def begun_anew(self, act: Callable[[], Awaitable[None]]) -> None:
+        self._sender.begun_anew = act
 
     def stop(self, error: WarcmillError) -> None:
         self._sender.stop(error)

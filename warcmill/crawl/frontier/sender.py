@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, NamedTuple, TypeVar
 
-from warcmill.crawl.frontier import Begins, Finish, Lease, UnheardGroup
+from warcmill.crawl.frontier import Begins, Finish, Lease, UnheardGroup, nothing_anew
 from warcmill.crawl.frontier.far.calls import Calls
 from warcmill.crawl.frontier.link import PARTLY, RedisLink
 from warcmill.crawl.frontier.outbox import GROUP, Name, Recorded, Visited, Word, asked_twice
@@ -46,6 +46,7 @@ class Sender:
         self._held, self._now, self._sent = held, now, sent
         self.launch, self.last, self.is_over = b"", GROUP - 1, False
         self.warn: Callable[[str], None] = _silent
+        self.begun_anew: Callable[[], Awaitable[None]] = nothing_anew
         self.stopped: WarcmillError | None = None
         self.outbox: deque[Recorded] = deque()
         self.away, self.is_doubtful = "", False
@@ -153,6 +154,7 @@ class Sender:
         before = group.number * GROUP - 1
         await self.call("manage", "begin", self._writer, before, f"{launch}{PARTLY}", Begins.FRESH.value)
         await self.call("manage", "begin", self._writer, before, launch, Begins.CONTINUES.value)
+        await self.begun_anew()
 
     @property
     def next_step(self) -> str:

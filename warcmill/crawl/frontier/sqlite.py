@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
@@ -33,6 +33,7 @@ from warcmill.crawl.frontier import (
     Waiting,
     check_visit,
     journal,
+    nothing_anew,
     scheduled,
 )
 from warcmill.crawl.frontier.database import copy, named, open_database, transaction, write_back
@@ -64,6 +65,7 @@ class SqliteFrontier:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="books")
         self.note: Callable[[list[str]], None] = _nothing
         self.warn: Callable[[str], None] = _silent
+        self.begun_anew: Callable[[], Awaitable[None]] = nothing_anew
         self.stopped: WarcmillError | None = None
         try:
             self.db = open_database(path)

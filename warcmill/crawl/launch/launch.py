@@ -30,6 +30,8 @@ from warcmill.base import clock
 from warcmill.crawl.books.books import Books, open_books
 from warcmill.crawl.books.files import Folders
 from warcmill.crawl.control.messages import ServiceVerb
+from warcmill.crawl.control.sites import NAME as SITES
+from warcmill.crawl.control.sites import KeptSites
 from warcmill.crawl.durable import make_folder
 from warcmill.crawl.frontier import Begins, Frontier, Gate, Rate
 from warcmill.crawl.frontier.crew import Crew, Order
@@ -124,6 +126,7 @@ class Running(Struct):
     service: LaunchService | None = None
     is_closed: bool = False
     watching: asyncio.Task[None] | None = None
+    sites: KeptSites | None = None
 
     async def crawl(self) -> End:
         """Crawl until nothing waits, if the job may end, a ceiling is reached, or the spider is asked to stop."""
@@ -334,7 +337,12 @@ async def open_launch(
     await books.frontier.set_gates(job.gate_by)
     if not (job.service and follows):  # the rates of who is served stay over its launches
         await books.frontier.set_rate(Gate(""), _rate(job))
+    sites = KeptSites(places.state(job.name) / SITES) if job.endless else None
+    if sites:
+        await sites.apply(books.frontier)
+        books.frontier.begun_anew = partial(sites.apply, books.frontier)
     running = _opened(places, job, launch, books, register, job_log, resume, spider)
+    running.sites = sites
     crew = await _lead(running, places.frontier) if places.frontier else None
     await ask_again(running.kit.offers, books.frontier, folders.own)
     seeds = running.kit.offers.seeds(job.seeds)

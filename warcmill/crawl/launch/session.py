@@ -41,7 +41,7 @@ class Session(FrontierControl):
     """A launch as its control socket reaches it; see `control.Controlled`."""
 
     def __init__(self, running: Running) -> None:
-        super().__init__(running.books.frontier, running.kit.offers, at_once(running.job))
+        super().__init__(running.books.frontier, running.kit.offers, at_once(running.job), running.sites)
         self._running = running
         self._stopping = self._paused = False
         self._busy = asyncio.Lock()
@@ -170,6 +170,10 @@ class Session(FrontierControl):
             **running.summary(),
             **({"served": running.answers()} if running.service else {}),
         }
+
+    async def journal(self) -> Mapping[str, Json]:
+        """The launch, and the committed length of its journal."""
+        return {"launch": self._running.launch.id, "length": await self._running.books.journal_length()}
 
     async def pause(self) -> None:
         """Begin no more downloads, and wait until those under way have ended."""

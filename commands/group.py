@@ -1,0 +1,147 @@
+"""warcmill group: see and keep a group of clusters: endless jobs whose URIs one PostgreSQL has."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from commands.console.arguments import add_json, job
+from commands.console.show import as_json, err, out
+from warcmill.errors import NotReady
+from warcmill.model import Json
+
+if TYPE_CHECKING:
+    from warcmill.clusters.books import ClusterBooks
+    from warcmill.clusters.group import Group
+
+LONG = 3600.0  # seconds for a query of all URIs
+SUMMARY = "see and keep a group of clusters: endless jobs whose URIs one PostgreSQL has"
+EPILOG = """\
+examples:
+  warcmill group web init
+  warcmill group web status
+  warcmill group web books
+
+A group is [group.NAME] of luigi.cfg: its jobs, each a cluster with a frontier of its own, and a
+PostgreSQL, the centre. 'warcmill run updater JOB' beside each crawl writes what that does into
+the centre; 'warcmill uri GROUP' looks at URIs there, and changes them. See docs/clusters.md.
+
+init makes the tables, and the row of each job; run it again when a job was added to the group.
+status shows each cluster: its URIs by status, the bytes of its journal that the centre has not
+read, who updates it, and the orders that wait. books compares the centre with the journals of
+the jobs that are on this machine, and names each difference. What a journal has beyond the
+place of the centre is one too, unless an updater runs.
+
+--json (status): {"clusters": [{"cluster", "launch", "uris": {"Scheduled", ...}, "behind", ...}]};
+books: {"clusters": [{"cluster", "uris", "behind", "differences": [{"uri", "journals",
+"centre"}]}], "elsewhere", "miscounted"}
+
+exit codes: 0 done, or nothing differs, 1 the centre differs from a journal, or has no tables,
+2 usage, 3 configuration, or tables of a newer version, 4 PostgreSQL does not answer
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """GROUP, and what to do."""
+    parser.add_argument("group", type=job, metavar="GROUP", help="its name: that of [group.NAME]")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="|".join(ACTIONS))
+    for name in ACTIONS:
+        add_json(actions.add_parser(name, allow_abbrev=False))
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do it."""
+    import asyncio
+
+    from tasks.config import groups
+
+    return asyncio.run(ACTIONS[args.action](args, groups.group_named(args.group)))
+
+
+async def _init(args: argparse.Namespace, found: Group) -> int:
+    from warcmill.clusters import group
+
+    is_new = await group.make(found)
+    answer: dict[str, Json] = {"made": is_new, "clusters": [*found.jobs]}
+    done = "the tables are made" if is_new else "all tables were there"
+    _show(args, answer, f"group {found.name}: {done}; clusters {', '.join(found.jobs)}")
+    return 0
+
+
+async def _status(args: argparse.Namespace, kept: Group) -> int:
+    from warcmill.clusters import group
+
+    found = await group.status(kept)
+    _show(args, {"clusters": [*found]}, *(line for one in found for line in _lines(one)))
+    return 0
+
+
+def _lines(one: Mapping[str, Json]) -> Iterator[str]:
+    uris = one["uris"]
+    assert isinstance(uris, dict)
+    counts = ", ".join(f"{number:,} {name}" for name, number in uris.items())
+    yield f"{one['cluster']}: {counts}; {one['hosts']:,} hosts"
+    by = f"updated by {one['updater']}" if one["updater"] else "nobody updates it: warcmill run updater JOB"
+    yield f"  {by}; {one['behind']:,} bytes of its journal are not read yet; {one['orders']:,} orders wait"
+    if one["refused"]:
+        yield f"  {one['refused']:,} moves were refused; the log of the updater names them"
+
+
+async def _books(args: argparse.Namespace, kept: Group) -> int:
+    found, elsewhere, wrong = await _compared(kept)
+    clusters = list[Json]()
+    lines = list[str]()
+    differs = bool(wrong)
+    for books, is_updated in found:
+        is_behind = books.behind > 0 and not is_updated
+        differs = differs or bool(books.differences) or is_behind
+        named: list[Json] = [one._asdict() for one in books.differences]
+        clusters.append(
+            {"cluster": books.cluster, "uris": books.uris, "behind": books.behind, "differences": named}
+        )  # fmt: skip
+        for one in books.differences:
+            there = f"{one.journals or 'nothing'} in the journals, {one.centre or 'nothing'} in the centre"
+            lines.append(f"{books.cluster}: {one.uri}: {there}")
+        if is_behind:
+            todo = f"warcmill run updater {books.cluster}"
+            lines.append(f"{books.cluster}: {books.behind:,} bytes of its journal are not in the centre: {todo}")
+        lines.append(f"{books.cluster}: {books.uris:,} URIs, {len(books.differences):,} differences")
+    answer: dict[str, Json] = {"clusters": clusters, "elsewhere": [*elsewhere], "miscounted": [*wrong]}
+    _show(args, answer, *lines, *wrong)
+    for name in elsewhere:
+        err(f"{name}: its journals are not on this machine, and were not compared")
+    return int(differs)
+
+
+async def _compared(kept: Group) -> tuple[list[tuple[ClusterBooks, bool]], list[str], list[str]]:
+    """The books of each cluster that is here, and if it is being updated; the clusters elsewhere; wrong counts."""
+    from tasks.config import groups
+    from warcmill.clusters import books, group
+    from warcmill.clusters.books import ClusterBooks
+
+    found, elsewhere = list[tuple[ClusterBooks, bool]](), list[str]()
+    async with group.asked(kept, LONG) as db:
+        for one in kept.jobs:
+            try:
+                journals = groups.journals_of(one)
+            except NotReady:
+                elsewhere.append(one)
+                continue
+            found.append((await books.compare(db, journals), await group.is_updated(db, one)))
+        return found, elsewhere, await books.miscounted(db)
+
+
+def _show(args: argparse.Namespace, answer: Mapping[str, Json], *lines: str) -> None:
+    if args.json:
+        print(as_json(dict(answer)))
+    else:
+        out(*lines)
+
+
+ACTIONS: Mapping[str, Callable[[argparse.Namespace, Any], Coroutine[Any, Any, int]]] = {
+    "init": _init,
+    "status": _status,
+    "books": _books,
+}
+"""Each action, which returns the exit code."""

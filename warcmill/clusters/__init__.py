@@ -1,0 +1,10 @@
+"""Clusters: endless jobs of a group, each with a frontier of its own, and one PostgreSQL that sees every URI.
+
+tables     the tables of a group's centre, and their version
+following  the journal of a job, read on from a place
+news       what groups of it say of each URI
+centre     a connection to the centre: news in, numbers and rows out
+orders     changes that wait there, and how the running crawl is given them
+updater    the process beside a cluster: news up, orders down
+books      the centre beside the journals
+"""

@@ -1,0 +1,138 @@
+"""The centre beside the journals of its clusters: each difference by name. Reads only.
+
+The journals of a cluster are read from their begin, line by line, by other code than wrote the rows; up to the place
+that the centre has, so that an updater may run meanwhile. All URIs of a cluster are in memory, some 300 bytes each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+
+from warcmill.clients.postgresql import Postgresql
+from warcmill.clusters.centre import place_of
+from warcmill.clusters.following import JobJournals, JournalPlace
+from warcmill.clusters.news import host_of
+from warcmill.clusters.tables import STATUSES
+from warcmill.crawl.books.replay import taken
+from warcmill.crawl.frontier import journal
+from warcmill.crawl.frontier.journal import JournalLine
+from warcmill.crawl.uri import Status, digest, waits
+from warcmill.errors import Mismatch
+
+_WAITING = (Status.SCHEDULED, Status.SUSPENDED)
+_VISITED = {word: status for status, word in journal.VISITED.items()}
+_ROWS = "SELECT digest, uri, status FROM uris WHERE cluster = $1"
+_OTHERS = (
+    "SELECT u.digest FROM uris u JOIN unnest($1::text[], $2::bytea[]) AS n(host, digest)"
+    " ON u.host = n.host AND u.digest = n.digest WHERE u.cluster <> $3"
+)
+_MISCOUNTED = (
+    "SELECT h.host, {columns} FROM hosts h LEFT JOIN (SELECT host, {counts} FROM uris GROUP BY host) u USING (host)"
+    " WHERE {differ} ORDER BY h.host"
+)
+_AT_ONCE = 5000
+
+
+class ClusterDifference(NamedTuple):
+    """A URI of which the centre and the journals of a cluster differ: the status in each; '' where it is not known."""
+
+    uri: str
+    journals: str
+    centre: str
+
+
+class ClusterBooks(Struct, frozen=True):
+    """The centre beside the journals of a cluster: how many URIs it has by both, the differences, and the bytes of
+    journals that the centre has not read yet."""
+
+    cluster: str
+    uris: int
+    differences: list[ClusterDifference]
+    behind: int
+
+
+async def compare(db: Postgresql, journals: JobJournals) -> ClusterBooks:
+    """Compare the rows of a cluster with its journals."""
+
+    async def act(connection: Any) -> ClusterBooks:
+        place = await place_of(connection, journals.name)
+        known, differences = _Expected(), list[ClusterDifference]()
+        for entry in _until(journals, place):
+            known.take(entry)
+        expected, number = known.uris, len(known.uris)
+        async for row in connection.cursor(_ROWS, journals.name, prefetch=_AT_ONCE):
+            found = expected.pop(row["digest"], None)
+            if found is None or found[1] != row["status"]:
+                status = found[1] if found else ""
+                differences.append(ClusterDifference(row["uri"], status, row["status"]))
+        rest = iter(expected.items())
+        while some := [*islice(rest, _AT_ONCE)]:
+            hosts = [host_of(uri) for _, (uri, _, _) in some]
+            others = await connection.fetch(_OTHERS, hosts, [name for name, _ in some], journals.name)
+            theirs = {row["digest"] for row in others}  # their hosts are other clusters'
+            differences += [ClusterDifference(one[0], one[1], "") for name, one in some if name not in theirs]
+        return ClusterBooks(journals.name, number, sorted(differences), journals.waiting(place))
+
+    return await db.whole(act, is_snapshot=True)
+
+
+async def miscounted(db: Postgresql) -> list[str]:
+    """Name the hosts whose counts are not those of their URIs."""
+    columns = ", ".join(f"h.{one} AS {one}, coalesce(u.{one}, 0) AS u_{one}" for one in STATUSES)
+    counts = ", ".join(f"count(*) FILTER (WHERE status = '{one.capitalize()}') AS {one}" for one in STATUSES)
+    differ = " OR ".join(f"h.{one} <> coalesce(u.{one}, 0)" for one in STATUSES)
+    rows = await db.rows(_MISCOUNTED.format(columns=columns, counts=counts, differ=differ))
+    return [
+        f"host '{row['host']}': the centre has {row[f'u_{one}']} URIs that are {one}, and counts {row[one]}"
+        for row in rows for one in STATUSES if row[one] != row[f"u_{one}"]
+    ]  # fmt: skip
+
+
+def _until(journals: JobJournals, place: JournalPlace) -> Iterator[JournalLine]:
+    """The lines of journals, from their begin up to a place."""
+    if place in (JournalPlace(), JournalPlace(place.launch, journal=1)):
+        return
+    for group in journals.after(JournalPlace()):
+        yield from group.entries
+        if group.place == place:
+            return
+    raise Mismatch(f"the journals of {journals.name}", f"a group that ends at {place.launch}:{place.read}", "none")
+
+
+class _Expected:
+    """The URIs of a cluster by their digests, as its journals have them: the URI, its status, and its crawl."""
+
+    def __init__(self) -> None:
+        self.uris: dict[bytes, tuple[str, Status, str]] = {}
+
+    def take(self, entry: JournalLine) -> None:
+        """Take a line."""
+        if entry.word == journal.TAKEN:
+            uri = taken(entry)
+            self.uris[digest(uri.crawl, uri.key)] = uri.uri, waits(uri.not_before), uri.crawl
+        elif entry.word in _VISITED or entry.word == journal.DEFERRED:
+            self._end(entry)
+        elif entry.word == journal.PURGED:
+            gone = entry.more.get("crawl", "")
+            self.uris = {name: one for name, one in self.uris.items() if one[2] != gone}
+        elif entry.word == journal.ROUND:
+            self.uris.clear()
+        elif entry.word == journal.CARRIED and not entry.more.get("seen"):
+            self.uris = {name: one for name, one in self.uris.items() if one[1] in _WAITING}
+
+    def _end(self, entry: JournalLine) -> None:
+        """Take the end of a visit, or of a wait."""
+        more = entry.more
+        text, crawl = more.get("uri", entry.columns[0]), more.get("crawl", "")
+        name = digest(crawl, more.get("key", text))
+        known = self.uris.get(name)
+        is_waiting = known is not None and known[1] in _WAITING
+        if entry.word != journal.DEFERRED:
+            again = more.get("again", 0.0)
+            self.uris[name] = text, waits(again) if again and is_waiting else _VISITED[entry.word], crawl
+        elif known and is_waiting:
+            self.uris[name] = known[0], waits(more.get("until", 0.0)), crawl

@@ -1,0 +1,258 @@
+"""The centre of a group: news of a cluster go in, in one transaction with the place in its journal; counts and rows
+come out. Talks to PostgreSQL.
+
+A transaction takes its rows in one order, so that no two wait for each other: hosts by name, then the URIs of these.
+The row of a host is the lock of its URIs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from warcmill.clients.postgresql import Postgresql, PostgresqlPlace
+from warcmill.clusters import tables
+from warcmill.clusters.following import JournalPlace
+from warcmill.clusters.news import Break, News, NewsBatch, UriNews
+from warcmill.clusters.tables import STATUSES
+from warcmill.errors import Busy, NotReady
+from warcmill.formats import surt
+
+NEWS = (
+    "CREATE TEMP TABLE IF NOT EXISTS news (host text, digest bytea, crawl text, uri text, key text, is_taken boolean,"
+    " hops text, via text, source text, if_waiting text, otherwise text, refused_waiting int, refused_otherwise int,"
+    " download_at float8, download_started float8, download_finished float8, http_status int, hash text, address text)"
+    " ON COMMIT DELETE ROWS"
+)
+# The news are few beside the URIs: the server knows no figures of a new table, and would read all URIs at times.
+_PLAN = "SET LOCAL enable_hashjoin = off", "SET LOCAL enable_mergejoin = off"
+_HOSTS = (
+    "INSERT INTO hosts (host, surt, cluster) SELECT host, surt, $1 FROM unnest($2::text[], $3::text[]) AS h(host, surt)"
+    " ORDER BY host ON CONFLICT DO NOTHING"
+)
+_LOCK = "SELECT 1 FROM hosts WHERE host = ANY($1::text[]) ORDER BY host FOR UPDATE"
+_WAITS = "u.status IN ('Scheduled', 'Suspended')"
+_REFUSED = (
+    "SELECT uri, was, number FROM (SELECT n.uri, coalesce(u.status, 'not known') AS was,"
+    f" CASE WHEN {_WAITS} AND u.cluster = $1 THEN refused_waiting ELSE refused_otherwise END AS number FROM news n"
+    " LEFT JOIN uris u ON u.host = n.host AND u.digest = n.digest"
+    " WHERE refused_waiting + refused_otherwise > 0) AS r WHERE number > 0 ORDER BY uri"
+)
+_COUNTED = ", ".join(f"{one} = h.{one} + c.{one}" for one in STATUSES)
+_COUNTS = ", ".join(
+    f"count(*) FILTER (WHERE now = '{one.capitalize()}') - count(*) FILTER (WHERE was = '{one.capitalize()}') AS {one}"
+    for one in STATUSES
+)
+_COUNT = (
+    f"UPDATE hosts h SET {_COUNTED} FROM (SELECT host, {_COUNTS} FROM {{of}} GROUP BY host) c WHERE h.host = c.host"
+)
+_MERGE = f"""
+WITH ours AS MATERIALIZED (
+  SELECT n.*, u.status AS was, u.host IS NOT NULL AS is_known,
+    coalesce(CASE WHEN {_WAITS} AND u.cluster = $1 THEN n.if_waiting ELSE n.otherwise END, u.status) AS now
+  FROM news n LEFT JOIN uris u ON u.host = n.host AND u.digest = n.digest
+  WHERE u.host IS NULL OR u.cluster = $1
+    OR EXISTS (SELECT 1 FROM hosts h WHERE h.host = n.host AND h.cluster = $1)
+), changed AS (
+  UPDATE uris u SET cluster = CASE WHEN o.otherwise IS NULL THEN u.cluster ELSE $1 END, status = o.now,
+    uri = CASE WHEN o.is_taken THEN o.uri ELSE u.uri END, key = CASE WHEN o.is_taken THEN o.key ELSE u.key END,
+    hops = CASE WHEN o.is_taken THEN o.hops ELSE coalesce(u.hops, o.hops) END,
+    via = CASE WHEN o.is_taken THEN o.via ELSE coalesce(u.via, o.via) END,
+    source = CASE WHEN o.is_taken THEN o.source ELSE coalesce(u.source, o.source) END,
+    download_at = coalesce(to_timestamp(o.download_at), u.download_at),
+    download_started = coalesce(to_timestamp(o.download_started), u.download_started),
+    download_finished = coalesce(to_timestamp(o.download_finished), u.download_finished),
+    last_update = now(), http_status = coalesce(o.http_status, u.http_status), hash = coalesce(o.hash, u.hash),
+    address = coalesce(o.address, u.address), launch = $2, journal = $3
+  FROM ours o WHERE o.is_known AND u.host = o.host AND u.digest = o.digest
+), added AS (
+  INSERT INTO uris (host, digest, cluster, crawl, uri, key, status, hops, via, source, download_at, download_started,
+    download_finished, last_update, http_status, hash, address, launch, journal)
+  SELECT host, digest, $1, crawl, uri, key, now, hops, via, source, to_timestamp(download_at),
+    to_timestamp(download_started), to_timestamp(download_finished), now(), http_status, hash, address, $2, $3
+  FROM ours WHERE NOT is_known AND now IS NOT NULL
+)
+{_COUNT.format(of="ours")}
+"""
+_VISITS = (
+    "INSERT INTO visits SELECT host, digest, to_timestamp(finished), status, http_status, hash, address, warc,"
+    " warc_offset, $1, $2, $3 FROM unnest($4::text[], $5::bytea[], $6::float8[], $7::text[], $8::int[], $9::text[],"
+    " $10::text[], $11::text[], $12::bigint[]) AS v(host, digest, finished, status, http_status, hash, address, warc,"
+    " warc_offset) ON CONFLICT DO NOTHING"
+)
+_BREAK = (
+    "WITH gone AS (DELETE FROM uris WHERE cluster = $1 AND ($2::text IS NULL OR crawl = $2)"
+    " AND (NOT $3::boolean OR status NOT IN ('Scheduled', 'Suspended')) RETURNING host, status AS was, NULL AS now)"
+    f" {_COUNT.format(of='gone')}"
+)
+_PLACE = (
+    "UPDATE clusters SET launch = $2, stage = $3, journal = $4, read = $5, log_read = $6, tail = $7,"
+    " groups = groups + $8, changes = changes + $9, refused = refused + $10, updated = now(), behind = $11"
+    " WHERE cluster = $1 AND launch = $12 AND journal = $13 AND read = $14"
+)
+
+
+class RefusedMove(NamedTuple):
+    """A URI that a line of a journal lets wait, and that does not: its status in the centre."""
+
+    uri: str
+    was: str
+
+
+class Centre:
+    """A connection to the centre, of the updater of `cluster`."""
+
+    def __init__(self, db: Postgresql, cluster: str) -> None:
+        self.db, self.cluster = db, cluster
+
+    @classmethod
+    async def open(cls, place: PostgresqlPlace, group: str, cluster: str) -> Centre:
+        """Connect, and become the updater of a cluster: Busy when another is. NotReady without tables, or a row of this
+        cluster."""
+        db = await Postgresql.connect(place, f"warcmill-updater-{cluster}")
+        try:
+            await tables.examine(db, group)
+            found = cls(db, cluster)
+            await found._become()
+            return found
+        except BaseException:
+            await db.close()
+            raise
+
+    async def _become(self) -> None:
+        me = f"pid {os.getpid()} on {socket.gethostname()}, since {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+        async def act(connection: Any) -> None:
+            lock = "SELECT pg_try_advisory_lock(hashtext('warcmill-updater'), hashtext($1))"
+            if not await connection.fetchval(lock, self.cluster):
+                other = await connection.fetchval("SELECT updater FROM clusters WHERE cluster = $1", self.cluster)
+                raise Busy(f"the updating of {self.cluster}, by {other},", "end that one first, or leave it")
+            done = await connection.execute("UPDATE clusters SET updater = $2 WHERE cluster = $1", self.cluster, me)
+            if done == "UPDATE 0":
+                raise NotReady(
+                    f"cluster {self.cluster}", "the centre has no row of it; 'warcmill group NAME init' adds it"
+                )
+            await connection.execute(NEWS)
+
+        await self.db.whole(act)
+
+    async def place(self) -> JournalPlace:
+        """The place up to which the journal of the cluster was read."""
+        return await self.db.whole(lambda connection: place_of(connection, self.cluster))
+
+    async def note_behind(self, behind: int) -> None:
+        """Note how many bytes of journals come after the place."""
+        await self.db.rows("UPDATE clusters SET behind = $2 WHERE cluster = $1", self.cluster, behind)
+
+    async def keep_sites(self, wanted: Mapping[str, Mapping[str, Any]]) -> None:
+        """Keep what persons want of sites, in place of what was there."""
+        rows = [
+            (self.cluster, site, bool(one.get("suspended")), json.dumps(one["rate"]) if one.get("rate") else None)
+            for site, one in sorted(wanted.items())
+        ]
+
+        async def act(connection: Any) -> None:
+            await connection.execute("DELETE FROM sites WHERE cluster = $1", self.cluster)
+            await connection.executemany("INSERT INTO sites VALUES ($1, $2, $3, $4)", rows)
+
+        await self.db.whole(act)
+
+    async def begin_again(self) -> None:
+        """Forget the place: all journals are read once more, and rows that they do not have stay."""
+        query = "UPDATE clusters SET launch = '', stage = '', journal = 0, read = 0, log_read = 0, tail = ''"
+        await self.db.rows(f"{query} WHERE cluster = $1", self.cluster)
+
+    async def keep(self, batch: NewsBatch, before: JournalPlace, behind: int) -> list[RefusedMove]:
+        """Keep news, and the place after them, in one transaction; return the moves that are refused. `behind`: the
+        bytes of journals that come after. Busy when another has moved the place."""
+
+        after = batch.place
+
+        async def act(connection: Any) -> list[RefusedMove]:
+            refused = list[RefusedMove]()
+            for statement in _PLAN:
+                await connection.execute(statement)
+            for one in batch.news:
+                if isinstance(one, Break):
+                    await self._break(connection, one)
+                else:
+                    refused += await self._merge(connection, one, after.launch, batch.journal)
+            if batch.stage:
+                row = self.cluster, after.launch, batch.journal, batch.stage
+                await connection.execute("INSERT INTO journals VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING", *row)
+            changes = sum(one.changes for one in batch.news if isinstance(one, News))
+            done = await connection.execute(
+                _PLACE, self.cluster, after.launch, after.stage, after.journal, after.read, after.log_read, after.tail,
+                batch.groups, changes, len(refused), behind, before.launch, before.journal, before.read,
+            )  # fmt: skip
+            if done != "UPDATE 1":
+                raise Busy(f"the updating of {self.cluster}", "look for its other updater, and end that")
+            return refused
+
+        return await self.db.whole(act)
+
+    async def _merge(self, connection: Any, news: News, launch: str, journal: int) -> list[RefusedMove]:
+        if not news.uris:
+            return []
+        hosts = sorted({one.host for one in news.uris.values()})
+        await connection.execute(_HOSTS, self.cluster, hosts, [surt_of_host(host) for host in hosts])
+        await connection.execute(_LOCK, hosts)
+        await connection.execute("TRUNCATE news")
+        await connection.copy_records_to_table("news", records=map(_row, sorted(news.uris.values(), key=_place)))
+        refused = list[RefusedMove]()
+        if any(sum(one.refused) for one in news.uris.values()):
+            refused = [RefusedMove(row["uri"], row["was"]) for row in await connection.fetch(_REFUSED, self.cluster)]
+        await connection.execute(_MERGE, self.cluster, launch, journal)
+        if news.visits:
+            columns = [*zip(*sorted(news.visits, key=lambda one: one[:3]), strict=True)]
+            await connection.execute(_VISITS, self.cluster, launch, journal, *columns)
+        return refused
+
+    async def _break(self, connection: Any, one: Break) -> None:
+        """Forget URIs of the cluster. It locks all hosts, as it may be of any."""
+        has_some = "SELECT EXISTS (SELECT 1 FROM uris WHERE cluster = $1)"
+        if await connection.fetchval(has_some, self.cluster):
+            await connection.execute("LOCK TABLE hosts IN SHARE ROW EXCLUSIVE MODE")
+            await connection.execute(_BREAK, self.cluster, one.crawl, one.visited_only)
+
+    async def close(self) -> None:
+        """Close the connection: another may be the updater then."""
+        await self.db.close()
+
+
+async def place_of(connection: Any, cluster: str) -> JournalPlace:
+    """The place up to which the journal of a cluster was read; NotReady when the centre has no such cluster."""
+    query = "SELECT launch, stage, journal, read, log_read, tail FROM clusters WHERE cluster = $1"
+    row = await connection.fetchrow(query, cluster)
+    if row is None:
+        raise NotReady(f"cluster {cluster}", "the centre has no row of it; 'warcmill group NAME init' adds it")
+    return JournalPlace(*row)
+
+
+def surt_of_host(host: str) -> str:
+    """The labels of a host in reverse order, as SURT prefixes of sites have them: `org,example,www,`."""
+    return surt.surt(f"http://{host}/").partition("(")[2].partition(")")[0] if host else ""
+
+
+def _place(one: UriNews) -> tuple[str, bytes]:
+    """The place of a row in the order of all."""
+    return one.host, one.digest
+
+
+def _row(one: UriNews) -> tuple[object, ...]:
+    return (
+        one.host, one.digest, _text(one.crawl), _text(one.uri), _text(one.key), one.is_taken, _text(one.hops),
+        _text(one.via), _text(one.source), one.if_waiting, one.otherwise, *one.refused, one.download_at,
+        one.download_started, one.download_finished, one.http_status, one.hash, one.address,
+    )  # fmt: skip
+
+
+def _text(text: str | None) -> str | None:
+    """A text as PostgreSQL takes it: without NUL, and in UTF-8."""
+    if text is None or (text.isascii() and "\0" not in text):
+        return text
+    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()

@@ -1,0 +1,79 @@
+"""A group of clusters, as luigi.cfg has it, and its verbs that change or ask the centre as a whole. Talks to
+PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from msgspec import Struct
+
+from warcmill.clients.postgresql import Postgresql, PostgresqlPlace
+from warcmill.clusters import tables
+from warcmill.clusters.tables import STATUSES
+from warcmill.model import Json
+
+_IS_UPDATED = (
+    "EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 AND granted"
+    " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+    " AND classid = (hashtext('warcmill-updater')::bigint & 4294967295)::oid"
+    " AND objid = (hashtext({cluster})::bigint & 4294967295)::oid)"
+)
+
+
+class Group(Struct, frozen=True):
+    """A group: its jobs, each a cluster, and the place of its centre."""
+
+    name: str
+    centre: PostgresqlPlace
+    jobs: tuple[str, ...]
+
+
+@asynccontextmanager
+async def asked(group: Group, seconds: float = 60.0) -> AsyncIterator[Postgresql]:
+    """A connection to the centre of a group, whose tables are there, while the block runs."""
+    db = await Postgresql.connect(group.centre, f"warcmill group {group.name}", seconds)
+    try:
+        await tables.examine(db, group.name)
+        yield db
+    finally:
+        await db.close()
+
+
+async def make(group: Group) -> bool:
+    """Make the tables of a group, and the rows of its jobs; False if all were there."""
+    db = await Postgresql.connect(group.centre, f"warcmill group {group.name}")
+    try:
+        return await tables.make(db, group.name, group.jobs)
+    finally:
+        await db.close()
+
+
+async def is_updated(db: Postgresql, cluster: str) -> bool:
+    """True if the updater of a cluster has its lock."""
+    return bool((await db.rows(f"SELECT {_IS_UPDATED.format(cluster='$1::text')} AS found", cluster))[0]["found"])
+
+
+async def status(group: Group, seconds: float = 60.0) -> list[dict[str, Json]]:
+    """Each cluster of a group: its URIs by status, how far its journal was read, who updates it, and what waits."""
+    counts = ", ".join(f"coalesce(sum({one}), 0)::bigint AS {one}" for one in STATUSES)
+    query = (
+        "SELECT c.cluster, launch, groups, changes, refused, behind, updater, updated, h.*,"
+        " (SELECT count(*) FROM orders o WHERE o.cluster = c.cluster AND state = 'waiting') AS orders,"
+        f" {_IS_UPDATED.format(cluster='c.cluster')} AS is_updated FROM clusters c"
+        f" LEFT JOIN (SELECT cluster AS of, count(*) AS hosts, {counts} FROM hosts GROUP BY cluster) h"
+        " ON h.of = c.cluster ORDER BY c.cluster"
+    )
+    async with asked(group, seconds) as db:
+        return [_as_json(row) for row in await db.rows(query)]
+
+
+def _as_json(row: Any) -> dict[str, Json]:
+    counts = {one.capitalize(): row[one] or 0 for one in STATUSES}
+    return {
+        "cluster": row["cluster"], "launch": row["launch"], "groups": row["groups"], "changes": row["changes"],
+        "refused": row["refused"], "behind": row["behind"], "hosts": row["hosts"] or 0, "uris": counts,
+        "updater": row["updater"] if row["is_updated"] else "", "orders": row["orders"],
+        "updated": f"{row['updated']:%Y-%m-%dT%H:%M:%SZ}" if row["updated"] else "",
+    }  # fmt: skip

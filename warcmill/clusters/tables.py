@@ -1,0 +1,119 @@
+"""The tables of a group's centre, and their version. Writes to PostgreSQL.
+
+    about     the group, and the version of the tables
+    clusters  the jobs of the group, each with the place up to which its journal was read
+    hosts     the hosts, each with its cluster, and its URIs counted by status
+    uris      the URIs, by host and digest
+    visits    the visits of each, with the WARC that has what came
+    sites     what persons want of sites: which are suspended, and their rates
+    journals  the names of the stages that a launch's journals were closed for
+    orders    changes that wait for a cluster, and what became of each
+
+A row of `uris` is locked by the row of its host: who changes it holds that one. Times are of UTC.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warcmill.clients.postgresql import Postgresql
+from warcmill.errors import BadConfig, Conflict, NotReady
+
+VERSION = 1
+STATUSES = ("scheduled", "suspended", "parsed", "failed", "removed")
+"""The columns of `hosts` that count; each is a status in lower case."""
+
+_TABLES = """
+CREATE TABLE about (name text PRIMARY KEY, value text NOT NULL);
+
+-- `read` is of the journal in bytes; `tail` its last bytes before that, by which it is told from another journal.
+CREATE TABLE clusters (
+  cluster text PRIMARY KEY, added timestamptz NOT NULL DEFAULT now(), launch text NOT NULL DEFAULT '',
+  stage text NOT NULL DEFAULT '', journal int NOT NULL DEFAULT 0, read bigint NOT NULL DEFAULT 0,
+  log_read bigint NOT NULL DEFAULT 0, tail bytea NOT NULL DEFAULT '', groups bigint NOT NULL DEFAULT 0,
+  changes bigint NOT NULL DEFAULT 0, refused bigint NOT NULL DEFAULT 0, behind bigint NOT NULL DEFAULT 0,
+  updated timestamptz, updater text NOT NULL DEFAULT ''
+);
+
+CREATE TABLE hosts (
+  host text PRIMARY KEY, surt text NOT NULL, cluster text NOT NULL REFERENCES clusters,
+  added timestamptz NOT NULL DEFAULT now(), scheduled bigint NOT NULL DEFAULT 0, suspended bigint NOT NULL DEFAULT 0,
+  parsed bigint NOT NULL DEFAULT 0, failed bigint NOT NULL DEFAULT 0, removed bigint NOT NULL DEFAULT 0
+) WITH (fillfactor = 70);
+CREATE INDEX hosts_by_surt ON hosts (surt text_pattern_ops);
+
+CREATE TABLE uris (
+  host text NOT NULL, digest bytea NOT NULL, cluster text NOT NULL, crawl text NOT NULL, uri text NOT NULL, key text,
+  status text NOT NULL, hops text, via text, source text, download_at timestamptz, download_started timestamptz,
+  download_finished timestamptz, last_update timestamptz NOT NULL, http_status int, hash text, address text,
+  launch text NOT NULL, journal int NOT NULL, PRIMARY KEY (host, digest)
+) WITH (fillfactor = 80);
+
+CREATE TABLE visits (
+  host text NOT NULL, digest bytea NOT NULL, finished timestamptz NOT NULL, status text NOT NULL, http_status int,
+  hash text, address text, warc text, warc_offset bigint, cluster text NOT NULL, launch text NOT NULL,
+  journal int NOT NULL, PRIMARY KEY (host, digest, finished)
+);
+
+CREATE TABLE journals (
+  cluster text NOT NULL, launch text NOT NULL, journal int NOT NULL, stage text NOT NULL,
+  PRIMARY KEY (cluster, launch, journal)
+);
+
+CREATE TABLE sites (
+  cluster text NOT NULL REFERENCES clusters, site text NOT NULL, is_suspended boolean NOT NULL, rate jsonb,
+  PRIMARY KEY (cluster, site)
+);
+
+-- `load` and `part` are of an order that is a part of a file; `given` and `last_...` say how far one for a prefix is.
+CREATE TABLE orders (
+  number bigserial PRIMARY KEY, cluster text NOT NULL REFERENCES clusters, verb text NOT NULL, subject jsonb NOT NULL,
+  uris int NOT NULL DEFAULT 0, made timestamptz NOT NULL DEFAULT now(), state text NOT NULL DEFAULT 'waiting',
+  reason text NOT NULL DEFAULT '', ended timestamptz, load text, part int, given int NOT NULL DEFAULT 0,
+  last_host text NOT NULL DEFAULT '', last_digest bytea NOT NULL DEFAULT '', UNIQUE (load, cluster, part)
+);
+CREATE INDEX orders_that_wait ON orders (cluster, number) WHERE state = 'waiting';
+"""
+
+
+async def make(db: Postgresql, group: str, jobs: tuple[str, ...]) -> bool:
+    """Make the tables of a group, and the row of each of its jobs; False if all were there. Conflict when the database
+    is another group's."""
+
+    async def act(connection: Any) -> bool:
+        await connection.execute("SELECT pg_advisory_xact_lock(hashtext('warcmill-tables'))")
+        is_new = await connection.fetchval("SELECT to_regclass('about') IS NULL")
+        if is_new:
+            await connection.execute(_TABLES)
+            about = [("version", str(VERSION)), ("group", group)]
+            await connection.executemany("INSERT INTO about VALUES ($1, $2)", about)
+        await _examine(connection, db, group)
+        added = await connection.fetch(
+            "INSERT INTO clusters (cluster) SELECT unnest($1::text[]) ON CONFLICT DO NOTHING RETURNING cluster",
+            [*jobs],
+        )
+        return bool(is_new or added)
+
+    return await db.whole(act)
+
+
+async def examine(db: Postgresql, group: str) -> None:
+    """Refuse a centre without the tables of this group: NotReady; BadConfig when they are of a newer version."""
+
+    async def act(connection: Any) -> None:
+        if await connection.fetchval("SELECT to_regclass('about') IS NULL"):
+            raise NotReady(f"the centre of group {group}", f"it has no tables yet: warcmill group {group} init")
+        await _examine(connection, db, group)
+
+    await db.whole(act)
+
+
+async def _examine(connection: Any, db: Postgresql, group: str) -> None:
+    about = {row["name"]: row["value"] for row in await connection.fetch("SELECT name, value FROM about")}
+    version = about.get("version", "")
+    if not version.isdigit() or int(version) > VERSION:
+        why = f"its tables are of version {version or '?'}, and this Warcmill knows {VERSION}; install a newer one"
+        raise BadConfig(db.place.key, why)
+    if about.get("group") != group:
+        why = f"its database has the tables of group {about.get('group')}, not of {group}; a group has a database alone"
+        raise Conflict(db.place.key, why)
