@@ -16,7 +16,7 @@ from statistics import median
 
 from benchmarks.crawl import ROUNDS, environment, site, typed
 from benchmarks.processes import spent
-from warcmill.scripts.asking import ScriptAsker, ScriptText
+from warcmill.scripts.walled.asking import ScriptAsker, ScriptText
 
 PAGES, CALLBACKS = 3_000, 200
 SCRIPT = """

@@ -25,11 +25,12 @@ from warcmill.errors import BadInput, NotReady
 from warcmill.markers.editions import Edition
 from warcmill.markers.papers import check_name, script_paper
 from warcmill.model import Json, Launch
-from warcmill.scripts import answers, trial, walls
-from warcmill.scripts.asking import ScriptAsker, ScriptText
+from warcmill.scripts import answers, trial
 from warcmill.scripts.folder import ScriptFolder, ScriptPlace, ScriptStatus, forget_row, set_row
 from warcmill.scripts.taskbook import TaskReader
 from warcmill.scripts.trial import TriedPage
+from warcmill.scripts.walled import walls
+from warcmill.scripts.walled.asking import ScriptAsker, ScriptText
 
 is_stamp = re.compile(r"[0-9]{14}").fullmatch
 SECONDS = 120.0  # that a crawl has to answer

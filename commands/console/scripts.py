@@ -35,9 +35,9 @@ from warcmill.formats.warc.writer import RecordPlace
 from warcmill.model import Json
 
 if TYPE_CHECKING:
-    from warcmill.scripts.asking import CallbackOutcome
     from warcmill.scripts.folder import ScriptFile
     from warcmill.scripts.visit import ScriptRun
+    from warcmill.scripts.walled.asking import CallbackOutcome
 
 INTERRUPTED = 130
 
@@ -45,7 +45,8 @@ INTERRUPTED = 130
 def _run(args: argparse.Namespace) -> int:
     """Make a launch of the job, until only what scripts do every so often is left."""
     _check_extra()
-    from warcmill.scripts import process, walls
+    from warcmill.scripts import process
+    from warcmill.scripts.walled import walls
 
     found = [_read(path) for path in args.files]
     if len({script.name for script in found}) < len(found):
@@ -201,8 +202,8 @@ def _task(args: argparse.Namespace) -> dict[str, Any]:
 
 async def _with_asker(ask: Callable[..., Any], path: Path) -> Any:
     _check_extra()
-    from warcmill.scripts import walls
-    from warcmill.scripts.asking import ScriptAsker, ScriptText
+    from warcmill.scripts.walled import walls
+    from warcmill.scripts.walled.asking import ScriptAsker, ScriptText
 
     if config := folders.find():
         os.environ[folders.VARIABLE] = str(config)

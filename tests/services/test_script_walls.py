@@ -15,8 +15,8 @@ import pytest
 
 from servers import packages
 from warcmill.errors import BadConfig
-from warcmill.scripts import walls
-from warcmill.scripts.asking import CallbackOutcome, ScriptAsker, ScriptText
+from warcmill.scripts.walled import walls
+from warcmill.scripts.walled.asking import CallbackOutcome, ScriptAsker, ScriptText
 
 SCRIPT = """
 import os, socket, subprocess
@@ -163,8 +163,8 @@ def test_a_script_makes_no_walls_of_its_own_and_leaves_nothing() -> None:
 
 AS_USER = """
 import asyncio, json, sys
-from warcmill.scripts import walls
-from warcmill.scripts.asking import ScriptAsker, ScriptText
+from warcmill.scripts.walled import walls
+from warcmill.scripts.walled.asking import ScriptAsker, ScriptText
 async def main(text, names):
     walls.check(walls=True)
     asker, found = ScriptAsker(script_walls=True), {}

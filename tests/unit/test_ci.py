@@ -45,7 +45,7 @@ def run(
 ) -> tuple[int, list[str]]:
     (folder / ".ci").mkdir()
     shutil.copy(ROOT / ".ci" / "run", folder / ".ci" / "run")
-    for name in ("test", "packages"):
+    for name in ("test", "packages", "editor"):
         script = folder / "scripts" / name
         script.parent.mkdir(exist_ok=True)
         script.write_text(SCRIPT.replace("WORKERS", str(workers)))

@@ -34,15 +34,16 @@ from warcmill.crawl.visit.page_requests import is_page
 from warcmill.crawl.visit.rendering import Render
 from warcmill.errors import BadInput, Busy, NotReady, Unavailable
 from warcmill.scripts import task as tasks
-from warcmill.scripts import trial, walls
+from warcmill.scripts import trial
 from warcmill.scripts.api.handler import md5string, with_config
 from warcmill.scripts.api.response import NO_ANSWER, Response
 from warcmill.scripts.api.values import NoForm, jsonable
-from warcmill.scripts.asking import CallbackOutcome, ScriptAsker, ScriptText
 from warcmill.scripts.folder import ScriptFolder, ScriptPlace
 from warcmill.scripts.taskbook import TaskReader
 from warcmill.scripts.trial import TriedPage
 from warcmill.scripts.visit import ScriptAnswer, fetched, form_of, of_data
+from warcmill.scripts.walled import walls
+from warcmill.scripts.walled.asking import CallbackOutcome, ScriptAsker, ScriptText
 
 SECONDS, CALLBACK = 30, 25  # that a site has to answer, then the process of the script; and its callback
 AT_ONCE = 4  # steps of all users

@@ -27,10 +27,10 @@ from warcmill.formats.warc.writer import RecordPlace
 from warcmill.model import Json
 from warcmill.scripts import task as tasks
 from warcmill.scripts import watch
-from warcmill.scripts.asking import ScriptAsker
 from warcmill.scripts.folder import MOST_RATE, ScriptFolder
 from warcmill.scripts.taskbook import ResultNote, TaskBook, TaskNote
 from warcmill.scripts.visit import RESULT, ScriptDesk, ScriptReader, ScriptRun
+from warcmill.scripts.walled.asking import ScriptAsker
 from warcmill.scripts.watch import FailurePause, PageSeen, ScriptWatch
 
 ResultListener = Callable[[Mapping[str, Json], RecordPlace | None], None]

@@ -25,13 +25,13 @@ from warcmill.crawl.visit.visit import Kit
 from warcmill.errors import BadConfig, BadInput, WarcmillError
 from warcmill.layout import RESULTS_LOG, OutputLayout, split_log_name
 from warcmill.model import Launch
-from warcmill.scripts import walls
-from warcmill.scripts.asking import ScriptAsker
 from warcmill.scripts.folder import ScriptFolder
 from warcmill.scripts.loop import ResultListener, ScriptLoop
 from warcmill.scripts.service import ScriptService
 from warcmill.scripts.taskbook import TaskBook
 from warcmill.scripts.visit import ScriptRun
+from warcmill.scripts.walled import walls
+from warcmill.scripts.walled.asking import ScriptAsker
 
 NONE = "none"
 HEAD = """\

@@ -20,9 +20,9 @@ from warcmill.crawl.fetch.cookies import Jar
 from warcmill.crawl.fetch.limits import FetchLimits
 from warcmill.errors import BadInput, NotReady
 from warcmill.model import Json
-from warcmill.scripts.asking import ScriptAsker, ScriptText
 from warcmill.scripts.task import headers_of
 from warcmill.scripts.taskbook import TaskReader
+from warcmill.scripts.walled.asking import ScriptAsker, ScriptText
 
 LAST = 20
 Find = Callable[[str], Path]

@@ -26,9 +26,9 @@ from warcmill.errors import BadInput
 from warcmill.scripts import task as tasks
 from warcmill.scripts.api.handler import PROCESS, md5string, with_config
 from warcmill.scripts.api.response import NO_ANSWER
-from warcmill.scripts.asking import CallbackOutcome, ScriptAbout, ScriptAsker, ScriptText
 from warcmill.scripts.folder import ScriptFile, ScriptFolder
 from warcmill.scripts.task import REDIRECTS, ScriptTask
+from warcmill.scripts.walled.asking import CallbackOutcome, ScriptAbout, ScriptAsker, ScriptText
 
 RESULT = "result"
 _FOLLOWED = {301: False, 302: False, 303: False, 307: True, 308: True}

@@ -59,6 +59,6 @@ def workers(line: Line, parent: int = 0) -> list[int]:
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             words, status = (folder / "cmdline").read_bytes(), (folder / "stat").read_text()
-            if b"warcmill.scripts.worker" in words and int(status.rpartition(")")[2].split()[1]) == parent:
+            if b"warcmill.scripts.walled.worker" in words and int(status.rpartition(")")[2].split()[1]) == parent:
                 found.append(int(folder.name))
     return found

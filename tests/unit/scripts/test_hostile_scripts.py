@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from waiting import wait_for
 
-from warcmill.scripts import walls
-from warcmill.scripts.asking import CallbackOutcome, ScriptAbout, ScriptAsker, ScriptText
 from warcmill.scripts.task import made
 from warcmill.scripts.visit import ScriptDesk
+from warcmill.scripts.walled import walls
+from warcmill.scripts.walled.asking import CallbackOutcome, ScriptAbout, ScriptAsker, ScriptText
 
 HEAD = "import builtins, json, os, sys, threading, time\nfrom pyspider.libs.base_handler import *\n"
 GOOD = """\

@@ -30,7 +30,7 @@ _WHAT = "the walls of scripts"
 
 def command(*, walls: bool) -> tuple[str, ...]:
     """The words that begin a worker; BadConfig if it is to be within walls and no program makes them."""
-    worker = (sys.executable, "-P", "-m", "warcmill.scripts.worker")
+    worker = (sys.executable, "-P", "-m", "warcmill.scripts.walled.worker")
     if not walls:
         return (*worker, "open")
     program = shutil.which(_PROGRAM)

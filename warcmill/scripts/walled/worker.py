@@ -1,6 +1,6 @@
 """The process in which scripts run, one callback at a time.
 
-    python -m warcmill.scripts.worker open|walls|root CPU WALL MEMORY FILE PROCESSES      # `asking` starts it
+    python -m warcmill.scripts.walled.worker open|walls|root CPU WALL MEMORY FILE PROCESSES      # `asking` starts it
 
 Its input is a socket. Within walls it leaves no process and no file of a callback behind; as `root` it first becomes
 nobody. It ends after a script that has left a thread, or has changed what others use.
@@ -23,7 +23,7 @@ from typing import Any
 from warcmill.base import worker
 from warcmill.base.worker import WorkerLimits
 from warcmill.scripts.api.run import Scripts
-from warcmill.scripts.walls import NOBODY
+from warcmill.scripts.walled.walls import NOBODY
 
 _NEWUSER, _SET_DUMPABLE, _CAPABILITIES = 0x10000000, 4, 0x20080522  # linux/sched.h, prctl.h, capability.h
 FILES = 256  # open at a time

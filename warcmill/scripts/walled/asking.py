@@ -22,7 +22,7 @@ from warcmill.base import clock
 from warcmill.base.worker import WorkerLimits
 from warcmill.base.workers import NOT_BEGUN, Outside, Workers
 from warcmill.errors import Unavailable
-from warcmill.scripts import walls
+from warcmill.scripts.walled import walls
 
 MOST_ANSWER = 64 << 20  # bytes
 FEWEST = 2
