@@ -91,6 +91,18 @@ class Controlled(Protocol):
         """Copy the frontier to a new file."""
         ...
 
+    async def owners(self, fields: Mapping[str, Json]) -> Json:
+        """Hear whose hosts are, up to an edition; return that of what was heard before, and now."""
+        ...
+
+    async def take(self, uris: Sequence[Json]) -> Json:
+        """Take URIs that other crawls have handed over; pass over those of hosts that are not this one's."""
+        ...
+
+    async def give_up(self, hosts: Sequence[Json]) -> Json:
+        """Hand over what waits of hosts; return those of which a visit is still under way."""
+        ...
+
     async def journal(self) -> Mapping[str, Json]:
         """Return the launch, and how long its journal is by what was committed last: what comes after it may be cut."""
         ...
@@ -205,6 +217,12 @@ class Control:
                 return await crawl.rate(fields)
             case "load":
                 return await crawl.load(_some(fields, "uris"), _some(fields, "visited"))
+            case "owners":
+                return await crawl.owners(fields)
+            case "take":
+                return await crawl.take(_some(fields, "uris"))
+            case "give_up":
+                return await crawl.give_up(_some(fields, "hosts"))
             case "dump":
                 return await crawl.dump(messages.text(fields, "to"))
         return await self._do_to(verb, messages.target(verb, fields), fields)

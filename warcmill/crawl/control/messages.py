@@ -53,6 +53,9 @@ FIELDS: Mapping[str, Fields] = {
     "dump": {"to": str},
     "watch": {"seconds": int},
     "journal": {},
+    "owners": {"edition": int, "hosts": list, "anew": bool, "alone": int},
+    "take": {"uris": list},
+    "give_up": {"hosts": list},
 }  # fmt: skip
 """Each verb, with the fields that it may have. The service of a job may add some."""
 

@@ -166,6 +166,7 @@ class Session(FrontierControl):
             "queued": moment.queued,
             "bytes": moment.bytes,
             "under_way": moment.busy,
+            **({"alone": True} if (owners := running.books.frontier.owners) and owners.is_alone else {}),
             **({"results": running.books.results_length} if running.job.results_log else {}),
             **running.summary(),
             **({"served": running.answers()} if running.service else {}),
@@ -174,6 +175,13 @@ class Session(FrontierControl):
     async def journal(self) -> Mapping[str, Json]:
         """The launch, and the committed length of its journal."""
         return {"launch": self._running.launch.id, "length": await self._running.books.journal_length()}
+
+    async def give_up(self, hosts: Sequence[Json]) -> Json:
+        """Hand over what waits of hosts; return those of which a visit is still under way."""
+        ours = {str(one) for one in hosts}
+        if mine := [one for one in ours if self._owners().is_ours(f"http://{one}/")]:
+            raise Conflict(mine[0], "it is a host of this crawl; tell it the owner first")
+        return {"busy": [*await self._running.spider.give_up(ours)]}
 
     async def pause(self) -> None:
         """Begin no more downloads, and wait until those under way have ended."""
