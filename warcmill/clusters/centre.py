@@ -7,22 +7,28 @@ The row of a host is the lock of its URIs.
 
 from __future__ import annotations
 
+import json
 import os
 import socket
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from warcmill.clients.postgresql import Postgresql, PostgresqlPlace
 from warcmill.clusters import tables
 from warcmill.clusters.following import JournalPlace
-from warcmill.clusters.news import Break, News, NewsBatch, UriNews
+from warcmill.clusters.news import Break, HandedNews, News, NewsBatch, UriNews
 from warcmill.clusters.tables import STATUSES
+from warcmill.crawl.control.messages import parts
 from warcmill.errors import Busy, NotReady
 from warcmill.formats import surt
+from warcmill.model import Json
 
+EMPTY: Mapping[str, Json] = MappingProxyType({})
 NEWS = (
     "CREATE TEMP TABLE IF NOT EXISTS news (host text, digest bytea, crawl text, uri text, key text, is_taken boolean,"
-    " hops text, via text, source text, if_waiting text, otherwise text, refused_waiting int, refused_otherwise int,"
+    " hops text, via text, source text, payload text, if_waiting text, otherwise text, refused_waiting int, refused_otherwise int,"
     " download_at float8, download_started float8, download_finished float8, http_status int, hash text, address text)"
     " ON COMMIT DELETE ROWS"
 )
@@ -61,6 +67,7 @@ WITH ours AS MATERIALIZED (
     hops = CASE WHEN o.is_taken THEN o.hops ELSE coalesce(u.hops, o.hops) END,
     via = CASE WHEN o.is_taken THEN o.via ELSE coalesce(u.via, o.via) END,
     source = CASE WHEN o.is_taken THEN o.source ELSE coalesce(u.source, o.source) END,
+    payload = CASE WHEN o.is_taken THEN o.payload ELSE u.payload END,
     download_at = coalesce(to_timestamp(o.download_at), u.download_at),
     download_started = coalesce(to_timestamp(o.download_started), u.download_started),
     download_finished = coalesce(to_timestamp(o.download_finished), u.download_finished),
@@ -69,12 +76,35 @@ WITH ours AS MATERIALIZED (
   FROM ours o WHERE o.is_known AND u.host = o.host AND u.digest = o.digest
 ), added AS (
   INSERT INTO uris (host, digest, cluster, crawl, uri, key, status, hops, via, source, download_at, download_started,
-    download_finished, last_update, http_status, hash, address, launch, journal)
+    download_finished, last_update, http_status, hash, address, launch, journal, payload)
   SELECT host, digest, $1, crawl, uri, key, now, hops, via, source, to_timestamp(download_at),
-    to_timestamp(download_started), to_timestamp(download_finished), now(), http_status, hash, address, $2, $3
+    to_timestamp(download_started), to_timestamp(download_finished), now(), http_status, hash, address, $2, $3, payload
   FROM ours WHERE NOT is_known AND now IS NOT NULL
 )
 {_COUNT.format(of="ours")}
+"""
+# A URI that nobody had is its owner's from now on; one that waited here, and has left, too. Whoever a host moves to is
+# ordered all of it at the end.
+_HANDED = f"""
+WITH handed AS MATERIALIZED (
+  SELECT n.*, h.cluster AS owner, h.forbidden, h.moving, CASE WHEN h.forbidden THEN 'Failed' ELSE n.waits END AS now
+  FROM unnest($2::text[], $3::bytea[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[],
+    $11::text[], $12::text[], $13::boolean[]) AS n(host, digest, crawl, uri, key, waits, hops, via, source, payload, line,
+    has_left) JOIN hosts h USING (host)
+), added AS (
+  INSERT INTO uris (host, digest, cluster, crawl, uri, key, status, hops, via, source, payload, last_update, launch, journal)
+  SELECT host, digest, owner, crawl, uri, key, now, hops, via, source, payload, now(), '', 0 FROM handed
+  ON CONFLICT DO NOTHING RETURNING host, digest, NULL AS was, status AS now
+), moved AS (
+  UPDATE uris u SET cluster = owner, launch = '', journal = 0, last_update = now() FROM handed n
+  WHERE u.host = n.host AND u.digest = n.digest AND n.has_left AND u.cluster = $1 AND {_WAITS}
+  RETURNING u.host, u.digest
+), counted AS (
+  {_COUNT.format(of="added")}
+)
+SELECT n.owner, n.line FROM handed n WHERE n.moving IS NULL AND NOT n.forbidden AND (
+  EXISTS (SELECT 1 FROM added a WHERE a.host = n.host AND a.digest = n.digest)
+  OR EXISTS (SELECT 1 FROM moved m WHERE m.host = n.host AND m.digest = n.digest)) ORDER BY n.host, n.digest
 """
 _VISITS = (
     "INSERT INTO visits SELECT host, digest, to_timestamp(finished), status, http_status, hash, address, warc,"
@@ -83,7 +113,7 @@ _VISITS = (
     " warc_offset) ON CONFLICT DO NOTHING"
 )
 _BREAK = (
-    "WITH gone AS (DELETE FROM uris WHERE cluster = $1 AND ($2::text IS NULL OR crawl = $2)"
+    "WITH gone AS (DELETE FROM uris WHERE cluster = $1 AND launch <> '' AND ($2::text IS NULL OR crawl = $2)"
     " AND (NOT $3::boolean OR status NOT IN ('Scheduled', 'Suspended')) RETURNING host, status AS was, NULL AS now)"
     f" {_COUNT.format(of='gone')}"
 )
@@ -181,9 +211,9 @@ class Centre:
         return await self.db.whole(act)
 
     async def _merge(self, connection: Any, news: News, launch: str, journal: int) -> list[RefusedMove]:
-        if not news.uris:
+        if not (news.uris or news.handed):
             return []
-        hosts = sorted({one.host for one in news.uris.values()})
+        hosts = sorted(news.hosts)
         await connection.execute(_HOSTS, self.cluster, hosts, [surt_of_host(host) for host in hosts])
         await connection.execute(_LOCK, hosts)
         await connection.execute("TRUNCATE news")
@@ -195,6 +225,14 @@ class Centre:
         if news.visits:
             columns = [*zip(*sorted(news.visits, key=lambda one: one[:3]), strict=True)]
             await connection.execute(_VISITS, self.cluster, launch, journal, *columns)
+        if news.handed:
+            rows = [*map(_handed_row, sorted(news.handed.values(), key=lambda one: one[:2]))]
+            columns = [*zip(*rows, strict=True)]
+            by_owner: dict[str, list[Json]] = {}
+            for row in await connection.fetch(_HANDED, self.cluster, *columns):
+                by_owner.setdefault(row["owner"], []).append(json.loads(row["line"]))
+            for owner, lines in sorted(by_owner.items()):
+                await order_parts(connection, owner, "take", "uris", lines)
         return refused
 
     async def _break(self, connection: Any, one: Break) -> None:
@@ -218,6 +256,14 @@ async def place_of(connection: Any, cluster: str) -> JournalPlace:
     return JournalPlace(*row)
 
 
+async def order_parts(
+    connection: Any, cluster: str, verb: str, name: str, lines: Iterable[Json], more: Mapping[str, Json] = EMPTY
+) -> None:
+    """Order something of many URIs from a cluster, as many in an order as a line to the crawl has room for."""
+    rows = [(cluster, verb, json.dumps({**more, name: some}), len(some)) for some in parts(lines)]
+    await connection.executemany("INSERT INTO orders (cluster, verb, subject, uris) VALUES ($1, $2, $3, $4)", rows)
+
+
 def surt_of_host(host: str) -> str:
     """The labels of a host in reverse order, as SURT prefixes of sites have them: `org,example,www,`."""
     return surt.surt(f"http://{host}/").partition("(")[2].partition(")")[0] if host else ""
@@ -231,9 +277,15 @@ def _place(one: UriNews) -> tuple[str, bytes]:
 def _row(one: UriNews) -> tuple[object, ...]:
     return (
         one.host, one.digest, _text(one.crawl), _text(one.uri), _text(one.key), one.is_taken, _text(one.hops),
-        _text(one.via), _text(one.source), one.if_waiting, one.otherwise, *one.refused, one.download_at,
+        _text(one.via), _text(one.source), _text(one.payload), one.if_waiting, one.otherwise, *one.refused, one.download_at,
         one.download_started, one.download_finished, one.http_status, one.hash, one.address,
     )  # fmt: skip
+
+
+def _handed_row(one: HandedNews) -> tuple[object, ...]:
+    texts = (_text(one.crawl), _text(one.uri), _text(one.key))
+    more = (_text(one.hops), _text(one.via), _text(one.source), _text(one.payload), _text(one.line))
+    return one.host, one.digest, *texts, one.status, *more, one.has_left
 
 
 def _text(text: str | None) -> str | None:

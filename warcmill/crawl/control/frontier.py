@@ -182,12 +182,12 @@ class FrontierControl:
     async def take(self, uris: Sequence[Json]) -> Json:
         """Take URIs that other crawls have handed over; pass over those of hosts that are not this one's: whoever has
         a host is given all of it. One that left this frontier is taken again."""
-        owners = self._owners()
+        owners = self._frontier.owners
         try:
             named = [dump.uri_of(one) for one in uris]  # type: ignore[arg-type] # TypeError unless it is an object
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise BadInput("take", f"a line of it is none of a dump: {error!r}") from error
-        ours = [uri for uri in named if owners.is_ours(uri.uri)]
+        ours = [uri for uri in named if owners is None or owners.is_ours(uri.uri)]
         for crawl in {uri.crawl for uri in ours}:
             some = {uri.key: uri for uri in ours if uri.crawl == crawl}
             for known in (await self._frontier.list(crawl, keys=[*some])).uris:
