@@ -28,8 +28,8 @@ from warcmill.model import Json
 EMPTY: Mapping[str, Json] = MappingProxyType({})
 NEWS = (
     "CREATE TEMP TABLE IF NOT EXISTS news (host text, digest bytea, crawl text, uri text, key text, is_taken boolean,"
-    " hops text, via text, source text, payload text, if_waiting text, otherwise text, refused_waiting int, refused_otherwise int,"
-    " download_at float8, download_started float8, download_finished float8, http_status int, hash text, address text)"
+    " hops text, via text, source text, payload text, if_waiting text, otherwise text, refused_waiting int,"
+    " refused_otherwise int, download_at float8, download_started float8, download_finished float8, http_status int, hash text, address text)"
     " ON COMMIT DELETE ROWS"
 )
 # The news are few beside the URIs: the server knows no figures of a new table, and would read all URIs at times.
@@ -88,11 +88,12 @@ WITH ours AS MATERIALIZED (
 _HANDED = f"""
 WITH handed AS MATERIALIZED (
   SELECT n.*, h.cluster AS owner, h.forbidden, h.moving, CASE WHEN h.forbidden THEN 'Failed' ELSE n.waits END AS now
-  FROM unnest($2::text[], $3::bytea[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[],
-    $11::text[], $12::text[], $13::boolean[]) AS n(host, digest, crawl, uri, key, waits, hops, via, source, payload, line,
-    has_left) JOIN hosts h USING (host)
+  FROM unnest($2::text[], $3::bytea[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
+    $10::text[], $11::text[], $12::text[], $13::boolean[]) AS n(host, digest, crawl, uri, key, waits, hops, via, source, payload,
+    line, has_left) JOIN hosts h USING (host)
 ), added AS (
-  INSERT INTO uris (host, digest, cluster, crawl, uri, key, status, hops, via, source, payload, last_update, launch, journal)
+  INSERT INTO uris (host, digest, cluster, crawl, uri, key, status, hops, via, source, payload, last_update, launch,
+    journal)
   SELECT host, digest, owner, crawl, uri, key, now, hops, via, source, payload, now(), '', 0 FROM handed
   ON CONFLICT DO NOTHING RETURNING host, digest, NULL AS was, status AS now
 ), moved AS (
@@ -277,8 +278,8 @@ def _place(one: UriNews) -> tuple[str, bytes]:
 def _row(one: UriNews) -> tuple[object, ...]:
     return (
         one.host, one.digest, _text(one.crawl), _text(one.uri), _text(one.key), one.is_taken, _text(one.hops),
-        _text(one.via), _text(one.source), _text(one.payload), one.if_waiting, one.otherwise, *one.refused, one.download_at,
-        one.download_started, one.download_finished, one.http_status, one.hash, one.address,
+        _text(one.via), _text(one.source), _text(one.payload), one.if_waiting, one.otherwise, *one.refused,
+        one.download_at, one.download_started, one.download_finished, one.http_status, one.hash, one.address,
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ centre has under it then.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from warcmill.clients.postgresql import Postgresql
@@ -21,6 +21,7 @@ from warcmill.errors import BadInput, Conflict, NotReady, Unavailable
 from warcmill.model import Json
 
 WAITING, DONE, REFUSED = "waiting", "done", "refused"
+TAKE, VISITED = "take", "visited"  # that the centre orders itself
 VERBS = ("add", "suspend", "resume", "remove", "rate")
 SECONDS = 60.0  # for the crawl to answer
 AT_ONCE = 20  # orders that are given before the journal is looked at again
@@ -107,11 +108,16 @@ async def load(db: Postgresql, name: str, part: int, uris: Sequence[str], defaul
     return await db.whole(act)
 
 
-async def give_orders(centre: Centre, crawl: RunningJob) -> bool:
-    """Give some of the orders that wait to the crawl, in their order; False if none waits, or none can be given now."""
+async def give_orders(centre: Centre, crawl: RunningJob, tell: Callable[[], Awaitable[None]]) -> bool:
+    """Give some of the orders that wait to the crawl, in their order; False if none waits, or none can be given now.
+    `tell` has the crawl know its hosts first, as they are with these orders."""
     query = "SELECT number, verb, subject FROM orders WHERE cluster = $1 AND state = 'waiting' ORDER BY number LIMIT $2"
     rows = await centre.db.rows(query, centre.cluster, AT_ONCE)
     given = False
+    try:
+        await tell()
+    except NotReady:
+        return given
     for row in rows:
         one = GroupOrder(row["number"], row["verb"], json.loads(row["subject"]))
         try:
@@ -129,6 +135,10 @@ async def _give(db: Postgresql, crawl: RunningJob, cluster: str, order: GroupOrd
     try:
         if order.verb == "add":
             return _added(_ask(crawl, "add", uris=order.subject["uris"]))
+        if order.verb == TAKE:
+            return _named_refused(_ask(crawl, TAKE, uris=order.subject["uris"]))
+        if order.verb == VISITED:
+            return _named_refused(_ask(crawl, "load", visited=order.subject["visited"]))
         if "prefix" in order.subject:
             return await _give_each(db, crawl, cluster, order)
         return _changed(order, _ask(crawl, order.verb, **order.subject))
@@ -141,6 +151,11 @@ def _ask(running: RunningJob, verb: str, /, **fields: Json) -> Any:
         return running.ask(verb, SECONDS, **fields)
     except Unavailable as error:
         raise NotReady(error.what, error.why) from error
+
+
+def _named_refused(answer: Any) -> OrderOutcome:
+    refused = [*map(str, answer.get("refused", ()))]
+    return OrderOutcome(DONE, f"{len(refused):,} are refused; first {refused[0]}" if refused else "")
 
 
 def _added(answer: Any) -> OrderOutcome:

@@ -98,7 +98,8 @@ class HostRules(Struct, frozen=True):
         return any(rule.country for rule in self.rules)
 
     def judge(
-        self, host: str, addresses: Sequence[str], *, country: Country, known: Mapping[str, str], gone: Collection[str] = ()
+        self, host: str, addresses: Sequence[str], *, country: Country, known: Mapping[str, str],
+        gone: Collection[str] = (),
     ) -> Judgement:  # fmt: skip
         """Judge a host. `known`: the clusters of the addresses that other hosts have; `gone`: clusters that are
         retired, whose rules are passed over."""
@@ -156,7 +157,7 @@ def _rule(found: Any, number: int, path: str, clusters: Collection[str]) -> Host
     cluster = _cluster(found["cluster"], f"{where} cluster", clusters) if "cluster" in found else ""
     network = _network(texts["network"], f"{where} network") if "network" in texts else None
     country = texts.get("country", "").upper()
-    if country and not (len(country) == 2 and country.isascii() and country.isalpha()):  # noqa: PLR2004
+    if country and not (len(country) == 2 and country.isascii() and country.isalpha()):
         raise BadConfig(f"{where} country", "is no country of two letters, such as 'ET' (ISO 3166-1)")
     prefix, domain = texts.get("prefix", ""), texts.get("domain", "")
     return HostRule(

@@ -119,7 +119,8 @@ async def examine(db: Postgresql, group: str) -> None:
             raise NotReady(f"the centre of group {group}", f"it has no tables yet: warcmill group {group} init")
         version = await _examine(connection, db, group)
         if version < VERSION:
-            why = f"its tables are of version {version}, and this Warcmill's are of {VERSION}: warcmill group {group} init"
+            todo = f"warcmill group {group} init"
+            why = f"its tables are of version {version}, and this Warcmill's are of {VERSION}: {todo}"
             raise NotReady(f"the centre of group {group}", why)
 
     await db.whole(act)

@@ -1,9 +1,10 @@
 """The process that crawls one launch of a job. `engine` starts it, detached; it holds the job's lock while it lives.
 
-    python -m warcmill.crawl.process [--frontier URL FILE] OUTPUT JOBS LAYOUT JOB CHECKPOINT FOLLOWS [NETWORK...] [owned]
+    python -m warcmill.crawl.process [--frontier URL FILE] OUTPUT JOBS LAYOUT JOB CHECKPOINT FOLLOWS [NETWORK...]
 
 CHECKPOINT and FOLLOWS, a launch id, are '' for a launch that begins afresh; the networks are inside addresses that
-it may connect to. `owned`: other crawls share its hosts, and it asks those that it was told of. The frontier is in the Redis at URL, whose password is in FILE, or in the job's database.
+it may connect to. A last word `owned` says that other crawls share its hosts: it asks those that it is told of. The
+frontier is in the Redis at URL, whose password is in FILE, or in the job's database.
 """
 
 from __future__ import annotations

@@ -200,6 +200,8 @@ class Control:
         verb, fields, crawl = request.verb, request.fields, self._crawl
         if added := self._added.get(verb):
             return await added.act(fields)
+        if verb in ("owners", "take", "give_up"):
+            return await self._share_hosts(verb, fields)
         match verb:
             case "state" | "watch" | "journal":
                 return dict(await (crawl.journal() if verb == "journal" else crawl.state()))
@@ -217,15 +219,17 @@ class Control:
                 return await crawl.rate(fields)
             case "load":
                 return await crawl.load(_some(fields, "uris"), _some(fields, "visited"))
-            case "owners":
-                return await crawl.owners(fields)
-            case "take":
-                return await crawl.take(_some(fields, "uris"))
-            case "give_up":
-                return await crawl.give_up(_some(fields, "hosts"))
             case "dump":
                 return await crawl.dump(messages.text(fields, "to"))
         return await self._do_to(verb, messages.target(verb, fields), fields)
+
+    async def _share_hosts(self, verb: str, fields: Mapping[str, Json]) -> Json:
+        """Do what the crawls of a group, which share hosts, are asked."""
+        if verb == "owners":
+            return await self._crawl.owners(fields)
+        if verb == "take":
+            return await self._crawl.take(_some(fields, "uris"))
+        return await self._crawl.give_up(_some(fields, "hosts"))
 
     async def _do_to(self, verb: str, target: Subject | None, fields: Mapping[str, Json]) -> Json:
         if verb == "resume" and target is None:

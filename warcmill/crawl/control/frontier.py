@@ -239,7 +239,7 @@ def _loaded(offered: Sequence[Uri], answers: Sequence[Offered], done: Sequence[U
 
 def _owner(one: Json) -> HostOwner:
     """A host and its owner, as the control has it."""
-    if not (isinstance(one, list) and len(one) == 3 and all(isinstance(text, str) for text in one)):  # noqa: PLR2004
+    if not (isinstance(one, list) and len(one) == 3 and all(isinstance(text, str) for text in one)):
         raise BadInput("owners", "a host is a list: its name, one of + - !, and why it is forbidden")
     host, owner, why = map(str, one)
     if owner not in (OURS, OTHERS, FORBIDDEN) or not host or any(letter.isspace() for letter in host):

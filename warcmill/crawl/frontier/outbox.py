@@ -102,7 +102,8 @@ class AskedMeanwhile:
 class Recorded(Struct):
     """A change that is recorded, to be heard later: a `Change`. `holds` is asked of a lease, `ask` of URIs that may be
     known, `begins` and `purges` are done at once. `note_offered` hears the digests of what it offers. `asked` is what
-    persons have asked of leases that are out here. `hand_over` answers what is not of this crawl's hosts. `is_resent`: a journal has it, as Redis may have lost it."""
+    persons have asked of leases that are out here. `hand_over` answers what is not of this crawl's hosts. `is_resent`:
+    a journal has it, as Redis may have lost it."""
 
     ask_holds: Callable[[Lease], bool]
     ask_known: Callable[[Sequence[Uri]], list[bool]]

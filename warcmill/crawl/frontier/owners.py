@@ -3,9 +3,10 @@
 Until it was told of a host, the host is not surely its own: its URIs are *handed over*. The journal has each once, and
 no row of the frontier waits for it; who reads the journal gives it to the crawl that has the host. Writes to disk.
 
-A line of the file is an edition, a letter and a host: `+` its own, `-` another's, `!` forbidden, with the reason. The
-last line of a host counts; `@` is before the seconds of `alone`. The file is appended to, and written anew when it is opened. Its time is when the crawl was
-last told that others are there: one that hears nothing for so long is alone, and asks nobody.
+A line of the file is a letter and a host: `+` its own, `-` another's, `!` forbidden, with the reason; the last line of a
+host counts. An edition, before and after them, counts once both are there. `@` is before the seconds of `alone`. The
+file is appended to, and written anew when it is opened. Its time is when the crawl was last told that others are there:
+one that hears nothing for so long is alone, and asks nobody.
 """
 
 from __future__ import annotations
@@ -141,7 +142,9 @@ def hand_over(owners: Owners, db: sqlite3.Connection, uris: Sequence[Uri], answe
     """Answer those of some offers that are taken, and of a host that is not surely ours. `db` has what was handed over
     before, within a transaction of the caller."""
     others = [
-        place for place, answer in enumerate(answers) if answer.answer is Intake.NEW and not owners.is_ours(uris[place].uri)
+        place
+        for place, answer in enumerate(answers)
+        if answer.answer is Intake.NEW and not owners.is_ours(uris[place].uri)
     ]
     if others:
         db.execute(_HANDED)

@@ -224,9 +224,7 @@ class Spider:
         busy = {(uri.crawl, uri.key) for uri in under_way}
         while True:
             page = await frontier.list(after=after, limit=AT_ONCE)
-            gone = [
-                uri for uri in page.uris if crawllog.host(uri.uri) in hosts and (uri.crawl, uri.key) not in busy
-            ]
+            gone = [uri for uri in page.uris if crawllog.host(uri.uri) in hosts and (uri.crawl, uri.key) not in busy]
             if gone:
                 await let_go(frontier, gone)
             after = page.next

@@ -1,4 +1,4 @@
-"""The hosts that a crawl may ask: what it was told stays, whatever ends it, and it is alone when nobody tells it more."""
+"""The hosts that a crawl may ask: what it was told stays, and it is alone when nobody tells it more."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_kill_while_it_is_told_leaves_the_edition_before_so_that_it_is_told_on
 
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "owners").write_text("7\nnonsense\n7\n")
-    with pytest.raises(BadInput, match="it is damaged. Move it away"):
+    with pytest.raises(BadInput, match="it is damaged[.] Move it away"):
         Owners(tmp_path / "owners")
 
 
