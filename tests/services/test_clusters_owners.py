@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 import time
 from pathlib import Path
 
-from crawls.clustered_pair import EAST, GROUP, HOSTS, JOBS, WEST, asked_by, clustered_pair
+from crawls.clustered_pair import EAST, GROUP, HOSTS, JOBS, RULES, WEST, asked_by, clustered_pair
 from crawls.endless_job import until
 
 from servers.postgresql import PostgresqlServer
@@ -62,3 +64,119 @@ def test_a_crawl_without_an_updater_asks_nobody_and_loses_nothing(postgresql: Po
         pair.wait_for(len(HOSTS) * 3 + 1, "http://%")
         assert all(jobs == [of_network(host)] for (host, _), jobs in asked_by(asked).items())
         pair.in_order()
+
+
+def test_rules_that_were_edited_into_nonsense_are_named_and_the_last_good_ones_stay(
+    postgresql: PostgresqlServer, tmp_path: Path
+) -> None:
+    rules = RULES + '\n[[rule]]\ndomain = "e3.example"\nforbid = true\n'
+    with clustered_pair(tmp_path, postgresql, 3, rules=rules) as (pair, asked):
+        pair.update_all()
+        until(lambda: pair.query("SELECT * FROM about WHERE name = 'rules'"))
+        pair.rules.write_text("nonsense")
+        until(lambda: pair.said().count("the last good rules stay") == len(JOBS))
+        status = pair.asked("group", GROUP, "status")["clusters"]
+        assert all("it is no TOML" in one["rules_fault"] for one in status)
+        pair.begin()
+        pair.update_all()[0].wait(60)  # the second of a cluster is busy
+        pair.wait_for((len(HOSTS) - 1) * 3 + 1, "http://%")
+        by = asked_by(asked)
+        assert not [page for page in by if page[0] == "e3.example"], "it is forbidden"
+        assert {page: jobs for page, jobs in by.items() if jobs != [of_network(page[0])]} == {}
+        failed = pair.query("SELECT uri, status FROM uris WHERE host = 'e3.example'")
+        assert {row["status"] for row in failed} == {"Failed"}
+        assert len(failed) == 3
+        told = pair.asked("group", GROUP, "explain", "e3.example")
+        assert (told["forbidden"], told["rule"]) == (True, "rule 2 (domain e3.example)")
+        pair.in_order()
+        pair.rules.write_text(rules)
+        until(lambda: not any(one["rules_fault"] for one in pair.asked("group", GROUP, "status")["clusters"]))
+
+
+def test_hosts_of_one_address_go_to_one_cluster_and_one_that_has_none_by_what_needs_no_address(
+    postgresql: PostgresqlServer, tmp_path: Path
+) -> None:
+    rules = 'default = "web-east"\n[[rule]]\ndomain = "w0.example"\ncluster = "web-west"\n'
+    hosts = {"w0.example": "127.0.0.9", "a.example": "127.0.0.9", "b.example": "127.0.0.8"}
+    with clustered_pair(tmp_path, postgresql, 2, hosts, rules) as (pair, _):
+        pair.seed(EAST, *[f"http://{host}:{pair.port}/" for host in ("w0.example", "b.example")])
+        pair.begin()
+        pair.update_all()
+        pair.wait_for(3 * 2 + 2, "http://%")
+        assert pair.owners() == {"w0.example": WEST, "a.example": WEST, "b.example": EAST}
+        pair.asked("uri", GROUP, "add", f"http://w1.w0.example:{pair.port}/", f"http://none.example:{pair.port}/")
+        until(lambda: {"w1.w0.example", "none.example"} <= pair.owners().keys())
+        assert pair.owners()["w1.w0.example"] == WEST, "no name server has it, and its rule needs none"
+        rows = pair.query("SELECT * FROM hosts WHERE host = 'none.example'")
+        assert (rows[0]["rule"], rows[0]["addresses"], rows[0]["misses"]) == ("default", [], 1)
+        until(lambda: pair.waiting() == 0)
+        pair.in_order()
+
+
+def test_a_host_moves_once_its_old_owner_has_let_go_and_no_page_is_fetched_again(
+    postgresql: PostgresqlServer, tmp_path: Path
+) -> None:
+    with clustered_pair(tmp_path, postgresql, 30) as (pair, asked):
+        pair.wait_between_pages(0.15)
+        pair.begin()
+        pair.update_all()
+        until(lambda: sum(host == "e1.example" for _, host, _ in asked) > 8)
+        moved = pair.asked("group", GROUP, "move", "e1.example", WEST)
+        assert moved == {"host": "e1.example", "cluster": WEST, "moves": True}
+        pair.warcmill("group", GROUP, "move", "e1.example", EAST, code=1)
+        until(lambda: not pair.asked("group", GROUP, "explain", "e1.example")["moving"])
+        assert pair.owners()["e1.example"] == WEST
+        pair.wait_between_pages(0)
+        pair.wait_for(len(HOSTS) * 30 + 1, "http://%")
+        by = asked_by(asked)
+        assert {page: jobs for page, jobs in by.items() if len(jobs) != 1} == {}
+        assert {jobs[0] for (host, _), jobs in by.items() if host == "e1.example"} == {EAST, WEST}
+        begun = next(at for at, (agent, host, _) in enumerate(asked) if host == "e1.example" and WEST in agent)
+        assert not [one for one in asked[begun:] if one[1] == "e1.example" and EAST in one[0]], "one at a time"
+        pair.in_order()
+        pair.asked("group", GROUP, "move", "e1.example", EAST)
+        until(lambda: pair.asked("group", GROUP, "explain", "e1.example")["moving"] == "")
+        assert pair.owners()["e1.example"] == EAST
+        pair.in_order()
+        assert all(len(jobs) == 1 for jobs in asked_by(asked).values())
+
+
+def test_a_cluster_that_burns_down_is_retired_and_its_heir_finishes(
+    postgresql: PostgresqlServer, tmp_path: Path
+) -> None:
+    with clustered_pair(tmp_path, postgresql, 20) as (pair, asked):
+        pair.wait_between_pages(0.15)
+        pair.begin()
+        updaters = pair.update_all()
+        until(lambda: sum(EAST in agent for agent, _, _ in asked) > 40)
+        updaters[0].kill()
+        updaters[0].wait()
+        os.kill(pair.pid_of(EAST), signal.SIGKILL)
+        jobs = pair.line.folders["jobs"]
+        (jobs / EAST).rename(jobs / "burnt")
+        early = pair.warcmill("group", GROUP, "retire", EAST, "--reason", "fire", code=1)
+        assert "wait, or vouch with --gone" in early
+        pair.wait_between_pages(0)
+        retired = pair.asked("group", GROUP, "retire", EAST, "--reason", "fire", "--gone")
+        assert retired["hosts"] == 6
+        before = {(host, path) for agent, host, path in asked if EAST in agent}
+        pair.wait_for(0)
+        until(lambda: {*asked_by(asked)} >= {(host, f"/{n}") for host in HOSTS for n in range(20)})
+        until(lambda: pair.waiting() == 0)
+        again = {page for page, jobs in asked_by(asked).items() if len(jobs) > 1}
+        known = {row["uri"] for row in pair.query("SELECT uri FROM visits WHERE cluster = $1", EAST)}
+        assert again <= before
+        assert not [page for page in again if f"http://{page[0]}:{pair.port}{page[1]}" in known], "only what was lost"
+        assert {*pair.owners().values()} == {WEST}
+        status = {one["cluster"]: one for one in pair.asked("group", GROUP, "status")["clusters"]}
+        assert (status[EAST]["why"], bool(status[EAST]["retired"])) == ("fire", True)
+
+        number = len(asked)
+        (jobs / "burnt").rename(jobs / EAST)
+        os.utime(jobs / EAST / "state" / "owners", (time.time() - 86_400 * 2,) * 2)
+        pair.begin(EAST)  # it comes back, and nobody tells it anything
+        until(lambda: pair.state_of(EAST).get("alone"))
+        pair.updated(EAST)
+        until(lambda: not pair.state_of(EAST).get("alone"))
+        time.sleep(2)
+        assert [one for one in asked[number:] if EAST in one[0]] == [], "it crawls nothing"

@@ -29,8 +29,8 @@ EMPTY: Mapping[str, Json] = MappingProxyType({})
 NEWS = (
     "CREATE TEMP TABLE IF NOT EXISTS news (host text, digest bytea, crawl text, uri text, key text, is_taken boolean,"
     " hops text, via text, source text, payload text, if_waiting text, otherwise text, refused_waiting int,"
-    " refused_otherwise int, download_at float8, download_started float8, download_finished float8, http_status int, hash text, address text)"
-    " ON COMMIT DELETE ROWS"
+    " refused_otherwise int, download_at float8, download_started float8, download_finished float8, http_status int,"
+    " hash text, address text) ON COMMIT DELETE ROWS"
 )
 # The news are few beside the URIs: the server knows no figures of a new table, and would read all URIs at times.
 _PLAN = "SET LOCAL enable_hashjoin = off", "SET LOCAL enable_mergejoin = off"
@@ -89,8 +89,8 @@ _HANDED = f"""
 WITH handed AS MATERIALIZED (
   SELECT n.*, h.cluster AS owner, h.forbidden, h.moving, CASE WHEN h.forbidden THEN 'Failed' ELSE n.waits END AS now
   FROM unnest($2::text[], $3::bytea[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
-    $10::text[], $11::text[], $12::text[], $13::boolean[]) AS n(host, digest, crawl, uri, key, waits, hops, via, source, payload,
-    line, has_left) JOIN hosts h USING (host)
+    $10::text[], $11::text[], $12::text[], $13::boolean[]) AS n(host, digest, crawl, uri, key, waits, hops, via, source,
+    payload, line, has_left) JOIN hosts h USING (host)
 ), added AS (
   INSERT INTO uris (host, digest, cluster, crawl, uri, key, status, hops, via, source, payload, last_update, launch,
     journal)

@@ -200,9 +200,9 @@ class Control:
         verb, fields, crawl = request.verb, request.fields, self._crawl
         if added := self._added.get(verb):
             return await added.act(fields)
-        if verb in ("owners", "take", "give_up"):
-            return await self._share_hosts(verb, fields)
         match verb:
+            case "owners" | "take" | "give_up" | "load" | "dump":
+                return await self._do_much(verb, fields)
             case "state" | "watch" | "journal":
                 return dict(await (crawl.journal() if verb == "journal" else crawl.state()))
             case "checkpoint":
@@ -217,19 +217,20 @@ class Control:
                 return await crawl.list(messages.text(fields, "crawl"), after, limit)
             case "rate":
                 return await crawl.rate(fields)
-            case "load":
-                return await crawl.load(_some(fields, "uris"), _some(fields, "visited"))
-            case "dump":
-                return await crawl.dump(messages.text(fields, "to"))
         return await self._do_to(verb, messages.target(verb, fields), fields)
 
-    async def _share_hosts(self, verb: str, fields: Mapping[str, Json]) -> Json:
-        """Do what the crawls of a group, which share hosts, are asked."""
-        if verb == "owners":
-            return await self._crawl.owners(fields)
-        if verb == "take":
-            return await self._crawl.take(_some(fields, "uris"))
-        return await self._crawl.give_up(_some(fields, "hosts"))
+    async def _do_much(self, verb: str, fields: Mapping[str, Json]) -> Json:
+        """Do what is about many URIs, or hosts: of a list, of a dump, and of the crawls that share hosts."""
+        match verb:
+            case "owners":
+                return await self._crawl.owners(fields)
+            case "take":
+                return await self._crawl.take(_some(fields, "uris"))
+            case "give_up":
+                return await self._crawl.give_up(_some(fields, "hosts"))
+            case "load":
+                return await self._crawl.load(_some(fields, "uris"), _some(fields, "visited"))
+        return await self._crawl.dump(messages.text(fields, "to"))
 
     async def _do_to(self, verb: str, target: Subject | None, fields: Mapping[str, Json]) -> Json:
         if verb == "resume" and target is None:

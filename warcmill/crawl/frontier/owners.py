@@ -3,8 +3,8 @@
 Until it was told of a host, the host is not surely its own: its URIs are *handed over*. The journal has each once, and
 no row of the frontier waits for it; who reads the journal gives it to the crawl that has the host. Writes to disk.
 
-A line of the file is a letter and a host: `+` its own, `-` another's, `!` forbidden, with the reason; the last line of a
-host counts. An edition, before and after them, counts once both are there. `@` is before the seconds of `alone`. The
+A line of the file is a letter and a host: `+` its own, `-` another's, `!` forbidden, with the reason; the last line of
+a host counts. An edition, before and after them, counts once both are there. `@` is before the seconds of `alone`. The
 file is appended to, and written anew when it is opened. Its time is when the crawl was last told that others are there:
 one that hears nothing for so long is alone, and asks nobody.
 """
