@@ -39,6 +39,7 @@ from warcmill.model import Launch
 
 PAGES, LINKS, HOSTS, GROUP = 40_000, 10, 1000, 32
 JOB = "bench"
+SETTLED = 2.0  # seconds until the server has counted the processes of connections that were closed
 NEW = [Offered(Intake.NEW)] * LINKS
 _COLUMNS = "host, digest, crawl, uri, key, hops, via, source, http_status, hash, address"
 _TIMES = "download_at", "download_started", "download_finished"
@@ -77,6 +78,7 @@ async def _measured(folder: Path, server: PostgresqlServer) -> list[Row]:
             await _update(kept, journals)
         else:
             begun += await _merge(server.url(name), journals)
+        await asyncio.sleep(SETTLED)
         speeds.append(changes / (time.process_time() - begun + _cpu(server) - before))
     ours, bare = speeds
     shown = f"{ours:,.0f}/CPU s", f"{bare:,.0f}/CPU s COPY, merge"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from commands.console.arguments import add_json, job
 from commands.console.show import as_json, out
-from warcmill.errors import BadInput
+from warcmill.errors import BadInput, NotReady, Unavailable
 from warcmill.model import Json
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ examples:
   warcmill uri web rate --site example.org --hits 10 --window 60
   warcmill uri web order 17
 
-get, history and list ask the centre of the group, which has what the updaters have read: get
-shows what is in flight as Scheduled; 'warcmill job' asks the crawl itself. All others put an
+get, history and list ask the centre of the group, which has what the updaters have read. get
+asks a crawl on this machine too if the URI is in flight, which is in no table. All others put an
 order into the centre, and print its number. The updater of the cluster that has the host gives
 it to the crawl, with a second of delay; while none runs it waits. 'order NUMBER' says waiting,
 done, or refused with the reason. A host that no cluster has is the first one's of the group.
@@ -111,9 +111,28 @@ async def _get(args: argparse.Namespace, db: Postgresql, _: Group) -> int:
     from warcmill.clusters import looking
 
     found = await looking.get(db, _canonical(args.uri), args.crawl)
+    if found and (now := _in_flight(str(found["cluster"]), args.uri, args.crawl)):
+        found["status"] = now
     lines = [f"{name}: {value}" for name, value in (found or {}).items()]
     _show(args, found or {}, *(lines or [f"{args.uri}: the centre has never had it"]))
     return int(found is None)
+
+
+def _in_flight(cluster: str, uri: str, crawl: str) -> str:
+    """The status of a URI whose visit is under way, by the crawl that runs on this machine; '' of any other."""
+    from contextlib import closing
+
+    from tasks.config import engines
+
+    if not engines.is_here(cluster):
+        return ""
+    with closing(engines.running_job(cluster)) as running:
+        try:
+            found: Any = running.ask("get", 5.0, uri=uri, crawl=crawl)
+        except (NotReady, Unavailable):
+            return ""
+    status = str(found.get("status", ""))
+    return status if status in ("Downloading", "Parsing") else ""
 
 
 async def _history(args: argparse.Namespace, db: Postgresql, _: Group) -> int:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tasks.config import engines, sections
 from tasks.config.sections import jobs_of, needed, value
+from tasks.config.settings import settings
 from warcmill.base.escapes import did_you_mean
 from warcmill.clients.postgresql import read_place
 from warcmill.clusters.following import JobJournals
@@ -77,6 +78,10 @@ def journals_of(job: str) -> JobJournals:
     section = engines.section_of(job)
     if not section or engines.kind_of(section) != engines.WARCMILL:
         raise BadConfig("[group.NAME] jobs", f"job '{job}' is of no engine with kind={engines.WARCMILL}, so no cluster")
+    workers = [one.root for one in settings().rootmap().writers if one.layout and job in one.jobs]
+    if workers:
+        why = f"job '{job}' has workers, [{'] ['.join(workers)}], whose journals no updater reads yet; crawl it by one"
+        raise BadConfig("[group.NAME] jobs", f"{why} process")
     if not engines.is_here(job):
         raise NotReady(f"job {job}", "its folder is not on this machine; its updater runs beside its crawl")
     return JobJournals(engines.own_engine(section).places, job, engines.running_job(job))

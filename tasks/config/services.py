@@ -180,6 +180,27 @@ def _ask_frontier(_: Settings, section: str, *__: object) -> HealthReply:
     return HealthReply(examined(place))
 
 
+def _groups(_: Settings) -> Iterable[str]:
+    from tasks.config import groups
+
+    return sections.named(groups.GROUP)
+
+
+def _ask_centre(_: Settings, section: str, seconds: float) -> HealthReply:
+    """The centre of a group; NotReady where a cluster that is crawled on this machine has no updater."""
+    import asyncio
+
+    from tasks.config import engines, groups
+    from warcmill.clusters import group
+
+    found = groups.group_named(section.removeprefix(groups.GROUP))
+    clusters = asyncio.run(group.status(found, seconds))
+    idle = [str(one["cluster"]) for one in clusters if not one["updater"] and engines.is_here(str(one["cluster"]))]
+    if idle:
+        raise NotReady(f"group {found.name}", f"nobody updates {', '.join(idle)}")
+    return HealthReply(f"it has {len(clusters)} clusters, and what is crawled here is updated")
+
+
 def _ask_bus(_: Settings, __: str, seconds: float) -> HealthReply:
     from tasks.config.requests import requests_place
 
@@ -285,6 +306,9 @@ SERVICES: tuple[Service, ...] = (
     Service("server", "redis [{section}]", ("[engine.NAME] frontier",), "start it, or correct [{section}]",
             used=lambda config: [section for section in _engines(config) if value(section, "frontier")],
             ask=_ask_frontier),
+    Service("server", "centre [{section}]", ("[group.NAME] centre",),
+            "start PostgreSQL, or correct [{section}]; an updater that is missing: warcmill run updater JOB",
+            used=_groups, ask=_ask_centre),
     Service("server", "bus", ("[requests] bus",), "start Kafka, or correct [requests] bus or [kafka]",
             used=_where_set("requests", "job"), ask=_ask_bus),
     Service("server", "requests", ("[requests] job",), "start: warcmill run requests",

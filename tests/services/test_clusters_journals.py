@@ -13,7 +13,7 @@ import pytest
 
 from servers.postgresql import PostgresqlServer
 from warcmill.clients.postgresql import Postgresql, PostgresqlPlace, read_place
-from warcmill.clusters import books, group, news
+from warcmill.clusters import books, group, looking, news, orders
 from warcmill.clusters.centre import Centre
 from warcmill.clusters.following import JobJournals, JournalPlace
 from warcmill.clusters.group import Group
@@ -23,7 +23,7 @@ from warcmill.crawl.frontier import Defer, Intake, Offered, journal
 from warcmill.crawl.launch.folders import Places
 from warcmill.crawl.uri import FOREVER, Renew, Status, Uri, make
 from warcmill.errors import BadInput, Busy, Mismatch, Unavailable
-from warcmill.model import Launch
+from warcmill.model import Json, Launch
 
 JOB, OTHER, NAME = "east", "west", "web"
 URLS = [f"http://{'' if n % 3 else 'www.'}h{n % 5}.example/{n}" for n in range(40)]
@@ -221,6 +221,49 @@ def test_of_two_clusters_that_have_a_uri_the_first_with_its_host_counts(kept: Gr
 
     asyncio.run(both())
     assert asyncio.run(differences(kept, east)) == asyncio.run(differences(kept, west)) == []
+
+
+def test_orders_go_to_the_cluster_of_their_host_and_lists_are_read_in_pages(kept: Group, tmp_path: Path) -> None:
+    east, west = Journals(tmp_path, JOB), Journals(tmp_path, OTHER)
+    east.write([journal.taken(make(f"http://east.example/{n}")) for n in range(5)])
+    west.write([journal.taken(make(f"http://west.example/{n}", crawl="x" if n else "")) for n in range(3)])
+    asyncio.run(read_all(kept, east, 10))
+    asyncio.run(read_all(kept, west, 10, OTHER))
+
+    async def ordered() -> None:
+        async with group.asked(kept) as db:
+            uris: list[Json] = ["http://west.example/new", "http://east.example/new", "http://new.example/"]
+            numbers = await orders.make(db, "add", {"uris": uris}, JOB)
+            found = [await orders.order(db, number) for number in numbers]
+            assert [(one["cluster"], one["subject"]["uris"]) for one in found if one] == [  # type: ignore[index, call-overload]
+                (JOB, ["http://east.example/new", "http://new.example/"]), (OTHER, ["http://west.example/new"]),
+            ]  # fmt: skip
+            (number,) = await orders.make(db, "suspend", {"site": "west.example"}, JOB)
+            one = await orders.order(db, number)
+            assert one
+            assert (one["cluster"], one["state"], one["uris"]) == (OTHER, "waiting", 1)
+            assert len(await orders.make(db, "remove", {"prefix": "http://(example,"}, JOB)) == 2
+            pages, after = list[list[str]](), ""
+            while True:
+                some, after = await looking.listed(db, status="Scheduled", after=after, limit=3)
+                pages.append([str(one["uri"]) for one in some])
+                if not after:
+                    break
+            assert [len(one) for one in pages] == [3, 3, 2]
+            assert len({uri for some in pages for uri in some}) == 8
+            for wanted, number in ({"cluster": OTHER}, 3), ({"host": "east.example"}, 5), ({"status": "Failed"}, 0):
+                assert len((await looking.listed(db, **wanted))[0]) == number
+            under = {
+                "http://(example,": 8, "http://(example,west": 3, "http://(example,west,)/": 3,
+                "http://(example,west,)/2": 1, "http://(example,_est,": 0, "http://(org,": 0,
+            }  # fmt: skip
+            for prefix, number in under.items():
+                assert len((await looking.listed(db, prefix=prefix))[0]) == number, prefix
+            for odd in ("example.org", "ftp://(example,", "http://("):
+                with pytest.raises(BadInput, match="not a SURT prefix"):
+                    await looking.listed(db, prefix=odd)
+
+    asyncio.run(ordered())
 
 
 def test_transactions_in_each_others_way_are_done_again_and_a_moved_place_is_busy(kept: Group, tmp_path: Path) -> None:

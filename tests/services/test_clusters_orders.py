@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import time
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,7 @@ def test_what_is_added_suspended_resumed_and_removed_by_orders_becomes_so(
         until(lambda: east.counts().get("Scheduled") == 3)
         listed = east.asked("uri", GROUP, "list", "--status", "Scheduled", "--host", "h0.example")
         assert sorted(one["uri"] for one in listed["uris"]) == added
+        assert {(one["status"], one["suspended"]) for one in listed["uris"]} == {("Suspended", "site")}
         assert given(east, "suspend", added[0])["state"] == "done"
         until(lambda: east.counts().get("Suspended") == 1)
         assert east.asked("uri", GROUP, "get", added[0])["status"] == "Suspended"
@@ -65,6 +67,7 @@ def test_what_is_added_suspended_resumed_and_removed_by_orders_becomes_so(
         assert given(east, "resume", "--site", site)["state"] == "done"
         until(lambda: east.state()["queued"] == 0)
         until(lambda: east.asked("uri", GROUP, "get", added[0])["status"] == "Parsed")
+        assert east.query("SELECT * FROM sites") == []
         assert east.asked("uri", GROUP, "get", added[0])["http_status"] == 404
         (visit,) = east.asked("uri", GROUP, "history", url)["visits"]
         assert (visit["status"], visit["http_status"], visit["cluster"]) == ("Parsed", 200, JOB)
@@ -72,6 +75,11 @@ def test_what_is_added_suspended_resumed_and_removed_by_orders_becomes_so(
         assert east.asked("uri", GROUP, "get", "http://h0.example/never", code=1) == {}
         assert east.asked("uri", GROUP, "order", "999", code=1) == {}
         assert east.books()["clusters"][0]["differences"] == []
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            slow = f"http://h3.example:{silent.getsockname()[1]}/"
+            assert given(east, "add", slow)["state"] == "done"
+            until(lambda: east.asked("uri", GROUP, "get", slow, code=None).get("status") == "Downloading")
+            assert east.query("SELECT status FROM uris WHERE uri = $1", slow)[0]["status"] == "Scheduled"
 
 
 def test_orders_wait_while_no_crawl_runs_and_no_kill_of_the_updater_loses_one(
@@ -98,6 +106,14 @@ def test_orders_wait_while_no_crawl_runs_and_no_kill_of_the_updater_loses_one(
         until(lambda: east.asked("uri", GROUP, "load", str(file), code=1)["orders"] == {"done": 4})
         rows = "SELECT count(*) AS number FROM uris WHERE uri LIKE '%/loaded/%'"
         until(lambda: east.query(rows)[0]["number"] == 2000)
+        (number,) = ordered(east, "suspend", "--prefix", "http://(example,")
+        until(lambda: east.query("SELECT given FROM orders WHERE number = $1", number)[0]["given"])
+        updater.kill()
+        updater.wait()
+        east.update()
+        until(lambda: outcome(east, number)["state"] != "waiting")
+        until(lambda: east.counts().get("Suspended", 0) > 1900)
+        assert east.counts().get("Scheduled", 0) <= len(HOSTS), "those that are being fetched"
         assert east.books()["clusters"][0]["differences"] == []
 
 
@@ -108,16 +124,17 @@ def stays(east: Clustered, lose: Any) -> None:
     until(lambda: east.state()["queued"] == 0)
     site = f"h0.example:{east.port}"
     assert given(east, "suspend", "--site", site)["state"] == "done"
-    assert given(east, "rate", "--site", f"h1.example:{east.port}", "--hits", "1", "--window", "600")["state"] == "done"
+    assert given(east, "rate", "--site", f"h1.example:{east.port}", "--hits", "1", "--window", "20")["state"] == "done"
     lose()
     before = {one["uri"] for one in east.query("SELECT uri FROM uris WHERE status = 'Parsed'")}
     for host in HOSTS[:3]:
         urls = [f"http://{host}:{east.port}/later/{n}" for n in range(3)]
         assert given(east, "add", *urls)["state"] == "done"
     until(lambda: parsed(east, before, "h2") == 3)
-    until(lambda: parsed(east, before, "h1") == 1)
+    until(lambda: parsed(east, before, "h1") > 0)
     time.sleep(1)
-    assert [parsed(east, before, host) for host in ("h0", "h1", "h2")] == [0, 1, 3]
+    assert parsed(east, before, "h0") == 0
+    assert parsed(east, before, "h1") < 3, "one in 20 seconds"
     assert given(east, "resume", "--site", site)["state"] == "done"
     until(lambda: parsed(east, before, "h0") == 3)
 

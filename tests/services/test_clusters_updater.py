@@ -67,6 +67,11 @@ def test_the_centre_has_what_the_journal_has_after_twenty_kills_of_the_updater_a
         assert (east.line.folders["output"] / "warcs" / JOB / launch(east) / f"{visit[0]['warc']}.open").exists()
 
 
+def health(east: Clustered) -> str:
+    """The line of `health` about the centre."""
+    return next(line for line in east.warcmill("health", code=None).splitlines() if "centre [group.web]" in line)
+
+
 def launch(east: Clustered) -> str:
     found: str = east.state()["launch"]
     return found
@@ -138,6 +143,7 @@ def test_a_second_updater_is_busy_and_a_centre_that_is_full_is_asked_again(
         east.query(f"{full} RAISE EXCEPTION 'could not extend file' USING ERRCODE = '53100'; END $$")
         east.query("CREATE TRIGGER full_disk BEFORE INSERT ON uris EXECUTE FUNCTION full_disk()")
         east.start()
+        assert f"nobody updates {JOB}" in health(east)
         east.update()
         until(lambda: "its disk is full: make room, nothing is lost" in east.said())
         assert east.counts() == {}
@@ -147,6 +153,7 @@ def test_a_second_updater_is_busy_and_a_centre_that_is_full_is_asked_again(
         second = east.update()
         assert second.wait(60) == 5
         assert f"the updating of {JOB}, by pid " in east.said()
+        assert "what is crawled here is updated" in health(east)
         in_order(east)
 
 
@@ -215,3 +222,6 @@ def test_a_centre_that_cannot_be_reached_or_lets_nobody_in_says_so(
         inside = east.warcmill("group", GROUP, "status", code=3)
         assert "has a password in it" in inside
         assert "secret" not in inside
+        writer = f"[writer.w2]\nroot={tmp_path}\njobs={JOB}\nlayout=kind-first\n"
+        east.line.config.write_text(f"{text}\n{writer}")
+        assert "has workers, [writer.w2], whose journals" in east.warcmill("run", "updater", JOB, code=3)

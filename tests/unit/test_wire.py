@@ -366,6 +366,8 @@ NONE_OF_ITS_OWN = {
     "warcmill/requests/accounts/file.py",
     "warcmill/requests/accounts/over_redis.py",
     "warcmill/crawl/control/calls.py",
+    # A rate in the column of a centre, as the job's folder has it.
+    "warcmill/clusters/centre.py",
     # A file of the job's own folder, which this version alone reads.
     "warcmill/crawl/control/sites.py",
     "warcmill/requests/serving/feed.py",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from msgspec import Struct
 
@@ -41,7 +41,7 @@ def read_place(key: str, url: str, password: str = "") -> PostgresqlPlace:
         raise BadConfig(key, f"cannot be read as a URL: {error}") from error
     if parts.scheme not in SCHEMES or not parts.hostname or not parts.path.strip("/"):
         raise BadConfig(key, "is not postgresql://USER@HOST:PORT/DATABASE")
-    if parts.password is not None:
+    if parts.password is not None or "password" in parse_qs(parts.query):
         raise BadConfig(key, "has a password in it; write that into a file, and name it in password_file")
     return PostgresqlPlace(url, password, key)
 

@@ -177,6 +177,19 @@ class Centre:
         """Note how many bytes of journals come after the place."""
         await self.db.rows("UPDATE clusters SET behind = $2 WHERE cluster = $1", self.cluster, behind)
 
+    async def keep_sites(self, wanted: Mapping[str, Mapping[str, Any]]) -> None:
+        """Keep what persons want of sites, in place of what was there."""
+        rows = [
+            (self.cluster, site, bool(one.get("suspended")), json.dumps(one["rate"]) if one.get("rate") else None)
+            for site, one in sorted(wanted.items())
+        ]
+
+        async def act(connection: Any) -> None:
+            await connection.execute("DELETE FROM sites WHERE cluster = $1", self.cluster)
+            await connection.executemany("INSERT INTO sites VALUES ($1, $2, $3, $4)", rows)
+
+        await self.db.whole(act)
+
     async def begin_again(self) -> None:
         """Forget the place: all journals are read once more, and rows that they do not have stay."""
         query = "UPDATE clusters SET launch = '', stage = '', journal = 0, read = 0, log_read = 0, tail = ''"

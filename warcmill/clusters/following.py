@@ -21,6 +21,8 @@ from warcmill.base import disk
 from warcmill.crawl.books.files import CRAWL_LOG
 from warcmill.crawl.books.replay import journals
 from warcmill.crawl.control.calls import RunningJob
+from warcmill.crawl.control.sites import NAME as SITES
+from warcmill.crawl.control.sites import KeptSites
 from warcmill.crawl.frontier import journal
 from warcmill.crawl.frontier.journal import JournalLine
 from warcmill.crawl.launch import job_log
@@ -103,6 +105,11 @@ class JobJournals:
             what = f"the journal of launch {place.launch}, stage {place.stage if is_lost else _FINAL}, which was read,"
             raise Mismatch(what, "a file", f"none in {logs}; bring it back. {_AGAIN.format(job=self.name)}")
         return paths[0] if paths else None
+
+    @property
+    def sites(self) -> KeptSites:
+        """The wishes of persons for sites of the job."""
+        return KeptSites(self._places.state(self.name) / SITES)
 
     def waiting(self, place: JournalPlace) -> int:
         """The bytes of journals after a place."""

@@ -57,7 +57,7 @@ async def is_updated(db: Postgresql, cluster: str) -> bool:
     return bool((await db.rows(f"SELECT {_IS_UPDATED.format(cluster='$1::text')} AS found", cluster))[0]["found"])
 
 
-async def status(group: Group) -> list[dict[str, Json]]:
+async def status(group: Group, seconds: float = 60.0) -> list[dict[str, Json]]:
     """Each cluster of a group: its URIs by status, how far its journal was read, who updates it, and what waits."""
     counts = ", ".join(f"coalesce(sum({one}), 0)::bigint AS {one}" for one in STATUSES)
     query = (
@@ -70,7 +70,7 @@ async def status(group: Group) -> list[dict[str, Json]]:
         f" LEFT JOIN (SELECT cluster AS of, count(*) AS hosts, {counts} FROM hosts GROUP BY cluster) h"
         " ON h.of = c.cluster ORDER BY c.cluster"
     )
-    async with asked(group) as db:
+    async with asked(group, seconds) as db:
         return [_as_json(row) for row in await db.rows(query)]
 
 

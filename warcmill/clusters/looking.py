@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
 from warcmill.clients.postgresql import Postgresql
 from warcmill.clusters.news import host_of
 from warcmill.clusters.orders import under
-from warcmill.crawl.uri import digest, without_session
+from warcmill.crawl.uri import Status, digest, queue_of, without_session
 from warcmill.model import Json
 
 _TIMES = ("download_at", "download_started", "download_finished", "last_update")
@@ -37,7 +38,7 @@ def name_of(uri: str, crawl: str = "") -> tuple[str, bytes]:
 async def get(db: Postgresql, uri: str, crawl: str = "") -> dict[str, Json] | None:
     """The row of a URI; None if it was never taken."""
     rows = await db.rows(_URI, *name_of(uri, crawl))
-    return as_json(rows[0]) if rows else None
+    return as_json(rows[0], await _suspended(db)) if rows else None
 
 
 async def history(db: Postgresql, uri: str, crawl: str = "") -> list[dict[str, Json]]:
@@ -63,14 +64,22 @@ async def listed(
         counts = f"h.{status.lower()} > 0 AND" if status else ""
         rows = await db.rows(_LIST.format(counts=counts), status, host, cluster, *last, limit)
     end = f"{rows[-1]['host']}:{rows[-1]['digest'].hex()}" if len(rows) == limit else ""
-    return [as_json(row) for row in rows], end
+    suspended = await _suspended(db)
+    return [as_json(row, suspended) for row in rows], end
 
 
-def as_json(row: Any) -> dict[str, Json]:
-    """A row of `uris` as JSON; what it has not is left out."""
+async def _suspended(db: Postgresql) -> set[tuple[str, str]]:
+    """The sites that are suspended, each with its cluster."""
+    return {(row["cluster"], row["site"]) for row in await db.rows("SELECT * FROM sites WHERE is_suspended")}
+
+
+def as_json(row: Any, suspended: Collection[tuple[str, str]] = ()) -> dict[str, Json]:
+    """A row of `uris` as JSON; what it has not is left out. One that waits is `Suspended` if its site is."""
     found: dict[str, Json] = {name: row[name] for name in _TEXTS if row[name]}
     found |= {name: _moment(row[name]) for name in _TIMES if row[name]}
     found |= {"http_status": row["http_status"]} if row["http_status"] is not None else {}
+    if row["status"] == Status.SCHEDULED and (row["cluster"], queue_of(row["uri"])) in suspended:
+        found |= {"status": str(Status.SUSPENDED), "suspended": "site"}
     return found | ({"stage": row["stage"]} if row.get("stage") else {})
 
 

@@ -16,7 +16,7 @@ from warcmill.clients.postgresql import Postgresql
 from warcmill.clusters.centre import Centre
 from warcmill.clusters.news import host_of
 from warcmill.crawl.control.calls import RunningJob
-from warcmill.crawl.uri import Status
+from warcmill.crawl.uri import Status, canonical
 from warcmill.errors import BadInput, Conflict, NotReady, Unavailable
 from warcmill.model import Json
 
@@ -33,11 +33,14 @@ _FITS: Mapping[str, tuple[Status, ...]] = {
 
 class GroupOrder(NamedTuple):
     """An order that waits: its number, its verb, and its subject: `uris`, a `uri`, a `site` or a `prefix`, and the
-    values of a rate."""
+    values of a rate. Of one for a prefix: how many URIs it was `given` for, the `last` one, and the first refusal."""
 
     number: int
     verb: str
     subject: Mapping[str, Any]
+    given: int = 0
+    last: tuple[str, bytes] = ("", b"")
+    refusal: str = ""
 
 
 class OrderOutcome(NamedTuple):
@@ -64,7 +67,7 @@ async def make(db: Postgresql, verb: str, subject: Mapping[str, Json], default: 
                 assert isinstance(some, list)
                 some.append(uri)
         else:
-            host = host_of(str(subject.get("uri") or f"http://{subject['site']}/"))
+            host = host_of(canonical(str(subject.get("uri") or f"http://{subject['site']}/")))
             subjects = {(await owners_of(connection, [host])).get(host, default): subject}
         query = "INSERT INTO orders (cluster, verb, subject, uris) VALUES ($1, $2, $3, $4) RETURNING number"
         return [
@@ -111,7 +114,7 @@ async def load(db: Postgresql, name: str, part: int, uris: Sequence[str], defaul
 async def give_orders(centre: Centre, crawl: RunningJob, tell: Callable[[], Awaitable[None]]) -> bool:
     """Give some of the orders that wait to the crawl, in their order; False if none waits, or none can be given now.
     `tell` has the crawl know its hosts first, as they are with these orders."""
-    query = "SELECT number, verb, subject FROM orders WHERE cluster = $1 AND state = 'waiting' ORDER BY number LIMIT $2"
+    query = "SELECT * FROM orders WHERE cluster = $1 AND state = 'waiting' ORDER BY number LIMIT $2"
     rows = await centre.db.rows(query, centre.cluster, AT_ONCE)
     given = False
     try:
@@ -119,18 +122,25 @@ async def give_orders(centre: Centre, crawl: RunningJob, tell: Callable[[], Awai
     except NotReady:
         return given
     for row in rows:
-        one = GroupOrder(row["number"], row["verb"], json.loads(row["subject"]))
+        last = row["last_host"], row["last_digest"]
+        one = GroupOrder(
+            row["number"], row["verb"], json.loads(row["subject"]), row["given"], last, row["reason"]
+        )  # fmt: skip
         try:
             found = await _give(centre.db, crawl, centre.cluster, one)
         except NotReady:
             return given
+        if isinstance(found, GroupOrder):  # a part of it: others wait, and so does the journal
+            more = "UPDATE orders SET given = $2, last_host = $3, last_digest = $4, reason = $5 WHERE number = $1"
+            await centre.db.rows(more, found.number, found.given, *found.last, found.refusal)
+            return True
         end = "UPDATE orders SET state = $2, reason = $3, ended = now() WHERE number = $1"
         await centre.db.rows(end, row["number"], *found)
         given = True
     return given
 
 
-async def _give(db: Postgresql, crawl: RunningJob, cluster: str, order: GroupOrder) -> OrderOutcome:
+async def _give(db: Postgresql, crawl: RunningJob, cluster: str, order: GroupOrder) -> OrderOutcome | GroupOrder:
     """Give an order to the crawl. NotReady while none runs, or while it does not answer."""
     try:
         if order.verb == "add":
@@ -175,16 +185,20 @@ def _changed(order: GroupOrder, answer: Any) -> OrderOutcome:
     return OrderOutcome(DONE, f"{len(refused):,} stay suspended; first {refused[0]}" if refused else "")
 
 
-async def _give_each(db: Postgresql, crawl: RunningJob, cluster: str, order: GroupOrder) -> OrderOutcome:
-    """Give an order for a prefix: for each URI under it that it fits, by the centre."""
-    number, last, first = 0, ("", b""), ""
-    while rows := await under(db, str(order.subject["prefix"]), cluster, _FITS[order.verb], last, _PAGE):
-        for row in rows:
-            found = _changed(order, _ask(crawl, order.verb, key=row["key"] or row["uri"], crawl=row["crawl"]))
-            number += found.state == DONE
-            first = first or (found.reason and f"{row['uri']}: {found.reason}")
-        last = rows[-1]["host"], rows[-1]["digest"]
-    return OrderOutcome(DONE if number else REFUSED, f"{number:,} URIs{f'; not {first}' if first else ''}")
+async def _give_each(
+    db: Postgresql, crawl: RunningJob, cluster: str, order: GroupOrder
+) -> OrderOutcome | GroupOrder:  # fmt: skip
+    """Give an order for a prefix: for the next URIs under it that it fits, by the centre. Return its outcome, or how
+    far it is now."""
+    rows = await under(db, str(order.subject["prefix"]), cluster, _FITS[order.verb], order.last, _PAGE)
+    number, refusal = order.given, order.refusal
+    for row in rows:
+        found = _changed(order, _ask(crawl, order.verb, key=row["key"] or row["uri"], crawl=row["crawl"]))
+        number += found.state == DONE
+        refusal = refusal or (found.reason and f"{row['uri']}: {found.reason}")
+    if len(rows) == _PAGE:
+        return order._replace(given=number, last=(rows[-1]["host"], rows[-1]["digest"]), refusal=refusal)
+    return OrderOutcome(DONE if number else REFUSED, f"{number:,} URIs{f'; not {refusal}' if refusal else ''}")
 
 
 async def under(

@@ -5,6 +5,7 @@
     hosts     the hosts, each with its cluster and the rule that says so, its addresses, and its URIs by status
     uris      the URIs, by host and digest
     visits    the visits of each, with the WARC that has what came
+    sites     what persons want of sites: which are suspended, and their rates
     journals  the names of the stages that a launch's journals were closed for
     orders    changes that wait for a cluster, and what became of each
 
@@ -59,11 +60,17 @@ CREATE TABLE journals (
   PRIMARY KEY (cluster, launch, journal)
 );
 
--- `load` and `part` are of an order that is a part of a file.
+CREATE TABLE sites (
+  cluster text NOT NULL REFERENCES clusters, site text NOT NULL, is_suspended boolean NOT NULL, rate jsonb,
+  PRIMARY KEY (cluster, site)
+);
+
+-- `load` and `part` are of an order that is a part of a file; `given` and `last_...` say how far one for a prefix is.
 CREATE TABLE orders (
   number bigserial PRIMARY KEY, cluster text NOT NULL REFERENCES clusters, verb text NOT NULL, subject jsonb NOT NULL,
   uris int NOT NULL DEFAULT 0, made timestamptz NOT NULL DEFAULT now(), state text NOT NULL DEFAULT 'waiting',
-  reason text NOT NULL DEFAULT '', ended timestamptz, load text, part int, UNIQUE (load, cluster, part)
+  reason text NOT NULL DEFAULT '', ended timestamptz, load text, part int, given int NOT NULL DEFAULT 0,
+  last_host text NOT NULL DEFAULT '', last_digest bytea NOT NULL DEFAULT '', UNIQUE (load, cluster, part)
 );
 CREATE INDEX orders_that_wait ON orders (cluster, number) WHERE state = 'waiting';
 """

@@ -12,6 +12,7 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import closing, suppress
+from typing import Any
 
 from warcmill.clusters.centre import Centre
 from warcmill.clusters.following import JobJournals
@@ -49,6 +50,7 @@ class Updater:
         if group.owned:
             self._rules = KeptRules(group.owned, group.jobs)
             self._assigner = HostAssigner(self._rules, resolver or Resolver(), journals.name)
+        self._sites: dict[str, dict[str, Any]] | None = None  # likewise
 
     async def run(self, told: Callable[[str], None]) -> None:
         """Update until the end; `told` hears when it begins. Unavailable if the centre does not answer at the begin,
@@ -96,6 +98,9 @@ class Updater:
             await centre.note_behind(behind)
         self._behind = behind
         given = await give_orders(centre, self._crawl, lambda: self._tell(centre, is_read=not batch or not behind))
+        if (sites := self._journals.sites.read()) != self._sites:
+            await centre.keep_sites(sites)
+            self._sites = sites
         return bool(batch) or given
 
     async def _assign(self, centre: Centre, batch: NewsBatch | None) -> None:
@@ -124,6 +129,7 @@ class Updater:
         self._warned = ""
 
     async def _opened(self) -> Centre:
+        self._behind, self._sites = -1, None  # another centre may be there now
         centre = await Centre.open(self._group.centre, self._group.name, self._journals.name)
         if self._again:
             await centre.begin_again()

@@ -29,31 +29,32 @@ class KeptSites:
 
     def suspend(self, site: str) -> None:
         """Note that a site is suspended."""
-        found = self._read()
+        found = self.read()
         found[site] = {**found.get(site, {}), "suspended": True}
         self._write(found)
 
     def release(self, site: str) -> None:
         """Note that it is not."""
-        found = self._read()
+        found = self.read()
         if found.get(site, {}).pop("suspended", None):
             self._write(found)
 
     def rate(self, site: str, rate: Mapping[str, Json] | None) -> None:
         """Note the rate of a site, as the fields of a `Rate`; None: it has none of its own."""
-        found = self._read()
+        found = self.read()
         found[site] = {**found.get(site, {}), "rate": rate}
         self._write(found)
 
     async def apply(self, frontier: Frontier) -> None:
         """Have a frontier do as it says."""
-        for site, wanted in self._read().items():
+        for site, wanted in self.read().items():
             if wanted.get("rate"):
                 await frontier.set_rate(Gate(site), Rate(**wanted["rate"]))
             if wanted.get("suspended"):
                 await frontier.block(Gate(site), FOREVER)
 
-    def _read(self) -> dict[str, dict[str, Any]]:
+    def read(self) -> dict[str, dict[str, Any]]:
+        """Return it: of each site, if it is `suspended`, and its `rate`."""
         try:
             found = json.loads(self._path.read_bytes())
             if not isinstance(found, dict) or not all(isinstance(one, dict) for one in found.values()):

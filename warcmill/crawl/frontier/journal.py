@@ -216,7 +216,7 @@ def read_line(line: str) -> JournalLine:
 
 
 def _more(text: str) -> dict[str, Any]:
-    """The JSON of a line. Texts that are no UTF-8 take the slower way."""
+    """The JSON of a line. Texts that are not UTF-8 take the slower way."""
     try:
         found: dict[str, Any] = _decoded(text)
     except msgspec.DecodeError:
