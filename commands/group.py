@@ -12,6 +12,7 @@ from warcmill.errors import BadConfig, BadInput, NotReady
 from warcmill.model import Json
 
 if TYPE_CHECKING:
+    from warcmill.clients.postgresql import Postgresql
     from warcmill.clusters.books import ClusterBooks
     from warcmill.clusters.group import Group
     from warcmill.clusters.owning import KeptRules
@@ -41,7 +42,8 @@ explain says which cluster has the host of a URL, by which rule of the group's '
 when; of a host that is new, which would get it. move gives a host to a cluster: the old owner
 lets go of it first, as soon as its crawl and its updater run. retire gives all hosts of a cluster
 to heirs, by the rules, for good. It waits until the cluster has been cut off from the centre for
-'alone' hours, after which it crawls nothing; --gone vouches that its machine is off before.
+'alone' hours, after which it crawls nothing; --gone vouches that its machine is off before. With --lost its disk
+is lost, too: what no stage with a files.verified has, and no other cluster, is fetched again.
 
 --json (status): {"clusters": [{"cluster", "launch", "uris": {"Scheduled", ...}, "behind", ...}]};
 books: {"clusters": [{"cluster", "uris", "behind", "differences": [{"uri", "journals",
@@ -67,6 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     retired = choices["retire"]
     retired.add_argument("cluster", metavar="CLUSTER", help="a job of the group")
     retired.add_argument("--reason", required=True, metavar="TEXT", help="why; 'status' shows it")
+    retired.add_argument("--lost", action="store_true", help="its disk is lost: fetch again what the store has not")
     retired.add_argument("--gone", action="store_true", help="its machine is off: do not wait until it is alone")
 
 
@@ -152,9 +155,27 @@ async def _retire(args: argparse.Namespace, kept: Group) -> int:
     assert kept.owned
     async with group.asked(kept, LONG) as db:
         found, alone = rules.read(), kept.owned.alone
-        hosts = await owning.retire(db, found, rules.country, args.cluster, args.reason, alone, gone=args.gone)
+        hosts = await owning.retire(
+            db, found, rules.country, args.cluster, args.reason, alone, gone=args.gone,
+            verified=await _verified(db, args.cluster) if args.lost else None,
+        )  # fmt: skip
     _show(args, {"cluster": args.cluster, "hosts": hosts}, f"{args.cluster} is retired; {hosts:,} hosts go to others")
     return 0
+
+
+async def _verified(db: Postgresql, cluster: str) -> list[tuple[str, str]]:
+    """The launches and stages of a cluster that the store has, by their files.verified."""
+    from tasks.line import open_line
+    from warcmill import layout
+    from warcmill.model import Launch, Stage
+
+    state = open_line().state
+    rows = await db.rows("SELECT launch, stage FROM journals WHERE cluster = $1 ORDER BY launch, journal", cluster)
+    named = [(row["launch"], row["stage"]) for row in rows]
+    return [
+        (launch, stage) for launch, stage in named
+        if state.holds(layout.step("verify", Launch.parse(cluster, launch), Stage.parse(stage)))
+    ]  # fmt: skip
 
 
 def _rules(kept: Group) -> KeptRules:

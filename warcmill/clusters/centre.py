@@ -51,9 +51,7 @@ _COUNTS = ", ".join(
     f"count(*) FILTER (WHERE now = '{one.capitalize()}') - count(*) FILTER (WHERE was = '{one.capitalize()}') AS {one}"
     for one in STATUSES
 )
-_COUNT = (
-    f"UPDATE hosts h SET {_COUNTED} FROM (SELECT host, {_COUNTS} FROM {{of}} GROUP BY host) c WHERE h.host = c.host"
-)
+COUNT = f"UPDATE hosts h SET {_COUNTED} FROM (SELECT host, {_COUNTS} FROM {{of}} GROUP BY host) c WHERE h.host = c.host"
 _MERGE = f"""
 WITH ours AS MATERIALIZED (
   SELECT n.*, u.status AS was, u.host IS NOT NULL AS is_known,
@@ -81,7 +79,7 @@ WITH ours AS MATERIALIZED (
     to_timestamp(download_started), to_timestamp(download_finished), now(), http_status, hash, address, $2, $3, payload
   FROM ours WHERE NOT is_known AND now IS NOT NULL
 )
-{_COUNT.format(of="ours")}
+{COUNT.format(of="ours")}
 """
 # A URI that nobody had is its owner's from now on; one that waited here, and has left, too. Whoever a host moves to is
 # ordered all of it at the end.
@@ -101,7 +99,7 @@ WITH handed AS MATERIALIZED (
   WHERE u.host = n.host AND u.digest = n.digest AND n.has_left AND u.cluster = $1 AND {_WAITS}
   RETURNING u.host, u.digest
 ), counted AS (
-  {_COUNT.format(of="added")}
+  {COUNT.format(of="added")}
 )
 SELECT n.owner, n.line FROM handed n WHERE n.moving IS NULL AND NOT n.forbidden AND (
   EXISTS (SELECT 1 FROM added a WHERE a.host = n.host AND a.digest = n.digest)
@@ -116,7 +114,7 @@ _VISITS = (
 _BREAK = (
     "WITH gone AS (DELETE FROM uris WHERE cluster = $1 AND launch <> '' AND ($2::text IS NULL OR crawl = $2)"
     " AND (NOT $3::boolean OR status NOT IN ('Scheduled', 'Suspended')) RETURNING host, status AS was, NULL AS now)"
-    f" {_COUNT.format(of='gone')}"
+    f" {COUNT.format(of='gone')}"
 )
 _PLACE = (
     "UPDATE clusters SET launch = $2, stage = $3, journal = $4, read = $5, log_read = $6, tail = $7,"

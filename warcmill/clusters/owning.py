@@ -20,7 +20,7 @@ from msgspec import Struct
 from warcmill.base import disk
 from warcmill.base.escapes import printable
 from warcmill.clients.postgresql import Postgresql
-from warcmill.clusters.centre import order_parts, surt_of_host
+from warcmill.clusters.centre import COUNT, order_parts, surt_of_host
 from warcmill.clusters.rules import Country, HostRules, countries, no_country, parse
 from warcmill.crawl.control.calls import RunningJob
 from warcmill.crawl.fetch.addresses import HostLookup, Resolver
@@ -49,6 +49,22 @@ _ASSIGN = (
     "INSERT INTO hosts (host, surt, cluster, rule, forbidden, addresses, resolved, due, misses)"
     " VALUES ($1, $2, $3, $4, $5, $6, $7, now() + make_interval(secs => $8), $9) ON CONFLICT DO NOTHING"
 )
+_LOST = f"""
+WITH lost AS MATERIALIZED (
+  SELECT u.host, u.digest, u.status AS was, 'Scheduled' AS now FROM uris u JOIN hosts h USING (host)
+  WHERE h.cluster = $1 AND NOT h.forbidden AND u.status IN ('Parsed', 'Failed') AND u.uri ~ '^https?://'
+    AND coalesce(u.hops, '') NOT LIKE '%P'
+    AND EXISTS (SELECT 1 FROM visits v WHERE v.host = u.host AND v.digest = u.digest AND v.cluster = $1)
+    AND NOT EXISTS (
+      SELECT 1 FROM visits v LEFT JOIN journals j USING (cluster, launch, journal)
+      LEFT JOIN unnest($2::text[], $3::text[]) AS s(launch, stage) ON s.launch = v.launch AND s.stage = j.stage
+      WHERE v.host = u.host AND v.digest = u.digest AND (v.cluster <> $1 OR s.stage IS NOT NULL))
+), again AS (
+  UPDATE uris u SET status = now, download_at = NULL, last_update = now() FROM lost l
+  WHERE u.host = l.host AND u.digest = l.digest
+)
+{COUNT.format(of="lost")}
+"""
 _ROWS = "SELECT uri, key, crawl, hops, via, source, payload, status, download_at FROM uris WHERE host = $1 AND"
 
 log = logging.getLogger(__name__)
@@ -383,10 +399,12 @@ async def move(db: Postgresql, host: str, cluster: str) -> bool:
 
 
 async def retire(
-    db: Postgresql, rules: HostRules, country: Country, cluster: str, why: str, alone: float, *, gone: bool
-) -> int:
+    db: Postgresql, rules: HostRules, country: Country, cluster: str, why: str, alone: float, *, gone: bool,
+    verified: Collection[tuple[str, str]] | None = None,
+) -> int:  # fmt: skip
     """Retire a cluster, and give its hosts to heirs by the rules; return how many. NotReady until it has been alone for
-    so many hours, unless it is known to be `gone`."""
+    so many hours, unless it is known to be `gone`. `verified`: the launches and stages of
+    it that the store has, as its disk is lost; what only others had is fetched again."""
 
     async def act(connection: Any) -> int:
         await connection.execute(LOCK)
@@ -404,6 +422,10 @@ async def retire(
         await connection.execute(query, cluster, why)
         retired = await _retired(connection)
         await _heir(connection, cluster, retired)  # Conflict if nobody is left
+        if verified is not None:
+            pairs = [*map(list, zip(*verified, strict=True))] or [[], []]
+            await connection.execute("LOCK TABLE hosts IN SHARE ROW EXCLUSIVE MODE")
+            await connection.execute(_LOST, cluster, *pairs)
         hosts = await connection.fetch(
             "SELECT host, addresses, moving FROM hosts WHERE cluster = $1 ORDER BY host FOR UPDATE",
             cluster,
