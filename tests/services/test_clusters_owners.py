@@ -187,3 +187,80 @@ def test_a_cluster_that_burns_down_is_retired_and_its_heir_finishes(
         time.sleep(2)
         assert [one for one in asked[number:] if EAST in one[0]] == [], "it crawls nothing"
         pair.in_order()
+
+
+def test_a_cluster_without_its_centre_for_so_long_stops_and_goes_on_when_it_is_back(
+    postgresql: PostgresqlServer, tmp_path: Path
+) -> None:
+    with clustered_pair(tmp_path, postgresql, 12) as (pair, asked):
+        pair.line.config.write_text(f"{pair.line.config.read_text()}alone=0.0012\n")  # 4 seconds
+        pair.wait_between_pages(0.4)
+        pair.begin()
+        updaters = pair.update_all()
+        until(lambda: len(asked) > 20)
+        for one in updaters:
+            one.terminate()
+            assert one.wait(60) == 0
+        until(lambda: all(pair.state_of(job).get("alone") for job in JOBS))
+        number = len(asked)
+        time.sleep(2)
+        assert len(asked) <= number + 1
+        assert pair.state_of(EAST)["queued"] > 0
+        pair.wait_between_pages(0)
+        pair.update_all()
+        pair.wait_for(len(HOSTS) * 12 + 1, "http://%")
+        assert all(len(jobs) == 1 for jobs in asked_by(asked).values())
+        pair.in_order()
+
+
+def test_a_suspended_site_stays_so_when_its_host_moves(postgresql: PostgresqlServer, tmp_path: Path) -> None:
+    with clustered_pair(tmp_path, postgresql, 10) as (pair, asked):
+        site = f"e2.example:{pair.port}"
+        pair.wait_between_pages(0.3)
+        pair.begin()
+        pair.update_all()
+        until(lambda: sum(host == "e2.example" for _, host, _ in asked) > 2)
+        pair.asked("uri", GROUP, "suspend", "--site", site)
+        pair.asked("uri", GROUP, "rate", "--site", site, "--hits", "50", "--window", "1")
+        until(lambda: [row["site"] for row in pair.query("SELECT * FROM sites WHERE rate IS NOT NULL")] == [site])
+        pair.asked("group", GROUP, "move", "e2.example", WEST)
+        until(lambda: not pair.asked("group", GROUP, "explain", "e2.example")["moving"])
+        until(lambda: len(pair.query("SELECT * FROM sites WHERE is_suspended AND rate IS NOT NULL")) == 2)
+        pair.wait_between_pages(0)
+        query = "SELECT coalesce(sum(scheduled), 0) AS number FROM hosts WHERE host <> 'e2.example'"
+        until(lambda: pair.query(query)[0]["number"] == 0)
+        number = sum(host == "e2.example" for _, host, _ in asked)
+        time.sleep(1)
+        assert not [one for one in asked if one[1] == "e2.example" and WEST in one[0]], "it is suspended there"
+        assert number < 11
+        pair.asked("uri", GROUP, "resume", "--site", site)
+        pair.wait_for(len(HOSTS) * 10 + 1, "http://%")
+        assert all(len(jobs) == 1 for jobs in asked_by(asked).values())
+        pair.in_order()
+
+
+def test_a_centre_that_was_restored_tells_the_crawls_all_their_hosts_again(
+    postgresql: PostgresqlServer, tmp_path: Path
+) -> None:
+    with clustered_pair(tmp_path, postgresql, 3) as (pair, asked):
+        pair.begin()
+        updaters = pair.update_all()
+        pair.wait_for(len(HOSTS) * 3 + 1, "http://%")
+        for one in updaters:
+            one.terminate()
+            one.wait()
+        copy = f"{pair.database}_copy"
+        pair.query(f"CREATE DATABASE {copy} TEMPLATE {pair.database}", database="postgres")
+        updaters = pair.update_all()
+        pair.asked("uri", GROUP, "add", f"http://late.e0.example:{pair.port}/")
+        until(lambda: "late.e0.example" in pair.owners())
+        until(lambda: pair.waiting() == 0)
+        for one in updaters:
+            one.terminate()
+            one.wait()
+        pair.query(f"DROP DATABASE {pair.database} WITH (FORCE)", database="postgres")
+        pair.query(f"ALTER DATABASE {copy} RENAME TO {pair.database}", database="postgres")
+        pair.update_all()
+        until(lambda: "late.e0.example" in pair.owners())
+        pair.in_order()
+        assert all(len(jobs) == 1 for jobs in asked_by(asked).values())

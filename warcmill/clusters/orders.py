@@ -56,19 +56,20 @@ async def make(db: Postgresql, verb: str, subject: Mapping[str, Json], default: 
 
     async def act(connection: Any) -> list[int]:
         subjects: dict[str, Mapping[str, Json]] = {}
+        first = await _first(connection, default)
         if "prefix" in subject:
-            rows = await connection.fetch("SELECT cluster FROM clusters ORDER BY cluster")
+            rows = await connection.fetch("SELECT cluster FROM clusters WHERE retired IS NULL ORDER BY cluster")
             subjects = {row["cluster"]: subject for row in rows}
         elif "uris" in subject:
             uris = [*map(str, subject["uris"])]  # type: ignore[arg-type] # they are a list
             owners = await owners_of(connection, [host_of(uri) for uri in uris])
             for uri in uris:
-                some = subjects.setdefault(owners.get(host_of(uri), default), {**subject, "uris": []})["uris"]
+                some = subjects.setdefault(owners.get(host_of(uri), first), {**subject, "uris": []})["uris"]
                 assert isinstance(some, list)
                 some.append(uri)
         else:
             host = host_of(canonical(str(subject.get("uri") or f"http://{subject['site']}/")))
-            subjects = {(await owners_of(connection, [host])).get(host, default): subject}
+            subjects = {(await owners_of(connection, [host])).get(host, first): subject}
         query = "INSERT INTO orders (cluster, verb, subject, uris) VALUES ($1, $2, $3, $4) RETURNING number"
         return [
             await connection.fetchval(query, cluster, verb, json.dumps(one), _number(one))
@@ -76,6 +77,12 @@ async def make(db: Postgresql, verb: str, subject: Mapping[str, Json], default: 
         ]
 
     return await db.whole(act)
+
+
+async def _first(connection: Any, default: str) -> str:
+    """The cluster that hears of a new host first: a retired one hears nothing."""
+    query = "SELECT cluster FROM clusters WHERE retired IS NULL ORDER BY cluster <> $1, cluster LIMIT 1"
+    return str(await connection.fetchval(query, default) or default)
 
 
 def _number(subject: Mapping[str, Json]) -> int:
@@ -101,8 +108,9 @@ async def load(db: Postgresql, name: str, part: int, uris: Sequence[str], defaul
         if known:
             return 0
         by_cluster: dict[str, list[str]] = {}
+        first = await _first(connection, default)
         for uri in uris:
-            by_cluster.setdefault(owners.get(host_of(uri), default), []).append(uri)
+            by_cluster.setdefault(owners.get(host_of(uri), first), []).append(uri)
         rows = [(one, json.dumps({"uris": some}), len(some), name, part) for one, some in sorted(by_cluster.items())]
         query = "INSERT INTO orders (cluster, verb, subject, uris, load, part) VALUES ($1, 'add', $2, $3, $4, $5)"
         await connection.executemany(f"{query} ON CONFLICT DO NOTHING", rows)

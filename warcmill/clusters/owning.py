@@ -9,6 +9,7 @@ then the new one hears what was visited; only then it begins.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -316,7 +317,7 @@ class Moves:
         for host in arriving:
             await _settle(db, host, self._cluster)
         if done := sorted(leaving & self._given_up) if is_read else []:
-            await db.whole(lambda connection: hand_on(connection, done))
+            await db.whole(lambda connection: hand_on(connection, done, self._cluster))
         self._given_up &= leaving
         if left := sorted(leaving - self._given_up - {*done}):
             busy = _ask(crawl, "give_up", hosts=[*left])["busy"]
@@ -324,15 +325,16 @@ class Moves:
         return bool(rows)
 
 
-async def hand_on(connection: Any, hosts: Iterable[str]) -> None:
-    """Give hosts, of which their old owners do nothing more, to the new ones: what was visited is ordered to be known
-    there, and what waits is in no frontier until they have arrived."""
+async def hand_on(connection: Any, hosts: Iterable[str], old: str) -> None:
+    """Give hosts, of which their `old` owner does nothing more, to the new ones: which sites are suspended, their rates
+    and what was visited is ordered to be known there; what waits is in no frontier until they have arrived."""
     await connection.execute(LOCK)
     for host in sorted(hosts):
         owner = await connection.fetchval("SELECT cluster FROM hosts WHERE host = $1 FOR UPDATE", host)
         waits = "status IN ('Scheduled', 'Suspended')"
         moved = "UPDATE uris SET cluster = $2, launch = '', journal = 0, last_update = now() WHERE host = $1 AND"
         await connection.execute(f"{moved} {waits}", host, owner)
+        await _hand_on_sites(connection, host, old, owner)
         rows = await connection.fetch(f"{_ROWS} NOT ({waits}) ORDER BY digest", host)
         lines: list[Json] = [
             {"visited": row["uri"], "key": row["key"] or "", "crawl": row["crawl"], "status": row["status"]}
@@ -341,6 +343,24 @@ async def hand_on(connection: Any, hosts: Iterable[str]) -> None:
         await order_parts(connection, owner, "visited", "visited", lines, {"host": host})
         query = f"UPDATE hosts SET moving = '{ARRIVES}', leaves = NULL, edition = {_NEXT} WHERE host = $1"
         await connection.execute(query, host)
+
+
+async def _hand_on_sites(connection: Any, host: str, old: str, owner: str) -> None:
+    """Order what persons have asked of the sites of a host as it is with its old owner."""
+    query = (
+        "SELECT site, coalesce(bool_or(is_suspended) FILTER (WHERE cluster = $2), false) AS was_suspended,"
+        " coalesce(bool_or(is_suspended) FILTER (WHERE cluster = $3), false) AS is_suspended,"
+        " max(rate::text) FILTER (WHERE cluster = $2) AS was_rate, max(rate::text) FILTER (WHERE cluster = $3) AS rate"
+        " FROM sites WHERE cluster IN ($2, $3) AND (site = $1 OR starts_with(site, $1 || ':')) GROUP BY site ORDER BY site"
+    )
+    for row in await connection.fetch(query, host, old, owner):
+        wanted = list[tuple[str, dict[str, Json]]]()
+        if row["was_suspended"] != row["is_suspended"]:
+            wanted.append(("suspend" if row["was_suspended"] else "resume", {}))
+        if row["was_rate"] != row["rate"]:
+            wanted.append(("rate", json.loads(row["was_rate"]) if row["was_rate"] else {"none": True}))
+        orders = [(owner, verb, json.dumps({"site": row["site"], **more})) for verb, more in wanted]
+        await connection.executemany("INSERT INTO orders (cluster, verb, subject, uris) VALUES ($1, $2, $3, 1)", orders)
 
 
 async def _settle(db: Postgresql, host: str, cluster: str) -> None:
@@ -446,7 +466,7 @@ async def retire(
         leaving = await connection.fetch("SELECT host FROM hosts WHERE leaves = $1 AND moving = $2", cluster, LEAVES)
         await connection.execute("UPDATE orders SET state = 'refused', reason = $2, ended = now() WHERE cluster = $1"
                                  " AND state = 'waiting'", cluster, f"{cluster} is retired")  # fmt: skip
-        await hand_on(connection, {*free, *(one["host"] for one in leaving)})
+        await hand_on(connection, {*free, *(one["host"] for one in leaving)}, cluster)
         return len(hosts)
 
     return await db.whole(act)
