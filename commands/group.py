@@ -65,9 +65,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     choices = actions.choices
     choices["explain"].add_argument("url", metavar="URL", help="a URL, or a host")
     choices["move"].add_argument("host", metavar="HOST", help="the host, without a port")
-    choices["move"].add_argument("cluster", metavar="CLUSTER", help="a job of the group")
+    choices["move"].add_argument("cluster", metavar="JOB", help="a job of the group")
     retired = choices["retire"]
-    retired.add_argument("cluster", metavar="CLUSTER", help="a job of the group")
+    retired.add_argument("cluster", metavar="JOB", help="a job of the group")
     retired.add_argument("--reason", required=True, metavar="TEXT", help="why; 'status' shows it")
     retired.add_argument("--lost", action="store_true", help="its disk is lost: fetch again what the store has not")
     retired.add_argument("--gone", action="store_true", help="its machine is off: do not wait until it is alone")

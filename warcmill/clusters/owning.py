@@ -351,7 +351,8 @@ async def _hand_on_sites(connection: Any, host: str, old: str, owner: str) -> No
         "SELECT site, coalesce(bool_or(is_suspended) FILTER (WHERE cluster = $2), false) AS was_suspended,"
         " coalesce(bool_or(is_suspended) FILTER (WHERE cluster = $3), false) AS is_suspended,"
         " max(rate::text) FILTER (WHERE cluster = $2) AS was_rate, max(rate::text) FILTER (WHERE cluster = $3) AS rate"
-        " FROM sites WHERE cluster IN ($2, $3) AND (site = $1 OR starts_with(site, $1 || ':')) GROUP BY site ORDER BY site"
+        " FROM sites WHERE cluster IN ($2, $3) AND (site = $1 OR starts_with(site, $1 || ':'))"
+        " GROUP BY site ORDER BY site"
     )
     for row in await connection.fetch(query, host, old, owner):
         wanted = list[tuple[str, dict[str, Json]]]()
