@@ -131,15 +131,18 @@ class _Expected:
         """Take a line."""
         if entry.word == journal.TAKEN:
             uri = taken(entry)
-            self.uris[digest(uri.crawl, uri.key)] = uri.uri, waits(uri.not_before), uri.crawl
+            name = digest(uri.crawl, uri.key)
+            self.uris[name] = uri.uri, waits(uri.not_before), uri.crawl
+            self.handed.pop(name, None)
         elif entry.word in _VISITED or entry.word == journal.DEFERRED:
             self._end(entry)
         elif entry.word == journal.HANDED:
             uri = taken(entry)
             name = digest(uri.crawl, uri.key)
-            self.handed[name] = uri.uri
             if entry.more.get("left") and name in self.uris and self.uris[name][1] in _WAITING:
                 del self.uris[name]
+            if name not in self.uris:
+                self.handed[name] = uri.uri
         elif entry.word == journal.PURGED:
             gone = entry.more.get("crawl", "")
             self.uris = {name: one for name, one in self.uris.items() if one[2] != gone}
@@ -157,6 +160,7 @@ class _Expected:
         is_waiting = known is not None and known[1] in _WAITING
         if entry.word != journal.DEFERRED:
             again = more.get("again", 0.0)
+            self.handed.pop(name, None)
             self.uris[name] = text, waits(again) if again and is_waiting else _VISITED[entry.word], crawl
         elif known and is_waiting:
             self.uris[name] = known[0], waits(more.get("until", 0.0)), crawl

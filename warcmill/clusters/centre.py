@@ -39,10 +39,11 @@ _HOSTS = (
     " ORDER BY host ON CONFLICT DO NOTHING"
 )
 _LOCK = "SELECT 1 FROM hosts WHERE host = ANY($1::text[]) ORDER BY host FOR UPDATE"
-_WAITS = "u.status IN ('Scheduled', 'Suspended')"
+# Without a launch it was ordered from the cluster, whose journal has not taken it yet.
+_WAITS_HERE = "u.status IN ('Scheduled', 'Suspended') AND u.cluster = $1 AND u.launch <> ''"
 _REFUSED = (
     "SELECT uri, was, number FROM (SELECT n.uri, coalesce(u.status, 'not known') AS was,"
-    f" CASE WHEN {_WAITS} AND u.cluster = $1 THEN refused_waiting ELSE refused_otherwise END AS number FROM news n"
+    f" CASE WHEN {_WAITS_HERE} THEN refused_waiting ELSE refused_otherwise END AS number FROM news n"
     " LEFT JOIN uris u ON u.host = n.host AND u.digest = n.digest"
     " WHERE refused_waiting + refused_otherwise > 0) AS r WHERE number > 0 ORDER BY uri"
 )
@@ -55,7 +56,7 @@ COUNT = f"UPDATE hosts h SET {_COUNTED} FROM (SELECT host, {_COUNTS} FROM {{of}}
 _MERGE = f"""
 WITH ours AS MATERIALIZED (
   SELECT n.*, u.status AS was, u.host IS NOT NULL AS is_known,
-    coalesce(CASE WHEN {_WAITS} AND u.cluster = $1 THEN n.if_waiting ELSE n.otherwise END, u.status) AS now
+    coalesce(CASE WHEN {_WAITS_HERE} THEN n.if_waiting ELSE n.otherwise END, u.status) AS now
   FROM news n LEFT JOIN uris u ON u.host = n.host AND u.digest = n.digest
   WHERE u.host IS NULL OR u.cluster = $1
     OR EXISTS (SELECT 1 FROM hosts h WHERE h.host = n.host AND h.cluster = $1)
@@ -96,7 +97,7 @@ WITH handed AS MATERIALIZED (
   ON CONFLICT DO NOTHING RETURNING host, digest, NULL AS was, status AS now
 ), moved AS (
   UPDATE uris u SET cluster = owner, launch = '', journal = 0, last_update = now() FROM handed n
-  WHERE u.host = n.host AND u.digest = n.digest AND n.has_left AND u.cluster = $1 AND {_WAITS}
+  WHERE u.host = n.host AND u.digest = n.digest AND n.has_left AND {_WAITS_HERE}
   RETURNING u.host, u.digest
 ), counted AS (
   {COUNT.format(of="added")}

@@ -50,12 +50,13 @@ class Pair(Clustered):
     """A line with two clusters; their tables are there. `hosts` have the addresses that both resolve."""
 
     def __init__(
-        self, folder: Path, port: int, server: PostgresqlServer, hosts: Mapping[str, str] = HOSTS, rules: str = RULES
-    ) -> None:
+        self, folder: Path, port: int, server: PostgresqlServer, hosts: Mapping[str, str] = HOSTS, rules: str = RULES,
+        frontier: str = "",
+    ) -> None:  # fmt: skip
         self.hosts, self.rules = dict(hosts), folder / "rules.toml"
         self.rules.write_text(rules)
         self.delay = 0.0
-        super().__init__(folder, port, server)
+        super().__init__(folder, port, server, frontier)
 
     def set_up(self) -> None:
         text = self.line.config.read_text().replace("jobs=web-east\n", f"jobs={', '.join(JOBS)}\n")
@@ -143,13 +144,18 @@ def linked_web(hosts: list[str], port_of: str, pages: int) -> dict[tuple[str, st
 
 @contextmanager
 def clustered_pair(
-    folder: Path, server: PostgresqlServer, pages: int, hosts: Mapping[str, str] = HOSTS, rules: str = RULES
+    folder: Path,
+    server: PostgresqlServer,
+    pages: int,
+    hosts: Mapping[str, str] = HOSTS,
+    rules: str = RULES,
+    frontier: str = "",
 ) -> Iterator[tuple[Pair, list[tuple[str, str, str]]]]:
     """Two clusters over a web of hosts that link to each other; and the site's log: who, host and path."""
     asked, site = list[tuple[str, str, str]](), dict[tuple[str, str], Page]()
     with serve(site, agents=asked) as port:
         site.update(linked_web([*hosts], str(port), pages))
-        found = Pair(folder, port, server, hosts, rules)
+        found = Pair(folder, port, server, hosts, rules, frontier)
         try:
             yield found, asked
         finally:
