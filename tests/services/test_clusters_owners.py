@@ -13,6 +13,7 @@ from crawls.clustered_pair import EAST, GROUP, HOSTS, JOBS, RULES, WEST, asked_b
 from crawls.endless_job import until
 
 from servers.postgresql import PostgresqlServer
+from servers.redis import RedisServer
 
 PAGES = 20
 
@@ -264,3 +265,44 @@ def test_a_centre_that_was_restored_tells_the_crawls_all_their_hosts_again(
         until(lambda: "late.e0.example" in pair.owners())
         pair.in_order()
         assert all(len(jobs) == 1 for jobs in asked_by(asked).values())
+
+
+def test_with_frontiers_in_redis_hosts_have_owners_too(
+    postgresql: PostgresqlServer, redis: RedisServer, tmp_path: Path
+) -> None:
+    with clustered_pair(tmp_path, postgresql, 8, frontier=f"{redis.url}?prefix=owners") as (pair, asked):
+        pair.wait_between_pages(0.1)
+        pair.begin()
+        pair.update_all()
+        until(lambda: sum(host == "e1.example" for _, host, _ in asked) > 2)
+        pair.asked("group", GROUP, "move", "e1.example", WEST)
+        until(lambda: not pair.asked("group", GROUP, "explain", "e1.example")["moving"])
+        pair.wait_between_pages(0)
+        pair.wait_for(len(HOSTS) * 8 + 1, "http://%")
+        by = asked_by(asked)
+        others = {page: jobs for page, jobs in by.items() if page[0] != "e1.example" and jobs != [of_network(page[0])]}
+        assert others == {}
+        assert all(len(jobs) == 1 for jobs in by.values())
+        pair.in_order()
+
+
+def test_a_frontier_that_is_built_again_from_its_journals_knows_what_it_handed_over_as_not_its_own(
+    postgresql: PostgresqlServer, tmp_path: Path
+) -> None:
+    with clustered_pair(tmp_path, postgresql, 8) as (pair, asked):
+        pair.wait_between_pages(0.1)
+        pair.begin()
+        pair.update_all()
+        until(lambda: sum(EAST in agent for agent, _, _ in asked) > 20)
+        pair.asked("group", GROUP, "move", "e1.example", WEST)
+        until(lambda: not pair.asked("group", GROUP, "explain", "e1.example")["moving"])
+        os.kill(pair.pid_of(EAST), signal.SIGKILL)
+        until(lambda: not pair.pid_of(EAST))
+        state = pair.line.folders["jobs"] / EAST / "state"
+        for path in state.glob("books.sqlite*"):
+            path.unlink()
+        pair.wait_between_pages(0)
+        pair.begin(EAST)
+        pair.wait_for(len(HOSTS) * 8 + 1, "http://%")
+        assert not {page: jobs for page, jobs in asked_by(asked).items() if {*jobs} == {*JOBS}}
+        pair.in_order()
