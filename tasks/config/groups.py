@@ -76,7 +76,9 @@ def group_of(job: str) -> Group:
 def journals_of(job: str) -> JobJournals:
     """The journals of a job of the built-in crawler on this machine; BadConfig for another's, NotReady elsewhere."""
     section = engines.section_of(job)
-    if not section or engines.kind_of(section) != engines.WARCMILL:
+    if not section:
+        raise NotReady(f"job {job}", "no engine of this luigi.cfg lists it; its updater runs beside its crawl")
+    if engines.kind_of(section) != engines.WARCMILL:
         raise BadConfig("[group.NAME] jobs", f"job '{job}' is of no engine with kind={engines.WARCMILL}, so no cluster")
     workers = [one.root for one in settings().rootmap().writers if one.layout and job in one.jobs]
     if workers:
