@@ -14,6 +14,8 @@ from crawls.endless_job import until
 
 from servers.postgresql import PostgresqlServer
 from servers.redis import RedisServer
+from warcmill.crawl.control.control import ask
+from warcmill.errors import BadInput
 
 PAGES = 20
 
@@ -306,3 +308,19 @@ def test_a_frontier_that_is_built_again_from_its_journals_knows_what_it_handed_o
         pair.wait_for(len(HOSTS) * 8 + 1, "http://%")
         assert not {page: jobs for page, jobs in asked_by(asked).items() if {*jobs} == {*JOBS}}
         pair.in_order()
+
+
+def test_a_crawl_gives_up_no_host_that_it_was_not_told_to_be_anothers(
+    postgresql: PostgresqlServer, tmp_path: Path
+) -> None:
+    """A move may be made between the two calls of an updater."""
+    with clustered_pair(tmp_path, postgresql, 3) as (pair, _):
+        pair.begin(EAST)
+        socket = pair.line.folders["jobs"] / EAST / "state" / "control.sock"
+        ask(socket, "owners", edition=7, hosts=[["e0.example", "+", ""], ["e1.example", "-", ""]])
+        assert ask(socket, "give_up", hosts=["e0.example", "e1.example"]) == {"busy": ["e0.example"]}
+        with pytest.raises(BadInput, match="has an owner that is none of"):
+            ask(socket, "owners", edition=8, hosts=[["e0.example", "?", ""]])
+        with pytest.raises(BadInput, match="a line of it is none of a dump"):
+            ask(socket, "take", uris=["nonsense"])
+        assert ask(socket, "owners") == {"edition": 7}

@@ -15,16 +15,19 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import msgspec
+
 from warcmill.clients.postgresql import Postgresql, PostgresqlPlace
 from warcmill.clusters import tables
 from warcmill.clusters.following import JournalPlace
 from warcmill.clusters.news import Break, HandedNews, News, NewsBatch, UriNews
 from warcmill.clusters.tables import STATUSES
-from warcmill.crawl.control.messages import parts
+from warcmill.crawl.control.messages import MOST, ROOM
 from warcmill.errors import Busy, NotReady
 from warcmill.formats import surt
 from warcmill.model import Json
 
+SPACES = 30  # that a line to the crawl has more, for each URI
 EMPTY: Mapping[str, Json] = MappingProxyType({})
 NEWS = (
     "CREATE TEMP TABLE IF NOT EXISTS news (host text, digest bytea, crawl text, uri text, key text, is_taken boolean,"
@@ -273,7 +276,23 @@ async def order_parts(
     connection: Any, cluster: str, verb: str, name: str, lines: Iterable[Json], more: Mapping[str, Json] = EMPTY
 ) -> None:
     """Order something of many URIs from a cluster, as many in an order as a line to the crawl has room for."""
-    rows = [(cluster, verb, json.dumps({**more, name: some}), len(some)) for some in parts(lines)]
+    head = msgspec.json.encode({**more}).decode()[:-1] + ("," if more else "")
+    rows, some, size = list[tuple[str, str, str, int]](), list[str](), 0
+
+    def end() -> None:
+        rows.append((cluster, verb, f'{head}"{name}":[{",".join(some)}]}}', len(some)))
+        some.clear()
+
+    for line in lines:
+        text = msgspec.json.encode(line).decode()
+        length = len(text) * (1 if text.isascii() else 6) + SPACES
+        if some and (len(some) == MOST or size + length > ROOM):
+            end()
+            size = 0
+        some.append(text)
+        size += length
+    if some:
+        end()
     await connection.executemany("INSERT INTO orders (cluster, verb, subject, uris) VALUES ($1, $2, $3, $4)", rows)
 
 

@@ -142,8 +142,11 @@ async def give_orders(centre: Centre, crawl: RunningJob, tell: Callable[[], Awai
             more = "UPDATE orders SET given = $2, last_host = $3, last_digest = $4, reason = $5 WHERE number = $1"
             await centre.db.rows(more, found.number, found.given, *found.last, found.refusal)
             return True
-        end = "UPDATE orders SET state = $2, reason = $3, ended = now() WHERE number = $1"
-        await centre.db.rows(end, row["number"], *found)
+        if row["verb"] in (TAKE, VISITED) and found == (DONE, ""):  # no person waits for it, and they are many
+            await centre.db.rows("DELETE FROM orders WHERE number = $1", row["number"])
+        else:
+            end = "UPDATE orders SET state = $2, reason = $3, ended = now() WHERE number = $1"
+            await centre.db.rows(end, row["number"], *found)
         given = True
     return given
 

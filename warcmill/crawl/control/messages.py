@@ -30,7 +30,8 @@ MOST = 1000
 NO_VERB = "it has no 'verb' of"
 """The refusal of a verb that is not known begins so."""
 
-_ROOM = LINE - 4096  # bytes for the members of a list
+ROOM = LINE - 4096
+"""Bytes for the members of a list."""
 
 Fields = Mapping[str, type | tuple[type, ...]]
 _TARGET: Fields = {"crawl": str, "uri": str, "key": str, "site": str}
@@ -150,7 +151,7 @@ def parts(members: Iterable[Json]) -> Iterator[list[Json]]:
     some, size = list[Json](), 0
     for member in members:
         length = len(json.dumps(member)) + 2
-        if some and (len(some) >= MOST or size + length > _ROOM):
+        if some and (len(some) >= MOST or size + length > ROOM):
             yield some
             some, size = [], 0
         some.append(member)

@@ -177,11 +177,11 @@ class Session(FrontierControl):
         return {"launch": self._running.launch.id, "length": await self._running.books.journal_length()}
 
     async def give_up(self, hosts: Sequence[Json]) -> Json:
-        """Hand over what waits of hosts; return those of which a visit is still under way."""
-        ours = {str(one) for one in hosts}
-        if mine := [one for one in ours if self._owners().is_ours(f"http://{one}/")]:
-            raise Conflict(mine[0], "it is a host of this crawl; tell it the owner first")
-        return {"busy": [*await self._running.spider.give_up(ours)]}
+        """Hand over what waits of hosts; return those of which a visit is still under way, and those that the crawl
+        was not told yet to be another's."""
+        named, owners = {str(one) for one in hosts}, self._owners()
+        mine = {one for one in named if owners.is_ours(f"http://{one}/")}
+        return {"busy": [*sorted(mine), *await self._running.spider.give_up(named - mine)]}
 
     async def pause(self) -> None:
         """Begin no more downloads, and wait until those under way have ended."""
