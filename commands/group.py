@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from commands.console.arguments import add_json, job
 from commands.console.show import as_json, err, out
-from warcmill.errors import NotReady
+from warcmill.errors import BadConfig, BadInput, NotReady
 from warcmill.model import Json
 
 if TYPE_CHECKING:
+    from warcmill.clients.postgresql import Postgresql
     from warcmill.clusters.books import ClusterBooks
     from warcmill.clusters.group import Group
+    from warcmill.clusters.owning import KeptRules
 
 LONG = 3600.0  # seconds for a query of all URIs
 SUMMARY = "see and keep a group of clusters: endless jobs whose URIs one PostgreSQL has"
@@ -22,6 +24,9 @@ examples:
   warcmill group web init
   warcmill group web status
   warcmill group web books
+  warcmill group web explain https://www.example.org/
+  warcmill group web move www.example.org web-west
+  warcmill group web retire web-east --reason 'the data centre is closed' --gone
 
 A group is [group.NAME] of luigi.cfg: its jobs, each a cluster with a frontier of its own, and a
 PostgreSQL, the centre. 'warcmill run updater JOB' beside each crawl writes what that does into
@@ -33,12 +38,21 @@ read, who updates it, and the orders that wait. books compares the centre with t
 the jobs that are on this machine, and names each difference. What a journal has beyond the
 place of the centre is one too, unless an updater runs.
 
+explain says which cluster has the host of a URL, by which rule of the group's 'rules', and since
+when; of a host that is new, which would get it. move gives a host to a cluster: the old owner
+lets go of it first, as soon as its crawl and its updater run. retire gives all hosts of a cluster
+to heirs, by the rules, for good. It waits until the cluster has been cut off from the centre for
+'alone' hours, after which it crawls nothing; --gone vouches that its machine is off before. With --lost its disk
+is lost, too: what no stage with a files.verified has, and no other cluster, is fetched again.
+
 --json (status): {"clusters": [{"cluster", "launch", "uris": {"Scheduled", ...}, "behind", ...}]};
 books: {"clusters": [{"cluster", "uris", "behind", "differences": [{"uri", "journals",
-"centre"}]}], "elsewhere", "miscounted"}
+"centre"}]}], "elsewhere", "miscounted"}; explain: {"known", "host", "cluster", "forbidden", "rule",
+"since", "moving", "addresses"}; move: {"host", "cluster", "moves"}; retire: {"cluster", "hosts"}
 
-exit codes: 0 done, or nothing differs, 1 the centre differs from a journal, or has no tables,
-2 usage, 3 configuration, or tables of a newer version, 4 PostgreSQL does not answer
+exit codes: 0 done, or nothing differs, 1 the centre differs from a journal, or has no tables, or
+it is too early for a move or to retire, 2 usage, 3 configuration, or tables of a newer version,
+4 PostgreSQL does not answer
 """
 
 
@@ -48,6 +62,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="|".join(ACTIONS))
     for name in ACTIONS:
         add_json(actions.add_parser(name, allow_abbrev=False))
+    choices = actions.choices
+    choices["explain"].add_argument("url", metavar="URL", help="a URL, or a host")
+    choices["move"].add_argument("host", metavar="HOST", help="the host, without a port")
+    choices["move"].add_argument("cluster", metavar="JOB", help="a job of the group")
+    retired = choices["retire"]
+    retired.add_argument("cluster", metavar="JOB", help="a job of the group")
+    retired.add_argument("--reason", required=True, metavar="TEXT", help="why; 'status' shows it")
+    retired.add_argument("--lost", action="store_true", help="its disk is lost: fetch again what the store has not")
+    retired.add_argument("--gone", action="store_true", help="its machine is off: do not wait until it is alone")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -84,8 +107,96 @@ def _lines(one: Mapping[str, Json]) -> Iterator[str]:
     yield f"{one['cluster']}: {counts}; {one['hosts']:,} hosts"
     by = f"updated by {one['updater']}" if one["updater"] else "nobody updates it: warcmill run updater JOB"
     yield f"  {by}; {one['behind']:,} bytes of its journal are not read yet; {one['orders']:,} orders wait"
+    if one["retired"]:
+        yield f"  retired {one['retired']}: {one['why']}"
+    if one["moving"]:
+        yield f"  {one['moving']:,} hosts leave it, or arrive there, just now"
+    if one["rules_fault"]:
+        yield f"  its rules have a fault, and the last good ones stay: {one['rules_fault']}"
     if one["refused"]:
         yield f"  {one['refused']:,} moves were refused; the log of the updater names them"
+
+
+async def _explain(args: argparse.Namespace, kept: Group) -> int:
+    from tasks.config import groups
+    from warcmill.clusters import group, owning
+
+    host, rules = _host(args.url), _rules(kept)
+    resolver = groups.resolver_of(next((job for job in kept.jobs if groups.is_here(job)), kept.jobs[0]))
+    async with group.asked(kept) as db:
+        found = await owning.explain(db, rules, resolver, host)
+    whose = "is forbidden" if found["forbidden"] else f"is crawled by {found['cluster']}"
+    since = f", since {found['since']}" if found["known"] else "; it is new, and this is what would be"
+    moving = f"; it {found['moving']}, and nobody asks it until then" if found.get("moving") else ""
+    addresses = found["addresses"]
+    assert isinstance(addresses, list)
+    known = ", ".join(map(str, addresses)) or "none is known"
+    _show(args, found, f"{host} {whose}, by {found['rule']}{since}{moving}", f"  addresses: {known}")
+    return 0
+
+
+async def _move(args: argparse.Namespace, kept: Group) -> int:
+    from warcmill.clusters import group, owning
+
+    host, _ = _host(args.host), _rules(kept)
+    _refuse_unknown(args.cluster, kept)
+    async with group.asked(kept) as db:
+        moves = await owning.move(db, host, args.cluster)
+    done = f"moves to {args.cluster}; 'warcmill group {kept.name} explain {host}' says when" if moves else "is there"
+    _show(args, {"host": host, "cluster": args.cluster, "moves": moves}, f"{host} {done}")
+    return 0
+
+
+async def _retire(args: argparse.Namespace, kept: Group) -> int:
+    from warcmill.clusters import group, owning
+
+    rules = _rules(kept)
+    _refuse_unknown(args.cluster, kept)
+    assert kept.owned
+    async with group.asked(kept, LONG) as db:
+        found, alone = rules.read(), kept.owned.alone
+        hosts = await owning.retire(
+            db, found, rules.country, args.cluster, args.reason, alone, gone=args.gone,
+            verified=await _verified(db, args.cluster) if args.lost else None,
+        )  # fmt: skip
+    _show(args, {"cluster": args.cluster, "hosts": hosts}, f"{args.cluster} is retired; {hosts:,} hosts go to others")
+    return 0
+
+
+async def _verified(db: Postgresql, cluster: str) -> list[tuple[str, str]]:
+    """The launches and stages of a cluster that the store has, by their files.verified."""
+    from tasks.line import open_line
+    from warcmill import layout
+    from warcmill.model import Launch, Stage
+
+    state = open_line().state
+    rows = await db.rows("SELECT launch, stage FROM journals WHERE cluster = $1 ORDER BY launch, journal", cluster)
+    named = [(row["launch"], row["stage"]) for row in rows]
+    return [
+        (launch, stage) for launch, stage in named
+        if state.holds(layout.step("verify", Launch.parse(cluster, launch), Stage.parse(stage)))
+    ]  # fmt: skip
+
+
+def _rules(kept: Group) -> KeptRules:
+    from warcmill.clusters.owning import KeptRules
+
+    if kept.owned is None:
+        raise BadConfig(f"[group.{kept.name}] rules", "is not there: without rules no host has an owner")
+    return KeptRules(kept.owned, kept.jobs)
+
+
+def _refuse_unknown(cluster: str, kept: Group) -> None:
+    if cluster not in kept.jobs:
+        raise BadInput(cluster, f"is no job of group {kept.name}; it has {', '.join(kept.jobs)}")
+
+
+def _host(text: str) -> str:
+    """The host of a URL, or a host, as the centre has it."""
+    from warcmill.clusters.news import host_of
+    from warcmill.crawl.uri import canonical
+
+    return host_of(canonical(text if "://" in text else f"http://{text}/"))
 
 
 async def _books(args: argparse.Namespace, kept: Group) -> int:
@@ -143,5 +254,8 @@ ACTIONS: Mapping[str, Callable[[argparse.Namespace, Any], Coroutine[Any, Any, in
     "init": _init,
     "status": _status,
     "books": _books,
+    "explain": _explain,
+    "move": _move,
+    "retire": _retire,
 }
 """Each action, which returns the exit code."""

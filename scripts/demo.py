@@ -34,7 +34,7 @@ BIN = HERE / ".venv" / "bin"
 DAY = "2026-11-21"
 KINDS = {
     "--servers": "demo_servers", "--pypi": "demo_pypi", "--render": "demo_render", "--workers": "demo_workers",
-    "--requests": "demo_requests", "--studio": "demo_studio",
+    "--requests": "demo_requests", "--studio": "demo_studio", "--clusters": "demo_clusters",
 }  # fmt: skip
 MORE = {"--pypi": "--s3", "--requests": "--services"}  # the word that may follow
 SITE, HOST = "site", "127.0.0.1"
@@ -58,7 +58,7 @@ def main(words: list[str]) -> int:
     kind, names = (words[0], words[1:]) if words and words[0] in KINDS else ("", words)
     more = MORE[kind] if names[:1] == [MORE.get(kind)] else ""
     names = names[1:] if more else names
-    if kind == "--workers" and names[:1] == ["2"]:  # the number of processes, the one that leads included
+    if kind in ("--workers", "--clusters") and names[:1] == ["2"]:  # their number; the one that leads included
         names = names[1:]
     if len(names) > 1 or any(name.startswith("-") for name in names):
         kinds = (f"{one} [{MORE[one]}]" if one in MORE else one for one in KINDS)

@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler
 from itertools import pairwise
@@ -64,11 +64,15 @@ layout=kind-first
 class TwentyHosts:
     """The pages of twenty hosts, and the log of what was asked for, by host: when, and which path."""
 
-    def __init__(self) -> None:
-        self.asked: dict[str, list[tuple[float, str]]] = {host: [] for host in HOSTS}
+    def __init__(self, hosts: Sequence[str] = HOSTS) -> None:
+        self.asked: dict[str, list[tuple[float, str]]] = {host: [] for host in hosts}
         self.port = 0
 
-    def body(self, path: str) -> bytes | None:
+    def note(self, host: str, path: str, _agent: str) -> None:
+        """Note what was asked for, and by whom."""
+        self.asked[host].append((time.monotonic(), path))
+
+    def body(self, _host: str, path: str) -> bytes | None:
         """The answer to a path; None for none."""
         if path == "/robots.txt":
             return b"User-agent: *\nDisallow: /private\n"
@@ -88,8 +92,8 @@ class TwentyHosts:
 
             def do_GET(self) -> None:
                 host = str(self.server.server_address[0])
-                site.asked[host].append((time.monotonic(), self.path))
-                body = site.body(self.path)
+                site.note(host, self.path, self.headers.get("User-Agent", ""))
+                body = site.body(host, self.path)
                 self.send_response(404 if body is None else 200)
                 self.send_header("Content-Type", "text/plain" if self.path == "/robots.txt" else "text/html")
                 self.send_header("Content-Length", str(len(body or b"")))
@@ -100,7 +104,7 @@ class TwentyHosts:
                 """Nothing: `asked` has it."""
 
         with ExitStack() as stack:
-            for host in HOSTS:
+            for host in self.asked:
                 server = LoopbackServer((host, port), Handler)
                 port = server.server_address[1]
                 stack.callback(server.server_close)

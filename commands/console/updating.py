@@ -15,7 +15,8 @@ def run(job: str, *, again: bool) -> int:
     group, journals = groups.group_of(job), groups.journals_of(job)
     crawl = engines.running_job(job)
     try:
-        asyncio.run(_run(Updater(group, journals, crawl, again=again)))
+        resolver = groups.resolver_of(job) if group.owned else None
+        asyncio.run(_run(Updater(group, journals, crawl, resolver, again=again)))
     finally:
         crawl.close()
     return 0

@@ -217,7 +217,13 @@ def own_engine(section: str) -> WarcmillEngine:
         Judge(networks)
     except BadConfig as error:
         raise BadConfig(f"[{section}] allow_private", error.why) from error
-    return WarcmillEngine(Places(output, jobs, site.layout, frontier_of(section)), networks, _processes())
+    places = Places(output, jobs, site.layout, frontier_of(section), _owned())
+    return WarcmillEngine(places, networks, _processes())
+
+
+def _owned() -> frozenset[str]:
+    """The jobs of groups whose hosts have owners."""
+    return frozenset(job for one in sections.named("group.") if value(one, "rules") for job in jobs_of(one))
 
 
 def check_frontier(job: str) -> None:

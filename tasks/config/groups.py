@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from tasks.config import engines, sections
-from tasks.config.sections import jobs_of, needed
+from tasks.config.sections import jobs_of, needed, value
 from tasks.config.settings import settings
 from warcmill.base.escapes import did_you_mean
 from warcmill.clients.postgresql import read_place
 from warcmill.clusters.following import JobJournals
 from warcmill.clusters.group import Group
+from warcmill.clusters.owning import RulesPlace
+from warcmill.crawl.fetch.addresses import Resolver, read_hosts
+from warcmill.crawl.job import file
 from warcmill.errors import BadConfig, BadInput, NotReady
 from warcmill.model import parse_job
 
 GROUP = "group."
-GROUP_KEYS = ("centre", "password", "password_file", "jobs")
+GROUP_KEYS = ("centre", "password", "password_file", "jobs", "rules", "countries", "alone")
+ALONE = 24.0  # hours
 
 
 def group_named(name: str) -> Group:
@@ -28,7 +34,34 @@ def group_named(name: str) -> Group:
     except BadInput as error:
         raise BadConfig(f"[{section}]", error.why) from error
     centre = read_place(f"[{section}] centre", needed(section, "centre"), sections.secret(section, "password"))
-    return Group(name, centre, jobs_of(section))
+    return Group(name, centre, jobs_of(section), _rules_of(section))
+
+
+def _rules_of(section: str) -> RulesPlace | None:
+    """The files of a group's rules; None where its hosts have no owners."""
+    rules, found, text = value(section, "rules"), value(section, "countries"), value(section, "alone")
+    if not rules:
+        if found or text:
+            raise BadConfig(f"[{section}] rules", "is not there, and 'countries' and 'alone' need it")
+        return None
+    try:
+        alone = float(text or ALONE)
+    except ValueError as error:
+        raise BadConfig(f"[{section}] alone", f"'{text}' is no number of hours") from error
+    if not 0 < alone <= 24 * 365:
+        raise BadConfig(f"[{section}] alone", f"{text} hours: it is more than 0, and a year at most")
+    return RulesPlace(Path(rules), Path(found) if found else None, alone)
+
+
+def is_here(job: str) -> bool:
+    """True if the folder of a job is on this machine."""
+    return bool(engines.section_of(job)) and engines.is_here(job)
+
+
+def resolver_of(job: str) -> Resolver:
+    """What looks hosts up as the crawl of a job does."""
+    found = file.read(engines.own_engine(engines.section_of(job) or "").places.job(job), job)
+    return Resolver(found.resolve, read_hosts(), found.name_servers)
 
 
 def group_of(job: str) -> Group:
@@ -43,7 +76,9 @@ def group_of(job: str) -> Group:
 def journals_of(job: str) -> JobJournals:
     """The journals of a job of the built-in crawler on this machine; BadConfig for another's, NotReady elsewhere."""
     section = engines.section_of(job)
-    if not section or engines.kind_of(section) != engines.WARCMILL:
+    if not section:
+        raise NotReady(f"job {job}", "no engine of this luigi.cfg lists it; its updater runs beside its crawl")
+    if engines.kind_of(section) != engines.WARCMILL:
         raise BadConfig("[group.NAME] jobs", f"job '{job}' is of no engine with kind={engines.WARCMILL}, so no cluster")
     workers = [one.root for one in settings().rootmap().writers if one.layout and job in one.jobs]
     if workers:

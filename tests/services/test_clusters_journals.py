@@ -84,6 +84,22 @@ class Journals:
         return JobJournals(self.places, self.name, RunningJob(self.name, self.places.state(self.name) / "none"))
 
 
+def handed_at_random(chance: random.Random, number: int) -> Iterator[str]:
+    """Lines of URIs that are handed over, or leave, or come back."""
+    for _ in range(number):
+        uri = make(
+            f"http://g{chance.randrange(3)}.example/{chance.randrange(9)}", hops="L", source="http://h0.example/"
+        )
+        word = chance.choice(["take", "hand", "hand", "left", "visit"])
+        if word == "take":
+            yield from journal.offered([uri], NEW, 0.0)
+        elif word == "visit":
+            uri.status, uri.http_status, uri.download_finished = Status.PARSED, 200, 1.8e9 + chance.randrange(1000)
+            yield journal.visited(uri, b"")
+        else:
+            yield journal.handed(uri, left=word == "left")
+
+
 def lines_at_random(chance: random.Random, number: int) -> Iterator[str]:
     for _ in range(number):
         uri = make(chance.choice(URLS), crawl=chance.choice(["", "", "spider"]))
@@ -132,6 +148,7 @@ def test_a_centre_has_what_the_journals_say_however_they_are_cut(kept: Group, tm
     for stage in range(1, 7):
         for _ in range(chance.randrange(12)):
             journals.write([*lines_at_random(chance, chance.randrange(1, 30))])
+            journals.write([*handed_at_random(chance, chance.randrange(9))])
         assert asyncio.run(read_all(kept, journals, chance.choice([1, 20, 500]))) >= 0
         assert asyncio.run(differences(kept, journals)) == []
         if stage % 2:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import shlex
 import shutil
@@ -24,6 +25,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from http.client import HTTPConnection
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.request import urlopen
 
@@ -32,7 +34,7 @@ import yaml
 from sites.several_hosts import Page, serve
 
 from servers import clamd as clamd_server
-from servers import packages, pins
+from servers import packages, pins, postgresql
 from warcmill.clients.clamd import Clamd
 from warcmill.replay import pywb
 
@@ -181,7 +183,8 @@ def test_docker_compose_reads_the_file() -> None:
     line = ("init", *LINE)
     others = {name: [name] for name in ("heritrix", "hdfs", "solr", "clamd")}
     workers = {name: ["workers"] for name in ("redis", "worker1", "worker2")}
-    assert profiles == {name: [] for name in line} | others | workers
+    clusters = {name: ["clusters"] for name in ("postgresql", "updater")}
+    assert profiles == {name: [] for name in line} | others | workers | clusters
     assert read["scan"]["depends_on"]["init"] == {"condition": "service_completed_successfully"}
 
 
@@ -408,3 +411,26 @@ def _replaced(text: str, places: Mapping[str, str]) -> str:
     for name, place in places.items():
         text = text.replace(name, place)
     return text
+
+
+def test_the_centre_of_clusters_is_healthy_and_keeps_what_it_has(host: Host) -> None:
+    """By its own words; PostgreSQL refuses root, and nobody has no way into the folders of tests."""
+    port = str(pins.free({"postgresql": 0})["postgresql"])
+    service, who = host.services["postgresql"], [*map(str, postgresql.as_nobody())]
+    with TemporaryDirectory() as place:
+        if who:
+            os.chown(place, postgresql.NOBODY, postgresql.NOBODY)
+
+        def mapped(words: list[str]) -> list[str]:
+            return [word.replace("/srv/postgresql", place).replace("5432", port) for word in words]
+
+        words = mapped([*who, *service["entrypoint"], *service["command"]])
+        healthy = mapped(service["healthcheck"]["test"][1:])
+        url = f"postgresql://warcmill@{pins.HOST}:{port}/postgres"
+        for statement in ("CREATE TABLE kept (one int)", "SELECT * FROM kept"):
+            with (host.base / "postgresql.log").open("ab") as log:
+                server = subprocess.Popen(words, cwd=place, stdout=log, stderr=log)
+            wait_for(lambda: subprocess.run(healthy, check=False).returncode == 0, host, "postgresql")
+            done = subprocess.run([postgresql.program("psql"), url, "-c", statement], check=False)
+            server.send_signal(signal.SIGINT)
+            assert (done.returncode, server.wait(SECONDS)) == (0, 0), host.log("postgresql")

@@ -89,5 +89,5 @@ def on_a_terminal(folder: Path) -> tuple[int, str]:
 def test_the_demo_takes_one_folder(tmp_path: Path) -> None:
     wrong = subprocess.run([DEMO, tmp_path, "more"], capture_output=True, text=True, check=False)
     assert wrong.returncode == 2
-    forms = "[--servers | --pypi [--s3] | --render | --workers | --requests [--services] | --studio]"
+    forms = "[--servers | --pypi [--s3] | --render | --workers | --requests [--services] | --studio | --clusters]"
     assert f"usage: scripts/demo {forms} [FOLDER]" in wrong.stderr

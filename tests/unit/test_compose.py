@@ -24,6 +24,7 @@ def test_without_a_profile_it_is_the_line() -> None:
     assert {name: service["profiles"] for name, service in SERVICES.items() if name not in LINE} == {
         **{name: [name] for name in ("heritrix", "hdfs", "solr", "clamd")},
         **{name: ["workers"] for name in ("redis", "worker1", "worker2")},
+        **{name: ["clusters"] for name in ("postgresql", "updater")},
     }
 
 
@@ -42,7 +43,7 @@ def test_the_clock_runs_what_cron_runs(name: str) -> None:
     assert f'{CLOCK[name]} "$BIN/{tool}" {rest} ' in (ROOT / "config" / "crontab").read_text("utf-8")
 
 
-@pytest.mark.parametrize("name", ["heritrix", "hdfs", "solr", "clamd", "luigid", "redis"])
+@pytest.mark.parametrize("name", ["heritrix", "hdfs", "solr", "clamd", "luigid", "redis", "postgresql"])
 def test_ports_are_those_of_the_servers(name: str) -> None:
     assert SERVICES[name]["expose"] == [str(port) for port in SERVERS[name].ports.values()]
 

@@ -250,6 +250,7 @@ JSON = (
     Place("warcmill/clusters/group.py", documents=True),
     Place("warcmill/clusters/looking.py", documents=True),
     Place("warcmill/clusters/orders.py", documents=True),
+    Place("warcmill/clusters/owning.py", documents=True),
     # What a crawl's control socket takes and answers; `job --json` prints it.
     Place("warcmill/crawl/control/messages.py", only=("FIELDS", "_TARGET"), documents=True),
     Place("warcmill/requests/serving/service.py", only=("RequestService", "_OF_CRAWL"), documents=True),
@@ -376,6 +377,7 @@ NONE_OF_ITS_OWN = {
     "warcmill/crawl/control/calls.py",
     # A rate in the column of a centre, as the job's folder has it.
     "warcmill/clusters/centre.py",
+    "warcmill/clusters/news.py",
     # A file of the job's own folder, which this version alone reads.
     "warcmill/scripts/delivery.py",
     "warcmill/crawl/control/sites.py",

@@ -25,10 +25,18 @@ from warcmill.errors import Mismatch
 
 _WAITING = (Status.SCHEDULED, Status.SUSPENDED)
 _VISITED = {word: status for status, word in journal.VISITED.items()}
-_ROWS = "SELECT digest, uri, status FROM uris WHERE cluster = $1"
+_ROWS = "SELECT digest, uri, status, launch FROM uris WHERE cluster = $1"
 _OTHERS = (
     "SELECT u.digest FROM uris u JOIN unnest($1::text[], $2::bytea[]) AS n(host, digest)"
     " ON u.host = n.host AND u.digest = n.digest WHERE u.cluster <> $3"
+)
+_THERE = (
+    "SELECT u.digest FROM uris u JOIN unnest($1::text[], $2::bytea[]) AS n(host, digest)"
+    " ON u.host = n.host AND u.digest = n.digest"
+)
+_ORDERED = (
+    "SELECT EXISTS (SELECT 1 FROM orders WHERE cluster = $1 AND state = 'waiting' AND verb = 'take') OR EXISTS"
+    " (SELECT 1 FROM hosts WHERE cluster = $1 AND moving IS NOT NULL)"
 )
 _MISCOUNTED = (
     "SELECT h.host, {columns} FROM hosts h LEFT JOIN (SELECT host, {counts} FROM uris GROUP BY host) u USING (host)"
@@ -63,9 +71,13 @@ async def compare(db: Postgresql, journals: JobJournals) -> ClusterBooks:
         known, differences = _Expected(), list[ClusterDifference]()
         for entry in _until(journals, place):
             known.take(entry)
+        behind = journals.waiting(place)
+        waits = await connection.fetchval(_ORDERED, journals.name)
         expected, number = known.uris, len(known.uris)
         async for row in connection.cursor(_ROWS, journals.name, prefetch=_AT_ONCE):
             found = expected.pop(row["digest"], None)
+            if found is None and not row["launch"] and (waits or row["status"] not in _WAITING or behind):
+                continue  # it was handed over, and its order waits; or a rule forbids its host
             if found is None or found[1] != row["status"]:
                 status = found[1] if found else ""
                 differences.append(ClusterDifference(row["uri"], status, row["status"]))
@@ -75,7 +87,12 @@ async def compare(db: Postgresql, journals: JobJournals) -> ClusterBooks:
             others = await connection.fetch(_OTHERS, hosts, [name for name, _ in some], journals.name)
             theirs = {row["digest"] for row in others}  # their hosts are other clusters'
             differences += [ClusterDifference(one[0], one[1], "") for name, one in some if name not in theirs]
-        return ClusterBooks(journals.name, number, sorted(differences), journals.waiting(place))
+        handed = iter(known.handed.items())
+        while part := [*islice(handed, _AT_ONCE)]:
+            hosts = [host_of(uri) for _, uri in part]
+            there = {row["digest"] for row in await connection.fetch(_THERE, hosts, [name for name, _ in part])}
+            differences += [ClusterDifference(uri, "handed over", "") for name, uri in part if name not in there]
+        return ClusterBooks(journals.name, number, sorted(differences), behind)
 
     return await db.whole(act, is_snapshot=True)
 
@@ -108,14 +125,24 @@ class _Expected:
 
     def __init__(self) -> None:
         self.uris: dict[bytes, tuple[str, Status, str]] = {}
+        self.handed: dict[bytes, str] = {}
 
     def take(self, entry: JournalLine) -> None:
         """Take a line."""
         if entry.word == journal.TAKEN:
             uri = taken(entry)
-            self.uris[digest(uri.crawl, uri.key)] = uri.uri, waits(uri.not_before), uri.crawl
+            name = digest(uri.crawl, uri.key)
+            self.uris[name] = uri.uri, waits(uri.not_before), uri.crawl
+            self.handed.pop(name, None)
         elif entry.word in _VISITED or entry.word == journal.DEFERRED:
             self._end(entry)
+        elif entry.word == journal.HANDED:
+            uri = taken(entry)
+            name = digest(uri.crawl, uri.key)
+            if entry.more.get("left") and name in self.uris and self.uris[name][1] in _WAITING:
+                del self.uris[name]
+            if name not in self.uris:
+                self.handed[name] = uri.uri
         elif entry.word == journal.PURGED:
             gone = entry.more.get("crawl", "")
             self.uris = {name: one for name, one in self.uris.items() if one[2] != gone}
@@ -133,6 +160,7 @@ class _Expected:
         is_waiting = known is not None and known[1] in _WAITING
         if entry.word != journal.DEFERRED:
             again = more.get("again", 0.0)
+            self.handed.pop(name, None)
             self.uris[name] = text, waits(again) if again and is_waiting else _VISITED[entry.word], crawl
         elif known and is_waiting:
             self.uris[name] = known[0], waits(more.get("until", 0.0)), crawl

@@ -10,23 +10,30 @@ from __future__ import annotations
 import json
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any, NamedTuple
+
+import msgspec
 
 from warcmill.clients.postgresql import Postgresql, PostgresqlPlace
 from warcmill.clusters import tables
 from warcmill.clusters.following import JournalPlace
-from warcmill.clusters.news import Break, News, NewsBatch, UriNews
+from warcmill.clusters.news import Break, HandedNews, News, NewsBatch, UriNews
 from warcmill.clusters.tables import STATUSES
+from warcmill.crawl.control.messages import MOST, ROOM
 from warcmill.errors import Busy, NotReady
 from warcmill.formats import surt
+from warcmill.model import Json
 
+SPACES = 30  # that a line to the crawl has more, for each URI
+EMPTY: Mapping[str, Json] = MappingProxyType({})
 NEWS = (
     "CREATE TEMP TABLE IF NOT EXISTS news (host text, digest bytea, crawl text, uri text, key text, is_taken boolean,"
-    " hops text, via text, source text, if_waiting text, otherwise text, refused_waiting int, refused_otherwise int,"
-    " download_at float8, download_started float8, download_finished float8, http_status int, hash text, address text)"
-    " ON COMMIT DELETE ROWS"
+    " hops text, via text, source text, payload text, if_waiting text, otherwise text, refused_waiting int,"
+    " refused_otherwise int, download_at float8, download_started float8, download_finished float8, http_status int,"
+    " hash text, address text) ON COMMIT DELETE ROWS"
 )
 # The news are few beside the URIs: the server knows no figures of a new table, and would read all URIs at times.
 _PLAN = "SET LOCAL enable_hashjoin = off", "SET LOCAL enable_mergejoin = off"
@@ -35,10 +42,11 @@ _HOSTS = (
     " ORDER BY host ON CONFLICT DO NOTHING"
 )
 _LOCK = "SELECT 1 FROM hosts WHERE host = ANY($1::text[]) ORDER BY host FOR UPDATE"
-_WAITS = "u.status IN ('Scheduled', 'Suspended')"
+# Without a launch it was ordered from the cluster, whose journal has not taken it yet.
+_WAITS_HERE = "u.status IN ('Scheduled', 'Suspended') AND u.cluster = $1 AND u.launch <> ''"
 _REFUSED = (
     "SELECT uri, was, number FROM (SELECT n.uri, coalesce(u.status, 'not known') AS was,"
-    f" CASE WHEN {_WAITS} AND u.cluster = $1 THEN refused_waiting ELSE refused_otherwise END AS number FROM news n"
+    f" CASE WHEN {_WAITS_HERE} THEN refused_waiting ELSE refused_otherwise END AS number FROM news n"
     " LEFT JOIN uris u ON u.host = n.host AND u.digest = n.digest"
     " WHERE refused_waiting + refused_otherwise > 0) AS r WHERE number > 0 ORDER BY uri"
 )
@@ -47,13 +55,11 @@ _COUNTS = ", ".join(
     f"count(*) FILTER (WHERE now = '{one.capitalize()}') - count(*) FILTER (WHERE was = '{one.capitalize()}') AS {one}"
     for one in STATUSES
 )
-_COUNT = (
-    f"UPDATE hosts h SET {_COUNTED} FROM (SELECT host, {_COUNTS} FROM {{of}} GROUP BY host) c WHERE h.host = c.host"
-)
+COUNT = f"UPDATE hosts h SET {_COUNTED} FROM (SELECT host, {_COUNTS} FROM {{of}} GROUP BY host) c WHERE h.host = c.host"
 _MERGE = f"""
 WITH ours AS MATERIALIZED (
   SELECT n.*, u.status AS was, u.host IS NOT NULL AS is_known,
-    coalesce(CASE WHEN {_WAITS} AND u.cluster = $1 THEN n.if_waiting ELSE n.otherwise END, u.status) AS now
+    coalesce(CASE WHEN {_WAITS_HERE} THEN n.if_waiting ELSE n.otherwise END, u.status) AS now
   FROM news n LEFT JOIN uris u ON u.host = n.host AND u.digest = n.digest
   WHERE u.host IS NULL OR u.cluster = $1
     OR EXISTS (SELECT 1 FROM hosts h WHERE h.host = n.host AND h.cluster = $1)
@@ -63,6 +69,7 @@ WITH ours AS MATERIALIZED (
     hops = CASE WHEN o.is_taken THEN o.hops ELSE coalesce(u.hops, o.hops) END,
     via = CASE WHEN o.is_taken THEN o.via ELSE coalesce(u.via, o.via) END,
     source = CASE WHEN o.is_taken THEN o.source ELSE coalesce(u.source, o.source) END,
+    payload = CASE WHEN o.is_taken THEN o.payload ELSE u.payload END,
     download_at = coalesce(to_timestamp(o.download_at), u.download_at),
     download_started = coalesce(to_timestamp(o.download_started), u.download_started),
     download_finished = coalesce(to_timestamp(o.download_finished), u.download_finished),
@@ -71,12 +78,36 @@ WITH ours AS MATERIALIZED (
   FROM ours o WHERE o.is_known AND u.host = o.host AND u.digest = o.digest
 ), added AS (
   INSERT INTO uris (host, digest, cluster, crawl, uri, key, status, hops, via, source, download_at, download_started,
-    download_finished, last_update, http_status, hash, address, launch, journal)
+    download_finished, last_update, http_status, hash, address, launch, journal, payload)
   SELECT host, digest, $1, crawl, uri, key, now, hops, via, source, to_timestamp(download_at),
-    to_timestamp(download_started), to_timestamp(download_finished), now(), http_status, hash, address, $2, $3
+    to_timestamp(download_started), to_timestamp(download_finished), now(), http_status, hash, address, $2, $3, payload
   FROM ours WHERE NOT is_known AND now IS NOT NULL
 )
-{_COUNT.format(of="ours")}
+{COUNT.format(of="ours")}
+"""
+# A URI that nobody had is its owner's from now on; one that waited here, and has left, too. Whoever a host moves to is
+# ordered all of it at the end.
+_HANDED = f"""
+WITH handed AS MATERIALIZED (
+  SELECT n.*, h.cluster AS owner, h.forbidden, h.moving, CASE WHEN h.forbidden THEN 'Failed' ELSE n.waits END AS now
+  FROM unnest($2::text[], $3::bytea[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
+    $10::text[], $11::text[], $12::text[], $13::boolean[]) AS n(host, digest, crawl, uri, key, waits, hops, via, source,
+    payload, line, has_left) JOIN hosts h USING (host)
+), added AS (
+  INSERT INTO uris (host, digest, cluster, crawl, uri, key, status, hops, via, source, payload, last_update, launch,
+    journal)
+  SELECT host, digest, owner, crawl, uri, key, now, hops, via, source, payload, now(), '', 0 FROM handed
+  ON CONFLICT DO NOTHING RETURNING host, digest, NULL AS was, status AS now
+), moved AS (
+  UPDATE uris u SET cluster = owner, launch = '', journal = 0, last_update = now() FROM handed n
+  WHERE u.host = n.host AND u.digest = n.digest AND n.has_left AND {_WAITS_HERE}
+  RETURNING u.host, u.digest
+), counted AS (
+  {COUNT.format(of="added")}
+)
+SELECT n.owner, n.line FROM handed n WHERE n.moving IS NULL AND NOT n.forbidden AND (
+  EXISTS (SELECT 1 FROM added a WHERE a.host = n.host AND a.digest = n.digest)
+  OR EXISTS (SELECT 1 FROM moved m WHERE m.host = n.host AND m.digest = n.digest)) ORDER BY n.host, n.digest
 """
 _VISITS = (
     "INSERT INTO visits SELECT host, digest, to_timestamp(finished), status, http_status, hash, address, warc,"
@@ -85,9 +116,9 @@ _VISITS = (
     " warc_offset) ON CONFLICT DO NOTHING"
 )
 _BREAK = (
-    "WITH gone AS (DELETE FROM uris WHERE cluster = $1 AND ($2::text IS NULL OR crawl = $2)"
+    "WITH gone AS (DELETE FROM uris WHERE cluster = $1 AND launch <> '' AND ($2::text IS NULL OR crawl = $2)"
     " AND (NOT $3::boolean OR status NOT IN ('Scheduled', 'Suspended')) RETURNING host, status AS was, NULL AS now)"
-    f" {_COUNT.format(of='gone')}"
+    f" {COUNT.format(of='gone')}"
 )
 _PLACE = (
     "UPDATE clusters SET launch = $2, stage = $3, journal = $4, read = $5, log_read = $6, tail = $7,"
@@ -196,9 +227,9 @@ class Centre:
         return await self.db.whole(act)
 
     async def _merge(self, connection: Any, news: News, launch: str, journal: int) -> list[RefusedMove]:
-        if not news.uris:
+        if not (news.uris or news.handed):
             return []
-        hosts = sorted({one.host for one in news.uris.values()})
+        hosts = sorted(news.hosts)
         await connection.execute(_HOSTS, self.cluster, hosts, [surt_of_host(host) for host in hosts])
         await connection.execute(_LOCK, hosts)
         await connection.execute("TRUNCATE news")
@@ -210,6 +241,14 @@ class Centre:
         if news.visits:
             columns = [*zip(*sorted(news.visits, key=lambda one: one[:3]), strict=True)]
             await connection.execute(_VISITS, self.cluster, launch, journal, *columns)
+        if news.handed:
+            rows = [*map(_handed_row, sorted(news.handed.values(), key=lambda one: one[:2]))]
+            columns = [*zip(*rows, strict=True)]
+            by_owner: dict[str, list[Json]] = {}
+            for row in await connection.fetch(_HANDED, self.cluster, *columns):
+                by_owner.setdefault(row["owner"], []).append(json.loads(row["line"]))
+            for owner, lines in sorted(by_owner.items()):
+                await order_parts(connection, owner, "take", "uris", lines)
         return refused
 
     async def _break(self, connection: Any, one: Break) -> None:
@@ -233,6 +272,30 @@ async def place_of(connection: Any, cluster: str) -> JournalPlace:
     return JournalPlace(*row)
 
 
+async def order_parts(
+    connection: Any, cluster: str, verb: str, name: str, lines: Iterable[Json], more: Mapping[str, Json] = EMPTY
+) -> None:
+    """Order something of many URIs from a cluster, as many in an order as a line to the crawl has room for."""
+    head = msgspec.json.encode({**more}).decode()[:-1] + ("," if more else "")
+    rows, some, size = list[tuple[str, str, str, int]](), list[str](), 0
+
+    def end() -> None:
+        rows.append((cluster, verb, f'{head}"{name}":[{",".join(some)}]}}', len(some)))
+        some.clear()
+
+    for line in lines:
+        text = msgspec.json.encode(line).decode()
+        length = len(text) * (1 if text.isascii() else 6) + SPACES
+        if some and (len(some) == MOST or size + length > ROOM):
+            end()
+            size = 0
+        some.append(text)
+        size += length
+    if some:
+        end()
+    await connection.executemany("INSERT INTO orders (cluster, verb, subject, uris) VALUES ($1, $2, $3, $4)", rows)
+
+
 def surt_of_host(host: str) -> str:
     """The labels of a host in reverse order, as SURT prefixes of sites have them: `org,example,www,`."""
     return surt.surt(f"http://{host}/").partition("(")[2].partition(")")[0] if host else ""
@@ -246,9 +309,15 @@ def _place(one: UriNews) -> tuple[str, bytes]:
 def _row(one: UriNews) -> tuple[object, ...]:
     return (
         one.host, one.digest, _text(one.crawl), _text(one.uri), _text(one.key), one.is_taken, _text(one.hops),
-        _text(one.via), _text(one.source), one.if_waiting, one.otherwise, *one.refused, one.download_at,
-        one.download_started, one.download_finished, one.http_status, one.hash, one.address,
+        _text(one.via), _text(one.source), _text(one.payload), one.if_waiting, one.otherwise, *one.refused,
+        one.download_at, one.download_started, one.download_finished, one.http_status, one.hash, one.address,
     )  # fmt: skip
+
+
+def _handed_row(one: HandedNews) -> tuple[object, ...]:
+    texts = (_text(one.crawl), _text(one.uri), _text(one.key))
+    more = (_text(one.hops), _text(one.via), _text(one.source), _text(one.payload), _text(one.line))
+    return one.host, one.digest, *texts, one.status, *more, one.has_left
 
 
 def _text(text: str | None) -> str | None:

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from warcmill.clients.postgresql import Postgresql, PostgresqlPlace
 from warcmill.clusters import tables
+from warcmill.clusters.owning import RulesPlace
 from warcmill.clusters.tables import STATUSES
 from warcmill.model import Json
 
@@ -23,11 +24,12 @@ _IS_UPDATED = (
 
 
 class Group(Struct, frozen=True):
-    """A group: its jobs, each a cluster, and the place of its centre."""
+    """A group: its jobs, each a cluster, and the place of its centre. `owned`: its hosts have owners, by rules."""
 
     name: str
     centre: PostgresqlPlace
     jobs: tuple[str, ...]
+    owned: RulesPlace | None = None
 
 
 @asynccontextmanager
@@ -59,9 +61,12 @@ async def status(group: Group, seconds: float = 60.0) -> list[dict[str, Json]]:
     """Each cluster of a group: its URIs by status, how far its journal was read, who updates it, and what waits."""
     counts = ", ".join(f"coalesce(sum({one}), 0)::bigint AS {one}" for one in STATUSES)
     query = (
-        "SELECT c.cluster, launch, groups, changes, refused, behind, updater, updated, h.*,"
+        "SELECT c.cluster, retired, why, rules, launch, groups, changes, refused, behind, updater, updated, h.*,"
         " (SELECT count(*) FROM orders o WHERE o.cluster = c.cluster AND state = 'waiting') AS orders,"
-        f" {_IS_UPDATED.format(cluster='c.cluster')} AS is_updated FROM clusters c"
+        f" {_IS_UPDATED.format(cluster='c.cluster')} AS is_updated,"
+        " (SELECT value FROM about WHERE name = 'rules fault ' || c.cluster) AS fault,"
+        " (SELECT count(*) FROM hosts o WHERE moving IS NOT NULL AND c.cluster IN (o.cluster, o.leaves)) AS moving"
+        " FROM clusters c"
         f" LEFT JOIN (SELECT cluster AS of, count(*) AS hosts, {counts} FROM hosts GROUP BY cluster) h"
         " ON h.of = c.cluster ORDER BY c.cluster"
     )
@@ -75,5 +80,7 @@ def _as_json(row: Any) -> dict[str, Json]:
         "cluster": row["cluster"], "launch": row["launch"], "groups": row["groups"], "changes": row["changes"],
         "refused": row["refused"], "behind": row["behind"], "hosts": row["hosts"] or 0, "uris": counts,
         "updater": row["updater"] if row["is_updated"] else "", "orders": row["orders"],
+        "retired": f"{row['retired']:%Y-%m-%dT%H:%M:%SZ}" if row["retired"] else "", "why": row["why"],
+        "rules": row["rules"], "rules_fault": row["fault"] or "", "moving": row["moving"],
         "updated": f"{row['updated']:%Y-%m-%dT%H:%M:%SZ}" if row["updated"] else "",
     }  # fmt: skip

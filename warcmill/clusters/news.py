@@ -9,6 +9,7 @@ A `Break` is a line about all URIs of a job: a fresh start, or a crawl that is f
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -17,7 +18,9 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from warcmill.clusters.following import FollowedGroup, JournalPlace
+from warcmill.crawl.books.replay import taken
 from warcmill.crawl.frontier import journal
+from warcmill.crawl.frontier.dump import line_of
 from warcmill.crawl.frontier.journal import JournalLine
 from warcmill.crawl.uri import FOREVER, Status, digest, waits
 from warcmill.formats.logs import crawllog
@@ -44,6 +47,7 @@ class UriNews(Struct):
     hops: str | None = None
     via: str | None = None
     source: str | None = None
+    payload: str | None = None
     if_waiting: Status | None = None
     otherwise: Status | None = None
     refused: tuple[int, int] = (0, 0)
@@ -53,6 +57,23 @@ class UriNews(Struct):
     http_status: int | None = None
     hash: str | None = None
     address: str | None = None
+
+
+class HandedNews(NamedTuple):
+    """A URI that was handed over, as a crawl takes it from a `line` of a dump; `has_left`: it waited there before."""
+
+    host: str
+    digest: bytes
+    crawl: str
+    uri: str
+    key: str | None
+    status: Status
+    hops: str
+    via: str
+    source: str
+    payload: str | None
+    line: str
+    has_left: bool
 
 
 class VisitNews(NamedTuple):
@@ -82,6 +103,7 @@ class News:
     def __init__(self) -> None:
         self.uris: dict[bytes, UriNews] = {}
         self.visits: list[VisitNews] = []
+        self.handed: dict[bytes, HandedNews] = {}
         self.changes = 0
 
     def take(self, entry: JournalLine, logged: Mapping[str, CrawlRecord]) -> None:
@@ -92,6 +114,24 @@ class News:
             self._visit(entry, _VISITED[entry.word], logged)
         elif entry.word == journal.DEFERRED:
             self._defer(entry)
+        elif entry.word == journal.HANDED:
+            self._hand_over(entry)
+
+    @property
+    def hosts(self) -> set[str]:
+        """The hosts of all URIs in it."""
+        return {one.host for some in (self.uris.values(), self.handed.values()) for one in some}
+
+    def _hand_over(self, entry: JournalLine) -> None:
+        self.changes += 1
+        uri, has_left = taken(entry), bool(entry.more.get("left"))
+        name = digest(uri.crawl, uri.key)
+        before = self.handed.get(name)
+        self.handed[name] = HandedNews(
+            host_of(uri.uri), name, uri.crawl, uri.uri, uri.key if uri.key != uri.uri else None, waits(uri.not_before),
+            uri.hops, uri.via, uri.source, uri.payload or None, json.dumps(line_of(uri)),
+            has_left or (before is not None and before.has_left),
+        )  # fmt: skip
 
     def _take(self, entry: JournalLine) -> None:
         self.changes += 1
@@ -100,6 +140,8 @@ class News:
         key = more.get("key", uri)
         found = self._of(more.get("crawl", ""), key, uri)
         found.is_taken, found.uri, found.key = True, uri, key if key != uri else None
+        found.payload = more.get("payload")
+        self.handed.pop(found.digest, None)  # it has come back
         found.hops, found.via = more.get("hops", hops), more.get("via", via)
         found.source = source if source not in ("", "-") else "" if source else uri
         found.if_waiting = found.otherwise = waits(until)

@@ -9,7 +9,7 @@ centre has under it then.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from warcmill.clients.postgresql import Postgresql
@@ -21,6 +21,7 @@ from warcmill.errors import BadInput, Conflict, NotReady, Unavailable
 from warcmill.model import Json
 
 WAITING, DONE, REFUSED = "waiting", "done", "refused"
+TAKE, VISITED = "take", "visited"  # that the centre orders itself
 VERBS = ("add", "suspend", "resume", "remove", "rate")
 SECONDS = 60.0  # for the crawl to answer
 AT_ONCE = 20  # orders that are given before the journal is looked at again
@@ -55,19 +56,20 @@ async def make(db: Postgresql, verb: str, subject: Mapping[str, Json], default: 
 
     async def act(connection: Any) -> list[int]:
         subjects: dict[str, Mapping[str, Json]] = {}
+        first = await _first(connection, default)
         if "prefix" in subject:
-            rows = await connection.fetch("SELECT cluster FROM clusters ORDER BY cluster")
+            rows = await connection.fetch("SELECT cluster FROM clusters WHERE retired IS NULL ORDER BY cluster")
             subjects = {row["cluster"]: subject for row in rows}
         elif "uris" in subject:
             uris = [*map(str, subject["uris"])]  # type: ignore[arg-type] # they are a list
             owners = await owners_of(connection, [host_of(uri) for uri in uris])
             for uri in uris:
-                some = subjects.setdefault(owners.get(host_of(uri), default), {**subject, "uris": []})["uris"]
+                some = subjects.setdefault(owners.get(host_of(uri), first), {**subject, "uris": []})["uris"]
                 assert isinstance(some, list)
                 some.append(uri)
         else:
             host = host_of(canonical(str(subject.get("uri") or f"http://{subject['site']}/")))
-            subjects = {(await owners_of(connection, [host])).get(host, default): subject}
+            subjects = {(await owners_of(connection, [host])).get(host, first): subject}
         query = "INSERT INTO orders (cluster, verb, subject, uris) VALUES ($1, $2, $3, $4) RETURNING number"
         return [
             await connection.fetchval(query, cluster, verb, json.dumps(one), _number(one))
@@ -75,6 +77,12 @@ async def make(db: Postgresql, verb: str, subject: Mapping[str, Json], default: 
         ]
 
     return await db.whole(act)
+
+
+async def _first(connection: Any, default: str) -> str:
+    """The cluster that hears of a new host first: a retired one hears nothing."""
+    query = "SELECT cluster FROM clusters WHERE retired IS NULL ORDER BY cluster <> $1, cluster LIMIT 1"
+    return str(await connection.fetchval(query, default) or default)
 
 
 def _number(subject: Mapping[str, Json]) -> int:
@@ -100,8 +108,9 @@ async def load(db: Postgresql, name: str, part: int, uris: Sequence[str], defaul
         if known:
             return 0
         by_cluster: dict[str, list[str]] = {}
+        first = await _first(connection, default)
         for uri in uris:
-            by_cluster.setdefault(owners.get(host_of(uri), default), []).append(uri)
+            by_cluster.setdefault(owners.get(host_of(uri), first), []).append(uri)
         rows = [(one, json.dumps({"uris": some}), len(some), name, part) for one, some in sorted(by_cluster.items())]
         query = "INSERT INTO orders (cluster, verb, subject, uris, load, part) VALUES ($1, 'add', $2, $3, $4, $5)"
         await connection.executemany(f"{query} ON CONFLICT DO NOTHING", rows)
@@ -110,11 +119,16 @@ async def load(db: Postgresql, name: str, part: int, uris: Sequence[str], defaul
     return await db.whole(act)
 
 
-async def give_orders(centre: Centre, crawl: RunningJob) -> bool:
-    """Give some of the orders that wait to the crawl, in their order; False if none waits, or none can be given now."""
+async def give_orders(centre: Centre, crawl: RunningJob, tell: Callable[[], Awaitable[None]]) -> bool:
+    """Give some of the orders that wait to the crawl, in their order; False if none waits, or none can be given now.
+    `tell` has the crawl know its hosts first, as they are with these orders."""
     query = "SELECT * FROM orders WHERE cluster = $1 AND state = 'waiting' ORDER BY number LIMIT $2"
     rows = await centre.db.rows(query, centre.cluster, AT_ONCE)
     given = False
+    try:
+        await tell()
+    except NotReady:
+        return given
     for row in rows:
         last = row["last_host"], row["last_digest"]
         one = GroupOrder(
@@ -128,8 +142,11 @@ async def give_orders(centre: Centre, crawl: RunningJob) -> bool:
             more = "UPDATE orders SET given = $2, last_host = $3, last_digest = $4, reason = $5 WHERE number = $1"
             await centre.db.rows(more, found.number, found.given, *found.last, found.refusal)
             return True
-        end = "UPDATE orders SET state = $2, reason = $3, ended = now() WHERE number = $1"
-        await centre.db.rows(end, row["number"], *found)
+        if row["verb"] in (TAKE, VISITED) and found == (DONE, ""):  # no person waits for it, and they are many
+            await centre.db.rows("DELETE FROM orders WHERE number = $1", row["number"])
+        else:
+            end = "UPDATE orders SET state = $2, reason = $3, ended = now() WHERE number = $1"
+            await centre.db.rows(end, row["number"], *found)
         given = True
     return given
 
@@ -139,6 +156,10 @@ async def _give(db: Postgresql, crawl: RunningJob, cluster: str, order: GroupOrd
     try:
         if order.verb == "add":
             return _added(_ask(crawl, "add", uris=order.subject["uris"]))
+        if order.verb == TAKE:
+            return _named_refused(_ask(crawl, TAKE, uris=order.subject["uris"]))
+        if order.verb == VISITED:
+            return _named_refused(_ask(crawl, "load", visited=order.subject["visited"]))
         if "prefix" in order.subject:
             return await _give_each(db, crawl, cluster, order)
         return _changed(order, _ask(crawl, order.verb, **order.subject))
@@ -151,6 +172,11 @@ def _ask(running: RunningJob, verb: str, /, **fields: Json) -> Any:
         return running.ask(verb, SECONDS, **fields)
     except Unavailable as error:
         raise NotReady(error.what, error.why) from error
+
+
+def _named_refused(answer: Any) -> OrderOutcome:
+    refused = [*map(str, answer.get("refused", ()))]
+    return OrderOutcome(DONE, f"{len(refused):,} are refused; first {refused[0]}" if refused else "")
 
 
 def _added(answer: Any) -> OrderOutcome:

@@ -2,7 +2,7 @@
 
     about     the group, and the version of the tables
     clusters  the jobs of the group, each with the place up to which its journal was read
-    hosts     the hosts, each with its cluster, and its URIs counted by status
+    hosts     the hosts, each with its cluster and the rule that says so, its addresses, and its URIs by status
     uris      the URIs, by host and digest
     visits    the visits of each, with the WARC that has what came
     sites     what persons want of sites: which are suspended, and their rates
@@ -19,7 +19,7 @@ from typing import Any
 from warcmill.clients.postgresql import Postgresql
 from warcmill.errors import BadConfig, Conflict, NotReady
 
-VERSION = 1
+VERSION = 2
 STATUSES = ("scheduled", "suspended", "parsed", "failed", "removed")
 """The columns of `hosts` that count; each is a status in lower case."""
 
@@ -76,6 +76,25 @@ CREATE INDEX orders_that_wait ON orders (cluster, number) WHERE state = 'waiting
 """
 
 
+# What the version before had not: whose a host is, and why. `edition` grows with each change, so that clusters are told
+# what is new. `moving`: it `leaves` a cluster, or arrives at its own.
+_SECOND = """
+CREATE SEQUENCE host_editions;
+ALTER TABLE hosts ADD COLUMN edition bigint NOT NULL DEFAULT nextval('host_editions'),
+  ADD COLUMN rule text NOT NULL DEFAULT '', ADD COLUMN forbidden boolean NOT NULL DEFAULT false,
+  ADD COLUMN since timestamptz NOT NULL DEFAULT now(), ADD COLUMN moving text, ADD COLUMN leaves text,
+  ADD COLUMN addresses text[] NOT NULL DEFAULT '{}', ADD COLUMN resolved timestamptz, ADD COLUMN due timestamptz,
+  ADD COLUMN misses int NOT NULL DEFAULT 0;
+CREATE UNIQUE INDEX hosts_by_edition ON hosts (edition);
+CREATE INDEX hosts_by_address ON hosts USING gin (addresses);
+CREATE INDEX hosts_that_move ON hosts (host) WHERE moving IS NOT NULL;
+CREATE INDEX hosts_by_due ON hosts (cluster, due) WHERE due IS NOT NULL;
+ALTER TABLE uris ADD COLUMN payload text;
+ALTER TABLE clusters ADD COLUMN reached timestamptz, ADD COLUMN retired timestamptz,
+  ADD COLUMN why text NOT NULL DEFAULT '', ADD COLUMN rules text NOT NULL DEFAULT '';
+"""
+
+
 async def make(db: Postgresql, group: str, jobs: tuple[str, ...]) -> bool:
     """Make the tables of a group, and the row of each of its jobs; False if all were there. Conflict when the database
     is another group's."""
@@ -85,9 +104,11 @@ async def make(db: Postgresql, group: str, jobs: tuple[str, ...]) -> bool:
         is_new = await connection.fetchval("SELECT to_regclass('about') IS NULL")
         if is_new:
             await connection.execute(_TABLES)
-            about = [("version", str(VERSION)), ("group", group)]
-            await connection.executemany("INSERT INTO about VALUES ($1, $2)", about)
-        await _examine(connection, db, group)
+            await connection.executemany("INSERT INTO about VALUES ($1, $2)", [("version", "1"), ("group", group)])
+        if await _examine(connection, db, group) < VERSION:
+            await connection.execute(_SECOND)
+            await connection.execute("UPDATE about SET value = $1 WHERE name = 'version'", str(VERSION))
+            is_new = True
         added = await connection.fetch(
             "INSERT INTO clusters (cluster) SELECT unnest($1::text[]) ON CONFLICT DO NOTHING RETURNING cluster",
             [*jobs],
@@ -103,12 +124,17 @@ async def examine(db: Postgresql, group: str) -> None:
     async def act(connection: Any) -> None:
         if await connection.fetchval("SELECT to_regclass('about') IS NULL"):
             raise NotReady(f"the centre of group {group}", f"it has no tables yet: warcmill group {group} init")
-        await _examine(connection, db, group)
+        version = await _examine(connection, db, group)
+        if version < VERSION:
+            todo = f"warcmill group {group} init"
+            why = f"its tables are of version {version}, and this Warcmill's are of {VERSION}: {todo}"
+            raise NotReady(f"the centre of group {group}", why)
 
     await db.whole(act)
 
 
-async def _examine(connection: Any, db: Postgresql, group: str) -> None:
+async def _examine(connection: Any, db: Postgresql, group: str) -> int:
+    """Refuse another group's tables, and newer ones; return their version."""
     about = {row["name"]: row["value"] for row in await connection.fetch("SELECT name, value FROM about")}
     version = about.get("version", "")
     if not version.isdigit() or int(version) > VERSION:
@@ -117,3 +143,4 @@ async def _examine(connection: Any, db: Postgresql, group: str) -> None:
     if about.get("group") != group:
         why = f"its database has the tables of group {about.get('group')}, not of {group}; a group has a database alone"
         raise Conflict(db.place.key, why)
+    return int(version)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from contextlib import closing, suppress
 from typing import Any
@@ -16,12 +17,15 @@ from typing import Any
 from warcmill.clusters.centre import Centre
 from warcmill.clusters.following import JobJournals
 from warcmill.clusters.group import Group
-from warcmill.clusters.news import batch_of
+from warcmill.clusters.news import News, NewsBatch, batch_of
 from warcmill.clusters.orders import give_orders
+from warcmill.clusters.owning import HostAssigner, KeptRules, Moves, tell
 from warcmill.crawl.control.calls import RunningJob
-from warcmill.errors import Busy, Unavailable
+from warcmill.crawl.fetch.addresses import Resolver
+from warcmill.errors import Busy, NotReady, Unavailable
 
 MOST = 10_000  # changes of a transaction
+REACHED = 10.0  # seconds between two notes that the centre was reached
 POLL, AGAIN = 0.5, 5.0  # seconds until the journal, and until a centre that is away, is looked at again
 NAMED = 20  # refused moves that are named of one transaction
 
@@ -29,13 +33,23 @@ log = logging.getLogger(__name__)
 
 
 class Updater:
-    """The updater of a job of a group, from `run` until `ended` is set. `again`: it begins with all journals."""
+    """The updater of a job of a group, from `run` until `ended` is set. `again`: it begins with all journals.
+    `resolver` looks hosts up that it assigns."""
 
-    def __init__(self, group: Group, journals: JobJournals, crawl: RunningJob, *, again: bool = False) -> None:
+    def __init__(
+        self, group: Group, journals: JobJournals, crawl: RunningJob, resolver: Resolver | None = None, *,
+        again: bool = False,
+    ) -> None:  # fmt: skip
         self._group, self._journals, self._crawl, self._again = group, journals, crawl, again
         self.ended = asyncio.Event()
         self._is_away = False
         self._behind = -1  # as it was noted last
+        self._owned = group.owned
+        self._assigner: HostAssigner | None = None
+        self._moves, self._reached, self._warned = Moves(journals.name), 0.0, ""
+        if group.owned:
+            self._rules = KeptRules(group.owned, group.jobs)
+            self._assigner = HostAssigner(self._rules, resolver or Resolver(), journals.name)
         self._sites: dict[str, dict[str, Any]] | None = None  # likewise
 
     async def run(self, told: Callable[[str], None]) -> None:
@@ -61,6 +75,8 @@ class Updater:
                 if not is_busy:
                     await self._wait(POLL)
         finally:
+            if self._assigner:
+                self._assigner.close()
             if centre:
                 await centre.close()
 
@@ -70,6 +86,8 @@ class Updater:
         with closing(self._journals.after(before)) as groups:
             batch = batch_of(groups, MOST)
         behind = self._journals.waiting(batch.place if batch else before)
+        if self._assigner:
+            await self._assign(centre, batch)
         if batch:
             refused = await centre.keep(batch, before, behind)
             for one in refused[:NAMED]:
@@ -79,11 +97,36 @@ class Updater:
         elif behind != self._behind:
             await centre.note_behind(behind)
         self._behind = behind
-        given = await give_orders(centre, self._crawl)
+        given = await give_orders(centre, self._crawl, lambda: self._tell(centre, is_read=not batch or not behind))
         if (sites := self._journals.sites.read()) != self._sites:
             await centre.keep_sites(sites)
             self._sites = sites
         return bool(batch) or given
+
+    async def _assign(self, centre: Centre, batch: NewsBatch | None) -> None:
+        """Assign the hosts of news that are new, and keep the addresses of others fresh."""
+        assert self._assigner
+        await self._rules.current(centre.db, centre.cluster)
+        hosts = {host for one in batch.news if isinstance(one, News) for host in one.hosts} if batch else ()
+        await self._assigner.assign(centre.db, hosts)
+        await self._assigner.refresh(centre.db)
+        if time.monotonic() - self._reached > REACHED:
+            await centre.db.rows("UPDATE clusters SET reached = now() WHERE cluster = $1", centre.cluster)
+            self._reached = time.monotonic()
+
+    async def _tell(self, centre: Centre, *, is_read: bool) -> None:
+        """Tell the crawl whose hosts are, and move those on that leave or arrive. NotReady while none runs."""
+        if self._owned is None:
+            return
+        try:
+            await tell(centre.db, self._crawl, centre.cluster, self._owned.alone)
+            await self._moves.step(centre.db, self._crawl, is_read=is_read)
+        except NotReady as error:
+            if self._warned != error.why:
+                log.warning("the crawl is not told whose hosts are: %s", error)
+            self._warned = error.why
+            raise
+        self._warned = ""
 
     async def _opened(self) -> Centre:
         self._behind, self._sites = -1, None  # another centre may be there now

@@ -30,7 +30,7 @@ from warcmill.crawl.launch import checkpoint as restore
 from warcmill.crawl.launch import folders as launch_folders
 from warcmill.crawl.launch import folders as lock
 from warcmill.crawl.launch import job_log
-from warcmill.crawl.launch.folders import CHECKPOINTS, CONTROL, Places
+from warcmill.crawl.launch.folders import CHECKPOINTS, CONTROL, OWNED, Places
 from warcmill.crawl.launch.job_log import Word
 from warcmill.crawl.launch.repair import put_in_order
 from warcmill.errors import BadConfig, BadInput, Conflict, NotReady, Unavailable
@@ -221,7 +221,7 @@ class WarcmillEngine:
         frontier = places.frontier.words if places.frontier else ()
         return [
             sys.executable, "-P", "-m", *self._processes.get(service, (PROCESS,)), *frontier, *roots, job, checkpoint,
-            follows, *self.allow_private,
+            follows, *self.allow_private, *([OWNED] if job in places.owned else []),
         ]  # fmt: skip
 
     def _until_it_crawls(self, job: str, before: str, pid: int, output: Path) -> str:

@@ -3,7 +3,8 @@
     python -m warcmill.crawl.process [--frontier URL FILE] OUTPUT JOBS LAYOUT JOB CHECKPOINT FOLLOWS [NETWORK...]
 
 CHECKPOINT and FOLLOWS, a launch id, are '' for a launch that begins afresh; the networks are inside addresses that
-it may connect to. The frontier is in the Redis at URL, whose password is in FILE, or in the job's database.
+it may connect to. A last word `owned` says that other crawls share its hosts: it asks those that it is told of. The
+frontier is in the Redis at URL, whose password is in FILE, or in the job's database.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from warcmill.crawl.job import file
 from warcmill.crawl.job.job import End
 from warcmill.crawl.launch import checkpoint as restore
 from warcmill.crawl.launch import folders
-from warcmill.crawl.launch.folders import Places
+from warcmill.crawl.launch.folders import OWNED, Places
 from warcmill.crawl.launch.job_log import JobLog
 from warcmill.crawl.launch.launch import ServiceMaker, SpiderMaker, open_launch
 from warcmill.crawl.launch.repair import put_in_order
@@ -97,7 +98,9 @@ def main(argv: Sequence[str], service: ServiceMaker | None = None, spider: Spide
     output, jobs, layout, name, checkpoint, follows, *networks = argv
     try:
         place = read_place(FRONTIER, *frontier) if frontier else None
-        places = Places(Path(output), Path(jobs), OutputLayout(layout), place)
+        owned = frozenset([name] if OWNED in networks else ())
+        networks = [one for one in networks if one != OWNED]
+        places = Places(Path(output), Path(jobs), OutputLayout(layout), place, owned)
         asyncio.run(crawl(places, name, checkpoint, networks, follows, spider, service))
     except (WarcmillError, OSError) as error:
         sys.stderr.write(f"{printable(str(error))}\n")

@@ -62,12 +62,16 @@ class Clustered:
         self.line.config.write_text(self.line.config.read_text() + text)
         self.own = self.line.folders["jobs"] / JOB
         self.own.mkdir()
-        self.wait_between_pages(0)
-        (self.own / "seeds.txt").write_text("".join(f"http://{host}:{port}/\n" for host in HOSTS))
-        (self.own / "surts.txt").write_text("+http://(example,\n")
+        self.set_up()
         self.log = folder / "updater.log"
         self._updaters = list[subprocess.Popen[bytes]]()
         self.warcmill("group", GROUP, "init")
+
+    def set_up(self) -> None:
+        """Write the files of its jobs."""
+        self.wait_between_pages(0)
+        (self.own / "seeds.txt").write_text("".join(f"http://{host}:{self.port}/\n" for host in HOSTS))
+        (self.own / "surts.txt").write_text("+http://(example,\n")
 
     def wait_between_pages(self, seconds: float) -> None:
         hosts = ", ".join(json.dumps(f"{host}=127.0.0.1") for host in HOSTS)

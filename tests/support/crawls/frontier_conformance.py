@@ -29,6 +29,7 @@ from warcmill.crawl.frontier import (
     Rate,
     Waited,
 )
+from warcmill.crawl.frontier.owners import HostOwner, Owners, let_go
 from warcmill.crawl.policies.quotas import By, Spent
 from warcmill.crawl.uri import FOREVER, Renew, Status, Transitions, Uri, digest, make
 from warcmill.errors import BadInput, Conflict
@@ -70,7 +71,11 @@ def names(found: Sequence[Lease | Uri]) -> list[str]:
 
 
 def offer(frontier: Frontier, *pages: str, **more: Any) -> list[Intake]:
-    return [offered.answer for offered in run(frontier.offer(uris(*pages, **more)))]
+    renew = more.pop("renew", None)
+    found = uris(*pages, **more)
+    for uri in found:
+        uri.renew = renew
+    return [offered.answer for offered in run(frontier.offer(found))]
 
 
 def lease(
@@ -111,6 +116,25 @@ def test_each_uri_is_taken_once(there: Place) -> None:
     assert offer(frontier, "a/2", "b/1") == [Intake.SEEN, Intake.NEW]
     assert sorted(drain(frontier)) == ["a/1", "a/2", "b/1"]
     assert offer(frontier, "a/1", "a/2", "b/1") == [Intake.SEEN] * 3, "visited, so seen"
+
+
+def test_a_uri_of_a_host_that_is_not_surely_ours_is_handed_over_once_and_waits_nowhere(there: Place) -> None:
+    frontier = there.open()
+    frontier.owners = Owners(there.new_path())
+    assert offer(frontier, "a/1", "a/1", "b/1") == [Intake.HANDED, Intake.SEEN, Intake.HANDED]
+    assert run(frontier.offer([make("data:,x")])) == [Offered(Intake.NEW)], "it has no host"
+    frontier.owners.tell(1, [HostOwner("a.example", "+"), HostOwner("b.example", "-")])
+    assert offer(frontier, "a/1", "b/1", "a/2") == [Intake.NEW, Intake.SEEN, Intake.NEW]
+    held = {one.uri.uri: one for one in lease(frontier)}
+    assert sorted(names([*held.values()])) == ["a/1", "data:,x"]
+    frontier.owners.tell(2, [HostOwner("a.example", "-")])
+    run(let_go(frontier, uris("a/2"), [held["http://a.example/1"]]))
+    run(let_go(frontier, uris("a/2")))
+    assert run(frontier.count())[Status.REMOVED] == 2
+    assert names(lease(frontier)) == [], "what was leased has left, too"
+    frontier.owners.tell(3, [HostOwner("a.example", "+")])
+    assert offer(frontier, "a/1", "a/2", renew=Renew(force=True)) == [Intake.RENEWED, Intake.RENEWED]
+    assert names(lease(frontier)) == ["a/1"]
 
 
 def test_an_offer_that_is_repeated_after_a_restart_is_seen(there: Place) -> None:

@@ -38,9 +38,13 @@ Web = Mapping[tuple[str, str], Page]
 
 
 @contextmanager
-def serve(web: dict[tuple[str, str], Page], asked: list[tuple[float, str, str]] | None = None) -> Iterator[int]:
+def serve(
+    web: dict[tuple[str, str], Page], asked: list[tuple[float, str, str]] | None = None,
+    agents: list[tuple[str, str, str]] | None = None,
+) -> Iterator[int]:  # fmt: skip
     """Serve (host, path) -> page while the block runs; yields the port. Pages may be added meanwhile. `asked` is the
-    site's own log: when, host and path."""
+    site's own log: when, host and path; `agents` another: who, host and path. With that it is at all addresses of
+    loopback."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -49,6 +53,8 @@ def serve(web: dict[tuple[str, str], Page], asked: list[tuple[float, str, str]] 
             host = (self.headers.get("Host") or "").partition(":")[0]
             if asked is not None:
                 asked.append((time.monotonic(), host, self.path))
+            if agents is not None:
+                agents.append((self.headers.get("User-Agent") or "", host, self.path))
             found = web.get((host, self.path), Page(b"none", "text/plain", 404))
             if not found.status:
                 self.close_connection = True
@@ -70,7 +76,7 @@ def serve(web: dict[tuple[str, str], Page], asked: list[tuple[float, str, str]] 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the base class calls it so
             """Nothing: the engine's crawl log says it all."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1" if agents is None else "", 0), Handler)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()

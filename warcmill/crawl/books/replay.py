@@ -19,7 +19,7 @@ from warcmill.crawl.frontier import Begins, Change, Defer, Frontier, SiteRow, Un
 from warcmill.crawl.frontier.journal import JournalGroup, JournalLine
 from warcmill.crawl.frontier.outbox import Recorded
 from warcmill.crawl.frontier.register import FED, Register
-from warcmill.crawl.uri import Renew, Uri, digest, queue_of
+from warcmill.crawl.uri import Renew, Status, Uri, digest, queue_of
 from warcmill.formats.logs import crawllog
 from warcmill.formats.logs.crawllog import CrawlRecord
 from warcmill.formats.warc.writer import RecordPlace
@@ -209,6 +209,9 @@ def _apply_one(changes: Change, entry: JournalLine) -> None:
         changes.remember(more["spider"], more["texts"])
     elif entry.word == journal.PURGED:
         changes.purge(crawl)
+    elif entry.word == journal.HANDED and more.get("left"):  # else nothing here knew of it
+        uri = taken(entry)
+        changes.visit(Uri(uri.key, uri.uri, "", uri.crawl, status=Status.REMOVED), b"")
 
 
 def taken(entry: JournalLine) -> Uri:

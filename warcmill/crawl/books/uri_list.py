@@ -26,7 +26,7 @@ PREREQUISITE = "P"  # the last hop of a name and of a robots.txt, which this cra
 _VISITED = {"Fs": "Parsed", "Fd": "Removed"}
 _PASSED = frozenset({"Fe", "Fr", "Ff", *map(str.strip, (journal.COOKIES, journal.SITE, journal.SPENT, journal.GROUP,
                                                         journal.ROUND, journal.CARRIED, journal.PURGED,
-                                                        journal.MEMORY))})  # fmt: skip
+                                                        journal.MEMORY, journal.HANDED))})  # fmt: skip
 
 
 class ListRead(Struct):

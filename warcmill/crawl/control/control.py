@@ -91,6 +91,18 @@ class Controlled(Protocol):
         """Copy the frontier to a new file."""
         ...
 
+    async def owners(self, fields: Mapping[str, Json]) -> Json:
+        """Hear whose hosts are, up to an edition; return that of what was heard before, and now."""
+        ...
+
+    async def take(self, uris: Sequence[Json]) -> Json:
+        """Take URIs that other crawls have handed over; pass over those of hosts that are not this one's."""
+        ...
+
+    async def give_up(self, hosts: Sequence[Json]) -> Json:
+        """Hand over what waits of hosts; return those of which a visit is still under way."""
+        ...
+
     async def journal(self) -> Mapping[str, Json]:
         """Return the launch, and how long its journal is by what was committed last: what comes after it may be cut."""
         ...
@@ -189,6 +201,8 @@ class Control:
         if added := self._added.get(verb):
             return await added.act(fields)
         match verb:
+            case "owners" | "take" | "give_up" | "load" | "dump":
+                return await self._do_much(verb, fields)
             case "state" | "watch" | "journal":
                 return dict(await (crawl.journal() if verb == "journal" else crawl.state()))
             case "checkpoint":
@@ -203,11 +217,20 @@ class Control:
                 return await crawl.list(messages.text(fields, "crawl"), after, limit)
             case "rate":
                 return await crawl.rate(fields)
-            case "load":
-                return await crawl.load(_some(fields, "uris"), _some(fields, "visited"))
-            case "dump":
-                return await crawl.dump(messages.text(fields, "to"))
         return await self._do_to(verb, messages.target(verb, fields), fields)
+
+    async def _do_much(self, verb: str, fields: Mapping[str, Json]) -> Json:
+        """Do what is about many URIs, or hosts: of a list, of a dump, and of the crawls that share hosts."""
+        match verb:
+            case "owners":
+                return await self._crawl.owners(fields)
+            case "take":
+                return await self._crawl.take(_some(fields, "uris"))
+            case "give_up":
+                return await self._crawl.give_up(_some(fields, "hosts"))
+            case "load":
+                return await self._crawl.load(_some(fields, "uris"), _some(fields, "visited"))
+        return await self._crawl.dump(messages.text(fields, "to"))
 
     async def _do_to(self, verb: str, target: Subject | None, fields: Mapping[str, Json]) -> Json:
         if verb == "resume" and target is None:

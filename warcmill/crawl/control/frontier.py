@@ -1,7 +1,9 @@
-"""The verbs of a control socket that ask the frontier: add, suspend, release, remove, get, list, rate, load, dump."""
+"""The verbs of a control socket that ask the frontier: add, suspend, release, remove, get, list, rate, load, dump; and
+of a crawl whose hosts have owners: owners, take."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -9,12 +11,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
-from warcmill.crawl.control.messages import MOST, Subject, target
+from warcmill.crawl.control.messages import MOST, Subject, target, whole
 from warcmill.crawl.control.sites import KeptSites
 from warcmill.crawl.fetch import exchange
 from warcmill.crawl.frontier import Change, Defer, Frontier, Gate, Intake, Offered, Rate, dump, journal
-from warcmill.crawl.uri import FOREVER, Status, Uri, make, shown
-from warcmill.errors import BadInput
+from warcmill.crawl.frontier.owners import FORBIDDEN, OTHERS, OURS, HostOwner, Owners
+from warcmill.crawl.uri import FOREVER, Renew, Status, Uri, make, shown
+from warcmill.errors import BadInput, NotReady
 from warcmill.formats.logs import crawllog
 from warcmill.model import Json
 
@@ -161,6 +164,46 @@ class FrontierControl:
         answers = await self._policies.by_hand(offered, self._frontier)
         return _loaded(offered, answers, done)
 
+    async def owners(self, fields: Mapping[str, Json]) -> Json:
+        """Hear whose hosts are, up to an edition, and for how many seconds that counts; return the edition of what is
+        known now. NotReady unless hosts have owners."""
+        owners = self._owners()
+        hosts = fields.get("hosts", [])
+        if not isinstance(hosts, list) or len(hosts) > MOST:
+            raise BadInput("owners", f"'hosts' is a list of at most {MOST}")
+        told = [_owner(one) for one in hosts]
+        if "edition" in fields:
+            edition = whole(fields, "edition", 0)
+            await asyncio.to_thread(owners.tell, edition, told, anew=bool(fields.get("anew")))
+        if "alone" in fields:
+            await asyncio.to_thread(owners.hear, whole(fields, "alone", 0))
+        return {"edition": owners.edition}
+
+    async def take(self, uris: Sequence[Json]) -> Json:
+        """Take URIs that other crawls have handed over; pass over those of hosts that are not this one's: whoever has
+        a host is given all of it. One that left this frontier is taken again."""
+        owners = self._frontier.owners
+        try:
+            named = [dump.uri_of(one) for one in uris]  # type: ignore[arg-type] # TypeError unless it is an object
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise BadInput("take", f"a line of it is none of a dump: {error!r}") from error
+        ours = [uri for uri in named if owners is None or owners.is_ours(uri.uri)]
+        for crawl in {uri.crawl for uri in ours}:
+            some = {uri.key: uri for uri in ours if uri.crawl == crawl}
+            for known in (await self._frontier.list(crawl, keys=[*some])).uris:
+                if known.status is Status.REMOVED:
+                    some[known.key].renew = Renew(force=True)
+        answers = await self._frontier.offer(ours)
+        whys = [one.why if one.answer is Intake.REFUSED else "" for one in answers]
+        taken = sum(one.answer in (Intake.NEW, Intake.RENEWED) for one in answers)
+        return {"taken": taken, "passed": len(uris) - len(ours), "refused": _names(ours, whys)}
+
+    def _owners(self) -> Owners:
+        if self._frontier.owners is None:
+            why = "its crawl began without 'rules' in the [group.NAME] of the job; stop it, and start it again"
+            raise NotReady("the owners of hosts", why)
+        return self._frontier.owners
+
     def _note_visits(self, changes: Change, done: Sequence[Uri]) -> None:
         for uri in done:
             changes.visit(uri, b"", by_hand=True)
@@ -192,6 +235,16 @@ def _loaded(offered: Sequence[Uri], answers: Sequence[Offered], done: Sequence[U
     whys = [one.why if one.answer is Intake.REFUSED else "" for one in answers]
     refused = _names(offered, whys)
     return {"new": sum(one.answer is Intake.NEW for one in answers), "visited": len(done), "refused": refused}
+
+
+def _owner(one: Json) -> HostOwner:
+    """A host and its owner, as the control has it."""
+    if not (isinstance(one, list) and len(one) == 3 and all(isinstance(text, str) for text in one)):
+        raise BadInput("owners", "a host is a list: its name, one of + - !, and why it is forbidden")
+    host, owner, why = map(str, one)
+    if owner not in (OURS, OTHERS, FORBIDDEN) or not host or any(letter.isspace() for letter in host):
+        raise BadInput("owners", f"{shown(host)} has an owner that is none of + - !, or is no host")
+    return HostOwner(host, owner, why)
 
 
 def _visited(one: Json) -> Uri:

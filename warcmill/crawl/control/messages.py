@@ -30,7 +30,8 @@ MOST = 1000
 NO_VERB = "it has no 'verb' of"
 """The refusal of a verb that is not known begins so."""
 
-_ROOM = LINE - 4096  # bytes for the members of a list
+ROOM = LINE - 4096
+"""Bytes for the members of a list."""
 
 Fields = Mapping[str, type | tuple[type, ...]]
 _TARGET: Fields = {"crawl": str, "uri": str, "key": str, "site": str}
@@ -53,6 +54,9 @@ FIELDS: Mapping[str, Fields] = {
     "dump": {"to": str},
     "watch": {"seconds": int},
     "journal": {},
+    "owners": {"edition": int, "hosts": list, "anew": bool, "alone": int},
+    "take": {"uris": list},
+    "give_up": {"hosts": list},
 }  # fmt: skip
 """Each verb, with the fields that it may have. The service of a job may add some."""
 
@@ -147,7 +151,7 @@ def parts(members: Iterable[Json]) -> Iterator[list[Json]]:
     some, size = list[Json](), 0
     for member in members:
         length = len(json.dumps(member)) + 2
-        if some and (len(some) >= MOST or size + length > _ROOM):
+        if some and (len(some) >= MOST or size + length > ROOM):
             yield some
             some, size = [], 0
         some.append(member)

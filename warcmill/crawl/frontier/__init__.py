@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from enum import Enum, StrEnum
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct, field
 
@@ -38,6 +38,9 @@ from warcmill.crawl.uri import (
 )
 from warcmill.errors import BadInput, WarcmillError
 from warcmill.formats.logs.crawllog import CrawlRecord
+
+if TYPE_CHECKING:
+    from warcmill.crawl.frontier.owners import Owners
 
 T = TypeVar("T")
 E = TypeVar("E", "Finish", "Defer")
@@ -114,13 +117,15 @@ class Lease(NamedTuple):
 
 class Intake(StrEnum):
     """The fate of an offer. RENEWED: a known URI is taken again, or waits as it is offered now. CANCELLED: it is
-    removed."""
+    removed. HANDED: it is of a host that is not surely this crawl's, and was handed over for the first time; SEEN when
+    it was before."""
 
     NEW = "new"
     SEEN = "seen"
     REFUSED = "refused"
     RENEWED = "renewed"
     CANCELLED = "cancelled"
+    HANDED = "handed"
 
 
 class Offered(NamedTuple):
@@ -315,9 +320,10 @@ class Frontier(Protocol):
     `transitions` moves its URIs between statuses. `note` is called with the lines that a journal has for a change
     which was not made by `change`, within that change. `warn` is called with what a person should know. One that
     `is_shared` is on another machine, and hears what the journal has; `begun_anew` is called when it has lost all,
-    before it hears that again.
+    before it hears that again. `owners` says of which hosts it takes URIs that are offered; without, of all.
     """
 
+    owners: Owners | None
     transitions: Transitions
     note: Callable[[list[str]], None]
     warn: Callable[[str], None]

@@ -3,6 +3,8 @@
     F+ URI HOPS VIA {...}     taken; with "renew", though it was known
     Fs URI {...}              visited; Ff: in vain; Fd: removed
     Fr URI {...}              deferred
+    Fh URI HOPS VIA {...}     handed over, as another crawl may have its host: who rebuilds a frontier passes over it,
+                              but with {"left":true} it waited here, and does so no more
     Fn, Fl                    a fresh start; one with what waited in the launch before, and with {"seen":true} what was
                               seen there
     Fx CRAWL                  a crawl is forgotten
@@ -37,6 +39,7 @@ from warcmill.formats.warc.writer import RecordPlace
 NAME = "frontier.recover.gz"
 TAKEN, DEFERRED, PURGED, COOKIES, SITE, SPENT, GROUP = "F+", "Fr", "Fx", "Fk", "Ft", "Fq", "Fg"
 MEMORY = "Fm"
+HANDED = "Fh"
 ROUND, CARRIED = "Fn", "Fl"
 VISITED = {Status.PARSED: "Fs", Status.FAILED: "Ff", Status.REMOVED: "Fd"}
 _decoded = msgspec.json.Decoder().decode
@@ -65,19 +68,30 @@ def offered(uris: Sequence[Uri], answers: Sequence[Offered], now: float) -> Iter
     for uri, answer in zip(uris, answers, strict=True):
         if answer.answer in (Intake.NEW, Intake.RENEWED):
             yield taken(uri)
+        elif answer.answer is Intake.HANDED:
+            yield handed(uri)
         elif answer.answer is Intake.CANCELLED:
             yield removed(uri.crawl, uri.key, now)
 
 
 def taken(uri: Uri) -> str:
     """The line of a URI that was taken. It was judged: who reads it takes it in any case."""
+    return _taken(TAKEN, uri, {"renew": {"tag": uri.renew.tag}} if uri.renew else {})
+
+
+def handed(uri: Uri, *, left: bool = False) -> str:
+    """The line of a URI that was handed over; `left`: it waited, or was leased, until now."""
+    return _taken(HANDED, uri, {"left": left})
+
+
+def _taken(word: str, uri: Uri, renew: Mapping[str, object]) -> str:
     source = "" if uri.source == uri.uri else uri.source or "-"
     more = _name(uri) | {"source": source, "payload": uri.payload, "cluster": uri.cluster, "priority": uri.priority}
     more |= {"spider": uri.spider} if uri.spider else {}
-    more |= {"renew": {"tag": uri.renew.tag}} if uri.renew else {}
+    more |= renew
     queue = uri.queue if uri.queue != queue_of(uri.uri) else ""
     texts = {name: text for name, text in (("hops", uri.hops), ("via", uri.via)) if text and _column(text) != text}
-    return _line(TAKEN, [uri.uri, uri.hops, uri.via], more | texts | {"queue": queue, "until": uri.not_before})
+    return _line(word, [uri.uri, uri.hops, uri.via], more | texts | {"queue": queue, "until": uri.not_before})
 
 
 def visited(

@@ -34,6 +34,7 @@ from warcmill.crawl.frontier import (
 )
 from warcmill.crawl.frontier.accounts import Jars, Memories, Sites, Spending
 from warcmill.crawl.frontier.database import milliseconds
+from warcmill.crawl.frontier.owners import Owners, hand_over
 from warcmill.crawl.frontier.queues import Queues, move_back, note_clock
 from warcmill.crawl.frontier.table import Name, Row, Table, pack_visit, read_visit, unusual
 from warcmill.crawl.uri import FOREVER, Renew, Status, Uri, digest, waits
@@ -77,9 +78,12 @@ class Ledger:
         self.spending = Spending(db)
         self.memories = Memories(db)
         self._is_purging = bool(db.execute(_PURGED).fetchall())
+        self.owners: Owners | None = None
 
     def offer(self, uris: Sequence[Uri]) -> list[Offered]:
         answers = [_checked(uri) for uri in uris]
+        if self.owners:
+            hand_over(self.owners, self.db, uris, answers)
         asked = [place for place, answer in enumerate(answers) if answer is _NEW and uris[place].renew is None]
         names = self.table.names([uris[place] for place in asked])
         known, fresh = self.table.known(names), []

@@ -102,7 +102,8 @@ class AskedMeanwhile:
 class Recorded(Struct):
     """A change that is recorded, to be heard later: a `Change`. `holds` is asked of a lease, `ask` of URIs that may be
     known, `begins` and `purges` are done at once. `note_offered` hears the digests of what it offers. `asked` is what
-    persons have asked of leases that are out here. `is_resent`: a journal has it, as Redis may have lost it."""
+    persons have asked of leases that are out here. `hand_over` answers what is not of this crawl's hosts. `is_resent`:
+    a journal has it, as Redis may have lost it."""
 
     ask_holds: Callable[[Lease], bool]
     ask_known: Callable[[Sequence[Uri]], list[bool]]
@@ -121,6 +122,7 @@ class Recorded(Struct):
     is_resent: bool = False
     totals: list[tuple[str, str, int, int, int]] = field(default_factory=list)
     ask_renewable: Callable[[Sequence[Uri]], list[Renewable | None]] = lambda uris: [None] * len(uris)
+    hand_over: Callable[[Sequence[Uri], list[Offered]], None] = lambda _, __: None
     now: Callable[[], float] = clock.steady
 
     def holds(self, lease: Lease) -> bool:
@@ -128,6 +130,7 @@ class Recorded(Struct):
 
     def offer(self, uris: Sequence[Uri]) -> list[Offered]:
         answers = [checked(uri) for uri in uris]
+        self.hand_over(uris, answers)
         asked = [place for place, answer in enumerate(answers) if answer is NEW and uris[place].renew is None]
         among = set[bytes]()
         known = self.ask_known([uris[place] for place in asked])

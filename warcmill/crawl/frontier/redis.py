@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -66,6 +67,7 @@ from warcmill.crawl.frontier.outbox import (
     waited_of,
     waiting_of,
 )
+from warcmill.crawl.frontier.owners import Owners, hand_over
 from warcmill.crawl.frontier.queues import by_queue
 from warcmill.crawl.frontier.register import Register
 from warcmill.crawl.frontier.sender import Sender
@@ -103,6 +105,8 @@ class RedisFrontier:
         self._exit, self._gate_by = exit, GateBy.QUEUE
         self.transitions = transitions or Transitions(now=now)
         self.note: Callable[[list[str]], None] = _nothing
+        self.owners: Owners | None = None
+        self._handed: sqlite3.Connection | None = None  # without a register
         self._writer = writer or (register.writer if register else uuid.uuid4().hex)
         self._files = ThreadPoolExecutor(1, thread_name_prefix="books")
         self._held: dict[int, Lease] = {}
@@ -275,11 +279,18 @@ class RedisFrontier:
         async with self._foresights.begun(offered) as foresight:
             recorded = Recorded(self._sender.holds, foresight.knows, self._begin, self._set_back, asked=self._asked)
             recorded.note_offered, recorded.ask_renewable = foresight.note_offered, self._renewable
-            recorded.now = self.now
+            recorded.now, recorded.hand_over = self.now, self._hand_over
             result, recorded.number = await self.run(lambda: self._numbered(lambda: act(recorded)))
             self._sender.take(recorded)
         self._leases.expect(recorded.moments)
         return recorded, result
+
+    def _hand_over(self, uris: Sequence[Uri], answers: list[Offered]) -> None:
+        if self.owners and self._register:
+            self._register.hand_over(self.owners, uris, answers)
+        elif self.owners:
+            self._handed = self._handed or sqlite3.connect(":memory:", check_same_thread=False)
+            hand_over(self.owners, self._handed, uris, answers)
 
     def _numbered(self, act: Callable[[], T]) -> tuple[T, int]:
         """Do something to the files, whole; return the number of the group that it made in the journal, else 0."""

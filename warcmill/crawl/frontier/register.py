@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import sqlite3
 import uuid
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import msgspec
 
+from warcmill.crawl.frontier import Offered
 from warcmill.crawl.frontier.database import examine, transaction
+from warcmill.crawl.frontier.owners import Owners, hand_over
+from warcmill.crawl.uri import Uri
 from warcmill.formats.logs.bounds import BoundTally
 from warcmill.formats.warc.writer import RecordPlace
 
@@ -144,6 +147,11 @@ class Register:
         """Return the record of a URI, by its digest; None when none was noted in this launch."""
         row = self._db.execute("SELECT name, offset, length FROM places WHERE uri = ?", (uri,)).fetchone()
         return RecordPlace(*row) if row else None
+
+    def hand_over(self, owners: Owners, uris: Sequence[Uri], answers: list[Offered]) -> None:
+        """Answer those of some offers that are handed over: each once."""
+        with self.whole():
+            hand_over(owners, self._db, uris, answers)
 
     def begin_rotation(self, stage: str) -> None:
         """Note that logs are being renamed for a stage."""

@@ -38,6 +38,7 @@ from warcmill.crawl.frontier import (
 )
 from warcmill.crawl.frontier.database import copy, named, open_database, transaction, write_back
 from warcmill.crawl.frontier.ledger import Ledger
+from warcmill.crawl.frontier.owners import Owners
 from warcmill.crawl.frontier.queues import by_queue
 from warcmill.crawl.frontier.register import Register
 from warcmill.crawl.uri import Status, Transitions, Uri
@@ -80,6 +81,14 @@ class SqliteFrontier:
         self._answers = deque[tuple[Lease, float]]()  # that the ledger is yet to hear of
         self.register = Register(self.db, path)
         self._changes = self.db.total_changes  # when it was last written back
+
+    @property
+    def owners(self) -> Owners | None:
+        return self.ledger.owners
+
+    @owners.setter
+    def owners(self, owners: Owners | None) -> None:
+        self.ledger.owners = owners
 
     @property
     def leased(self) -> int:

@@ -213,8 +213,11 @@ def files_in(folder: Path) -> dict[str, bytes]:
 
 
 def lacks_seeds(files: Mapping[str, bytes]) -> bool:
-    """True if these files have no URI to begin with, and serve nobody who asks for some."""
-    return not _lines(files, SEEDS) and SEED_LIST not in files and not _service(_toml(files[CONFIGURATION]))
+    """True if these files have no URI to begin with, serve nobody who asks for some, and end: an endless job may be
+    given its URIs by others."""
+    found = _toml(files[CONFIGURATION])
+    has_others = _service(found) or values.flag(found, "endless")
+    return not _lines(files, SEEDS) and SEED_LIST not in files and not has_others
 
 
 def parse(files: Mapping[str, bytes], name: str) -> Job:
@@ -232,7 +235,7 @@ def described(files: Mapping[str, bytes], name: str) -> Job:
     values.refuse_unknown(CONFIGURATION, found, KEYS)
     seeds = _lines(files, SEEDS)
     service = _service(found)
-    if not seeds and SEED_LIST not in files and not service:
+    if lacks_seeds(files):
         raise BadConfig(SEEDS, f"job {name} has no seed in it: URLs to begin with, a line each")
     texts = {key: values.text_list(found, key) for key in LISTS}
     numbers: dict[str, Any] = {key: values.number(found, key, *NUMBERS[key]) for key in NUMBERS if key in found}

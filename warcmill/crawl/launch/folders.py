@@ -230,16 +230,18 @@ def _read_holder(path: Path) -> Holder:
 
 
 DATABASE, SCRATCH = "books.sqlite", "scratch"
+OWNED = "owned"  # the word for a process whose job is
 
 
 class Places(Struct, frozen=True):
     """The roots `output` and `jobs`, and how the first is laid out; `frontier` is the Redis that has it, None for the
-    database of each job."""
+    database of each job. `owned`: the jobs that share hosts with others, each host with one owner."""
 
     output: Path
     jobs: Path
     layout: OutputLayout = OutputLayout.KIND_FIRST
     frontier: RedisPlace | None = None
+    owned: frozenset[str] = frozenset()
 
     @property
     def roots(self) -> tuple[Path, Path]:

@@ -36,6 +36,8 @@ from warcmill.crawl.durable import make_folder
 from warcmill.crawl.frontier import Begins, Frontier, Gate, Rate
 from warcmill.crawl.frontier.crew import Crew, Order
 from warcmill.crawl.frontier.link import RedisLink, RedisPlace
+from warcmill.crawl.frontier.owners import NAME as OWNERS
+from warcmill.crawl.frontier.owners import Owners
 from warcmill.crawl.frontier.register import FED, Register
 from warcmill.crawl.job.job import CEILINGS, Audiences, End, Fetched, Job, Live
 from warcmill.crawl.launch import checkpoint, reports
@@ -334,6 +336,8 @@ async def open_launch(
     except BaseException:
         await frontier.close()
         raise
+    if job.name in places.owned:
+        books.frontier.owners = Owners(places.state(job.name) / OWNERS)
     await books.frontier.set_gates(job.gate_by)
     if not (job.service and follows):  # the rates of who is served stay over its launches
         await books.frontier.set_rate(Gate(""), _rate(job))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -166,6 +166,7 @@ class Session(FrontierControl):
             "queued": moment.queued,
             "bytes": moment.bytes,
             "under_way": moment.busy,
+            **({"alone": True} if (owners := running.books.frontier.owners) and owners.is_alone else {}),
             **({"results": running.books.results_length} if running.job.results_log else {}),
             **running.summary(),
             **({"served": running.answers()} if running.service else {}),
@@ -174,6 +175,13 @@ class Session(FrontierControl):
     async def journal(self) -> Mapping[str, Json]:
         """The launch, and the committed length of its journal."""
         return {"launch": self._running.launch.id, "length": await self._running.books.journal_length()}
+
+    async def give_up(self, hosts: Sequence[Json]) -> Json:
+        """Hand over what waits of hosts; return those of which a visit is still under way, and those that the crawl
+        was not told yet to be another's."""
+        named, owners = {str(one) for one in hosts}, self._owners()
+        mine = {one for one in named if owners.is_ours(f"http://{one}/")}
+        return {"busy": [*sorted(mine), *await self._running.spider.give_up(named - mine)]}
 
     async def pause(self) -> None:
         """Begin no more downloads, and wait until those under way have ended."""

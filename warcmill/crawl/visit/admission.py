@@ -27,6 +27,7 @@ from warcmill.crawl.fetch.exchange import Exchange
 from warcmill.crawl.fetch.http import Site
 from warcmill.crawl.fetch.limits import NOT_ALLOWED, Failure
 from warcmill.crawl.frontier import Frontier, Sums
+from warcmill.crawl.frontier.owners import POLICY, Owners
 from warcmill.crawl.job.job import NOBODY, Job, Live
 from warcmill.crawl.logs import lines
 from warcmill.crawl.policies import decision, quotas
@@ -142,6 +143,8 @@ class Admission:
     def _policies_of(self, job: Job) -> Sequence[Ask]:
         """The policies that need no network, in the job's order."""
         built_in: dict[str, Ask] = {"scope": job.scope.judge}
+        if owners := self._frontier.owners:
+            built_in[POLICY] = lambda uri: _forbidden(owners, uri)
         if job.expiry.ends:
             built_in["expiry"] = lambda uri: job.expiry.judge(uri, clock.steady())
         built_in |= job.audience.policies
@@ -162,6 +165,11 @@ class Admission:
         if verdict.allowed:
             return None
         return Refusal(lines.ROBOTS_FORBID, Decision(Verdict.REJECT, "robots", f"robots.txt says {verdict.rule}"))
+
+
+def _forbidden(owners: Owners, uri: Uri) -> Decision | None:
+    why = owners.forbids(uri.uri)
+    return Decision(Verdict.REJECT, POLICY, why) if why else None
 
 
 def _no_address(why: Failure) -> Refusal | Failure:

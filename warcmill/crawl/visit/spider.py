@@ -8,7 +8,7 @@ checkpoint; it ends sooner when it is asked to, or when a ceiling is reached.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from functools import partial
 from itertools import islice
@@ -16,11 +16,13 @@ from pathlib import Path
 
 from warcmill.base import clock
 from warcmill.crawl.frontier import Defer, Lease
+from warcmill.crawl.frontier.owners import Owners, let_go
 from warcmill.crawl.job.job import Audiences, End, Fetched
 from warcmill.crawl.logs.statistics import Figures
 from warcmill.crawl.visit.offers import AT_ONCE
 from warcmill.crawl.visit.visit import Kit, Visit
 from warcmill.errors import WarcmillError
+from warcmill.formats.logs import crawllog
 from warcmill.formats.seeds import lines
 
 HOLDER = "spider"
@@ -183,10 +185,14 @@ class Spider:
             room = min(len(self._threads), self._kit.job.ceilings.room(self._fetched()))
             if not self._leads and self._reached():
                 room = 0
-            may_lease = room and not self.is_paused and self._kit.books.frontier.is_ready
+            owners = self._kit.books.frontier.owners
+            is_alone = owners is not None and owners.is_alone
+            may_lease = room and not self.is_paused and not is_alone and self._kit.books.frontier.is_ready
             leases = await self._lease(room) if may_lease else []
             if leases and (audiences := self._kit.job.audiences):
                 leases = await self._known(audiences, leases)
+            if leases and owners:
+                leases = await self._owned(owners, leases)
             for lease in leases:
                 thread = self._threads.pop()
                 task = asyncio.create_task(self._visit(lease, thread).run())
@@ -201,6 +207,29 @@ class Spider:
             at = clock.steady() + LONGEST_WAIT
             await self._kit.books.frontier.defer([Defer(one.uri.crawl, one.uri.key, at, one) for one in later])
         return [lease for lease in leases if lease.uri.source not in unknown]
+
+    async def _owned(self, owners: Owners, leases: list[Lease]) -> list[Lease]:
+        """Those of this crawl's hosts, and of forbidden ones, which their visit refuses. The others are handed over."""
+        others = [one for one in leases if not (owners.is_ours(one.uri.uri) or owners.forbids(one.uri.uri))]
+        if others:
+            await let_go(self._kit.books.frontier, (), others)
+        return [one for one in leases if one not in others]
+
+    async def give_up(self, hosts: Collection[str]) -> list[str]:
+        """Hand over what waits of hosts that are not this crawl's any more; return those of which a visit is still
+        under way."""
+        frontier, after = self._kit.books.frontier, 0
+        async with self._gate:  # nothing is between its lease and its visit
+            under_way = [lease.uri for lease in self._visits.values()]
+        busy = {(uri.crawl, uri.key) for uri in under_way}
+        while True:
+            page = await frontier.list(after=after, limit=AT_ONCE)
+            gone = [uri for uri in page.uris if crawllog.host(uri.uri) in hosts and (uri.crawl, uri.key) not in busy]
+            if gone:
+                await let_go(frontier, gone)
+            after = page.next
+            if not after:
+                return sorted({crawllog.host(uri.uri) for uri in under_way}.intersection(hosts))
 
     def _ended(self, thread: int, task: asyncio.Task[None]) -> None:
         self._threads.append(thread)

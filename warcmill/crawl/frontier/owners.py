@@ -1,0 +1,170 @@
+"""The hosts that a crawl may ask, where other crawls ask the rest. It is told from outside, and keeps it in a file.
+
+Until it was told of a host, the host is not surely its own: its URIs are *handed over*. The journal has each once, and
+no row of the frontier waits for it; who reads the journal gives it to the crawl that has the host. Writes to disk.
+
+A line of the file is a letter and a host: `+` its own, `-` another's, `!` forbidden, with the reason; the last line of
+a host counts. An edition, before and after them, counts once both are there. `@` is before the seconds of `alone`. The
+file is appended to, and written anew when it is opened. Its time is when the crawl was last told that others are there:
+one that hears nothing for so long is alone, and asks nobody.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from warcmill.base import disk
+from warcmill.crawl import durable
+from warcmill.crawl.frontier import Change, Finish, Frontier, Intake, Lease, Offered, journal
+from warcmill.crawl.uri import Status, Uri, digest
+from warcmill.errors import BadInput, Unavailable
+from warcmill.formats.logs import crawllog
+
+NAME = "owners"
+POLICY = "owner"
+"""The policy that refuses a URI of a forbidden host."""
+OURS, OTHERS, FORBIDDEN, _ALONE = "+", "-", "!", "@"
+_LONGEST = 255
+_HANDED = "CREATE TABLE IF NOT EXISTS handed (uri BLOB PRIMARY KEY) WITHOUT ROWID"
+
+
+class HostOwner(NamedTuple):
+    """A host, and whose it is: `+`, `-` or `!`; `why` it is forbidden."""
+
+    host: str
+    owner: str
+    why: str = ""
+
+
+class Owners:
+    """The file at `path`; it is made when it is opened."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self.edition = path, 0
+        self._ours = set[str]()
+        self._forbidden: dict[str, str] = {}
+        self.alone_after = 0.0  # seconds
+        heard = path.stat().st_mtime if path.exists() else time.time()
+        self._read()
+        self._write(heard)
+
+    def is_ours(self, uri: str) -> bool:
+        """True if this crawl asks for a URI: of a host that is surely its own, or of none."""
+        return not uri.startswith(("http://", "https://")) or crawllog.host(uri)[:_LONGEST] in self._ours
+
+    def forbids(self, uri: str) -> str:
+        """The reason for which nobody may ask the host of a URI; '' without one."""
+        return self._forbidden.get(crawllog.host(uri)[:_LONGEST], "") if self._forbidden else ""
+
+    @property
+    def is_alone(self) -> bool:
+        """True if it was not told for so long that others may have its hosts now."""
+        return bool(self.alone_after) and time.time() - self._heard > self.alone_after
+
+    def hear(self, alone_after: float) -> None:
+        """Hear that the others are there; be alone after so many seconds without it."""
+        if alone_after != self.alone_after:
+            self.alone_after = alone_after
+            self._write(time.time())
+        os.utime(self._path)
+        self._heard = time.time()
+
+    def tell(self, edition: int, hosts: Sequence[HostOwner], *, anew: bool = False) -> None:
+        """Note whose hosts are. `anew`: forget all others."""
+        if anew:
+            self._ours.clear()
+            self._forbidden.clear()
+        for one in hosts:
+            self._put(one)
+        self.edition = edition
+        if anew:
+            self._write(self._heard)
+            return
+        try:
+            with self._path.open("ab") as file:
+                file.write(f"{edition}\n".encode() + b"".join(_line(one) for one in hosts) + f"{edition}\n".encode())
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise Unavailable(str(self._path), disk.reason(error, self._path)) from error
+
+    def _put(self, one: HostOwner) -> None:
+        self._ours.discard(one.host)
+        self._forbidden.pop(one.host, None)
+        if one.owner == OURS:
+            self._ours.add(one.host)
+        elif one.owner == FORBIDDEN:
+            self._forbidden[one.host] = " ".join(one.why.split())
+
+    def _read(self) -> None:
+        try:
+            lines = self._path.read_bytes().split(b"\n")[:-1]  # a last line without its end was cut by a kill
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise Unavailable(str(self._path), disk.reason(error, self._path)) from error
+        before = 0  # the edition counts once all of its hosts are there: its number is before and after them
+        for raw in lines:
+            line = raw.decode("utf-8", "replace")
+            if line.isdecimal():
+                self.edition, before = (int(line) if int(line) == before else self.edition), int(line)
+            elif line[:1] == _ALONE:
+                self.alone_after = float(line[1:])
+            elif line[:1] in (OURS, OTHERS, FORBIDDEN):
+                host, _, why = line[1:].partition(" ")
+                self._put(HostOwner(host, line[0], why))
+            else:
+                why = "it is damaged. Move it away: the updater tells the crawl all once more"
+                raise BadInput(str(self._path), why)
+
+    def _write(self, heard: float) -> None:
+        """Write the file anew, as short as it can be."""
+        hosts = [HostOwner(host, OURS) for host in sorted(self._ours)]
+        hosts += [HostOwner(host, FORBIDDEN, why) for host, why in sorted(self._forbidden.items())]
+        number = f"{self.edition}\n".encode()
+        alone = f"{_ALONE}{self.alone_after:.0f}\n".encode()
+        durable.replace(self._path, alone + number + b"".join(map(_line, hosts)) + number)
+        os.utime(self._path, (heard, heard))
+        self._heard = heard
+
+
+def _line(one: HostOwner) -> bytes:
+    why = " ".join(one.why.split())
+    return f"{one.owner}{one.host}{f' {why}' if why else ''}\n".encode("utf-8", "replace")
+
+
+def hand_over(owners: Owners, db: sqlite3.Connection, uris: Sequence[Uri], answers: list[Offered]) -> None:
+    """Answer those of some offers that are taken, and of a host that is not surely ours. `db` has what was handed over
+    before, within a transaction of the caller."""
+    others = [
+        place
+        for place, answer in enumerate(answers)
+        if answer.answer is Intake.NEW and not owners.is_ours(uris[place].uri)
+    ]
+    if others:
+        db.execute(_HANDED)
+    for place in others:
+        name = digest(uris[place].crawl, uris[place].key)
+        is_new = db.execute("INSERT OR IGNORE INTO handed VALUES (?)", (name,)).rowcount == 1
+        answers[place] = Offered(Intake.HANDED if is_new else Intake.SEEN)
+
+
+async def let_go(frontier: Frontier, uris: Sequence[Uri], leases: Sequence[Lease] = ()) -> None:
+    """Hand over URIs that wait, and leases of others: none of them is in the frontier after that."""
+    gone = [Uri(one.key, one.uri, "", one.crawl, status=Status.REMOVED, updated=time.time()) for one in uris]
+    lines = [journal.handed(uri, left=True) for uri in (*uris, *(lease.uri for lease in leases))]
+    for lease in leases:
+        frontier.transitions.update(lease.uri, Status.REMOVED)
+
+    def act(changes: Change) -> None:
+        changes.finish([Finish(lease) for lease in leases])
+        for uri in gone:
+            changes.visit(uri, b"")
+        frontier.note(lines)
+
+    await frontier.change(act)
