@@ -31,6 +31,11 @@ def group_named(name: str) -> Group:
     return Group(name, centre, jobs_of(section))
 
 
+def group_names() -> list[str]:
+    """The names of all groups, sorted."""
+    return sorted(section.removeprefix(GROUP) for section in sections.named(GROUP))
+
+
 def group_of(job: str) -> Group:
     """The group that a job is a cluster of; BadConfig if it is of none, or of two."""
     found = [section for section in sections.named(GROUP) if job in jobs_of(section)]
