@@ -181,8 +181,8 @@ async def _host(asked: Asked, shown: ShownGroup) -> Answer:
 async def _uri(asked: Asked, shown: ShownGroup) -> Answer:
     """A URI: its row, its visits, and the orders for it."""
     typed = asked.fields.get("url", "").strip()
-    if not typed:
-        raise BadInput("url", "there is none; give the URL to look up")
+    if not typed and not asked.in_json:
+        return ShownPage({}, {"of": shown, "url": ""})
     uri, crawl, key = canonical(typed), asked.fields.get("crawl", ""), asked.fields.get("key", "")
     if not asked.sees_hidden and asked.hidden.are_in(uri):
         return _HIDDEN
