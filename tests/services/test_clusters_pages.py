@@ -162,6 +162,18 @@ def test_what_is_no_place_or_no_word_is_refused(site: GroupSite, path: str, fiel
     assert site.get(PATH + path, fields).status == 400
 
 
+@pytest.mark.parametrize(
+    "odd", ["\0", "%00", "'", "%", "_", "\\", "9" * 40, MARKUP, "..", "[::1]", "\u0130", "h" * 9000]
+)
+def test_no_odd_part_or_field_is_a_fault(site: GroupSite, odd: str) -> None:
+    asked = [(f"/clusters/{odd}", {}), (f"/hosts/{odd}", {}), (f"/clusters/{EAST}", {"domain": odd}),
+             (f"/clusters/{EAST}", {"before": f"9:{odd}"}), (f"/hosts/{LARGE}", {"after": odd}),
+             ("/uri", {"url": odd}), ("/uri", {"url": f"http://{LARGE}/{odd}"}), ("/orders", {"cluster": odd}),
+             *(("/uri", {"url": f"http://{LARGE}/", name: odd}) for name in ("crawl", "key"))]  # fmt: skip
+    for path, fields in asked:
+        assert site.get(PATH + path, fields).status in (200, 400, 404), (path, fields)
+
+
 def test_what_is_not_there_is_named(site: GroupSite) -> None:
     for path in ("/groups/none", f"{PATH}/clusters/none", f"{PATH}/hosts/never.test"):
         assert site.get(path).status == 404

@@ -1,5 +1,5 @@
-"""What the pages of a group show of its centre: hosts, the URIs of one, orders, each a page of a list by its key; and
-what has waited longest. Reads PostgreSQL.
+"""Lists of a group's centre as pages show them: hosts, the URIs of one, orders, each read by its key; and the URIs that
+have waited longest. Reads PostgreSQL.
 
 A query reads a page by an index, or all rows of `hosts`, which has the counts: never all URIs.
 """

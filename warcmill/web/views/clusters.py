@@ -91,6 +91,7 @@ def _of_group(view: Callable[[Asked, ShownGroup], Coroutine[Any, Any, Answer]]) 
         name = asked.names["group"]
         if name not in served.groups():
             return RefusedRequest(HTTPStatus.NOT_FOUND, "luigi.cfg has no group of clusters of this name")
+        _check_texts(asked)
         shown, centre = ShownGroup(served.group_named(name)), f"the centre of group {name}"
         if not _asking.acquire(timeout=1):
             raise NotReady(centre, f"{AT_ONCE} others ask it, and wait; try again in some seconds")
@@ -104,6 +105,13 @@ def _of_group(view: Callable[[Asked, ShownGroup], Coroutine[Any, Any, Answer]]) 
             _asking.release()
 
     return found
+
+
+def _check_texts(asked: Asked) -> None:
+    """BadInput for a text that no PostgreSQL has."""
+    for name, text in {**asked.names, **asked.fields}.items():
+        if "\0" in text or text.encode("utf-8", "replace").decode() != text:
+            raise BadInput(name, "it has a character that is in no name and no URL")
 
 
 async def _within(seconds: float, answer: Coroutine[Any, Any, Answer]) -> Answer:
