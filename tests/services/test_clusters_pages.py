@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import socket
 import threading
@@ -12,21 +13,27 @@ from contextlib import contextmanager
 from html import unescape
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
+from urllib.request import Request, urlopen
 
 import asyncpg
 import pytest
 from crawls import centres
 from crawls.centres import EAST, HIDDEN, LARGE, MARKUP, NAME, ODD, SMALL, URIS, WARC, WEST
+from crawls.clustered import GROUP, HOSTS, JOB, cluster, web
+from crawls.endless_job import until
 from launches.engine import Engine
 from msgspec.structs import replace
 from operating.web_client import WebAnswer
 from operating.web_site import WebSite
 
+from servers import serving
 from servers.postgresql import PostgresqlServer
 from warcmill.clusters.group import Group
 from warcmill.errors import BadConfig
+from warcmill.stores.opening import open_folder
 from warcmill.versions import hidden_list
+from warcmill.web.access import Role, add_token
 
 PATH = f"/groups/{NAME}"
 LONGEST = 10.0  # seconds until a page says that its centre is silent: to connect or ask, to close, and some
@@ -251,6 +258,32 @@ def test_a_centre_that_is_slow_silent_or_away_is_named_within_seconds(site: Grou
     site.more["group_named"] = _broken
     del site.app
     assert site.get(PATH).status == 503
+
+
+def test_a_crawl_is_seen_in_the_pages_of_a_server(postgresql: PostgresqlServer, tmp_path: Path) -> None:
+    with cluster(tmp_path, postgresql, web(3)) as east:
+        serving.configure(east.line.config)
+        token = add_token(open_folder("state", str(east.line.folders["state"])), "anna", Role.READER, None)
+        with serving.serving(east.line.config, tmp_path / "serve.log", token) as server:
+
+            def page(path: str) -> Any:
+                asked = Request(f"{server.address}{path}", headers={"Authorization": f"Bearer {token}"})
+                with urlopen(asked, timeout=LONGEST) as answer:
+                    return json.load(answer)
+
+            (before,) = page(f"groups/{GROUP}?format=json")["clusters"]
+            assert (before["updater"], before["hosts"], before["oldest"]) == ("", 0, None)
+            east.start()
+            updater = east.update()
+            until(lambda: east.state()["queued"] == 0)
+            until(lambda: east.counts().get("Scheduled", 0) == 0 < east.counts().get("Parsed", 0))
+            (after,) = page(f"groups/{GROUP}?format=json")["clusters"]
+            assert {name: number for name, number in after["uris"].items() if number} == east.counts()
+            assert (f"pid {updater.pid} on" in after["updater"], after["hosts"]) == (True, len(HOSTS))
+            url = f"http://{HOSTS[1]}:{east.port}/1"
+            found = page(f"groups/{GROUP}/uri?{urlencode({'url': url, 'format': 'json'})}")
+            assert (found["uri"]["status"], found["uri"]["http_status"]) == ("Parsed", 200)
+            assert found["visits"][0]["warc"].startswith(JOB)
 
 
 def _broken(_: str) -> Group:
