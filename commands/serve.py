@@ -29,7 +29,8 @@ password of Basic, with any user. A reader looks, searches and replays; a curato
 too; an operator also starts and stops crawls.
 
 Each page sends by ?format=json the document of the verb of its name. Pages show the state
-folder, and how old it is: they ask no engine, store or server.
+folder, and how old it is: they ask no engine, store or server. Those of a group of clusters,
+/groups/GROUP, ask its PostgreSQL, for some seconds.
 
 It asks the current versions of the text index and of the CDX at each request: a new version
 is seen at once. What is hidden (warcmill versions hide) is neither found nor replayed from

@@ -22,7 +22,7 @@ from commands.console.script_jobs import script_place
 from commands.console.show import as_json, err, out
 from tasks import logs
 from tasks.audited import audited
-from tasks.config import engines
+from tasks.config import engines, groups
 from tasks.config.serve import Serving, program_of, replay_folder, serving
 from tasks.config.settings import Settings, settings
 from tasks.health import look
@@ -88,6 +88,8 @@ def run(args: argparse.Namespace) -> int:
             has_walls=engines.has_script_walls,
             script_place=script_place,
             debugger=debugger.opened,
+            groups=groups.group_names,
+            group_named=groups.group_named,
         )
         try:
             server.serve(application(served), asked.listen, asked.port, partial(_begin, served, replay, asked))

@@ -64,6 +64,11 @@ def resolver_of(job: str) -> Resolver:
     return Resolver(found.resolve, read_hosts(), found.name_servers)
 
 
+def group_names() -> list[str]:
+    """The names of all groups, sorted."""
+    return sorted(section.removeprefix(GROUP) for section in sections.named(GROUP))
+
+
 def group_of(job: str) -> Group:
     """The group that a job is a cluster of; BadConfig if it is of none, or of two."""
     found = [section for section in sections.named(GROUP) if job in jobs_of(section)]

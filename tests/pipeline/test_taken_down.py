@@ -44,8 +44,14 @@ ADDRESSES: Mapping[str, tuple[tuple[str, Mapping[str, str]], ...]] = {
     # A job with scripts, tests/unit/web: test_script_pages.py and test_script_editor.py.
     **{
         f"/jobs/{{job}}/{part}": ((f"/jobs/{sample.JOB}/{part.format(name='shop', key='1')}", {}),)
-        for part in ("tasks", "results", "scripts/{name}", "scripts/{name}/tasks", "scripts/{name}/tasks/{key}",
-                     "scripts/{name}/results")
+        for part in (
+            "tasks",
+            "results",
+            "scripts/{name}",
+            "scripts/{name}/tasks",
+            "scripts/{name}/tasks/{key}",
+            "scripts/{name}/results",
+        )
     },
     "/as-of/{serial}/simple/": (("/as-of/1/simple/", {}),),
     "/as-of/{serial}/simple/{project}/": (("/as-of/1/simple/a/", {}),),

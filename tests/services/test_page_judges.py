@@ -1,4 +1,4 @@
-"""Every page of the table of routes before its judges, over an archive with launches of every sort, and scripts.
+"""Every page of the table of routes before its judges, over an archive with launches, scripts and a group.
 
 A new route is judged by its own address, filled in from `NAMES`; what has more addresses gets them in `MORE`.
 """
@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from datetime import date, timedelta
 from pathlib import Path
 from string import Formatter
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import pytest
+from crawls import centres
 from indexing.searchable import Searchable
 from launches import launch_sorts
 from launches.engine import LAUNCH, Engine
@@ -23,6 +24,7 @@ from requesting import script_books
 
 from commands.init import configuration
 from servers import browsing, page_judges, serving
+from servers.postgresql import PostgresqlServer
 from servers.serving import RunningServe
 from warcmill.audit import day_summary, survey
 from warcmill.audit.day_summary import ScannedDays
@@ -43,10 +45,18 @@ jobs={",".join(JOBS)}
 [job.{JOBS[0]}]
 frequency=daily
 start=2016-10-19T00:00:00Z
+
+[group.{centres.NAME}]
+centre={{centre}}
+jobs={centres.EAST}, {centres.WEST}
 """
-NAMES = {"job": JOBS[0], "launch_id": LAUNCH.id}
+NAMES = {
+    "job": JOBS[0], "launch_id": LAUNCH.id, "group": centres.NAME, "cluster": centres.EAST, "host": centres.LARGE,
+}  # fmt: skip
 OF_SCRIPTS = {"name": "shop", "key": quote(quote(script_books.MARKUP, safe=""))}
 MORE = {
+    "/groups/{group}/clusters/{cluster}": ["?status=Failed"],
+    "/groups/{group}/uri": [f"?{urlencode({'url': url})}" for url in (f"http://{centres.LARGE}/0", centres.ODD)],
     "/jobs/{job}": ["?status=RUNNING", "?status=STOP"],
     "/jobs/{job}/tasks": ["?status=failed", "?status=odd"],
     "/search": ["?q=heron", f"?q={HOSTILE}", "?q=a.example/1", "?q=heron&from=yesterday"],
@@ -57,7 +67,7 @@ NOWHERE = ("/nowhere", f"/{HOSTILE}", "/jobs/%2E%2E/start")
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServe]:
+def served(tmp_path_factory: pytest.TempPathFactory, postgresql: PostgresqlServer) -> Iterator[RunningServe]:
     """An archive with a launch of every sort, and one that can be searched."""
     made = Searchable(tmp_path_factory.mktemp("archive"))
     first = Engine(made.base / "line")
@@ -70,10 +80,11 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServe]:
     days = DAY, DAY + timedelta(days=1)
     found = survey.find(first.state, first.rootmap, *days)
     day_summary.rewrite(first.state, first.rootmap, ScannedDays(*days, found.launches, frozenset()), {})
+    group = centres.leave(postgresql, made.base)
     config = made.base / "luigi.cfg"
     config.write_text(configuration({**first.folders, "index": made.base / "index"}, first.layout))
     with config.open("a") as file:
-        file.write(ENGINE)
+        file.write(ENGINE.format(centre=group.centre.url))
     serving.configure(config)
     token = add_token(made.state.store, "anna", Role.OPERATOR, None)
     with serving.serving(config, made.base / "log", token) as server:

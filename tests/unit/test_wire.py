@@ -248,6 +248,7 @@ JSON = (
     Place("commands/group.py", documents=True),
     Place("commands/uri.py", documents=True),
     Place("warcmill/clusters/group.py", documents=True),
+    Place("warcmill/clusters/lists.py", documents=True),
     Place("warcmill/clusters/looking.py", documents=True),
     Place("warcmill/clusters/orders.py", documents=True),
     Place("warcmill/clusters/owning.py", documents=True),

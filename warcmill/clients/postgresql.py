@@ -50,22 +50,23 @@ class Postgresql:
     """A connection, from `connect` to `close`; its calls are made one after the other. Every one may raise Unavailable:
     whether it was done is not known then."""
 
-    def __init__(self, place: PostgresqlPlace, connection: Any) -> None:
-        self.place, self._connection = place, connection
+    def __init__(self, place: PostgresqlPlace, connection: Any, patience: float) -> None:
+        self.place, self._connection, self._patience = place, connection, patience
 
     @classmethod
     async def connect(cls, place: PostgresqlPlace, name: str, seconds: float = SECONDS) -> Postgresql:
-        """Connect; `name` is who asks, as `pg_stat_activity` shows it. `seconds`: for so long a statement may last.
-        Unavailable when nobody answers, BadConfig when one is not let in."""
-        asyncpg = _asyncpg(place)
+        """Connect; `name` is who asks, as `pg_stat_activity` shows it. `seconds`: for so long a statement may last,
+        here and at the server. Unavailable when nobody answers, BadConfig when one is not let in."""
+        asyncpg, patience = _asyncpg(place), min(CONNECT_SECONDS, seconds)
+        limit = str(round(seconds * 1000))
         try:
             found = await asyncpg.connect(
-                place.url, password=place.password or None, timeout=CONNECT_SECONDS, command_timeout=seconds,
-                server_settings={"application_name": name, "timezone": "UTC"},
+                place.url, password=place.password or None, timeout=patience, command_timeout=seconds,
+                server_settings={"application_name": name, "timezone": "UTC", "statement_timeout": limit},
             )  # fmt: skip
         except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
             raise _ours(place, error) from error
-        return cls(place, found)
+        return cls(place, found, patience)
 
     async def whole(self, act: Callable[[Any], Awaitable[T]], *, is_snapshot: bool = False) -> T:
         """Do something in one transaction, with asyncpg's connection: all or nothing. It is done again when the server
@@ -97,7 +98,7 @@ class Postgresql:
         """Close it, without waiting for a server that is silent."""
         asyncpg = _asyncpg(self.place)
         try:
-            await self._connection.close(timeout=CONNECT_SECONDS)
+            await self._connection.close(timeout=self._patience)
         except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
             self._connection.terminate()
 

@@ -20,7 +20,8 @@ _URI = (
 )
 _HISTORY = (
     "SELECT v.*, coalesce(j.stage, '') AS stage FROM visits v LEFT JOIN journals j ON j.cluster = v.cluster"
-    " AND j.launch = v.launch AND j.journal = v.journal WHERE v.host = $1 AND v.digest = $2 ORDER BY finished"
+    " AND j.launch = v.launch AND j.journal = v.journal WHERE v.host = $1 AND v.digest = $2"
+    " ORDER BY finished DESC LIMIT $3"
 )
 # A status that is rare is looked for where hosts count any: not in all URIs.
 _LIST = (
@@ -30,24 +31,26 @@ _LIST = (
 )
 
 
-def name_of(uri: str, crawl: str = "") -> tuple[str, bytes]:
-    """The host and the digest of a canonical URI, by which the centre has it."""
-    return host_of(uri), digest(crawl, without_session(uri))
+def name_of(uri: str, crawl: str = "", key: str = "") -> tuple[str, bytes]:
+    """The host and the digest of a canonical URI, by which the centre has it. `key`: where that is another text."""
+    return host_of(uri), digest(crawl, key or without_session(uri))
 
 
-async def get(db: Postgresql, uri: str, crawl: str = "") -> dict[str, Json] | None:
+async def get(db: Postgresql, uri: str, crawl: str = "", key: str = "") -> dict[str, Json] | None:
     """The row of a URI; None if it was never taken."""
-    rows = await db.rows(_URI, *name_of(uri, crawl))
-    return as_json(rows[0], await _suspended(db)) if rows else None
+    rows = await db.rows(_URI, *name_of(uri, crawl, key))
+    return as_json(rows[0], await suspended_sites(db)) if rows else None
 
 
-async def history(db: Postgresql, uri: str, crawl: str = "") -> list[dict[str, Json]]:
-    """The visits of a URI, the oldest first, each with the WARC that has what came."""
+async def history(
+    db: Postgresql, uri: str, crawl: str = "", key: str = "", most: int | None = None
+) -> list[dict[str, Json]]:
+    """The visits of a URI, the oldest first, each with the WARC that has what came. `most`: the newest so many."""
     names = ("status", "http_status", "hash", "address", "warc", "warc_offset", "cluster", "launch", "stage")
-    rows = await db.rows(_HISTORY, *name_of(uri, crawl))
+    rows = await db.rows(_HISTORY, *name_of(uri, crawl, key), most)
     return [
         {"finished": _moment(row["finished"]), **{name: row[name] for name in names if row[name] not in (None, "")}}
-        for row in rows
+        for row in reversed(rows)
     ]
 
 
@@ -64,11 +67,11 @@ async def listed(
         counts = f"h.{status.lower()} > 0 AND" if status else ""
         rows = await db.rows(_LIST.format(counts=counts), status, host, cluster, *last, limit)
     end = f"{rows[-1]['host']}:{rows[-1]['digest'].hex()}" if len(rows) == limit else ""
-    suspended = await _suspended(db)
+    suspended = await suspended_sites(db)
     return [as_json(row, suspended) for row in rows], end
 
 
-async def _suspended(db: Postgresql) -> set[tuple[str, str]]:
+async def suspended_sites(db: Postgresql) -> set[tuple[str, str]]:
     """The sites that are suspended, each with its cluster."""
     return {(row["cluster"], row["site"]) for row in await db.rows("SELECT * FROM sites WHERE is_suspended")}
 

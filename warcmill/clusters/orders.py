@@ -254,6 +254,13 @@ def _parts(prefix: str) -> tuple[str, str]:
     return (escaped if end else f"{escaped}%"), path
 
 
+def is_under(uri: str, surt: str, prefix: str) -> bool:
+    """True if a URI, whose host has this SURT, is under a SURT prefix, as `under` finds it."""
+    labels, end, path = prefix.partition("(")[2].partition(")")
+    _, slash, rest = uri.partition("://")[2].partition("/")
+    return (surt == labels if end else surt.startswith(labels)) and f"{slash}{rest}".startswith(path)
+
+
 def answers(rows: Sequence[Any]) -> Iterator[dict[str, Json]]:
     """Orders as JSON."""
     for row in rows:

@@ -48,6 +48,8 @@ CREATE TABLE uris (
   download_finished timestamptz, last_update timestamptz NOT NULL, http_status int, hash text, address text,
   launch text NOT NULL, journal int NOT NULL, PRIMARY KEY (host, digest)
 ) WITH (fillfactor = 80);
+CREATE INDEX uris_by_status ON uris (host, status, digest);
+CREATE INDEX uris_that_wait ON uris (cluster, last_update) WHERE status = 'Scheduled';
 
 CREATE TABLE visits (
   host text NOT NULL, digest bytea NOT NULL, finished timestamptz NOT NULL, status text NOT NULL, http_status int,

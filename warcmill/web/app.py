@@ -54,7 +54,8 @@ async def _answered(served: Served, route: Route, request: Request) -> Response:
         user = await _user(served, request, route.role)
         asked = await _parsed(served, route, user, request)
     except BadInput as error:
-        return _response(route, _unparsed(request, user), RefusedRequest(HTTPStatus.BAD_REQUEST, str(error)))
+        refused = RefusedRequest(HTTPStatus.BAD_REQUEST, str(error))
+        return _response(route, _unparsed(request, user, served), refused)
     except WarcmillError as error:
         log.error("the tokens of %s: %s", _path(request), error)
         why = "the folder of the state does not answer; the log of this server has the reason"
@@ -173,14 +174,16 @@ async def _parsed(served: Served, route: Route, user: User, request: Request) ->
     is_from_elsewhere = not posted and headers.get("sec-fetch-site") == "cross-site"
     base, accept, part = f"{scheme}://{host}", headers.get("accept", ""), headers.get("range", "")
     return Asked(
-        request.method, path, names, fields, user, form, base, is_secure, is_from_elsewhere, accept, part, lists=lists
-    )
+        request.method, path, names, fields, user, form, base, is_secure, is_from_elsewhere, accept, part, lists=lists,
+        has_groups=bool(served.groups()),
+    )  # fmt: skip
 
 
-def _unparsed(request: Request, user: User | None = None) -> Asked:
+def _unparsed(request: Request, user: User | None = None, served: Served | None = None) -> Asked:
     """A request that could not be parsed, to be refused: in JSON if it asked for that."""
     fields = {"format": "json"} if "format=json" in _query(request).split("&") else {}
-    return Asked(request.method, _path(request), {}, fields, user or User())
+    has_groups = bool(served and served.groups())
+    return Asked(request.method, _path(request), {}, fields, user or User(), has_groups=has_groups)
 
 
 def _path(request: Request) -> str:
@@ -268,8 +271,9 @@ def _json(answer: Mapping[str, Json], status: HTTPStatus) -> Response:
 
 
 def _html(asked: Asked, template: str, values: Mapping[str, object], status: HTTPStatus) -> Response:
-    menu = [{"path": row.path, "label": row.menu} for row in ROUTES if row.menu and asked.user.role >= row.role]
     user = asked.user
+    rows = [row for row in ROUTES if row.menu and user.role >= row.role and (asked.has_groups or not row.of_groups)]
+    menu = [{"path": row.path, "label": row.menu} for row in rows]
     frame: dict[str, object] = {
         "asked": asked,
         "menu": menu,
@@ -292,7 +296,7 @@ async def _unrouted(served: Served, request: Request, error: HTTPException) -> R
     }
     status = HTTPStatus(error.status_code)
     refusal = RefusedRequest(status, whys.get(status, str(error.detail)))
-    response = _response(ROUTES[0], _unparsed(request, await _user(served, request, Role.NOBODY)), refusal)
+    response = _response(ROUTES[0], _unparsed(request, await _user(served, request, Role.NOBODY), served), refusal)
     response.headers.update(error.headers or {})
     return response
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 from warcmill.web.access import Role
 from warcmill.web.request import Answer, Asked
 from warcmill.web.served import Served
-from warcmill.web.views import jobs, launches, line, packages, script_editor, scripts, search
+from warcmill.web.views import clusters, jobs, launches, line, packages, script_editor, scripts, search
 
 GET, POST = ("GET", "HEAD"), ("POST",)
 LARGEST_FORM = 16_384  # bytes
@@ -22,6 +22,8 @@ LARGEST_SCRIPT = 1 << 20  # of a form with the text of a script
 
 class Route(Struct, frozen=True):
     """A row. `path`: as Starlette matches it. `role`: the least that may ask. `menu`: its word there, '' without one.
+
+    `of_groups`: the menu has its word only where luigi.cfg has a group of clusters.
 
     `template`: '' for what is never a page: its answer is sent as JSON. `is_signed`: a post needs a form's token.
     `body`: the most bytes of a form, as it is sent: `%0A` is three. Only of who has the role is one read.
@@ -33,6 +35,7 @@ class Route(Struct, frozen=True):
     view: Callable[[Served, Asked], Answer]
     template: str = ""
     menu: str = ""
+    of_groups: bool = False
     is_signed: bool = True
     body: int = LARGEST_FORM
 
@@ -77,6 +80,12 @@ ROUTES = (
     Route("/launches/{job}/{launch_id}/accept", GET + POST, Role.OPERATOR, jobs.action("accept"), "action.html"),
     Route("/launches/{job}/{launch_id}/close", GET + POST, Role.OPERATOR, jobs.action("close"), "action.html"),
     Route("/actions/{action_id}", GET, Role.CURATOR, jobs.taken, "taken.html"),
+    Route("/groups", GET, Role.READER, clusters.all_groups, "groups.html", "Clusters", of_groups=True),
+    Route("/groups/{group}", GET, Role.READER, clusters.group, "group.html"),
+    Route("/groups/{group}/clusters/{cluster}", GET, Role.READER, clusters.cluster, "cluster.html"),
+    Route("/groups/{group}/hosts/{host:path}", GET, Role.READER, clusters.host, "host.html"),
+    Route("/groups/{group}/uri", GET, Role.READER, clusters.uri, "uri.html"),
+    Route("/groups/{group}/orders", GET, Role.READER, clusters.order_list, "orders.html"),
     Route("/as-of/{serial}/simple/", GET, Role.READER, packages.all_projects),
     Route("/as-of/{serial}/simple/{project}/", GET, Role.READER, packages.project),
     Route("/as-of/{serial}/files/{project}/{filename}", GET, Role.READER, packages.file),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct, field
 
 from warcmill.audit.answers.line import AuditedLine
+from warcmill.clusters.group import Group
+from warcmill.errors import BadConfig
 from warcmill.formats.pypi.lives import StatusInterval
 from warcmill.formats.pypi.simple_pages import OfferedFile
 from warcmill.markers.state import MarkerStore
@@ -68,6 +70,10 @@ class PackageHistory(Protocol):
         ...
 
 
+def _no_group(name: str) -> Group:
+    raise BadConfig(f"[group.{name}]", "there is no such section")
+
+
 class Served(Struct, frozen=True):
     """The parts that views may ask. Between requests it keeps the keys of forms and sessions, and which actions run.
 
@@ -76,7 +82,8 @@ class Served(Struct, frozen=True):
     current history of a package index; None where none is published. `package_data`: the places of its data sets; None
     for a line without an index root. `has_walls`: False where scripts may do all that their crawl may; or BadConfig.
     `script_place` finds the parts of a job of scripts that its steps need, BadInput for another job; `debugger` is the
-    one of this server, BadConfig where what it needs is not installed.
+    one of this server, BadConfig where what it needs is not installed. `groups`: the names of the groups of clusters,
+    by luigi.cfg as it is now; `group_named`: a group, or BadConfig.
     """
 
     state: MarkerStore
@@ -92,6 +99,8 @@ class Served(Struct, frozen=True):
     has_walls: Callable[[], bool] = lambda: True
     script_place: Callable[[str], ScriptPlace] | None = None
     debugger: Callable[[], ScriptDebugger] | None = None
+    groups: Callable[[], Sequence[str]] = tuple
+    group_named: Callable[[str], Group] = _no_group
 
     def missing(self) -> Iterator[str]:
         """The parts that are not there to be searched or replayed, each with the command that brings it."""

@@ -16,6 +16,8 @@ from requesting import script_books
 
 from warcmill.audit import day_summary
 from warcmill.audit.answers.line import JobEngine
+from warcmill.clients.postgresql import PostgresqlPlace
+from warcmill.clusters.group import Group
 from warcmill.web.routes import GET, POST, ROUTES, Route
 from warcmill.web.views.launches import path_of as path_of_launch
 
@@ -27,7 +29,7 @@ ODD = (
 PARTS = {
     "job": JOB, "launch_id": WHOLE.id, "stage": "final", "name": "logs/crawl.log",
     "action_id": "20161019234428-0123456789ab", "serial": "7", "project": "a-b", "filename": "a_b-1-py3-none-any.whl",
-    "module": "yaml",
+    "module": "yaml", "group": "web", "cluster": JOB, "host": "example.org",
 }  # fmt: skip
 OF_SCRIPTS = {"name": "shop", "key": "on_start"}
 FIELDS = {
@@ -37,6 +39,8 @@ FIELDS = {
     "files": ("lacking", "name", "page"),
     "/jobs/{job}": ("status", "group"), "tasks": ("status", "script", "before"),
     "results": ("before", "after", "format"),
+    "/groups/{group}/clusters/{cluster}": ("status", "domain", "before"), "{host:path}": ("status", "after"),
+    "uri": ("url", "crawl", "key"), "orders": ("state", "cluster", "before"),
     "{launch_id}": ("page",), "{name:path}": ("begin",), "accept": ("finding",),
 }  # fmt: skip
 QUERIES = (b"\xff\xfe", b"q=%ff", b"q=%ed%a0%80", b"%", b"&&=", b"page=1&page=-1", b"a=1&" * 30, b"format=x")
@@ -59,6 +63,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> WebSite:
     made = states.made(tmp_path_factory.mktemp("states")).site()
     made.audited = replace(made.audited, engines={JOB: JobEngine("engine.own", "warcmill", driven=True)})
     script_books.leave(made.roots.folders["jobs"] / JOB)
+    away = Group("web", PostgresqlPlace("postgresql://warcmill@127.0.0.1:1/web"), (JOB,))
+    made.more = {"groups": lambda: ["web"], "group_named": lambda _: away}
     return made
 
 
