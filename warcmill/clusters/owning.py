@@ -25,7 +25,7 @@ from warcmill.clusters.centre import COUNT, order_parts, surt_of_host
 from warcmill.clusters.rules import Country, HostRules, countries, no_country, parse
 from warcmill.crawl.control.calls import RunningJob
 from warcmill.crawl.fetch.addresses import HostLookup, Resolver
-from warcmill.crawl.frontier.owners import FORBIDDEN, OTHERS, OURS
+from warcmill.crawl.policies.owners import FORBIDDEN, OTHERS, OURS
 from warcmill.crawl.uri import Status, queue_of
 from warcmill.errors import BadConfig, BadInput, Conflict, NotReady, Unavailable
 from warcmill.model import Json

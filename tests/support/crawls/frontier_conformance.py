@@ -29,9 +29,10 @@ from warcmill.crawl.frontier import (
     Rate,
     Waited,
 )
-from warcmill.crawl.frontier.owners import HostOwner, Owners, let_go
+from warcmill.crawl.policies.owners import HostOwner, Owners
 from warcmill.crawl.policies.quotas import By, Spent
 from warcmill.crawl.uri import FOREVER, Renew, Status, Transitions, Uri, digest, make
+from warcmill.crawl.visit.spider import let_go
 from warcmill.errors import BadInput, Conflict
 from warcmill.formats.logs.crawllog import CrawlRecord
 

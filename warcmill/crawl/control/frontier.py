@@ -15,7 +15,7 @@ from warcmill.crawl.control.messages import MOST, Subject, target, whole
 from warcmill.crawl.control.sites import KeptSites
 from warcmill.crawl.fetch import exchange
 from warcmill.crawl.frontier import Change, Defer, Frontier, Gate, Intake, Offered, Rate, dump, journal
-from warcmill.crawl.frontier.owners import FORBIDDEN, OTHERS, OURS, HostOwner, Owners
+from warcmill.crawl.policies.owners import FORBIDDEN, OTHERS, OURS, HostOwner, Owners
 from warcmill.crawl.uri import FOREVER, Renew, Status, Uri, make, shown
 from warcmill.errors import BadInput, NotReady
 from warcmill.formats.logs import crawllog

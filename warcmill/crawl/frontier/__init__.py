@@ -40,7 +40,7 @@ from warcmill.errors import BadInput, WarcmillError
 from warcmill.formats.logs.crawllog import CrawlRecord
 
 if TYPE_CHECKING:
-    from warcmill.crawl.frontier.owners import Owners
+    from warcmill.crawl.policies.owners import Owners
 
 T = TypeVar("T")
 E = TypeVar("E", "Finish", "Defer")

@@ -34,9 +34,10 @@ from warcmill.crawl.frontier import (
 )
 from warcmill.crawl.frontier.accounts import Jars, Memories, Sites, Spending
 from warcmill.crawl.frontier.database import milliseconds
-from warcmill.crawl.frontier.owners import Owners, hand_over
 from warcmill.crawl.frontier.queues import Queues, move_back, note_clock
+from warcmill.crawl.frontier.register import hand_over
 from warcmill.crawl.frontier.table import Name, Row, Table, pack_visit, read_visit, unusual
+from warcmill.crawl.policies.owners import Owners
 from warcmill.crawl.uri import FOREVER, Renew, Status, Uri, digest, waits
 from warcmill.errors import BadInput
 from warcmill.formats.logs.crawllog import CrawlRecord

@@ -67,10 +67,10 @@ from warcmill.crawl.frontier.outbox import (
     waited_of,
     waiting_of,
 )
-from warcmill.crawl.frontier.owners import Owners, hand_over
 from warcmill.crawl.frontier.queues import by_queue
-from warcmill.crawl.frontier.register import Register
+from warcmill.crawl.frontier.register import Register, hand_over
 from warcmill.crawl.frontier.sender import Sender
+from warcmill.crawl.policies.owners import Owners
 from warcmill.crawl.policies.quotas import NAMES
 from warcmill.crawl.uri import FOREVER, Status, Transitions, Uri, digest
 from warcmill.errors import NotReady, Unavailable, WarcmillError, describe

@@ -16,16 +16,17 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from warcmill.crawl.frontier import Offered
+from warcmill.crawl.frontier import Intake, Offered
 from warcmill.crawl.frontier.database import examine, transaction
-from warcmill.crawl.frontier.owners import Owners, hand_over
-from warcmill.crawl.uri import Uri
+from warcmill.crawl.policies.owners import Owners
+from warcmill.crawl.uri import Uri, digest
 from warcmill.formats.logs.bounds import BoundTally
 from warcmill.formats.warc.writer import RecordPlace
 
 FED: Final = "fed"
 """The number that is kept of how far the job's feed of requests was read."""
 
+_HANDED = "CREATE TABLE IF NOT EXISTS handed (uri BLOB PRIMARY KEY) WITHOUT ROWID"
 _PLACES = (
     "CREATE TABLE IF NOT EXISTS places (uri BLOB PRIMARY KEY, name TEXT NOT NULL, offset INTEGER NOT NULL,"
     " length INTEGER NOT NULL) WITHOUT ROWID"
@@ -198,3 +199,19 @@ class Register:
         else:
             with transaction(self._db, self._path):
                 yield
+
+
+def hand_over(owners: Owners, db: sqlite3.Connection, uris: Sequence[Uri], answers: list[Offered]) -> None:
+    """Answer those of some offers that are taken, and of a host that is not surely ours. `db` has what was handed over
+    before, within a transaction of the caller."""
+    others = [
+        place
+        for place, answer in enumerate(answers)
+        if answer.answer is Intake.NEW and not owners.is_ours(uris[place].uri)
+    ]
+    if others:
+        db.execute(_HANDED)
+    for place in others:
+        name = digest(uris[place].crawl, uris[place].key)
+        is_new = db.execute("INSERT OR IGNORE INTO handed VALUES (?)", (name,)).rowcount == 1
+        answers[place] = Offered(Intake.HANDED if is_new else Intake.SEEN)

@@ -38,9 +38,9 @@ from warcmill.crawl.frontier import (
 )
 from warcmill.crawl.frontier.database import copy, named, open_database, transaction, write_back
 from warcmill.crawl.frontier.ledger import Ledger
-from warcmill.crawl.frontier.owners import Owners
 from warcmill.crawl.frontier.queues import by_queue
 from warcmill.crawl.frontier.register import Register
+from warcmill.crawl.policies.owners import Owners
 from warcmill.crawl.uri import Status, Transitions, Uri
 from warcmill.errors import BadConfig, Unavailable, WarcmillError, describe
 

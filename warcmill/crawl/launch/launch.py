@@ -36,8 +36,6 @@ from warcmill.crawl.durable import make_folder
 from warcmill.crawl.frontier import Begins, Frontier, Gate, Rate
 from warcmill.crawl.frontier.crew import Crew, Order
 from warcmill.crawl.frontier.link import RedisLink, RedisPlace
-from warcmill.crawl.frontier.owners import NAME as OWNERS
-from warcmill.crawl.frontier.owners import Owners
 from warcmill.crawl.frontier.register import FED, Register
 from warcmill.crawl.job.job import CEILINGS, Audiences, End, Fetched, Job, Live
 from warcmill.crawl.launch import checkpoint, reports
@@ -54,6 +52,8 @@ from warcmill.crawl.launch.reports import Reporter
 from warcmill.crawl.logs.logs import Logs
 from warcmill.crawl.logs.progress import Moment
 from warcmill.crawl.logs.statistics import Figures, Statistics
+from warcmill.crawl.policies.owners import NAME as OWNERS
+from warcmill.crawl.policies.owners import Owners
 from warcmill.crawl.uri import Status, Uri, canonical, shown
 from warcmill.crawl.visit.spider import Spider
 from warcmill.crawl.visit.visit import Kit, make_kit

@@ -27,11 +27,11 @@ from warcmill.crawl.fetch.exchange import Exchange
 from warcmill.crawl.fetch.http import Site
 from warcmill.crawl.fetch.limits import NOT_ALLOWED, Failure
 from warcmill.crawl.frontier import Frontier, Sums
-from warcmill.crawl.frontier.owners import POLICY, Owners
 from warcmill.crawl.job.job import NOBODY, Job, Live
 from warcmill.crawl.logs import lines
 from warcmill.crawl.policies import decision, quotas
 from warcmill.crawl.policies.decision import AT_LEASE, Ask, Decision, Own, Verdict
+from warcmill.crawl.policies.owners import POLICY, Owners
 from warcmill.crawl.policies.politeness import Politeness, wait
 from warcmill.crawl.policies.robots import Standing
 from warcmill.crawl.uri import Uri

@@ -8,17 +8,19 @@ checkpoint; it ends sooner when it is asked to, or when a ceiling is reached.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection
+import time
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from itertools import islice
 from pathlib import Path
 
 from warcmill.base import clock
-from warcmill.crawl.frontier import Defer, Lease
-from warcmill.crawl.frontier.owners import Owners, let_go
+from warcmill.crawl.frontier import Change, Defer, Finish, Frontier, Lease, journal
 from warcmill.crawl.job.job import Audiences, End, Fetched
 from warcmill.crawl.logs.statistics import Figures
+from warcmill.crawl.policies.owners import Owners
+from warcmill.crawl.uri import Status, Uri
 from warcmill.crawl.visit.offers import AT_ONCE
 from warcmill.crawl.visit.visit import Kit, Visit
 from warcmill.errors import WarcmillError
@@ -262,3 +264,19 @@ class Spider:
             if given_back and not self._kit.books.stopped:
                 waits = [Defer(lease.uri.crawl, lease.uri.key, 0.0, lease) for lease in given_back]
                 await self._kit.books.frontier.defer(waits)
+
+
+async def let_go(frontier: Frontier, uris: Sequence[Uri], leases: Sequence[Lease] = ()) -> None:
+    """Hand over URIs that wait, and leases of others: none of them is in the frontier after that."""
+    gone = [Uri(one.key, one.uri, "", one.crawl, status=Status.REMOVED, updated=time.time()) for one in uris]
+    lines = [journal.handed(uri, left=True) for uri in (*uris, *(lease.uri for lease in leases))]
+    for lease in leases:
+        frontier.transitions.update(lease.uri, Status.REMOVED)
+
+    def act(changes: Change) -> None:
+        changes.finish([Finish(lease) for lease in leases])
+        for uri in gone:
+            changes.visit(uri, b"")
+        frontier.note(lines)
+
+    await frontier.change(act)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from warcmill.crawl.frontier.owners import HostOwner, Owners
+from warcmill.crawl.policies.owners import HostOwner, Owners
 from warcmill.errors import BadInput
 
 TOLD = [HostOwner("a.example", "+"), HostOwner("b.example", "-"), HostOwner("c.example", "!", "rule 2\nforbids it")]

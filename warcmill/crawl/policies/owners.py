@@ -12,7 +12,6 @@ one that hears nothing for so long is alone, and asks nobody.
 from __future__ import annotations
 
 import os
-import sqlite3
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,8 +19,6 @@ from typing import NamedTuple
 
 from warcmill.base import disk
 from warcmill.crawl import durable
-from warcmill.crawl.frontier import Change, Finish, Frontier, Intake, Lease, Offered, journal
-from warcmill.crawl.uri import Status, Uri, digest
 from warcmill.errors import BadInput, Unavailable
 from warcmill.formats.logs import crawllog
 
@@ -30,7 +27,6 @@ POLICY = "owner"
 """The policy that refuses a URI of a forbidden host."""
 OURS, OTHERS, FORBIDDEN, _ALONE = "+", "-", "!", "@"
 _LONGEST = 255
-_HANDED = "CREATE TABLE IF NOT EXISTS handed (uri BLOB PRIMARY KEY) WITHOUT ROWID"
 
 
 class HostOwner(NamedTuple):
@@ -136,35 +132,3 @@ class Owners:
 def _line(one: HostOwner) -> bytes:
     why = " ".join(one.why.split())
     return f"{one.owner}{one.host}{f' {why}' if why else ''}\n".encode("utf-8", "replace")
-
-
-def hand_over(owners: Owners, db: sqlite3.Connection, uris: Sequence[Uri], answers: list[Offered]) -> None:
-    """Answer those of some offers that are taken, and of a host that is not surely ours. `db` has what was handed over
-    before, within a transaction of the caller."""
-    others = [
-        place
-        for place, answer in enumerate(answers)
-        if answer.answer is Intake.NEW and not owners.is_ours(uris[place].uri)
-    ]
-    if others:
-        db.execute(_HANDED)
-    for place in others:
-        name = digest(uris[place].crawl, uris[place].key)
-        is_new = db.execute("INSERT OR IGNORE INTO handed VALUES (?)", (name,)).rowcount == 1
-        answers[place] = Offered(Intake.HANDED if is_new else Intake.SEEN)
-
-
-async def let_go(frontier: Frontier, uris: Sequence[Uri], leases: Sequence[Lease] = ()) -> None:
-    """Hand over URIs that wait, and leases of others: none of them is in the frontier after that."""
-    gone = [Uri(one.key, one.uri, "", one.crawl, status=Status.REMOVED, updated=time.time()) for one in uris]
-    lines = [journal.handed(uri, left=True) for uri in (*uris, *(lease.uri for lease in leases))]
-    for lease in leases:
-        frontier.transitions.update(lease.uri, Status.REMOVED)
-
-    def act(changes: Change) -> None:
-        changes.finish([Finish(lease) for lease in leases])
-        for uri in gone:
-            changes.visit(uri, b"")
-        frontier.note(lines)
-
-    await frontier.change(act)
