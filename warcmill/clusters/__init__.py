@@ -6,5 +6,7 @@ news       what groups of it say of each URI
 centre     a connection to the centre: news in, numbers and rows out
 orders     changes that wait there, and how the running crawl is given them
 updater    the process beside a cluster: news up, orders down
+scopes     the one scope of a group, by editions, and the jobs that it is written into
+recovery   rows of the centre made anew from journals; what a lost cluster had, ordered from it again
 books      the centre beside the journals
 """

@@ -335,14 +335,26 @@ async def hand_on(connection: Any, hosts: Iterable[str], old: str) -> None:
         moved = "UPDATE uris SET cluster = $2, launch = '', journal = 0, last_update = now() WHERE host = $1 AND"
         await connection.execute(f"{moved} {waits}", host, owner)
         await _hand_on_sites(connection, host, old, owner)
-        rows = await connection.fetch(f"{_ROWS} NOT ({waits}) ORDER BY digest", host)
-        lines: list[Json] = [
-            {"visited": row["uri"], "key": row["key"] or "", "crawl": row["crawl"], "status": row["status"]}
-            for row in rows
-        ]
+        lines = await visited_lines(connection, host)
         await order_parts(connection, owner, "visited", "visited", lines, {"host": host})
         query = f"UPDATE hosts SET moving = '{ARRIVES}', leaves = NULL, edition = {_NEXT} WHERE host = $1"
         await connection.execute(query, host)
+
+
+async def visited_lines(connection: Any, host: str, cluster: str | None = None) -> list[Json]:
+    """The URIs of a host that were visited, those of a cluster or of all, as a crawl is told of them."""
+    rows = await connection.fetch(
+        f"{_ROWS} status NOT IN ('Scheduled', 'Suspended') AND ($2::text IS NULL OR cluster = $2) ORDER BY digest",
+        host, cluster,
+    )  # fmt: skip
+    texts = ("key", "crawl", "status")
+    return [{"visited": row["uri"], **{name: row[name] or "" for name in texts}} for row in rows]
+
+
+async def order_waiting(connection: Any, host: str, cluster: str) -> None:
+    """Order what waits of a host from a cluster that has not taken it."""
+    rows = await connection.fetch(f"{_ROWS} status IN ('Scheduled', 'Suspended') AND launch = '' ORDER BY digest", host)
+    await order_parts(connection, cluster, "take", "uris", [line_of(_uri(row)) for row in rows])
 
 
 async def _hand_on_sites(connection: Any, host: str, old: str, owner: str) -> None:
@@ -377,10 +389,7 @@ async def _settle(db: Postgresql, host: str, cluster: str) -> None:
             return
         done = f"UPDATE hosts SET moving = NULL, since = now(), edition = {_NEXT} WHERE host = $1"
         await connection.execute(done, host)
-        rows = await connection.fetch(
-            f"{_ROWS} status IN ('Scheduled', 'Suspended') AND launch = '' ORDER BY digest", host
-        )
-        await order_parts(connection, cluster, "take", "uris", [line_of(_uri(row)) for row in rows])
+        await order_waiting(connection, host, cluster)
 
     await db.whole(act)
 
