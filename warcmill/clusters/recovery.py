@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 from warcmill.clients.postgresql import Postgresql
 from warcmill.clusters import books
-from warcmill.clusters.centre import COUNT, order_parts
+from warcmill.clusters.centre import order_parts
 from warcmill.clusters.following import JobJournals, JournalPlace
 from warcmill.clusters.owning import ARRIVES, LEAVES, LOCK, hand_on, order_waiting, visited_lines
+from warcmill.clusters.tables import STATUSES
 from warcmill.errors import Busy, Conflict, NotReady
 
 _PLACE = (
@@ -23,20 +24,26 @@ _PLACE = (
     " WHERE cluster = $1"
 )
 # Without a launch it was ordered from the cluster, whose journal has not taken it yet.
-_FORGET = f"""
+_FORGET = """
 WITH gone AS MATERIALIZED (
   DELETE FROM uris WHERE cluster = $1 AND launch <> '' AND uri <> ALL($2::text[])
-  RETURNING host, digest, status AS was, NULL AS now
-), counted AS (
-  {COUNT.format(of="gone")}
+  RETURNING host, digest
 ), visited AS (
   DELETE FROM visits v USING gone g WHERE v.host = g.host AND v.digest = g.digest AND v.cluster = $1 RETURNING 1
 )
 SELECT (SELECT count(*) FROM gone) AS uris, (SELECT count(*) FROM visited) AS visits
 """
+_NUMBER = "count(*) FILTER (WHERE status = '{status}') AS {one}"
+# Crawls hear of all hosts again, too: the centre may be a new one.
+_NONE = f"UPDATE hosts SET {', '.join(f'{one} = 0' for one in STATUSES)}, edition = nextval('host_editions')"
+_RECOUNT = (
+    f"UPDATE hosts h SET {', '.join(f'{one} = u.{one}' for one in STATUSES)} FROM (SELECT host,"
+    f" {', '.join(_NUMBER.format(one=one, status=one.capitalize()) for one in STATUSES)} FROM uris GROUP BY host) u"
+    " WHERE u.host = h.host"
+)
 _HOSTS = (
     "SELECT host FROM hosts WHERE cluster = $1 AND (moving IS NULL OR moving = $2) AND NOT forbidden"
-    " ORDER BY host FOR UPDATE"
+    " AND host <> '' ORDER BY host FOR UPDATE"
 )
 _WISH = "INSERT INTO orders (cluster, verb, subject, uris) VALUES ($1, $2, $3, 1)"
 _OF_OTHERS = "SELECT DISTINCT host FROM uris WHERE cluster = $1 AND host <> ALL($2::text[]) ORDER BY host"
@@ -84,7 +91,8 @@ async def forget_rows(db: Postgresql, every: Sequence[JobJournals]) -> list[Forg
             row = await connection.fetchrow(_FORGET, one.name, kept)
             await connection.execute(_PLACE, one.name, behind)
             answers.append(ForgottenRows(one.name, row["uris"], row["visits"], behind, len(kept)))
-        await connection.execute("UPDATE hosts SET edition = nextval('host_editions')")  # crawls hear all again
+        await connection.execute(_NONE)
+        await connection.execute(_RECOUNT)
         return answers
 
     return await db.whole(act)

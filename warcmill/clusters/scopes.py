@@ -216,7 +216,7 @@ def put(folder: Path, name: str, scope: GroupScope, known: GroupScope | None = N
 
 def _keep(path: Path, data: bytes) -> str:
     """Keep what a paper has in a file beside it, once; return that file's name."""
-    names = (path.with_name(f"{path.name}{'' if n == 1 else f'.{n}'}{BEFORE}") for n in count(1))
+    names = (path.with_name(f"{path.name}{f'.{n}' if n > 1 else ''}{BEFORE}") for n in count(1))
     for one in names:
         try:
             if one.exists() and one.read_bytes() != data:
