@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -25,9 +25,8 @@ from warcmill.clusters.centre import COUNT, order_parts, surt_of_host
 from warcmill.clusters.rules import Country, HostRules, countries, no_country, parse
 from warcmill.crawl.control.calls import RunningJob
 from warcmill.crawl.fetch.addresses import HostLookup, Resolver
-from warcmill.crawl.frontier.dump import line_of
 from warcmill.crawl.frontier.owners import FORBIDDEN, OTHERS, OURS
-from warcmill.crawl.uri import FOREVER, Status, Uri, queue_of
+from warcmill.crawl.uri import Status, queue_of
 from warcmill.errors import BadConfig, BadInput, Conflict, NotReady, Unavailable
 from warcmill.model import Json
 
@@ -38,6 +37,7 @@ TTL_LEAST, TTL_MOST = 300.0, 86_400.0  # seconds until the addresses of a host a
 MISS_LEAST, MISS_MOST = 60.0, 7 * 86_400.0  # and of a host without any: twice as long each time
 DUE_AT_ONCE = 20
 TOLD_AT_ONCE = 500  # hosts of a line to the crawl
+ROWS_AT_ONCE = 5000
 LEAVES, ARRIVES = "leaves", "arrives"
 LOCK = "SELECT pg_advisory_xact_lock(hashtext('warcmill-owners'))"
 _NEXT = "nextval('host_editions')"
@@ -66,6 +66,7 @@ WITH lost AS MATERIALIZED (
 )
 {COUNT.format(of="lost")}
 """
+_TEXTS = ("key", "crawl", "hops", "via", "source", "payload")
 _ROWS = "SELECT uri, key, crawl, hops, via, source, payload, status, download_at FROM uris WHERE host = $1 AND"
 
 log = logging.getLogger(__name__)
@@ -335,26 +336,9 @@ async def hand_on(connection: Any, hosts: Iterable[str], old: str) -> None:
         moved = "UPDATE uris SET cluster = $2, launch = '', journal = 0, last_update = now() WHERE host = $1 AND"
         await connection.execute(f"{moved} {waits}", host, owner)
         await _hand_on_sites(connection, host, old, owner)
-        lines = await visited_lines(connection, host)
-        await order_parts(connection, owner, "visited", "visited", lines, {"host": host})
+        await _order(connection, owner, "visited", f"{_ROWS} NOT ({waits}) ORDER BY digest", host, _visited)
         query = f"UPDATE hosts SET moving = '{ARRIVES}', leaves = NULL, edition = {_NEXT} WHERE host = $1"
         await connection.execute(query, host)
-
-
-async def visited_lines(connection: Any, host: str, cluster: str | None = None) -> list[Json]:
-    """The URIs of a host that were visited, those of a cluster or of all, as a crawl is told of them."""
-    rows = await connection.fetch(
-        f"{_ROWS} status NOT IN ('Scheduled', 'Suspended') AND ($2::text IS NULL OR cluster = $2) ORDER BY digest",
-        host, cluster,
-    )  # fmt: skip
-    texts = ("key", "crawl", "status")
-    return [{"visited": row["uri"], **{name: row[name] or "" for name in texts}} for row in rows]
-
-
-async def order_waiting(connection: Any, host: str, cluster: str) -> None:
-    """Order what waits of a host from a cluster that has not taken it."""
-    rows = await connection.fetch(f"{_ROWS} status IN ('Scheduled', 'Suspended') AND launch = '' ORDER BY digest", host)
-    await order_parts(connection, cluster, "take", "uris", [line_of(_uri(row)) for row in rows])
 
 
 async def _hand_on_sites(connection: Any, host: str, old: str, owner: str) -> None:
@@ -389,17 +373,34 @@ async def _settle(db: Postgresql, host: str, cluster: str) -> None:
             return
         done = f"UPDATE hosts SET moving = NULL, since = now(), edition = {_NEXT} WHERE host = $1"
         await connection.execute(done, host)
-        await order_waiting(connection, host, cluster)
+        waiting = f"{_ROWS} status IN ('Scheduled', 'Suspended') AND launch = '' ORDER BY digest"
+        await _order(connection, cluster, "take", waiting, host, _line)
 
     await db.whole(act)
 
 
-def _uri(row: Any) -> Uri:
-    until = row["download_at"].timestamp() if row["download_at"] else 0.0
-    return Uri(
-        row["key"] or row["uri"], row["uri"], queue_of(row["uri"]), row["crawl"], row["hops"] or "", row["via"] or "",
-        row["source"] or "", 1, FOREVER if row["status"] == Status.SUSPENDED else until, row["payload"] or "",
-    )  # fmt: skip
+async def _order(connection: Any, cluster: str, verb: str, query: str, host: str, line: Callable[[Any], Json]) -> None:
+    """Order the URIs of a query, some thousand in memory."""
+    name, some = {"take": "uris", "visited": "visited"}[verb], list[Json]()
+    async for row in connection.cursor(query, host, prefetch=ROWS_AT_ONCE):
+        some.append(line(row))
+        if len(some) == ROWS_AT_ONCE:
+            await order_parts(connection, cluster, verb, name, some, {"host": host})
+            some = []
+    await order_parts(connection, cluster, verb, name, some, {"host": host})
+
+
+def _visited(row: Any) -> Json:
+    return {"visited": row["uri"], "key": row["key"] or "", "crawl": row["crawl"], "status": row["status"]}
+
+
+def _line(row: Any) -> Json:
+    """A row as the line of a dump: see `dump.line_of`, which takes its time for a million."""
+    found: dict[str, Json] = {name: row[name] for name in _TEXTS if row[name]}
+    found |= {"uri": row["uri"], "queue": queue_of(row["uri"]), "priority": 1}
+    if row["status"] == Status.SUSPENDED:
+        return found | {"until": None}
+    return found | ({"until": row["download_at"].timestamp()} if row["download_at"] else {})
 
 
 async def move(db: Postgresql, host: str, cluster: str) -> bool:
@@ -507,3 +508,16 @@ async def explain(db: Postgresql, kept: KeptRules, resolver: Resolver, host: str
         "known": False, "host": host, "cluster": one.cluster, "forbidden": not one.cluster, "rule": one.rule,
         "addresses": [*addresses],
     }  # fmt: skip
+
+
+async def order_visited(connection: Any, cluster: str, host: str, *, others: bool = False) -> None:
+    """Order from a cluster to know what was visited of a host; `others`: what its owner has not visited."""
+    more = " AND cluster <> (SELECT h.cluster FROM hosts h WHERE h.host = uris.host)" if others else ""
+    query = f"{_ROWS} status NOT IN ('Scheduled', 'Suspended'){more} ORDER BY digest"
+    await _order(connection, cluster, "visited", query, host, _visited)
+
+
+async def order_waiting(connection: Any, cluster: str, host: str) -> None:
+    """Order from a cluster what waits of a host, and is in no frontier."""
+    query = f"{_ROWS} status IN ('Scheduled', 'Suspended') AND launch = '' ORDER BY digest"
+    await _order(connection, cluster, "take", query, host, _line)

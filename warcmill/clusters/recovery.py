@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 
 from warcmill.clients.postgresql import Postgresql
 from warcmill.clusters import books
-from warcmill.clusters.centre import order_parts
 from warcmill.clusters.following import JobJournals, JournalPlace
-from warcmill.clusters.owning import ARRIVES, LEAVES, LOCK, hand_on, order_waiting, visited_lines
+from warcmill.clusters.owning import ARRIVES, LEAVES, LOCK, hand_on, order_visited, order_waiting
 from warcmill.clusters.tables import STATUSES
 from warcmill.errors import Busy, Conflict, NotReady
 
@@ -43,8 +42,10 @@ _RECOUNT = (
 )
 _HOSTS = (
     "SELECT host FROM hosts WHERE cluster = $1 AND (moving IS NULL OR moving = $2) AND NOT forbidden"
-    " AND host <> '' ORDER BY host FOR UPDATE"
+    " ORDER BY host FOR UPDATE"
 )
+_VISITED = "SELECT count(*) FROM uris WHERE cluster = $1 AND status NOT IN ('Scheduled', 'Suspended')"
+_WAITS = "UPDATE uris SET launch = '', journal = 0 WHERE cluster = $1 AND status IN ('Scheduled', 'Suspended')"
 _WISH = "INSERT INTO orders (cluster, verb, subject, uris) VALUES ($1, $2, $3, 1)"
 _OF_OTHERS = "SELECT DISTINCT host FROM uris WHERE cluster = $1 AND host <> ALL($2::text[]) ORDER BY host"
 
@@ -73,8 +74,10 @@ class OrderedFrontier(NamedTuple):
 
 
 async def forget_rows(db: Postgresql, every: Sequence[JobJournals]) -> list[ForgottenRows]:
-    """Forget the rows of clusters that their journals have, in one transaction: their updaters read all again. Busy
-    while an updater runs; Mismatch when the journals are not those that the centre has read."""
+    """Forget the rows of clusters that their journals have, in one transaction: their updaters read all again. Those of
+    retired ones stay. Busy while an updater runs; Mismatch when the journals are not those that the centre has read."""
+    retired = {row["cluster"] for row in await db.rows("SELECT cluster FROM clusters WHERE retired IS NOT NULL")}
+    every = [one for one in every if one.name not in retired]
     only = dict[str, list[str]]()
     for one in every:
         found = await books.compare(db, one)
@@ -110,26 +113,21 @@ async def order_frontier(db: Postgresql, cluster: str, *, is_owned: bool) -> Ord
         ours = [row["host"] for row in await connection.fetch(_HOSTS, cluster, ARRIVES)]
         wishes = await connection.fetch("SELECT * FROM sites WHERE cluster = $1 ORDER BY site", cluster)
         await connection.executemany(_WISH, [(cluster, *wish) for row in wishes for wish in _wishes(row)])
-        waits = (
-            "UPDATE uris SET launch = '', journal = 0 WHERE cluster = $1 AND status IN ('Scheduled', 'Suspended')"
-            " RETURNING 1"
-        )
-        waiting = len(await connection.fetch(waits, cluster))
-        visited = 0
-        others = [row["host"] for row in await connection.fetch(_OF_OTHERS, cluster, ours)]
-        for host, of in [*((host, None) for host in ours), *((host, cluster) for host in others)]:
-            lines = await visited_lines(connection, host, of)
-            visited += len(lines)
-            await order_parts(connection, cluster, "visited", "visited", lines, {"host": host})
+        waiting = int((await connection.execute(_WAITS, cluster)).removeprefix("UPDATE "))
+        for host in ours:
+            await order_visited(connection, cluster, host)
+        for row in await connection.fetch(_OF_OTHERS, cluster, ours):
+            await order_visited(connection, cluster, row["host"], others=True)
         if is_owned:
             query = f"UPDATE hosts SET moving = '{ARRIVES}', edition = nextval('host_editions')"
             await connection.execute(f"{query} WHERE host = ANY($1::text[])", ours)
         else:
             for host in ours:
-                await order_waiting(connection, host, cluster)
+                await order_waiting(connection, cluster, host)
         await connection.execute(_PLACE, cluster, 0)
         updated = f"{about['updated']:%Y-%m-%dT%H:%M:%SZ}" if about["updated"] else ""
-        return OrderedFrontier(cluster, len(ours), waiting, visited, about["behind"], updated)
+        visited = await connection.fetchval(_VISITED, cluster)
+        return OrderedFrontier(cluster, sum(map(bool, ours)), waiting, visited, about["behind"], updated)
 
     return await db.whole(act)
 
