@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import socket
 from collections.abc import Callable, Coroutine, Iterator, Mapping
+from getpass import getuser
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from commands.console.arguments import add_json, job
@@ -27,6 +30,9 @@ examples:
   warcmill group web explain https://www.example.org/
   warcmill group web move www.example.org web-west
   warcmill group web retire web-east --reason 'the data centre is closed' --gone
+  warcmill group web scope scopes/spring --why 'two more sites'
+  warcmill group web recover --cluster web-east
+  warcmill group web recover --centre
 
 A group is [group.NAME] of luigi.cfg: its jobs, each a cluster with a frontier of its own, and a
 PostgreSQL, the centre. 'warcmill run updater JOB' beside each crawl writes what that does into
@@ -45,14 +51,24 @@ to heirs, by the rules, for good. It waits until the cluster has been cut off fr
 'alone' hours, after which it crawls nothing; --gone vouches that its machine is off before. With --lost its disk
 is lost, too: what no stage with a files.verified has, and no other cluster, is fetched again.
 
+scope puts surts.txt, exclude.txt and the keys hops, patterns, extensions and [traps] of crawl.toml
+of a folder into the centre, as a new edition. Updaters write it into their jobs; status names the
+clusters that have others. What a person has edited in a job is kept beside, as surts.txt.before.
+
+recover --cluster orders from a cluster whose disk is lost all that the centre has of it, for its
+next launch. recover --centre forgets what the journals on this machine have, so that updaters
+read it again. Both say how much, and want the updater to be ended first.
+
 --json (status): {"clusters": [{"cluster", "launch", "uris": {"Scheduled", ...}, "behind", ...}]};
 books: {"clusters": [{"cluster", "uris", "behind", "differences": [{"uri", "journals",
 "centre"}]}], "elsewhere", "miscounted"}; explain: {"known", "host", "cluster", "forbidden", "rule",
-"since", "moving", "addresses"}; move: {"host", "cluster", "moves"}; retire: {"cluster", "hosts"}
+"since", "moving", "addresses"}; move: {"host", "cluster", "moves"}; retire: {"cluster", "hosts"};
+scope: {"edition", "is_new"}; recover --cluster: {"cluster", "hosts", "waiting", "visited", "behind",
+"updated"}; --centre: {"clusters": [{"cluster", "uris", "visits", "bytes", "only_here"}], "elsewhere"}
 
 exit codes: 0 done, or nothing differs, 1 the centre differs from a journal, or has no tables, or
 it is too early for a move or to retire, 2 usage, 3 configuration, or tables of a newer version,
-4 PostgreSQL does not answer
+4 PostgreSQL does not answer, 5 the updater runs
 """
 
 
@@ -71,6 +87,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     retired.add_argument("--reason", required=True, metavar="TEXT", help="why; 'status' shows it")
     retired.add_argument("--lost", action="store_true", help="its disk is lost: fetch again what the store has not")
     retired.add_argument("--gone", action="store_true", help="its machine is off: do not wait until it is alone")
+    choices["scope"].add_argument("folder", type=Path, metavar="FOLDER", help="its surts.txt, exclude.txt, crawl.toml")
+    choices["scope"].add_argument("--why", default="", metavar="TEXT", help="why; the centre keeps it")
+    lost = choices["recover"].add_mutually_exclusive_group(required=True)
+    lost.add_argument("--centre", action="store_true", help="the centre, from the journals on this machine")
+    lost.add_argument("--cluster", metavar="JOB", help="the frontier of a job, from the centre")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -113,6 +134,15 @@ def _lines(one: Mapping[str, Json]) -> Iterator[str]:
         yield f"  {one['moving']:,} hosts leave it, or arrive there, just now"
     if one["rules_fault"]:
         yield f"  its rules have a fault, and the last good ones stay: {one['rules_fault']}"
+    scope = one["scope"]
+    assert isinstance(scope, dict)
+    if scope["newest"]:
+        has = f"edition {scope['edition']} of the group's scope" if scope["edition"] else "a scope of its own"
+        others = (
+            "" if scope["edition"] == scope["newest"] or one["retired"] else f": others; {scope['newest']} is newest"
+        )
+        note = f". {scope['note']}" if scope["note"] else ""
+        yield f"  it has {has}{others}{note}"
     if one["refused"]:
         yield f"  {one['refused']:,} moves were refused; the log of the updater names them"
 
@@ -188,7 +218,7 @@ def _rules(kept: Group) -> KeptRules:
 
 def _refuse_unknown(cluster: str, kept: Group) -> None:
     if cluster not in kept.jobs:
-        raise BadInput(cluster, f"is no job of group {kept.name}; it has {', '.join(kept.jobs)}")
+        raise BadInput(cluster, f"is not a job of group {kept.name}; it has {', '.join(kept.jobs)}")
 
 
 def _host(text: str) -> str:
@@ -243,6 +273,62 @@ async def _compared(kept: Group) -> tuple[list[tuple[ClusterBooks, bool]], list[
         return found, elsewhere, await books.miscounted(db)
 
 
+async def _scope(args: argparse.Namespace, kept: Group) -> int:
+    from warcmill.clusters import group, scopes
+
+    found = scopes.read_folder(args.folder)
+    machine, place = socket.gethostname(), args.folder.resolve()
+    async with group.asked(kept) as db:
+        edition = await scopes.keep(db, found, f"{getuser()} on {machine}", args.why, f"{machine}:{place}")
+    done = "updaters write it into their jobs" if edition.is_new else "it is the newest, and nothing was done"
+    _show(args, edition._asdict(), f"group {kept.name}: edition {edition.edition} of the scope; {done}")
+    return 0
+
+
+async def _recover(args: argparse.Namespace, kept: Group) -> int:
+    from warcmill.clusters import group, recovery
+
+    if args.centre:
+        return await _recover_centre(args, kept)
+    _refuse_unknown(args.cluster, kept)
+    async with group.asked(kept, LONG) as db:
+        found = await recovery.order_frontier(db, args.cluster, is_owned=kept.owned is not None)
+    counts = f"{found.hosts:,} hosts, {found.waiting:,} URIs that wait, {found.visited:,} that were visited"
+    lost = f"what its journal had after {found.updated or 'its begin'}, at least {found.behind:,} bytes"
+    _show(
+        args, found._asdict(), f"{found.cluster}: {counts}: they are ordered, for its next launch and its updater",
+        f"  nobody knows {lost}; what it visited then is visited again",
+    )  # fmt: skip
+    return 0
+
+
+async def _recover_centre(args: argparse.Namespace, kept: Group) -> int:
+    from tasks.config import groups
+    from warcmill.clusters import group, recovery
+    from warcmill.clusters.following import JobJournals
+
+    here, elsewhere = list[JobJournals](), list[str]()
+    for one in kept.jobs:
+        try:
+            here.append(groups.journals_of(one))
+        except NotReady:
+            elsewhere.append(one)
+    async with group.asked(kept, LONG) as db:
+        found = await recovery.forget_rows(db, here)
+    lines = list[str]()
+    for rows in found:
+        lines.append(
+            f"{rows.cluster}: {rows.uris:,} URIs and {rows.visits:,} visits are forgotten, to be read again from"
+        )
+        lines.append(f"  {rows.bytes:,} bytes of journals: warcmill run updater {rows.cluster}")
+        if rows.only_here:
+            lines.append(f"  {rows.only_here:,} URIs stay that only the centre has; 'books' names them")
+    _show(args, {"clusters": [one._asdict() for one in found], "elsewhere": [*elsewhere]}, *lines)
+    for name in elsewhere:
+        err(f"{name}: its journals are not on this machine, and its rows stay as they are")
+    return 0
+
+
 def _show(args: argparse.Namespace, answer: Mapping[str, Json], *lines: str) -> None:
     if args.json:
         print(as_json(dict(answer)))
@@ -257,5 +343,7 @@ ACTIONS: Mapping[str, Callable[[argparse.Namespace, Any], Coroutine[Any, Any, in
     "explain": _explain,
     "move": _move,
     "retire": _retire,
+    "scope": _scope,
+    "recover": _recover,
 }
 """Each action, which returns the exit code."""

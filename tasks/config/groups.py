@@ -47,7 +47,7 @@ def _rules_of(section: str) -> RulesPlace | None:
     try:
         alone = float(text or ALONE)
     except ValueError as error:
-        raise BadConfig(f"[{section}] alone", f"'{text}' is no number of hours") from error
+        raise BadConfig(f"[{section}] alone", f"'{text}' is not a number of hours") from error
     if not 0 < alone <= 24 * 365:
         raise BadConfig(f"[{section}] alone", f"{text} hours: it is more than 0, and a year at most")
     return RulesPlace(Path(rules), Path(found) if found else None, alone)
@@ -59,7 +59,7 @@ def is_here(job: str) -> bool:
 
 
 def resolver_of(job: str) -> Resolver:
-    """What looks hosts up as the crawl of a job does."""
+    """Return a resolver that looks hosts up as the crawl of a job does."""
     found = file.read(engines.own_engine(engines.section_of(job) or "").places.job(job), job)
     return Resolver(found.resolve, read_hosts(), found.name_servers)
 

@@ -46,6 +46,7 @@ TYPED = {
     "crawl URL": "",
     "crawl URL --job {}": "",
     "crawl {}": "",
+    "group {} explain {}": "",
     "doctor": "doctor",
     "doctor --json": "doctor --json",
     "import FOLDER --job {}": "import empty --job elections",

@@ -53,6 +53,13 @@ ADDRESSES: Mapping[str, tuple[tuple[str, Mapping[str, str]], ...]] = {
             "scripts/{name}/results",
         )
     },
+    # A group, tests/services/test_clusters_pages.py.
+    "/groups": (("/groups", {}),),
+    "/groups/{group}": (("/groups/web", {}),),
+    "/groups/{group}/clusters/{cluster}": (("/groups/web/clusters/east", {}),),
+    "/groups/{group}/hosts/{host:path}": (("/groups/web/hosts/a.example", {}),),
+    "/groups/{group}/uri": (("/groups/web/uri", {}),),
+    "/groups/{group}/orders": (("/groups/web/orders", {}),),
     "/as-of/{serial}/simple/": (("/as-of/1/simple/", {}),),
     "/as-of/{serial}/simple/{project}/": (("/as-of/1/simple/a/", {}),),
     "/as-of/{serial}/files/{project}/{filename}": (("/as-of/1/files/a/b", {}),),

@@ -80,7 +80,7 @@ def test_rules_that_were_edited_into_nonsense_are_named_and_the_last_good_ones_s
         pair.rules.write_text("nonsense")
         until(lambda: pair.said().count("the last good rules stay") == len(JOBS))
         status = pair.asked("group", GROUP, "status")["clusters"]
-        assert all("it is no TOML" in one["rules_fault"] for one in status)
+        assert all("it is not TOML" in one["rules_fault"] for one in status)
         pair.begin()
         pair.update_all()[0].wait(60)  # the second of a cluster is busy
         pair.wait_for((len(HOSTS) - 1) * 3 + 1, "http://%")

@@ -379,6 +379,8 @@ NONE_OF_ITS_OWN = {
     # A rate in the column of a centre, as the job's folder has it.
     "warcmill/clusters/centre.py",
     "warcmill/clusters/news.py",
+    "warcmill/clusters/recovery.py",
+    "warcmill/clusters/scopes.py",
     # A file of the job's own folder, which this version alone reads.
     "warcmill/scripts/delivery.py",
     "warcmill/crawl/control/sites.py",

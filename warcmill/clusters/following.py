@@ -107,6 +107,11 @@ class JobJournals:
         return paths[0] if paths else None
 
     @property
+    def folder(self) -> Path:
+        """The folder of the job, which has its papers."""
+        return self._places.job(self.name)
+
+    @property
     def sites(self) -> KeptSites:
         """The wishes of persons for sites of the job."""
         return KeptSites(self._places.state(self.name) / SITES)

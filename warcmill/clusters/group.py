@@ -61,10 +61,12 @@ async def status(group: Group, seconds: float = 60.0) -> list[dict[str, Json]]:
     """Each cluster of a group: its URIs by status, how far its journal was read, who updates it, and what waits."""
     counts = ", ".join(f"coalesce(sum({one}), 0)::bigint AS {one}" for one in STATUSES)
     query = (
-        "SELECT c.cluster, retired, why, rules, launch, groups, changes, refused, behind, updater, updated, h.*,"
+        "SELECT c.cluster, retired, why, rules, scope, scope_note, launch, groups, changes, refused, behind, updater,"
+        " updated, h.*,"
         " (SELECT count(*) FROM orders o WHERE o.cluster = c.cluster AND state = 'waiting') AS orders,"
         f" {_IS_UPDATED.format(cluster='c.cluster')} AS is_updated,"
         " (SELECT value FROM about WHERE name = 'rules fault ' || c.cluster) AS fault,"
+        " (SELECT coalesce(max(edition), 0) FROM scopes) AS newest,"
         " (SELECT count(*) FROM hosts o WHERE moving IS NOT NULL AND c.cluster IN (o.cluster, o.leaves)) AS moving"
         " FROM clusters c"
         f" LEFT JOIN (SELECT cluster AS of, count(*) AS hosts, {counts} FROM hosts GROUP BY cluster) h"
@@ -82,5 +84,6 @@ def _as_json(row: Any) -> dict[str, Json]:
         "updater": row["updater"] if row["is_updated"] else "", "orders": row["orders"],
         "retired": f"{row['retired']:%Y-%m-%dT%H:%M:%SZ}" if row["retired"] else "", "why": row["why"],
         "rules": row["rules"], "rules_fault": row["fault"] or "", "moving": row["moving"],
+        "scope": {"edition": row["scope"], "newest": row["newest"], "note": row["scope_note"]},
         "updated": f"{row['updated']:%Y-%m-%dT%H:%M:%SZ}" if row["updated"] else "",
     }  # fmt: skip

@@ -508,3 +508,16 @@ async def explain(db: Postgresql, kept: KeptRules, resolver: Resolver, host: str
         "known": False, "host": host, "cluster": one.cluster, "forbidden": not one.cluster, "rule": one.rule,
         "addresses": [*addresses],
     }  # fmt: skip
+
+
+async def order_visited(connection: Any, cluster: str, host: str, *, others: bool = False) -> None:
+    """Order from a cluster to know what was visited of a host; `others`: what its owner has not visited."""
+    more = " AND cluster <> (SELECT h.cluster FROM hosts h WHERE h.host = uris.host)" if others else ""
+    query = f"{_ROWS} status NOT IN ('Scheduled', 'Suspended'){more} ORDER BY digest"
+    await _order(connection, cluster, "visited", query, host, _visited)
+
+
+async def order_waiting(connection: Any, cluster: str, host: str) -> None:
+    """Order from a cluster what waits of a host, and is in no frontier."""
+    query = f"{_ROWS} status IN ('Scheduled', 'Suspended') AND launch = '' ORDER BY digest"
+    await _order(connection, cluster, "take", query, host, _line)

@@ -125,7 +125,7 @@ def parse(text: str, path: str, clusters: Collection[str]) -> HostRules:
     try:
         found = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise BadConfig(path, f"it is no TOML: {error}") from error
+        raise BadConfig(path, f"it is not TOML: {error}") from error
     for key in found:
         if key not in (DEFAULT, "rule"):
             raise BadConfig(f"{path} {key}", f"is not known; it has '{DEFAULT}', and [[rule]]")
@@ -140,7 +140,7 @@ def parse(text: str, path: str, clusters: Collection[str]) -> HostRules:
 def _rule(found: Any, number: int, path: str, clusters: Collection[str]) -> HostRule:
     where = f"{path} rule {number}"
     if not isinstance(found, dict):
-        raise BadConfig(where, "is no table; write [[rule]]")
+        raise BadConfig(where, "is not a table; write [[rule]]")
     for key in found:
         if key not in _KEYS:
             raise BadConfig(f"{where} {key}", f"is not known; a rule has {', '.join(_KEYS)}")
@@ -153,7 +153,7 @@ def _rule(found: Any, number: int, path: str, clusters: Collection[str]) -> Host
     texts = {key: found[key] for key in CONDITIONS if key in found}
     for key, value in texts.items():
         if not isinstance(value, str) or not value:
-            raise BadConfig(f"{where} {key}", "is no text")
+            raise BadConfig(f"{where} {key}", "is not a text")
     cluster = _cluster(found["cluster"], f"{where} cluster", clusters) if "cluster" in found else ""
     network = _network(texts["network"], f"{where} network") if "network" in texts else None
     country = texts.get("country", "").upper()

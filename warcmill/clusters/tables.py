@@ -8,6 +8,7 @@
     sites     what persons want of sites: which are suspended, and their rates
     journals  the names of the stages that a launch's journals were closed for
     orders    changes that wait for a cluster, and what became of each
+    scopes    the editions of the group's scope
 
 A row of `uris` is locked by the row of its host: who changes it holds that one. Times are of UTC.
 """
@@ -79,7 +80,7 @@ CREATE INDEX orders_that_wait ON orders (cluster, number) WHERE state = 'waiting
 
 
 # What the version before had not: whose a host is, and why. `edition` grows with each change, so that clusters are told
-# what is new. `moving`: it `leaves` a cluster, or arrives at its own.
+# what is new. `moving`: it `leaves` a cluster, or arrives at its own. And the scope of all.
 _SECOND = """
 CREATE SEQUENCE host_editions;
 ALTER TABLE hosts ADD COLUMN edition bigint NOT NULL DEFAULT nextval('host_editions'),
@@ -94,6 +95,14 @@ CREATE INDEX hosts_by_due ON hosts (cluster, due) WHERE due IS NOT NULL;
 ALTER TABLE uris ADD COLUMN payload text;
 ALTER TABLE clusters ADD COLUMN reached timestamptz, ADD COLUMN retired timestamptz,
   ADD COLUMN why text NOT NULL DEFAULT '', ADD COLUMN rules text NOT NULL DEFAULT '';
+
+-- `keys` are those of crawl.toml, as JSON. A cluster has the edition `scope`, 0 for its own; `scope_note` is what was
+-- found when it was looked at last.
+CREATE TABLE scopes (
+  edition int PRIMARY KEY, made timestamptz NOT NULL DEFAULT now(), who text NOT NULL, why text NOT NULL,
+  made_from text NOT NULL, surts bytea NOT NULL, exclude bytea NOT NULL, keys text NOT NULL
+);
+ALTER TABLE clusters ADD COLUMN scope int NOT NULL DEFAULT 0, ADD COLUMN scope_note text NOT NULL DEFAULT '';
 """
 
 

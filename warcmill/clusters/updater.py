@@ -1,5 +1,5 @@
 """The updater of a cluster: a process beside its crawl that writes its journal into the centre, and gives the orders
-that wait there to the crawl. Talks to PostgreSQL and to the crawl; reads the journal.
+that wait there to the crawl, and the group's scope to its job. Talks to PostgreSQL and to the crawl; reads the journal.
 
 A centre that is away, or full, is asked again and again: the journal waits on the disk of the cluster. After a kill at
 any moment the same command continues from the place that the centre has.
@@ -20,6 +20,7 @@ from warcmill.clusters.group import Group
 from warcmill.clusters.news import News, NewsBatch, batch_of
 from warcmill.clusters.orders import give_orders
 from warcmill.clusters.owning import HostAssigner, KeptRules, Moves, tell
+from warcmill.clusters.scopes import ScopeKeeper
 from warcmill.crawl.control.calls import RunningJob
 from warcmill.crawl.fetch.addresses import Resolver
 from warcmill.errors import Busy, NotReady, Unavailable
@@ -44,6 +45,7 @@ class Updater:
         self.ended = asyncio.Event()
         self._is_away = False
         self._behind = -1  # as it was noted last
+        self._scope = ScopeKeeper(journals.folder, journals.name)
         self._owned = group.owned
         self._assigner: HostAssigner | None = None
         self._moves, self._reached, self._warned = Moves(journals.name), 0.0, ""
@@ -82,6 +84,7 @@ class Updater:
 
     async def step(self, centre: Centre) -> bool:
         """Write some news into the centre, and give the orders that wait; False if there was nothing to do."""
+        await self._scope.look(centre.db)
         before = await centre.place()
         with closing(self._journals.after(before)) as groups:
             batch = batch_of(groups, MOST)
@@ -130,6 +133,7 @@ class Updater:
 
     async def _opened(self) -> Centre:
         self._behind, self._sites = -1, None  # another centre may be there now
+        self._scope = ScopeKeeper(self._journals.folder, self._journals.name)
         centre = await Centre.open(self._group.centre, self._group.name, self._journals.name)
         if self._again:
             await centre.begin_again()

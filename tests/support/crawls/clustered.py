@@ -108,6 +108,11 @@ class Clustered:
             self._updaters.append(subprocess.Popen(command, env=env, stdout=output, stderr=output))
         return self._updaters[-1]
 
+    def end_updaters(self) -> None:
+        for one in self._updaters:
+            one.terminate()
+            one.wait()
+
     def said(self) -> str:
         return self.log.read_text()
 

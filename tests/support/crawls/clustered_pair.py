@@ -61,13 +61,15 @@ class Pair(Clustered):
     def set_up(self) -> None:
         text = self.line.config.read_text().replace("jobs=web-east\n", f"jobs={', '.join(JOBS)}\n")
         self.line.config.write_text(f"{text}rules={self.rules}\n")
-        for job in JOBS:
+        self.write_papers(*JOBS)
+        self.wait_between_pages(self.delay)
+
+    def write_papers(self, *jobs: str) -> None:
+        for job in jobs:
             own = self.line.folders["jobs"] / job
             own.mkdir(exist_ok=True)
             (own / "surts.txt").write_text("+http://(example,\n")
-            (own / "seeds.txt").write_text("")
-        self.seed(EAST, f"http://e0.example:{self.port}/")
-        self.wait_between_pages(self.delay)
+            self.seed(job, *([f"http://e0.example:{self.port}/"] if job == EAST else []))
 
     def seed(self, job: str, *urls: str) -> None:
         (self.line.folders["jobs"] / job / "seeds.txt").write_text("".join(f"{url}\n" for url in urls))

@@ -64,7 +64,7 @@ def test_the_rules_of_a_retired_cluster_are_passed_over() -> None:
 @pytest.mark.parametrize(
     ("text", "what", "why"),
     [
-        ("default", "rules.toml", "it is no TOML"),
+        ("default", "rules.toml", "it is not TOML"),
         ("", "rules.toml default", "is not one of the group's jobs: east, west, south"),
         ('default = "north"', "rules.toml default", "is not one of"),
         ('default = "east"\nrules = 1', "rules.toml rules", "is not known"),

@@ -215,7 +215,7 @@ def files_in(folder: Path) -> dict[str, bytes]:
 def lacks_seeds(files: Mapping[str, bytes]) -> bool:
     """True if these files have no URI to begin with, serve nobody who asks for some, and end: an endless job may be
     given its URIs by others."""
-    found = _toml(files[CONFIGURATION])
+    found = toml_of(files[CONFIGURATION])
     has_others = _service(found) or values.flag(found, "endless")
     return not _lines(files, SEEDS) and SEED_LIST not in files and not has_others
 
@@ -231,7 +231,7 @@ def described(files: Mapping[str, bytes], name: str) -> Job:
     """The same job, unchecked: its policies, its browser or its login may be missing here."""
     if CONFIGURATION not in files:
         raise BadConfig(CONFIGURATION, f"job {name} has none; 'warcmill crawl URL --job {name}' writes one")
-    found = _toml(files[CONFIGURATION])
+    found = toml_of(files[CONFIGURATION])
     values.refuse_unknown(CONFIGURATION, found, KEYS)
     seeds = _lines(files, SEEDS)
     service = _service(found)
@@ -282,7 +282,8 @@ def _check(job: Job) -> None:
             read_behavior(Path(job.render.behaviors))
 
 
-def _toml(data: bytes) -> dict[str, Any]:
+def toml_of(data: bytes) -> dict[str, Any]:
+    """The keys of a crawl.toml as it writes them; BadConfig for what is no TOML."""
     try:
         return tomllib.loads(data.decode("utf-8-sig"))
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
