@@ -7,7 +7,7 @@ import socket
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from getpass import getuser
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from commands.console.arguments import add_json, job
 from commands.console.show import as_json, err, out
@@ -122,8 +122,7 @@ async def _status(args: argparse.Namespace, kept: Group) -> int:
 
 
 def _lines(one: Mapping[str, Json]) -> Iterator[str]:
-    uris = one["uris"]
-    assert isinstance(uris, dict)
+    uris = cast("dict[str, Json]", one["uris"])
     counts = ", ".join(f"{number:,} {name}" for name, number in uris.items())
     yield f"{one['cluster']}: {counts}; {one['hosts']:,} hosts"
     by = f"updated by {one['updater']}" if one["updater"] else "nobody updates it: warcmill run updater JOB"
@@ -134,8 +133,7 @@ def _lines(one: Mapping[str, Json]) -> Iterator[str]:
         yield f"  {one['moving']:,} hosts leave it, or arrive there, just now"
     if one["rules_fault"]:
         yield f"  its rules have a fault, and the last good ones stay: {one['rules_fault']}"
-    scope = one["scope"]
-    assert isinstance(scope, dict)
+    scope = cast("dict[str, Any]", one["scope"])
     if scope["newest"]:
         has = f"edition {scope['edition']} of the group's scope" if scope["edition"] else "a scope of its own"
         others = (
@@ -158,8 +156,7 @@ async def _explain(args: argparse.Namespace, kept: Group) -> int:
     whose = "is forbidden" if found["forbidden"] else f"is crawled by {found['cluster']}"
     since = f", since {found['since']}" if found["known"] else "; it is new, and this is what would be"
     moving = f"; it {found['moving']}, and nobody asks it until then" if found.get("moving") else ""
-    addresses = found["addresses"]
-    assert isinstance(addresses, list)
+    addresses = cast("list[Json]", found["addresses"])
     known = ", ".join(map(str, addresses)) or "none is known"
     _show(args, found, f"{host} {whose}, by {found['rule']}{since}{moving}", f"  addresses: {known}")
     return 0

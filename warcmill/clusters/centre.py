@@ -11,12 +11,12 @@ import json
 import os
 import socket
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
 
+from warcmill.base import clock
 from warcmill.clients.postgresql import Postgresql, PostgresqlPlace
 from warcmill.clusters import tables
 from warcmill.clusters.following import JournalPlace
@@ -155,7 +155,7 @@ class Centre:
             raise
 
     async def _become(self) -> None:
-        me = f"pid {os.getpid()} on {socket.gethostname()}, since {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+        me = f"pid {os.getpid()} on {socket.gethostname()}, since {clock.now()}"
 
         async def act(connection: Any) -> None:
             lock = "SELECT pg_try_advisory_lock(hashtext('warcmill-updater'), hashtext($1))"

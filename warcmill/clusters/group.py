@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from warcmill.base import clock
 from warcmill.clients.postgresql import Postgresql, PostgresqlPlace
 from warcmill.clusters import tables
 from warcmill.clusters.owning import RulesPlace
@@ -82,8 +83,8 @@ def _as_json(row: Any) -> dict[str, Json]:
         "cluster": row["cluster"], "launch": row["launch"], "groups": row["groups"], "changes": row["changes"],
         "refused": row["refused"], "behind": row["behind"], "hosts": row["hosts"] or 0, "uris": counts,
         "updater": row["updater"] if row["is_updated"] else "", "orders": row["orders"],
-        "retired": f"{row['retired']:%Y-%m-%dT%H:%M:%SZ}" if row["retired"] else "", "why": row["why"],
+        "retired": clock.text(row['retired']) if row["retired"] else "", "why": row["why"],
         "rules": row["rules"], "rules_fault": row["fault"] or "", "moving": row["moving"],
         "scope": {"edition": row["scope"], "newest": row["newest"], "note": row["scope_note"]},
-        "updated": f"{row['updated']:%Y-%m-%dT%H:%M:%SZ}" if row["updated"] else "",
+        "updated": clock.text(row['updated']) if row["updated"] else "",
     }  # fmt: skip

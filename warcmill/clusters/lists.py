@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from warcmill.base import clock
 from warcmill.clients.postgresql import Postgresql
 from warcmill.clusters.centre import surt_of_host
 from warcmill.clusters.looking import as_json, suspended_sites
@@ -140,4 +141,4 @@ def _order(row: Any) -> dict[str, Json]:
 
 def moment(time: datetime) -> str:
     """A time as texts have it."""
-    return f"{time:%Y-%m-%dT%H:%M:%SZ}"
+    return clock.text(time)

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
+from warcmill.base import clock
 from warcmill.clients.postgresql import Postgresql
 from warcmill.clusters.news import host_of
 from warcmill.clusters.orders import under
@@ -87,4 +88,4 @@ def as_json(row: Any, suspended: Collection[tuple[str, str]] = ()) -> dict[str, 
 
 
 def _moment(time: datetime) -> str:
-    return f"{time:%Y-%m-%dT%H:%M:%SZ}"
+    return clock.text(time)

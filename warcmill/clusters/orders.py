@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
+from warcmill.base import clock
 from warcmill.clients.postgresql import Postgresql
 from warcmill.clusters.centre import Centre
 from warcmill.clusters.news import host_of
@@ -64,9 +65,8 @@ async def make(db: Postgresql, verb: str, subject: Mapping[str, Json], default: 
             uris = [*map(str, subject["uris"])]  # type: ignore[arg-type] # they are a list
             owners = await owners_of(connection, [host_of(uri) for uri in uris])
             for uri in uris:
-                some = subjects.setdefault(owners.get(host_of(uri), first), {**subject, "uris": []})["uris"]
-                assert isinstance(some, list)
-                some.append(uri)
+                own = subjects.setdefault(owners.get(host_of(uri), first), {**subject, "uris": []})
+                cast("list[Json]", own["uris"]).append(uri)
         else:
             host = host_of(canonical(str(subject.get("uri") or f"http://{subject['site']}/")))
             subjects = {(await owners_of(connection, [host])).get(host, first): subject}
@@ -264,11 +264,11 @@ def is_under(uri: str, surt: str, prefix: str) -> bool:
 def answers(rows: Sequence[Any]) -> Iterator[dict[str, Json]]:
     """Orders as JSON."""
     for row in rows:
-        ended = f"{row['ended']:%Y-%m-%dT%H:%M:%SZ}" if row["ended"] else ""
+        ended = clock.text(row["ended"]) if row["ended"] else ""
         yield {
             "number": row["number"], "cluster": row["cluster"], "verb": row["verb"], "uris": row["uris"],
             "subject": json.loads(row["subject"]), "state": row["state"], "reason": row["reason"],
-            "made": f"{row['made']:%Y-%m-%dT%H:%M:%SZ}", "ended": ended,
+            "made": clock.text(row['made']), "ended": ended,
         }  # fmt: skip
 
 

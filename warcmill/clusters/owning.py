@@ -18,7 +18,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from warcmill.base import disk
+from warcmill.base import clock, disk
 from warcmill.base.escapes import printable
 from warcmill.clients.postgresql import Postgresql
 from warcmill.clusters.centre import COUNT, order_parts, surt_of_host
@@ -487,9 +487,9 @@ def told_of(row: Mapping[str, Any]) -> dict[str, Json]:
     """A host's row as JSON: its cluster, the rule, since when, and its addresses."""
     return {
         "host": row["host"], "cluster": "" if row["forbidden"] else row["cluster"], "forbidden": row["forbidden"],
-        "rule": row["rule"], "since": f"{row['since']:%Y-%m-%dT%H:%M:%SZ}", "moving": row["moving"] or "",
+        "rule": row["rule"], "since": clock.text(row['since']), "moving": row["moving"] or "",
         "addresses": [*row["addresses"]],
-        "resolved": f"{row['resolved']:%Y-%m-%dT%H:%M:%SZ}" if row["resolved"] else "",
+        "resolved": clock.text(row['resolved']) if row["resolved"] else "",
     }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""What was lost, made anew: rows of the centre from the journals of a cluster, or the frontier of a cluster from the
+"""Recovery of what was lost: rows of the centre from the journals of a cluster, or the frontier of a cluster from the
 centre. Talks to PostgreSQL; reads journals.
 
 The frontier is ordered from the centre like the hosts of a cluster that is gone, but for the same cluster: its new
@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from warcmill.base import clock
 from warcmill.clients.postgresql import Postgresql
 from warcmill.clusters import books
 from warcmill.clusters.following import JobJournals, JournalPlace
@@ -62,8 +63,8 @@ class ForgottenRows(NamedTuple):
 
 
 class OrderedFrontier(NamedTuple):
-    """What a cluster is ordered to have again: its hosts, the URIs that wait and those that were visited. What its lost
-    journal had after `updated`, `behind` bytes, nobody knows."""
+    """The order that a cluster has its frontier again: its hosts, the URIs that wait and those that were visited. The
+    `behind` bytes that its lost journal had after `updated` nobody knows."""
 
     cluster: str
     hosts: int
@@ -125,7 +126,7 @@ async def order_frontier(db: Postgresql, cluster: str, *, is_owned: bool) -> Ord
             for host in ours:
                 await order_waiting(connection, cluster, host)
         await connection.execute(_PLACE, cluster, 0)
-        updated = f"{about['updated']:%Y-%m-%dT%H:%M:%SZ}" if about["updated"] else ""
+        updated = clock.text(about["updated"]) if about["updated"] else ""
         visited = await connection.fetchval(_VISITED, cluster)
         return OrderedFrontier(cluster, sum(map(bool, ours)), waiting, visited, about["behind"], updated)
 

@@ -158,7 +158,7 @@ def _rule(found: Any, number: int, path: str, clusters: Collection[str]) -> Host
     network = _network(texts["network"], f"{where} network") if "network" in texts else None
     country = texts.get("country", "").upper()
     if country and not (len(country) == 2 and country.isascii() and country.isalpha()):
-        raise BadConfig(f"{where} country", "is no country of two letters, such as 'ET' (ISO 3166-1)")
+        raise BadConfig(f"{where} country", "is not a country of two letters, such as 'ET' (ISO 3166-1)")
     prefix, domain = texts.get("prefix", ""), texts.get("domain", "")
     return HostRule(
         number, cluster, _prefix(prefix, f"{where} prefix") if prefix else "",
@@ -184,7 +184,7 @@ def _prefix(text: str, where: str) -> str:
     _, paren, rest = text.partition("(")
     labels, _, path = rest.partition(")")
     if not paren or not labels or path.strip("/") or text.partition("(")[0] not in ("", "http://", "https://"):
-        raise BadConfig(where, "is no SURT prefix of hosts, such as 'http://(org,example,'; a rule is of whole hosts")
+        raise BadConfig(where, "is not a SURT prefix of whole hosts, such as 'http://(org,example,'")
     return f"http://({rest.rstrip('/')}"
 
 
@@ -192,7 +192,7 @@ def _domain(text: str, where: str) -> str:
     try:
         found = hosts.canonical(text).lstrip(".")
     except ValueError as error:
-        raise BadConfig(where, f"is no domain: {error}") from error
+        raise BadConfig(where, f"is not a domain: {error}") from error
     return found
 
 

@@ -12,14 +12,13 @@ import json
 import logging
 import tomllib
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from msgspec import Struct
 
-from warcmill.base import disk
+from warcmill.base import clock, disk
 from warcmill.base.escapes import printable
 from warcmill.clients.postgresql import Postgresql
 from warcmill.crawl import durable
@@ -50,7 +49,7 @@ class GroupScope(Struct, frozen=True):
     keys: Mapping[str, Any]
 
     def is_in(self, paper: str, data: bytes) -> bool:
-        """True if a paper of a job has its part of this scope. BadConfig for a crawl.toml that is none."""
+        """True if a paper of a job has its part of this scope. BadConfig for a crawl.toml that is not TOML."""
         if paper == CONFIGURATION:
             return _keys_of(file.toml_of(data)) == self.keys
         return data == (self.surts if paper == SURTS else self.exclude)
@@ -99,10 +98,9 @@ def read_folder(folder: Path) -> GroupScope:
             SURTS: files[SURTS], EXCLUDE: files.get(EXCLUDE, b""),
             CONFIGURATION: text.render({"endless": True, **keys}).encode(),
         }  # fmt: skip
-        scope = file.parse(papers, "scope").scope
+        scope = cast("CrawlScope", file.parse(papers, "scope").scope)
     except BadConfig as error:
         raise BadConfig(f"{folder}, {error.key}", error.why) from error
-    assert isinstance(scope, CrawlScope)
     if not len(scope.sites):
         raise BadConfig(f"{folder}, {SURTS}", "has no SURT prefix in it: nothing would be in scope")
     return GroupScope(papers[SURTS], papers[EXCLUDE], keys)
@@ -144,8 +142,8 @@ class ScopeKeeper:
         self._fault = ""
 
     async def look(self, db: Postgresql) -> None:
-        """Write the scope into the papers if they have another, and note it in the centre. What a person has edited is
-        kept beside. A fault of the papers is noted, and the next look tries again."""
+        """Write the scope into the papers if they have another, and note it in the centre. An edit by hand is kept
+        beside. A fault of the papers is noted, and the next look tries again."""
         newest = (await db.rows("SELECT coalesce(max(edition), 0) AS edition FROM scopes"))[0]["edition"]
         if not newest or (newest, self._signature()) == self._seen:
             return
@@ -163,7 +161,7 @@ class ScopeKeeper:
             return
         self._seen, self._fault = (newest, self._signature()), ""
         if kept:
-            when = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+            when = clock.now()
             note = f"{when}: edition {newest} was put in place of others; these are kept: {', '.join(kept)}"
             log.warning("%s: the scope of the job is the group's: %s", self._cluster, note)
             await self._save(db, newest, note)

@@ -243,7 +243,7 @@ def _owner(one: Json) -> HostOwner:
         raise BadInput("owners", "a host is a list: its name, one of + - !, and why it is forbidden")
     host, owner, why = map(str, one)
     if owner not in (OURS, OTHERS, FORBIDDEN) or not host or any(letter.isspace() for letter in host):
-        raise BadInput("owners", f"{shown(host)} has an owner that is none of + - !, or is no host")
+        raise BadInput("owners", f"{shown(host)} has an owner that is none of + - !, or is not a host")
     return HostOwner(host, owner, why)
 
 

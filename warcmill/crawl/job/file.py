@@ -283,7 +283,7 @@ def _check(job: Job) -> None:
 
 
 def toml_of(data: bytes) -> dict[str, Any]:
-    """The keys of a crawl.toml as it writes them; BadConfig for what is no TOML."""
+    """The keys of a crawl.toml as it writes them; BadConfig for what is not TOML."""
     try:
         return tomllib.loads(data.decode("utf-8-sig"))
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
