@@ -140,7 +140,7 @@ def test_parts_that_another_line_takes_up_are_counted_as_one_crawl(crawled: Path
 
 def test_a_part_of_which_a_stored_warc_is_gone_is_named_and_nothing_is_written(folder: Path) -> None:
     _, first, _, last = launches(folder)
-    (warc,) = (folder / "archive/store").rglob(f"*{first}*.warc.gz")
+    (warc,) = (folder / "archive/store/warcs" / JOB / first).glob("*.warc.gz")
     warc.unlink()
     code, _, err = warcmill(folder, "wacz", JOB, last)
     assert (code, warc.name in err) == (1, True), err

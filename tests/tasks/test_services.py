@@ -37,6 +37,7 @@ NO_SERVICE = {
     "[serve] replay_listen": "an address of ours",
     "[serve] replay_url": "an address of ours",
     "[requests] rest_listen": "an address of ours",
+    "[group.NAME] rules": "a file that updaters read, and name a fault of",
     "[scripts] proxies": "asked only for what a script fetches by one",
     "[package] locate": "a text in packages",
     "[feed] contact": "a page for people",
