@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from demo import BIN, RECONCILED, SCANNED, kill, run
@@ -89,11 +90,11 @@ def main(folder: Path, **_: bool) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     os.chdir(folder)
     for name in (EAST, WEST):
-        shutil.rmtree(name, ignore_errors=True)  # of a demo before: its centre is made anew, too
+        shutil.rmtree(name, ignore_errors=True)  # of a demo before: its centre is gone, too
     site = LinkedHosts()
-    centre = postgresql.at(folder / "servers", pins.free({"postgresql": 0}))
-    shutil.rmtree(centre.folder, ignore_errors=True)
-    with site.running():
+    with site.running(), TemporaryDirectory(prefix="warcmill-") as place:
+        Path(place).chmod(0o755)  # for nobody, as whom PostgreSQL runs where this is root
+        centre = postgresql.at(Path(place), pins.free({"postgresql": 0}))
         print("PostgreSQL starts, the centre of the group", flush=True)
         centre.start()
         try:
