@@ -39,7 +39,7 @@ _HEAD = ("group", "name", "status", "rate/burst", *_SPANS, "late", "watch")
 
 
 def script_place(job: str) -> ScriptPlace:
-    """A job of scripts on this machine; BadInput if there is none of this name."""
+    """A job of scripts on this machine; BadInput if it is missing."""
     section = engines.section_of(job)
     if not section or engines.kind_of(section) != engines.WARCMILL:
         raise BadInput(job, "no engine of ours crawls a job of this name")

@@ -1,4 +1,7 @@
-"""The role of `warcmill run` that keeps a group's centre up to date with a job: until a signal."""
+"""The role of `warcmill run` that keeps a group's centre up to date with a job: until a signal.
+
+Stands alone, as `warcmill run` begins without what this imports.
+"""
 
 from __future__ import annotations
 

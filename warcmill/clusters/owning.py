@@ -434,8 +434,8 @@ async def retire(
     verified: Collection[tuple[str, str]] | None = None,
 ) -> int:  # fmt: skip
     """Retire a cluster, and give its hosts to heirs by the rules; return how many. NotReady until it has been alone for
-    so many hours, unless it is known to be `gone`. `verified`: the launches and stages of
-    it that the store has, as its disk is lost; what only others had is fetched again."""
+    so many hours, unless it is known to be `gone`. `verified`: as its disk is lost, the launches and stages of it that
+    the store has; what neither they nor another cluster have is fetched again."""
 
     async def act(connection: Any) -> int:
         await connection.execute(LOCK)
