@@ -19,7 +19,7 @@ from warcmill.base.schedule import Frequency, Schedule, check_time
 from warcmill.clients.engine import Engine
 from warcmill.crawl.frontier.link import RedisPlace, read_place, read_wait
 from warcmill.crawl.launch import folders
-from warcmill.crawl.launch.folders import Places
+from warcmill.crawl.launch.folders import Places, require_root
 from warcmill.errors import BadConfig, BadInput
 from warcmill.model import parse_job
 from warcmill.stores.opening import is_remote
@@ -259,9 +259,11 @@ def is_here(job: str) -> bool:
 
 
 def folder_of(job: str) -> Path | None:
-    """The folder of a job; None if it is not on this machine."""
+    """The folder of a job; None if it is not on this machine. Unavailable where the disk of its root is not mounted."""
     jobs = value(section_of(job), "job_files") or value("warcmill", "jobs")
     found = bool(jobs) and not is_remote(jobs) and (Path(jobs) / job).is_dir()
+    if jobs and not found and not is_remote(jobs) and Path(jobs).is_dir():
+        require_root(Path(jobs), "jobs")
     return Path(jobs) / job if found else None
 
 

@@ -35,12 +35,12 @@ def pages(page: Page | None = None) -> dict[tuple[str, str], Page]:
     return {(HERE, f"/p/{number}"): one for number, one in found.items()}
 
 
-def due_scan(line: Line) -> str:
+def due_scan(line: Line, code: int = 0) -> str:
     """The scan for due crawls, as cron runs it; what it logs."""
     today = datetime.now(UTC).date()
     interval = f"{today - timedelta(days=1)}-{today + timedelta(days=1)}"
     done = line.luigi("--module", "tasks.pulse", "pulse.ScanForLaunches", "--date-interval", interval)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == code, done.stderr
     return done.stderr
 
 
@@ -111,3 +111,18 @@ def test_a_book_that_cannot_be_read_ends_nothing_that_was_told(tmp_path: Path) -
         assert "file is not a database" in due_scan(line)
         due_scan(line)
     assert [told["counts"] for _, _, told in posts.posts] == [{"unreadable": 1}]
+
+
+def test_a_disk_that_is_not_mounted_ends_nothing_that_was_told(tmp_path: Path) -> None:
+    line, here = line_for(tmp_path / "line"), tmp_path / "here"
+    assert script(line, here, "new", "papers/news", "--start", "news.example").returncode == 0
+    jobs = line.folders["jobs"]
+    jobs.rename(jobs.with_name("away"))
+    jobs.mkdir()
+    with mail_server() as mails, web_server() as posts:
+        configure(line, line.config.read_text(), mails.port, posts.port)
+        assert "root 'jobs'" in due_scan(line, 30)
+    ((_, _, told),) = posts.posts
+    assert ("papers", "unreadable", "scripts") in [
+        (one["launch"], one["kind"], one["name"]) for one in told["troubles"]
+    ]
