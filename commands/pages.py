@@ -61,10 +61,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--changed", nargs="?", const="", choices=("", *CHANGES), metavar="KIND",
                       help=f"what changed since the launch before: {', '.join(CHANGES)}")  # fmt: skip
     parser.add_argument("--words", default="", metavar="WORDS", help="that are in the title or in the URL")
-    parser.add_argument("--host", default="", help="of one host")
-    parser.add_argument("--type", default="", help="of a media type")
-    parser.add_argument("--status", type=int, help="with a status of HTTP, or a code below zero of the crawler")
-    parser.add_argument("--why", default="", help="that were not got for this reason")
+    parser.add_argument("--host", default="", metavar="HOST", help="of one host")
+    parser.add_argument("--type", default="", metavar="TYPE", help="of a media type")
+    parser.add_argument(
+        "--status", type=int, metavar="NUMBER", help="with a status of HTTP, or a code below zero of the crawler"
+    )
+    parser.add_argument("--why", default="", metavar="TEXT", help="that were not got for this reason")
     parser.add_argument("--limit", type=int, metavar="N", help=f"so many; {SHOWN} for a person, else all")
     parser.add_argument("--made-only", action="store_true", help="make no list anew")
     add_json(parser)

@@ -82,7 +82,9 @@ def test_asked_is_got_and_not_got(archive: Archive) -> None:
     kinds = {one["url"].partition(str(archive.port))[2]: one for one in found["urls"]}
     assert kinds["/1"]["title"] == "Annual report"
     assert kinds["/p.png"]["type"] == "image/png"
-    assert "/p.png" not in {one["url"].partition(str(archive.port))[2] for one in archive.json("a-example", first)["urls"]}
+    assert "/p.png" not in {
+        one["url"].partition(str(archive.port))[2] for one in archive.json("a-example", first)["urls"]
+    }
     missed = archive.json("a-example", first, "--not-got")["urls"]
     assert [one["status"] for one in missed if one["url"].endswith("/gone")] == [404]
     assert archive.json("a-example", second)["before"] == first
