@@ -35,6 +35,8 @@ ADDRESSES: Mapping[str, tuple[tuple[str, Mapping[str, str]], ...]] = {
         ("/search", {"q": "http://docs.example/"}),
     ),
     "/capture": (),  # the way to a page that is shown: below
+    "/captures": (("/captures", {"url": HIDDEN}), ("/captures", {"url": SHOWN})),
+    "/record": (("/record", {"url": HIDDEN, "warc": "a.warc.gz", "offset": "0"}),),
     "/status": (("/status", {"from": DAY}), ("/status", {"from": DAY, "by": "day"})),
     "/launches/{job}/{launch_id}": ((LAUNCH, {}),),
     "/launches/{job}/{launch_id}/pages": (

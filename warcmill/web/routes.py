@@ -13,7 +13,18 @@ from msgspec import Struct
 from warcmill.web.access import Role
 from warcmill.web.request import Answer, Asked
 from warcmill.web.served import Served
-from warcmill.web.views import clusters, jobs, launch_pages, launches, line, packages, script_editor, scripts, search
+from warcmill.web.views import (
+    captures,
+    clusters,
+    jobs,
+    launch_pages,
+    launches,
+    line,
+    packages,
+    script_editor,
+    scripts,
+    search,
+)
 
 GET, POST = ("GET", "HEAD"), ("POST",)
 LARGEST_FORM = 16_384  # bytes
@@ -44,6 +55,9 @@ ROUTES = (
     Route("/", GET, Role.READER, line.home, "home.html", "Archive"),
     Route("/search", GET, Role.READER, search.search, "search.html", "Search"),
     Route("/capture", GET, Role.READER, search.capture),
+    Route("/captures", GET, Role.READER, captures.history, "captures.html"),
+    Route("/record", GET, Role.READER, captures.record, "record.html"),
+    Route("/hide", GET + POST, Role.CURATOR, captures.hide, "hide.html"),
     Route("/status", GET, Role.READER, line.line_status, "status.html", "Status"),
     Route("/launches/{job}/{launch_id}", GET, Role.READER, launches.launch, "launch.html"),
     Route("/launches/{job}/{launch_id}/pages", GET, Role.READER, launch_pages.listed, "pages.html"),
