@@ -3,27 +3,27 @@ to the crawl.
 
 An order is given to the running crawl by its control, which may be done twice without a second effect: after a kill in
 between it is given again. While no crawl runs it waits. One for a SURT prefix is given URI by URI, of those that the
-centre has under it then.
+centre has under it then. `ordering` makes orders, as persons and programs ask for them.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from warcmill.base import clock
 from warcmill.clients.postgresql import Postgresql
 from warcmill.clusters.centre import Centre
-from warcmill.clusters.news import host_of
 from warcmill.crawl.control.calls import RunningJob
-from warcmill.crawl.uri import Status, canonical
+from warcmill.crawl.uri import Status
 from warcmill.errors import BadInput, Conflict, NotReady, Unavailable
 from warcmill.model import Json
 
 WAITING, DONE, REFUSED = "waiting", "done", "refused"
 TAKE, VISITED = "take", "visited"  # that the centre orders itself
-VERBS = ("add", "suspend", "resume", "remove", "rate")
+CHANGES = ("suspend", "resume", "remove")  # of URIs, a site, or a prefix
+VERBS = ("add", *CHANGES, "rate")
 SECONDS = 60.0  # for the crawl to answer
 AT_ONCE = 20  # orders that are given before the journal is looked at again
 _PAGE = 500  # URIs of a prefix, between two looks at the centre
@@ -49,74 +49,6 @@ class OrderOutcome(NamedTuple):
 
     state: str
     reason: str = ""
-
-
-async def make(db: Postgresql, verb: str, subject: Mapping[str, Json], default: str) -> list[int]:
-    """Put an order into the centre; return its number, or one for each cluster that it is for: the cluster of its host,
-    `default` for a host that is new, all for a prefix."""
-
-    async def act(connection: Any) -> list[int]:
-        subjects: dict[str, Mapping[str, Json]] = {}
-        first = await _first(connection, default)
-        if "prefix" in subject:
-            rows = await connection.fetch("SELECT cluster FROM clusters WHERE retired IS NULL ORDER BY cluster")
-            subjects = {row["cluster"]: subject for row in rows}
-        elif "uris" in subject:
-            uris = [*map(str, subject["uris"])]  # type: ignore[arg-type] # they are a list
-            owners = await owners_of(connection, [host_of(uri) for uri in uris])
-            for uri in uris:
-                own = subjects.setdefault(owners.get(host_of(uri), first), {**subject, "uris": []})
-                cast("list[Json]", own["uris"]).append(uri)
-        else:
-            host = host_of(canonical(str(subject.get("uri") or f"http://{subject['site']}/")))
-            subjects = {(await owners_of(connection, [host])).get(host, first): subject}
-        query = "INSERT INTO orders (cluster, verb, subject, uris) VALUES ($1, $2, $3, $4) RETURNING number"
-        return [
-            await connection.fetchval(query, cluster, verb, json.dumps(one), _number(one))
-            for cluster, one in sorted(subjects.items())
-        ]
-
-    return await db.whole(act)
-
-
-async def _first(connection: Any, default: str) -> str:
-    """The cluster that hears of a new host first: a retired one hears nothing."""
-    query = "SELECT cluster FROM clusters WHERE retired IS NULL ORDER BY cluster <> $1, cluster LIMIT 1"
-    return str(await connection.fetchval(query, default) or default)
-
-
-def _number(subject: Mapping[str, Json]) -> int:
-    uris = subject.get("uris")
-    return len(uris) if isinstance(uris, list) else 1
-
-
-async def owners_of(connection: Any, hosts: Sequence[str]) -> dict[str, str]:
-    """The clusters of hosts; one that is new is left out."""
-    rows = await connection.fetch("SELECT host, cluster FROM hosts WHERE host = ANY($1::text[])", [*{*hosts}])
-    return {row["host"]: row["cluster"] for row in rows}
-
-
-async def load(db: Postgresql, name: str, part: int, uris: Sequence[str], default: str) -> int:
-    """Put a part of a file into the centre as orders, once however often it is called; return how many URIs are new
-    there. `name` is the digest of the file."""
-
-    async def act(connection: Any) -> int:
-        owners = await owners_of(connection, [host_of(uri) for uri in uris])
-        known = await connection.fetchval(
-            "SELECT EXISTS (SELECT 1 FROM orders WHERE load = $1 AND part = $2)", name, part
-        )
-        if known:
-            return 0
-        by_cluster: dict[str, list[str]] = {}
-        first = await _first(connection, default)
-        for uri in uris:
-            by_cluster.setdefault(owners.get(host_of(uri), first), []).append(uri)
-        rows = [(one, json.dumps({"uris": some}), len(some), name, part) for one, some in sorted(by_cluster.items())]
-        query = "INSERT INTO orders (cluster, verb, subject, uris, load, part) VALUES ($1, 'add', $2, $3, $4, $5)"
-        await connection.executemany(f"{query} ON CONFLICT DO NOTHING", rows)
-        return len(uris)
-
-    return await db.whole(act)
 
 
 async def give_orders(centre: Centre, crawl: RunningJob, tell: Callable[[], Awaitable[None]]) -> bool:
@@ -162,9 +94,26 @@ async def _give(db: Postgresql, crawl: RunningJob, cluster: str, order: GroupOrd
             return _named_refused(_ask(crawl, "load", visited=order.subject["visited"]))
         if "prefix" in order.subject:
             return await _give_each(db, crawl, cluster, order)
-        return _changed(order, _ask(crawl, order.verb, **order.subject))
+        if "uris" in order.subject:
+            return _give_some(crawl, order)
+        return _changed(order, _ask(crawl, order.verb, **_named(order.subject)))
     except (BadInput, Conflict) as error:
         return OrderOutcome(REFUSED, str(error))
+
+
+def _named(subject: Mapping[str, Json]) -> Mapping[str, Json]:
+    """What a subject names to the crawl: a URI by its key, where that is another text."""
+    return {name: value for name, value in subject.items() if name != "uri"} if subject.get("key") else subject
+
+
+def _give_some(crawl: RunningJob, order: GroupOrder) -> OrderOutcome:
+    """Give an order for some URIs, one by one."""
+    rest = {name: value for name, value in order.subject.items() if name != "uris"}
+    uris = [*map(str, order.subject["uris"])]
+    found = [_changed(order, _ask(crawl, order.verb, uri=uri, **rest)) for uri in uris]
+    number = sum(one.state == DONE for one in found)
+    refusal = next((f"{uri}: {one.reason}" for uri, one in zip(uris, found, strict=True) if one.state == REFUSED), "")
+    return OrderOutcome(DONE if number else REFUSED, f"{number:,} URIs{f'; not {refusal}' if refusal else ''}")
 
 
 def _ask(running: RunningJob, verb: str, /, **fields: Json) -> Any:
@@ -232,12 +181,6 @@ async def under(
     return await db.rows(query, hosts, cluster, *after, path, most, statuses)
 
 
-async def of_load(db: Postgresql, name: str) -> dict[str, int]:
-    """The orders of a file by their state."""
-    query = "SELECT state, count(*) AS number FROM orders WHERE load = $1 GROUP BY state ORDER BY state"
-    return {row["state"]: row["number"] for row in await db.rows(query, name)}
-
-
 def check_prefix(prefix: str) -> None:
     """BadInput for what is not a SURT prefix."""
     _parts(prefix)
@@ -252,13 +195,6 @@ def _parts(prefix: str) -> tuple[str, str]:
     labels, end, path = rest.partition(")")
     escaped = labels.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return (escaped if end else f"{escaped}%"), path
-
-
-def is_under(uri: str, surt: str, prefix: str) -> bool:
-    """True if a URI, whose host has this SURT, is under a SURT prefix, as `under` finds it."""
-    labels, end, path = prefix.partition("(")[2].partition(")")
-    _, slash, rest = uri.partition("://")[2].partition("/")
-    return (surt == labels if end else surt.startswith(labels)) and f"{slash}{rest}".startswith(path)
 
 
 def answers(rows: Sequence[Any]) -> Iterator[dict[str, Json]]:
