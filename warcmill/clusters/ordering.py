@@ -26,6 +26,7 @@ from warcmill.errors import BadInput, Conflict
 from warcmill.model import Json
 
 PART = 500  # URIs of an order for a part of a file, so that one fits a line of the crawl's control
+MOST_NUMBER = 1 << 31
 ROOM = 1 << 18  # bytes of the URIs of an order
 ONCE = "once "  # begins the name of what is made once, where a part of a file has the digest of that
 _RATE = ("hits", "window", "moderated", "at_once", "none")
@@ -58,8 +59,9 @@ class OrderRequest(Struct, frozen=True, forbid_unknown_fields=True):
         if len(named) != 1 or named[0] not in fits:
             raise BadInput(self.act, f"name {'one of ' if len(fits) > 1 else ''}{', '.join(fits)}, and nothing else")
         rate = {name: value for name in _RATE if (value := getattr(self, name)) is not None}
-        if self.window is not None and not math.isfinite(self.window):
-            raise BadInput("window", "it is not a number of seconds")
+        for name, value in rate.items():
+            if not (math.isfinite(value) and abs(value) < MOST_NUMBER):
+                raise BadInput(name, "it is not a number that a rate can have")
         if rate and self.act != "rate":
             raise BadInput(self.act, f"it has no {', '.join(rate)}; a rate has")
         if (self.crawl or self.key) and (self.act == "add" or not self.uris):

@@ -34,6 +34,7 @@ from warcmill.web.served import Served
 HTML = "text/html; charset=utf-8"
 FIELDS, VALUES = 20, 1000  # names in a request, and values of all of them
 LARGE_AT_ONCE = 2  # documents of more than LARGEST_SCRIPT that are in memory
+READ_OF_REFUSED = 1 << 26  # bytes of a document
 AGAIN = "10"  # seconds after which a program may try again
 _HOST = re.compile(r"([\w.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{0,5})?", re.ASCII)
 _KEY = re.compile(r"[\x21-\x7e]{0,200}")
@@ -268,18 +269,18 @@ def _is_document(route: Route, request: Request) -> bool:
 
 
 async def _document(route: Route, request: Request, *, may: bool) -> bytes:
-    """The document that a program posts. What is refused is read too, up to twice its bound: a client that is sending
-    would not read why."""
+    """The document that a program posts. One that is refused is read, too, and not kept: a client that is sending would
+    not read why."""
     wrong = _fault_of(route, request) if may else None
     pieces, size, length = list[bytes](), 0, request.headers.get("content-length", "")
-    if re.fullmatch("[0-9]{1,18}", length) and int(length) > 2 * route.body:
-        size = int(length)  # it is long to send: the client may as well break off
+    if re.fullmatch("[0-9]{1,18}", length) and int(length) > READ_OF_REFUSED:
+        size = int(length)
     else:
         async for piece in request.stream():
             size += len(piece)
             if size <= route.body and may and not wrong:
                 pieces.append(piece)
-            if size > 2 * route.body:
+            if size > READ_OF_REFUSED:
                 break
     if may and (wrong or size > route.body):
         raise wrong or _Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"it is longer than {route.body:,} bytes")

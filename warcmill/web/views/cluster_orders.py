@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from io import BytesIO
 from typing import TypeVar
+from urllib.parse import unquote
 
 import msgspec
 
@@ -89,7 +90,9 @@ async def _ordered(asked: Asked, shown: ShownGroup, wanted: OrderRequest) -> Ans
         why = f"to remove URIs needs the role operator; yours is {asked.user.role.word}; suspend them instead"
         return RefusedRequest(HTTPStatus.FORBIDDEN, why, "act")
     wanted.subject()  # what is wrong with it is wrong while the centre is away, too
-    once = f"form {asked.form}" if asked.form else asked.once and f"{asked.user.name} {asked.once}"
+    once = asked.once and f"{asked.user.name} {asked.once}"
+    if asked.form:  # the forms of a page have one token, and an order each
+        once = f"form {asked.form} {wanted!r}"
     try:
         async with groups.asked(shown.group, SECONDS) as db:
             numbers = await ordering.make(db, wanted, shown.group.jobs[0], once)
@@ -110,9 +113,10 @@ def _decoded(document: bytes, type_: type[T]) -> T:
 
 
 def _of_form(fields: Mapping[str, str]) -> OrderRequest:
-    """The order of a form: `uris` are its lines, and what is empty was not typed."""
+    """The order of a form: `uris` are its lines, `crawl` and `key` are percent-encoded, and what is empty was not typed."""
     known = {*OrderRequest.__struct_fields__} - {"uris"}
     typed: dict[str, object] = {name: text.strip() for name, text in fields.items() if name in known and text.strip()}
+    typed |= {name: unquote(fields[name]) for name in ("crawl", "key") if name in typed}
     uris = [*filter(None, map(str.strip, fields.get("uris", "").splitlines()))]
     try:
         return msgspec.convert({"act": "", **typed, "uris": uris}, OrderRequest, strict=False)
