@@ -193,19 +193,19 @@ async def _rate(args: argparse.Namespace, db: Postgresql, found: Group) -> int:
 
 
 async def _ordered(args: argparse.Namespace, db: Postgresql, found: Group, **fields: Any) -> int:
-    from warcmill.clusters import ordering
+    from warcmill.clusters import orders
 
-    numbers = await ordering.make(db, ordering.OrderRequest(args.action, **fields), found.jobs[0])
+    numbers = await orders.make(db, orders.OrderRequest(args.action, **fields), found.jobs[0])
     lines = [f"order {number} waits: warcmill uri {found.name} order {number}" for number in numbers]
     _show(args, {"orders": [*numbers]}, *lines)
     return 0
 
 
 async def _load(args: argparse.Namespace, db: Postgresql, found: Group) -> int:
-    from warcmill.clusters import ordering
+    from warcmill.clusters import orders
 
     with args.file.open("rb") as file:
-        done = await ordering.load(db, file, found.jobs[0])
+        done = await orders.load(db, file, found.jobs[0])
     bad = done.bad
     lines = [f"{args.file}, line {one.number}: {one.why}" for one in bad[:MOST_SHOWN]]
     lines += [f"... and {len(bad) - MOST_SHOWN:,} more"] if len(bad) > MOST_SHOWN else []

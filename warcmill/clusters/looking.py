@@ -79,7 +79,7 @@ def place_of(row: Mapping[str, Json]) -> str:
 
 
 def _place(after: str) -> tuple[str, bytes]:
-    """A place in a list; BadInput for what is none."""
+    """A place in a list; BadInput for another text."""
     host, _, name = after.rpartition(":")
     try:
         return host, bytes.fromhex(name)

@@ -361,7 +361,7 @@ def _response(route: Route, asked: Asked, answer: Answer) -> Response:
 
 
 def _json_refusal(refused: RefusedRequest) -> Response:
-    """What is wrong, as a sentence, and apart: what, why, and what to do."""
+    """A refusal for programs: as a sentence, and apart what is wrong, why, and what to do."""
     status, what, sentence = refused.status, refused.what, rendering.cut(refused.why)
     why = sentence.removeprefix(f"{what}: ").removeprefix(f"{what} is not ready: ")
     todo = _TODO.get(status, "correct the request, and send it again")

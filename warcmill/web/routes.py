@@ -41,7 +41,7 @@ class Route(Struct, frozen=True):
 
     `template`: '' for what is never a page: its answer is sent as JSON. `is_signed`: a post needs a form's token.
     `body`: the most bytes of a form, as it is sent: `%0A` is three. Only of who has the role is one read. `takes`: the
-    media types that may be posted; those that are no form come from programs, and need no form's token. `in_json`: a
+    media types that may be posted; all but a form come from programs, and need no form's token. `in_json`: a
     refusal is JSON, too, whoever asks. `poster`: the least that may post, where that is more than `role`.
     """
 

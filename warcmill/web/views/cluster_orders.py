@@ -17,9 +17,9 @@ from urllib.parse import unquote
 import msgspec
 
 from warcmill.clusters import group as groups
-from warcmill.clusters import looking, ordering
+from warcmill.clusters import looking
 from warcmill.clusters import orders as kept
-from warcmill.clusters.ordering import OrderRequest
+from warcmill.clusters.orders import OrderRequest
 from warcmill.crawl.uri import canonical
 from warcmill.errors import BadInput, Conflict
 from warcmill.model import Json
@@ -29,13 +29,13 @@ from warcmill.web.views.clusters import HIDDEN, MOST, NUMBER, PAGE, SECONDS, Sho
 
 LIMIT = 100  # URIs of a list, where a program asks for no other number
 LOAD_SECONDS = 25.0  # for a file; what is in the centre then stays, and the same file continues
-BAD_LINES = 1000  # of a file, after which it is no list of URLs
+BAD_LINES = 1000  # of a file, after which the rest is not read
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
 class _Added(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a program posts to have URIs added."""
+    """The URIs that a program posts to have them added."""
 
     uris: tuple[str, ...]
 
@@ -95,7 +95,7 @@ async def _ordered(asked: Asked, shown: ShownGroup, wanted: OrderRequest) -> Ans
         once = f"form {asked.form} {wanted!r}"
     try:
         async with groups.asked(shown.group, SECONDS) as db:
-            numbers = await ordering.make(db, wanted, shown.group.jobs[0], once)
+            numbers = await kept.make(db, wanted, shown.group.jobs[0], once)
     except Conflict as error:
         return RefusedRequest(HTTPStatus.CONFLICT, str(error), error.path)
     log.info("group %s: %s ordered to %s: %s", shown.name, asked.user.name, wanted.act, numbers)
@@ -105,7 +105,7 @@ async def _ordered(asked: Asked, shown: ShownGroup, wanted: OrderRequest) -> Ans
 
 
 def _decoded(document: bytes, type_: type[T]) -> T:
-    """What a program has posted; BadInput with what is wrong with it."""
+    """Parse a document of a program; BadInput with what is wrong with it."""
     try:
         return msgspec.json.decode(document, type=type_)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -113,7 +113,7 @@ def _decoded(document: bytes, type_: type[T]) -> T:
 
 
 def _of_form(fields: Mapping[str, str]) -> OrderRequest:
-    """The order of a form: `uris` are its lines, `crawl` and `key` are percent-encoded, and what is empty was not typed."""
+    """The order of a form: `uris` are its lines, `crawl` and `key` are percent-encoded; an empty field was not typed."""
     known = {*OrderRequest.__struct_fields__} - {"uris"}
     typed: dict[str, object] = {name: text.strip() for name, text in fields.items() if name in known and text.strip()}
     typed |= {name: unquote(fields[name]) for name in ("crawl", "key") if name in typed}
@@ -137,7 +137,7 @@ async def _order(asked: Asked, shown: ShownGroup) -> Answer:
 async def _load(asked: Asked, shown: ShownGroup) -> Answer:
     """Put a file of URLs into the centre: each part once, however often it is sent."""
     async with groups.asked(shown.group, SECONDS) as db:
-        done = await ordering.load(db, BytesIO(asked.document or b""), shown.group.jobs[0], BAD_LINES)
+        done = await kept.load(db, BytesIO(asked.document or b""), shown.group.jobs[0], BAD_LINES)
     log.info("group %s: %s loaded %d URIs, %d of them new", shown.name, asked.user.name, done.uris, done.new)
     return ShownPage(done.json(), status=HTTPStatus.ACCEPTED)
 

@@ -7,9 +7,9 @@ from io import BytesIO
 from typing import Any
 
 import pytest
-
-from warcmill.clusters import ordering
 from warcmill.clusters.ordering import OrderRequest
+
+from warcmill.clusters import orders
 from warcmill.errors import BadInput
 
 A, B = "http://a.example/", "http://b.example/"
@@ -39,7 +39,8 @@ def test_an_order_names_its_subject_as_crawls_write_it(wanted: dict[str, Any], s
     ({"act": "suspend", "site": "a.example", "hits": 1}, "suspend"),
     ({"act": "suspend", "site": "a.example", "crawl": "shop"}, "suspend"),
     ({"act": "add", "uris": (A,), "crawl": "shop"}, "add"), ({"act": "remove", "uris": (A, B), "key": "7"}, "key"),
-    ({"act": "remove", "prefix": "example.org"}, "example.org"), ({"act": "remove", "prefix": "http://(a,\0"}, "prefix"),
+    ({"act": "remove", "prefix": "example.org"}, "example.org"),
+    ({"act": "remove", "prefix": "http://(a,\0"}, "prefix"),
     ({"act": "remove", "site": "a.example\0"}, "site"), ({"act": "remove", "uris": (A,), "crawl": "\ud800"}, "crawl"),
     ({"act": "rate", "site": "a.example", "window": math.nan}, "window"),
     ({"act": "rate", "site": "a.example", "window": math.inf}, "window"),
@@ -55,10 +56,10 @@ def test_what_is_no_order_is_refused_and_named(wanted: dict[str, Any], what: str
 
 
 def test_lines_of_a_file_are_urls_blank_or_bad() -> None:
-    bad = list[ordering.BadLine]()
+    bad = list[orders.BadLine]()
     lines = b"HTTP://a.example\r\n\n  \nno URL\nhttp://b.example/\xff\n\x00\nhttp://b.example/"
-    assert [*ordering._uris(BytesIO(lines), bad, None)] == [A, B]
+    assert [*orders._uris(BytesIO(lines), bad, None)] == [A, B]
     assert [(one.number, one.why) for one in bad][:2] == [(4, "not a URI with scheme and host"), (5, "it is not UTF-8")]
     assert [one.number for one in bad] == [4, 5, 6]
-    with pytest.raises(BadInput, match=r"more than 2 lines are no URLs; the first is line 4"):
-        list(ordering._uris(BytesIO(lines), [], 2))
+    with pytest.raises(BadInput, match=r"more than 2 lines are not URLs; the first is line 4"):
+        list(orders._uris(BytesIO(lines), [], 2))
