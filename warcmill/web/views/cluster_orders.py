@@ -113,7 +113,7 @@ def _decoded(document: bytes, type_: type[T]) -> T:
 
 
 def _of_form(fields: Mapping[str, str]) -> OrderRequest:
-    """The order of a form: `uris` are its lines, `crawl` and `key` are percent-encoded; an empty field was not typed."""
+    """The order of a form: `uris` are its lines, `crawl` and `key` are percent-encoded; an empty one was not typed."""
     known = {*OrderRequest.__struct_fields__} - {"uris"}
     typed: dict[str, object] = {name: text.strip() for name, text in fields.items() if name in known and text.strip()}
     typed |= {name: unquote(fields[name]) for name in ("crawl", "key") if name in typed}
