@@ -155,10 +155,11 @@ def _value(stream: bytes, at: int, codepage: int) -> str:
     if kind == _TIME:
         (ticks,) = struct.unpack_from("<Q", stream, at + 4)  # of 100 ns, since 1601
         is_date = 10**16 < ticks < 3 * 10**17
-        return (datetime(1601, 1, 1, tzinfo=UTC) + timedelta(microseconds=ticks // 10)).date().isoformat() * is_date
+        day = datetime(1601, 1, 1, tzinfo=UTC) + timedelta(microseconds=ticks // 10 if is_date else 0)
+        return day.date().isoformat() if is_date else ""
     if kind == _TEXT:
         text = stream[at + 8 : at + 8 + min(length, _MOST_STREAM)].decode(_codec(codepage), "replace")
-        return text.partition("\0")[0]
+        return str(text.partition("\0")[0])
     if kind == _WIDE:
         return stream[at + 8 : at + 8 + 2 * min(length, _MOST_STREAM)].decode("utf-16-le", "replace").partition("\0")[0]
     return ""
@@ -177,7 +178,9 @@ _INFO = re.compile(rb"\{\\info\b")
 _FIELD = re.compile(rb"\{\\(title|subject|author|company|creatim)\b ?((?:[^{}\\]|\\.){0,5000})", re.DOTALL)
 _NAMES = {b"title": "title", b"subject": "subject", b"author": "authors", b"company": "publisher", b"creatim": "date"}
 _CODEPAGE = re.compile(rb"\\ansicpg(\d{3,5})")
-_ESCAPE = re.compile(r"\\'([0-9a-fA-F]{2})|\\u(-?\d{1,5}) ?(?:\\'[0-9a-fA-F]{2}|\?)?|\\([{}\\])|\\[a-z]{1,32}-?\d{0,9} ?|\\.")
+_ESCAPE = re.compile(
+    r"\\'([0-9a-fA-F]{2})|\\u(-?\d{1,5}) ?(?:\\'[0-9a-fA-F]{2}|\?)?|\\([{}\\])|\\[a-z]{1,32}-?\d{0,9} ?|\\."
+)
 _CREATED = re.compile(r"\\yr(\d{4})\\mo(\d{1,2})\\dy(\d{1,2})")
 _MOST_RTF = 1 << 16  # bytes in which the properties are, and the first pages
 

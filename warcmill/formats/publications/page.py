@@ -1,7 +1,7 @@
 """The facts of a page: its title, the documents that it names, and its links with the headings before them. Pure.
 
-A page is decoded, and its links are joined with its base, as the crawler does it. Its tree is walked once, in order; only
-elements whose name matters are looked at, by lexbor's numbers. Links that differ in nothing are kept once.
+A page is decoded, and its links are joined with its base, as the crawler does it. Its tree is walked once, in order;
+only elements whose name matters are looked at, by lexbor's numbers. Links that differ in nothing are kept once.
 """
 
 from __future__ import annotations
@@ -108,12 +108,18 @@ class _Page:
         if len(href) > _LONGEST_URL or _has_other_scheme(href):
             return ""
         if self._codec != charset.UTF8 and not href.isascii():
-            href = _QUERY.sub(lambda query: quote(query[0].encode(self._codec, "xmlcharrefreplace"), "?=&+%;,/:@"), href)
+            href = _QUERY.sub(
+                lambda query: quote(query[0].encode(self._codec, "xmlcharrefreplace"), "?=&+%;,/:@"), href
+            )
         try:
             url = str(join_url(self._base, href)).partition("#")[0]
         except ValueError:
             return ""
         return url if url.startswith(("http://", "https://", "ftp://")) and len(url) <= _LONGEST_URL else ""
+
+    def _written(self, query: re.Match[str]) -> str:
+        """A query in the charset of the page, as browsers send it."""
+        return quote(query[0].encode(self._codec, "xmlcharrefreplace"), "?=&+%;,/:@")
 
     def _text(self, node: LexborNode) -> str:
         if self._left <= 0:

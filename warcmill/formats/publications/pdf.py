@@ -1,8 +1,8 @@
 """A PDF by PDFium: its properties, the largest text of its first page, the identifiers of its first three. Pure.
 
 The first page is the first of these three that has a text: many covers are pictures. Sizes are those of the boxes that
-letters have on the page: a font's own size says little, as a matrix may scale it. Properties are those of the information
-dictionary, then those of the XMP packet (ISO 16684-1) where that is not packed.
+letters have on the page: a font's own size says little, as a matrix may scale it. Properties are those of the
+information dictionary, then those of the XMP packet (ISO 16684-1) where that is not packed.
 """
 
 from __future__ import annotations

@@ -95,14 +95,12 @@ class StructuredData:
             known = self._meta[by]
             if not known:
                 continue
-            got = {field: [value for name in names for value in known.get(name, ())] for field, names in fields.items()}
-            first = {field: next((known[name] for name in names if name in known), []) for field, names in fields.items()}
-            urls = [url for value in got["urls"] if (url := self._url(value, is_file=by == "citation"))]
-            authors = first["authors"]
-            if by == "citation" and len(authors) == 1:
-                authors = authors[0].split(";")
-            made = _document(by, urls, first["title"], authors, first["publisher"], first["date"], got["isbn"], got["doi"])
-            if made:
+            got = {field: [known[name] for name in names if name in known] for field, names in fields.items()}
+            first = {field: values[0] if values else [] for field, values in got.items()}
+            urls, isbn, doi = ([one for values in got[field] for one in values] for field in ("urls", "isbn", "doi"))
+            urls = [url for value in urls if (url := self._url(value, is_file=by == "citation"))]
+            authors = first["authors"][0].split(";") if len(first["authors"]) == 1 else first["authors"]
+            if made := _document(by, urls, first["title"], authors, first["publisher"], first["date"], isbn, doi):
                 yield made
 
     def _url(self, value: str, *, is_file: bool) -> str:
@@ -169,12 +167,11 @@ def _document(
     date: Iterable[str], isbn: Iterable[str], doi: Iterable[str],
 ) -> NamedDocument | None:  # fmt: skip
     """A document, from the values that its fields may have; None where no field has one."""
-    one, own, by_whom, when = (next(iter(texts(values)), "") for values in (title, publisher, (), date))
-    del by_whom
+    name, house, when = (next(iter(texts(values)), "") for values in (title, publisher, date))
     numbers = dict.fromkeys(number for value in isbn if (number := identifiers.isbn_of(value)))
     names = dict.fromkeys(name for value in doi for name in identifiers.dois(value))
     made = NamedDocument(
-        by, tuple(dict.fromkeys(urls))[:_MOST_VALUES], one, texts(authors)[:_MOST_VALUES], own, when,
+        by, tuple(dict.fromkeys(urls))[:_MOST_VALUES], name, texts(authors)[:_MOST_VALUES], house, when,
         tuple(numbers)[:_MOST_VALUES], tuple(names)[:_MOST_VALUES],
     )  # fmt: skip
     return made if made != NamedDocument(by) else None
@@ -196,12 +193,11 @@ def _nodes(scripts: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
 def _strings(value: Any) -> Iterator[str]:
     """The texts that a value is, or has in its list, or as the value of a text in a language."""
     for one in value[:_MOST_VALUES] if isinstance(value, list) else (value,):
-        if isinstance(one, dict):
-            one = one.get("@value")
-        if isinstance(one, str):
-            yield one
-        elif isinstance(one, int) and not isinstance(one, bool):
-            yield str(one)
+        text = one.get("@value") if isinstance(one, dict) else one
+        if isinstance(text, str):
+            yield text
+        elif isinstance(text, int) and not isinstance(text, bool):
+            yield str(text)
 
 
 def _names(value: Any, graph: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
@@ -248,9 +244,11 @@ def _is_of(node: LexborNode, item: LexborNode) -> bool:
     return False
 
 
-_ATTRIBUTES = {"meta": "content", "a": "href", "area": "href", "link": "href", "img": "src", "audio": "src", "embed": "src",
-               "iframe": "src", "source": "src", "video": "src", "object": "data", "data": "value", "meter": "value",
-               "time": "datetime"}  # fmt: skip
+_ATTRIBUTES = {
+    "meta": "content", "a": "href", "area": "href", "link": "href", "img": "src", "audio": "src", "embed": "src",
+    "iframe": "src", "source": "src", "video": "src", "object": "data", "data": "value", "meter": "value",
+    "time": "datetime",
+}  # fmt: skip
 
 
 def _value(node: LexborNode) -> str:

@@ -1,4 +1,4 @@
-"""Properties and paragraphs in the XML of a file, read within limits: entities are refused, and what is long is cut. Pure.
+"""Properties and paragraphs in the XML of a file, within limits: entities are refused, what is long is cut. Pure.
 
 Names are compared without their namespaces: those of Dublin Core, OOXML, ODF and OPF do not clash.
 """
