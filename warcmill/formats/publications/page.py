@@ -59,7 +59,7 @@ def read(data: bytes, url: str, content_type: str = "") -> PageFacts:
 
 
 class _Page:
-    """What is known of a page so far."""
+    """The facts of a page so far."""
 
     def __init__(self, url: str, codec: str) -> None:
         self._url, self._base, self._codec = url.partition("#")[0], url, codec
