@@ -32,12 +32,13 @@ _XMP = re.compile(rb"<x:xmpmeta\b.{1,200000}?</x:xmpmeta>", re.DOTALL)
 
 def read(data: bytes) -> DocumentFile:
     """Read a PDF. One that cannot be read has a fault, and its type."""
+    fault = "" if b"%%EOF" in data[-_END:] else "cut: its end is missing"
     try:
         pdf = PdfDocument(data)
     except PdfiumError as error:
         is_locked = pdfium.FPDF_GetLastError() == pdfium.FPDF_ERR_PASSWORD or "password" in str(error).lower()
-        return DocumentFile(PDF, _of_xmp(data), fault=ENCRYPTED if is_locked else f"PDFium cannot read it: {error}")
-    fault = "" if b"%%EOF" in data[-_END:] else "cut: its end is missing"
+        fault = ENCRYPTED if is_locked else fault or f"PDFium cannot read it: {error}"
+        return DocumentFile(PDF, _of_xmp(data), fault=fault)
     try:
         largest, text = "", list[str]()
         for number in range(min(PAGES, len(pdf))):
