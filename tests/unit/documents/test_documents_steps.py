@@ -102,9 +102,7 @@ def good_digest(engine: Engine) -> str:
     return next(str(file.sha512) for file in known if file.path.endswith(GOOD))
 
 
-def test_every_typed_line_has_an_entry_or_a_reason(
-    engine: Engine, extracts: Extracts, workers: HarvestWorkers
-) -> None:
+def test_every_typed_line_has_an_entry_or_a_reason(engine: Engine, extracts: Extracts, workers: HarvestWorkers) -> None:
     with pytest.raises(NotReady):
         verify.verify(engine.state, engine.store, extracts, LAUNCH, FINAL)
     extracted(engine, extracts, workers)

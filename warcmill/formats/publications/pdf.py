@@ -23,6 +23,7 @@ _MOST_OF_PAGE = 20_000  # characters of a page
 _MOST_LETTERS = 5_000  # of the first page, whose sizes are compared
 _FEWEST = 4  # letters of a text that may be the largest: no initial, no number of a page
 _ALIKE = 0.93  # of the largest size
+_CAPITALS = 1.5  # of small capitals, those that begin a word
 _UPRIGHT = 0.2  # radians
 _END = 4_096  # bytes in which the end is looked for
 _NAMES = {"Title": "title", "Author": "authors", "Subject": "subject", "CreationDate": "date"}
@@ -78,17 +79,17 @@ def largest_text(page: PdfTextPage) -> str:
     letters = [*_letters(page)]
     sizes = sorted({size for size, _ in letters}, reverse=True)
     for size in sizes[:20]:
-        for run in _runs(letters, size * _ALIKE):
+        for run in _runs(letters, size * _ALIKE, size * _CAPITALS):
             if sum(map(str.isalpha, run)) >= _FEWEST:
                 return identifiers.cleaned(run)
     return ""
 
 
-def _runs(letters: list[tuple[float, str]], least: float) -> Iterator[str]:
-    """The texts of letters of that size at least; blanks and the ends of lines do not end them."""
+def _runs(letters: list[tuple[float, str]], least: float, most: float) -> Iterator[str]:
+    """The texts of letters between two sizes; blanks and the ends of lines do not end them."""
     run = list[str]()
     for size, letter in letters:
-        if size >= least or (run and letter.isspace()):
+        if least <= size <= most or (run and letter.isspace()):
             run.append(letter)
         elif not letter.isspace():
             yield "".join(run)
