@@ -95,7 +95,7 @@ def best(ranked: Iterable[RankedCandidate]) -> tuple[RankedCandidate, ...]:
 
 
 def title_texts(subject: Subject) -> Iterator[tuple[str, str]]:
-    """The texts by which a document may be called, each with the URL on whose host it must be of this document alone."""
+    """The texts by which a document may be called, each with a URL: on its host no other document may have the text."""
     for title in _all_titles(subject):
         if not title.is_sure:
             yield title.url, texts.clean(title.value)
@@ -175,7 +175,7 @@ def _dates(subject: Subject) -> Iterator[RankedCandidate]:
     found = [(rank, named.date, named.by, page.url, page.date) for rank, page, named in _said(subject)]
     for page in subject.pages[:1]:
         if page.documents <= 1:
-            found.append(((2,), page.facts.og.get("article:published_time", ""), "og", page.url, page.date))
+            found += [((2,), page.facts.og.get("article:published_time", ""), "og", page.url, page.date)]
     if facts := subject.facts:
         made = facts.properties.get("date", ())
         found += [((3,), value, "property", subject.url, subject.date) for value in made[:1]]

@@ -1,7 +1,7 @@
 """The data set `documents` for the fold: crawls that are new or have changed are joined anew. Writes segments.
 
-As with the other data sets, what is new makes a new segment, and a segment that is not at least FACTOR times as large is
-copied into it. A crawl is joined anew if it has other WARCs, if something in it is to be hidden, or shown again.
+As with the other data sets, what is new makes a new segment, and a segment that is not at least FACTOR times as large
+is copied into it. A crawl is joined anew if it has other WARCs, if something in it is to be hidden, or shown again.
 """
 
 from __future__ import annotations

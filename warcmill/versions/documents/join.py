@@ -130,8 +130,7 @@ class _Crawl:
                     self._do(
                         "INSERT INTO revisit VALUES (?,?,?,?,?,?,?,?)", (*row, one.date, one.url, number, one.offset)
                     )
-        self._do("COMMIT")
-        self._run(_RESOLVE)
+        self._run(_RESOLVE)  # it commits first
         self._do("BEGIN")
         for row, key, of, at, date, *rest in self._do(
             "SELECT rowid, key, of, at, date, url, warc, offset FROM revisit"
@@ -139,7 +138,7 @@ class _Crawl:
             found = self._do(_BEFORE, (of, at or date)).fetchone()
             subject = found[0] if found else self._subject(f"r{of} {at or date} {row}")
             self._do("INSERT INTO held VALUES (?,?,?,?,?,?,1)", (key, date, subject, *rest))
-        self._run("CREATE INDEX held_by_subject ON held (subject, date, key)")
+        self._do("CREATE INDEX held_by_subject ON held (subject, date, key)")
         for (key,) in self._do("SELECT DISTINCT key FROM held"):
             bit = hash(key) % _BITS
             self._filter[bit >> 3] |= 1 << (bit & 7)
@@ -175,13 +174,13 @@ class _Crawl:
 
     def take_pages(self, sources: Iterable[tuple[str, Iterable[HarvestedRecord]]]) -> None:
         """Read the pages, and keep those that link to a document."""
-        self._run("CREATE INDEX up_by_key ON up (key)")
+        self._do("CREATE INDEX up_by_key ON up (key)")
         has_up = self._do("SELECT 1 FROM up LIMIT 1").fetchone() is not None
         for one in chain.from_iterable(records for _, records in sources):
             if one.page:
                 ups = self._do("SELECT subject FROM up WHERE key = ?", (Key(one.url),)).fetchall() if has_up else ()
                 self._take_page(one, one.page, [subject for (subject,) in ups])
-        self._run("CREATE INDEX link_by_subject ON link (subject, page)")
+        self._do("CREATE INDEX link_by_subject ON link (subject, page)")
 
     def _take_page(self, one: HarvestedRecord, page: PageFacts, ups: list[int]) -> None:
         own, found, works, targets = Key(one.url), list[_FoundLink](), set[int](), set[int]()
@@ -229,7 +228,7 @@ class _Crawl:
             hosts_and_texts = candidates.title_texts(self._subject_of(number, facts))
             for text in {_use(url, text) for url, text in hosts_and_texts if text}:
                 self._do("INSERT INTO used VALUES (?, ?)", (text, work))
-        self._run("CREATE INDEX used_by_text ON used (text, work)")
+        self._do("CREATE INDEX used_by_text ON used (text, work)")
         for number, name, facts, _ in self._do(query):
             subject = self._subject_of(number, facts)
             at = ((key, date) for key, date in self._do(_CAPTURED, (number,)))

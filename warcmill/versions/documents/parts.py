@@ -102,7 +102,7 @@ def _urls(parts: Sequence[EntryPart]) -> tuple[str, ...]:
 
 
 def _fields(parts: Sequence[EntryPart]) -> dict[str, tuple[Candidate, ...]]:
-    """The candidates of all parts. A text that is no good in one crawl, as two documents share it, is not in another."""
+    """The candidates of all parts. A text that is no good in one crawl, as two documents share it, is so in each."""
     found: dict[str, tuple[Candidate, ...]] = {}
     for field in FIELDS:
         ranked = [one for part in parts for one in part.fields.get(field, ())]

@@ -166,22 +166,22 @@ class Reading:
             if crawl := self._crawls.get(name):
                 for key, held in self._by_name[crawl.segment.name].held_by(crawl.number):
                     for version in (self, other):
-                        yield from (held[1:],) if held[0] == "b" else version._named(held)
+                        yield from (held[1:],) if held[0] == "b" else version.named(held)
                         keys = {key, held[1:].partition(" ")[0]} if held[0] == "r" else {key}
-                        yield from (one.id for key in keys for one in version._bodies(key, _AFTER_ALL))
+                        yield from (one.id for key in keys for one in version.bodies(key, _AFTER_ALL))
 
-    def _named(self, name: str) -> Iterator[str]:
+    def named(self, name: str) -> Iterator[str]:
         """The ids that a name stands for: of revisits that of their body, if it is known."""
         if name[0] == "b":
             yield name[1:]
         elif name[0] == "p":
             yield from {id_ for one in self._segments for id_ in one.named(name[1:])}
 
-    def _bodies(self, key: str, date: str) -> Iterator[_Body]:
+    def bodies(self, key: str, date: str) -> Iterator[_Body]:
         """The bodies that a URL had before a time, the last first."""
         found = ([(*row, one) for row in one.before(key, date)] for one in self._segments)
         for time, name, crawl, held in heapq.merge(*found, key=lambda row: row[0], reverse=True):
-            for id_ in sorted(self._named(name)):
+            for id_ in sorted(self.named(name)):
                 yield _Body(time, id_, name, crawl, held)
 
     def _entry(self, id_: str, own: Sequence[EntryPart]) -> Entry:
@@ -194,7 +194,7 @@ class Reading:
     def _without_digest(self, id_: str, key: str) -> Iterator[str]:
         """The revisits without a payload digest that are of a body: the URL had it at that time."""
         for name in dict.fromkeys(name for one in self._segments for name in one.names(f"r{key} ", f"r{key}!")):
-            before = self._bodies(key, f"{name.split(' ')[1]}~")  # at this time, too
+            before = self.bodies(key, f"{name.split(' ')[1]}~")  # at this time, too
             if next((body.id for body in before), "") == id_:
                 yield name
 
@@ -203,7 +203,7 @@ class Reading:
         has_page = "landing_page_url" in entry.fields
         last, earlier, taken = ("", ""), "", None
         for key in dict.fromkeys(map(urlkey, entry.urls)):
-            for body in self._bodies(key, entry.first_seen):
+            for body in self.bodies(key, entry.first_seen):
                 last = max(last, (body.date, body.id))
                 part = None if has_page else body.segment.part_with_page(body.name, body.crawl)
                 if part and body.date > earlier:

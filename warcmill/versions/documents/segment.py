@@ -186,7 +186,7 @@ class SegmentWriter:
 
     def written(self) -> WrittenSegment:
         """End it."""
-        self._database.executescript(f"COMMIT; {_INDEXES}")
+        self._database.executescript(_INDEXES)  # it commits first
         self._database.close()
         made = SegmentSources(tuple(sorted(self._inputs)), frozenset(self._hidden))
         return WrittenSegment(self._path.open("rb"), self.parts, made)

@@ -163,7 +163,7 @@ _OF_PROGRAM = re.compile(
     r"presentation ?\d*\Z|layout ?\d+\Z|"
     r"powerpoint[ -]|slide \d+\Z|folie \d+\Z|diapositive \d+\Z|no slide title|kein folientitel|diapositiva \d+\Z|"
     r"print(?:ing)? |scan\b|scanned |img[_ ]?\d|image ?\d*\Z|page ?\d*\Z|"
-    r"seite ?\d*\Z|pdf ?\d*\Z|template\Z|\W*\d*\W*\Z)",
+    r"seite ?\d*\Z|template\Z|\W*\d*\W*\Z)",
     re.IGNORECASE,
 )
 _URL = re.compile(r"\A(?:https?://|www\.)\S*\Z", re.IGNORECASE)
