@@ -176,7 +176,8 @@ GENERIC, PROGRAM, FILE, SHORT, SHARED = (
 
 def plain(text: str) -> str:
     """A text in one line without invisible characters, at most LONGEST characters."""
-    kept = "".join(one if one.isprintable() else " " for one in text[: LONGEST * 8])
+    text = text[: LONGEST * 8]
+    kept = text if text.isprintable() else "".join(one if one.isprintable() else " " for one in text)
     return " ".join(kept.split())[:LONGEST].strip()
 
 
