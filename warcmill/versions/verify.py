@@ -19,6 +19,8 @@ from warcmill.formats.index.zipnum import CDX, IDX, LOC
 from warcmill.formats.pypi.data_sets import FIRST
 from warcmill.stores import LocalStore
 from warcmill.versions import cdx, hidden_list, inputs, leveldb, segments, text
+from warcmill.versions.documents import dataset as documents
+from warcmill.versions.documents import segment
 from warcmill.versions import text as text_segments
 from warcmill.versions.hidden_list import Hidden
 from warcmill.versions.inputs import ListedWarc, Lists, VersionList
@@ -47,7 +49,7 @@ def verify(state: LocalStore, index: LocalStore, data_set: str, number: int | No
         raise NotReady(f"version {number or 'current'} of {data_set}", "its files are not in the index root")
     listed = Lists(state, data_set).read(found.number)
     said = hidden_list.read(state, listed.hiding.decisions)
-    of_segments = _of_segments(index, listed, found, said) if data_set in READINGS else _of_database(index, found)
+    of_segments = _of_parts(index, listed, found, said, data_set)
     findings = [*_of_list(listed, found, said), *of_segments]
     if not number and (why := set_back(state, index, data_set)):
         findings.insert(0, f"index:{payloads.top}/{CURRENT}: {why}")
@@ -59,6 +61,31 @@ def _of_list(listed: VersionList, found: Published, said: Hidden) -> Iterator[st
         yield f"index:{found.folder} is of another list than version {listed.number} in the state"
     if said.hiding.sha512 != listed.hiding.sha512:
         yield f"the first {listed.hiding.decisions} decisions differ from those that version {listed.number} names"
+
+
+def _of_parts(index: LocalStore, listed: VersionList, found: Published, said: Hidden, data_set: str) -> Iterator[str]:
+    if data_set in READINGS:
+        return _of_segments(index, listed, found, said)
+    return _of_crawls(index, listed, found, said) if data_set == documents.NAME else _of_database(index, found)
+
+
+def _of_crawls(index: LocalStore, listed: VersionList, found: Published, said: Hidden) -> Iterator[str]:
+    """The findings of the data set of documents: of a crawl that several segments have, the last one counts."""
+    try:
+        for one in found.segments:
+            segment.check(index, one)
+        crawls = segment.crawls(index, found.segments)
+        made = {line for one in crawls.values() for line in segment.inputs(index, one)}
+        prefixes = tuple(said.prefixes())
+        hidden = {one.name: segment.shows(index, one, prefixes) for one in found.segments} if prefixes else {}
+    except (BadInput, Mismatch, NotReady) as error:
+        yield str(error)
+        return
+    for one_line in sorted(made.symmetric_difference(listed.inputs)):
+        yield f"{one_line.name} is not the same in the list of version {listed.number} and in its segments"
+    for name, one in sorted(crawls.items()):
+        if one.number in hidden.get(one.segment.name, ()):
+            yield f"index:{one.segment.files[SQLITE].path} shows something of {name} that is hidden"
 
 
 def _of_database(index: LocalStore, found: Published) -> Iterator[str]:

@@ -8,12 +8,8 @@ from pathlib import Path
 import pytest
 from indexing.document_archive import ONE, THREE, TWO, DocumentArchive, id_of, revisits, warc
 from records.pdfs import pdf
-from records.warcs import sha1
 
-from warcmill.errors import Mismatch
-from warcmill.extracts.extracts import Extracts
-from warcmill.extracts.harvest import HARVEST, HarvestWorkers
-from warcmill.formats.warc import reader
+from warcmill.extracts.harvest import HarvestWorkers
 from warcmill.model import FINAL, Launch, Stage
 from warcmill.versions import fold as folding
 from warcmill.versions import hidden_list
@@ -43,7 +39,9 @@ def hide(archive: DocumentArchive, surt: str, *, hides: bool = True) -> None:
 
 
 def test_a_launch_is_published_and_a_second_fold_does_nothing(archive: DocumentArchive) -> None:
-    archive.add(ONE, {"a.warc.gz": warc({f"{S}/": PAGE}), "b.warc.gz": warc({f"{S}/bees.pdf": BEES, f"{S}/wasps.pdf": WASPS})})
+    archive.add(
+        ONE, {"a.warc.gz": warc({f"{S}/": PAGE}), "b.warc.gz": warc({f"{S}/bees.pdf": BEES, f"{S}/wasps.pdf": WASPS})}
+    )
     assert archive.fold() == folding.Folded(1, new=True)
     assert titles(archive) == {"/bees.pdf": "All about bees", "/wasps.pdf": "On wasps"}
     one = archive.entries()[f"{S}/bees.pdf"]
@@ -62,7 +60,7 @@ def test_a_recrawl_whose_pages_and_documents_are_revisits_keeps_what_is_known(ar
         "n.warc.gz": warc({f"{S}/wasps.pdf": ANTS}, "2016-10-20T23:44:28Z"),
     })  # fmt: skip
     assert archive.fold().number == 2
-    found = {one.id: one for one in archive.entries().values()}
+    found = {one.id: one for one in published.entries(archive.index, archive.published)}
     assert len(found) == 3
     assert [one.is_revisit for one in found[id_of(BEES)].captures] == [False, True]
     new = found[id_of(ANTS)]
@@ -74,12 +72,12 @@ def test_pages_of_a_later_stage_meet_the_documents_of_an_earlier_one(archive: Do
     archive.add(TWO, {"o.warc.gz": warc({f"{S}/ants.pdf": ANTS})}, job="other")
     archive.running(launch, CP1, {"a.warc.gz": warc({f"{S}/bees.pdf": BEES})})
     archive.fold()
-    assert titles(archive) == {"/bees.pdf": "bees", "/ants.pdf": "ants"}
+    assert titles(archive) == {"/bees.pdf": "Of bees", "/ants.pdf": "Of ants"}
     before = archive.published
     archive.running(launch, CP2, {"b.warc.gz": warc({f"{S}/": PAGE})})
     archive.running(launch, FINAL, {"c.warc.gz": warc({f"{S}/wasps.pdf": WASPS})})
     archive.fold()
-    assert titles(archive) == {"/bees.pdf": "All about bees", "/wasps.pdf": "On wasps", "/ants.pdf": "ants"}
+    assert titles(archive) == {"/bees.pdf": "All about bees", "/wasps.pdf": "On wasps", "/ants.pdf": "Of ants"}
     assert {*published.changed(archive.index, before, archive.published)} == {id_of(BEES), id_of(WASPS)}
     assert verify(archive.state.store, archive.index, "documents").findings == ()
 
@@ -109,17 +107,21 @@ def test_what_is_hidden_is_in_no_entry_and_no_candidate(archive: DocumentArchive
     before = archive.published
     hide(archive, "example,s)/ ")
     archive.fold()
-    assert titles(archive) == {"/bees.pdf": "bees", "/wasps.pdf": "wasps", "http://t.example/ants.pdf": "ants"}
+    assert titles(archive) == {"/bees.pdf": "Of bees", "/wasps.pdf": "Of wasps", "http://t.example/ants.pdf": "Of ants"}
     assert archive.entries()[f"{S}/bees.pdf"].shown("landing_page_url") == ""
     assert {*published.changed(archive.index, before, archive.published)} == {id_of(BEES), id_of(WASPS)}
     hide(archive, "example,s)/bees")
     archive.fold()
-    assert titles(archive) == {"/wasps.pdf": "wasps", "http://t.example/ants.pdf": "ants"}
+    assert titles(archive) == {"/wasps.pdf": "Of wasps", "http://t.example/ants.pdf": "Of ants"}
     assert verify(archive.state.store, archive.index, "documents").findings == ()
     for surt in ("example,s)/ ", "example,s)/bees"):
         hide(archive, surt, hides=False)
     archive.fold()
-    assert titles(archive) == {"/bees.pdf": "All about bees", "/wasps.pdf": "On wasps", "http://t.example/ants.pdf": "ants"}
+    assert titles(archive) == {
+        "/bees.pdf": "All about bees",
+        "/wasps.pdf": "On wasps",
+        "http://t.example/ants.pdf": "Of ants",
+    }
     assert [*published.changed(archive.index, before, archive.published)] == []
 
 
@@ -157,7 +159,7 @@ def test_a_damaged_segment_is_named_and_made_anew(archive: DocumentArchive) -> N
     path.write_bytes(bytes(data)[:4096])
     archive.add(TWO, {"b.warc.gz": warc({f"{S}/wasps.pdf": WASPS})})
     archive.fold()
-    assert titles(archive) == {"/bees.pdf": "All about bees", "/wasps.pdf": "wasps"}
+    assert titles(archive) == {"/bees.pdf": "All about bees", "/wasps.pdf": "Of wasps"}
 
 
 def test_many_launches_are_in_few_segments(archive: DocumentArchive) -> None:
