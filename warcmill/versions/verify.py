@@ -19,9 +19,9 @@ from warcmill.formats.index.zipnum import CDX, IDX, LOC
 from warcmill.formats.pypi.data_sets import FIRST
 from warcmill.stores import LocalStore
 from warcmill.versions import cdx, hidden_list, inputs, leveldb, segments, text
-from warcmill.versions.documents import dataset as documents
-from warcmill.versions.documents import segment
 from warcmill.versions import text as text_segments
+from warcmill.versions.documents import dataset as documents
+from warcmill.versions.documents import segment as document_segments
 from warcmill.versions.hidden_list import Hidden
 from warcmill.versions.inputs import ListedWarc, Lists, VersionList
 from warcmill.versions.publication import CURRENT, CdxLookup, Payloads, Published, set_back
@@ -72,20 +72,20 @@ def _of_parts(index: LocalStore, listed: VersionList, found: Published, said: Hi
 def _of_crawls(index: LocalStore, listed: VersionList, found: Published, said: Hidden) -> Iterator[str]:
     """The findings of the data set of documents: of a crawl that several segments have, the last one counts."""
     try:
-        for one in found.segments:
-            segment.check(index, one)
-        crawls = segment.crawls(index, found.segments)
-        made = {line for one in crawls.values() for line in segment.inputs(index, one)}
+        for part in found.segments:
+            document_segments.check(index, part)
+        crawls = document_segments.crawls(index, found.segments)
+        made = {line for crawl in crawls.values() for line in document_segments.inputs(index, crawl)}
         prefixes = tuple(said.prefixes())
-        hidden = {one.name: segment.shows(index, one, prefixes) for one in found.segments} if prefixes else {}
+        shown = {part.name: document_segments.shows(index, part, prefixes) for part in found.segments if prefixes}
     except (BadInput, Mismatch, NotReady) as error:
         yield str(error)
         return
-    for one_line in sorted(made.symmetric_difference(listed.inputs)):
-        yield f"{one_line.name} is not the same in the list of version {listed.number} and in its segments"
-    for name, one in sorted(crawls.items()):
-        if one.number in hidden.get(one.segment.name, ()):
-            yield f"index:{one.segment.files[SQLITE].path} shows something of {name} that is hidden"
+    for one in sorted(made.symmetric_difference(listed.inputs)):
+        yield f"{one.name} is not the same in the list of version {listed.number} and in its segments"
+    for name, crawl in sorted(crawls.items()):
+        if crawl.number in shown.get(crawl.segment.name, ()):
+            yield f"index:{crawl.segment.files[SQLITE].path} shows something of {name} that is hidden"
 
 
 def _of_database(index: LocalStore, found: Published) -> Iterator[str]:

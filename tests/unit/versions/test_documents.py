@@ -60,7 +60,8 @@ def test_of_other_pages_the_one_with_fewest_documents_comes_first(tmp_path: Path
 
 def test_last_the_shorter_url_decides(tmp_path: Path) -> None:
     found = entries(tmp_path, [
-        document(f"{S}/a.pdf"), page(f"{S}/list?sort=date", (f"{S}/a.pdf", "A")), page(f"{S}/list", (f"{S}/a.pdf", "A")),
+        document(f"{S}/a.pdf"), page(f"{S}/list?sort=date", (f"{S}/a.pdf", "A")),
+        page(f"{S}/list", (f"{S}/a.pdf", "A")),
     ])  # fmt: skip
     assert found[f"{S}/a.pdf"].shown("landing_page_url") == f"{S}/list"
 
@@ -234,7 +235,8 @@ def test_an_entry_has_changed_if_another_crawl_has_its_revisit_or_its_version_be
 def test_a_date_is_no_later_than_the_capture_and_last_modified_comes_last(tmp_path: Path) -> None:
     a, b, c = (f"{S}/{name}.pdf" for name in "abc")
     found = entries(tmp_path, [
-        document(a, modified="20200102030405"), document(b, properties={"date": ("D:20990101",)}, modified="20210102030405"),
+        document(a, modified="20200102030405"),
+        document(b, properties={"date": ("D:20990101",)}, modified="20210102030405"),
         document(c, properties={"date": ("D:20190203",)}, modified="20200102030405"),
         page(f"{S}/p", (c, "On bees"), og={"article:published_time": "2020-05-06T07:08:09Z"}),
     ])  # fmt: skip
