@@ -4,8 +4,9 @@ A page is a better landing page if it names the document (citation_pdf_url, JSON
 documents; then if more pages link to it; then if its URL is shorter.
 
 The title that structured data have for the document is best; then the link's text on the landing page; the page's own
-data, h1 and title, if it has one document; else the heading before the link; then the same of other pages; the title in
-the file; the largest text of its first page; its name. A text that two documents of one host share is not good.
+data, h1 and title, if it has one document; the title in the file, if its first page shows it, too; else the heading
+before the link; then the same of other pages; the title in the file; the largest text of its first page; its name.
+A text that two documents of one host share is not good.
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ NO_DATE, LATER, NO_PERSON = "not a date", "after the capture", "a user of a comp
 _USERS = frozenset(
     ("admin", "administrator", "user", "owner", "author", "unknown", "anonymous", "guest", "windows user")
 )
-IsShared = Callable[[str, str], bool]
 
 
 class RankedCandidate(Struct, frozen=True, omit_defaults=True, array_like=True):
@@ -72,8 +72,7 @@ class Subject(Struct, frozen=True):
 
 
 def candidates(subject: Subject, is_shared: IsShared) -> dict[str, tuple[RankedCandidate, ...]]:
-    """The candidates of each field that has any, best first. `is_shared`: whether two documents of the host of a URL
-    have a text."""
+    """The candidates of each field that has any, best first. `is_shared`: if two documents of a host have a text."""
     found = {
         "landing_page_url": _landing(subject),
         "title": _titles(subject, is_shared),
@@ -94,15 +93,9 @@ def best(ranked: Iterable[RankedCandidate]) -> tuple[RankedCandidate, ...]:
     return tuple(found.values())[:MOST]
 
 
-def title_texts(subject: Subject) -> Iterator[tuple[str, str]]:
-    """The texts by which a document may be called, each with a URL: on its host no other document may have the text."""
-    for title in _all_titles(subject):
-        if not title.is_sure:
-            yield title.url, texts.clean(title.value)
-
-
-class _Title(Struct, frozen=True):
-    """A text that may be a title. `is_sure`: it is of this document, as structured data or its URL have it."""
+class TitleText(Struct, frozen=True):
+    """A text that may be a title. In its `group` of sources, which is pages, properties or largest texts, no other
+    document on the host of `url` may have it. `is_sure`: structured data or the URL have it for this document."""
 
     level: int
     page: int
@@ -110,43 +103,73 @@ class _Title(Struct, frozen=True):
     by: str
     url: str
     date: str
-    is_sure: bool = False
+
+    @property
+    def is_sure(self) -> bool:
+        return self.level == _NAMED or self.by == "filename"
+
+    @property
+    def group(self) -> str:
+        return self.by if self.by in ("property", "largest") else "page"
+
+    @property
+    def text(self) -> str:
+        """The text as it would be shown."""
+        return texts.title_of_file(self.value) if self.by == "filename" else texts.clean(self.value)
 
 
-def _all_titles(subject: Subject) -> Iterator[_Title]:
+IsShared = Callable[[TitleText], bool]
+# The levels of titles, the best first; on other pages than the landing page _ELSEWHERE is added.
+_NAMED, _LINK, _DATA, _H1, _TITLE, _AGREED, _HEADING = range(7)
+_ELSEWHERE, _PROPERTY, _LARGEST, _WORD, _FILE = 7, 20, 21, 22, 23
+
+
+def title_texts(subject: Subject) -> Iterator[TitleText]:
+    """The texts by which a document may be called."""
     for number, page in enumerate(subject.pages):
         for level, value, by in _of_page(page):
-            yield _Title(level + 4 if number and level else level, number, value, by, page.url, page.date, not level)
+            elsewhere = _ELSEWHERE if number and level not in (_NAMED, _WORD) else 0
+            yield TitleText(level + elsewhere, number, value, by, page.url, page.date)
     url, date, name = subject.url, subject.date, ""
     if facts := subject.facts:
-        yield from (_Title(10, 0, value, "property", url, date) for value in facts.properties.get("title", ()))
-        yield _Title(11, 0, facts.largest, "largest", url, date)
+        for value in facts.properties.get("title", ()):
+            level = _AGREED if _agree(value, facts.largest) else _PROPERTY
+            yield TitleText(level, 0, value, "property", url, date)
+        yield TitleText(_LARGEST, 0, facts.largest, "largest", url, date)
         name = facts.filename
-    yield _Title(12, 0, texts.of_file(name, url), "filename", url, date, is_sure=True)
+    yield TitleText(_FILE, 0, texts.of_file(name, url), "filename", url, date)
 
 
 def _of_page(page: LinkingPage) -> Iterator[tuple[int, str, str]]:
-    """The texts of a page, each with its level on a landing page; 0: it names the document."""
-    yield from ((0, named.title, named.by) for named in page.named)
-    yield from ((1, text, "link") for text, _ in page.links)
-    yield from ((2, named.title, named.by) for named in page.data)
+    """The texts of a page, each with its level on a landing page. A heading of one word is that of a section."""
+    yield from ((_NAMED, named.title, named.by) for named in page.named)
+    yield from ((_LINK, text, "link") for text, _ in page.links)
+    yield from ((_DATA, named.title, named.by) for named in page.data)
     if page.documents > 1:
-        yield from ((3, heading, "heading") for _, heading in page.links)
+        for _, heading in page.links:
+            yield _WORD if texts.is_word(heading) else _HEADING, heading, "heading"
         return
-    yield 3, page.facts.h1, "h1"
-    yield 4, page.facts.og.get("og:title", ""), "og"
-    yield 4, page.facts.title, "title"
+    yield _H1, page.facts.h1, "h1"
+    yield _TITLE, page.facts.og.get("og:title", ""), "og"
+    yield _TITLE, page.facts.title, "title"
+
+
+def _agree(one: str, other: str) -> bool:
+    """True if two texts of a file are one title, of several words."""
+    short, long = sorted((texts.sharable(texts.plain(one)), texts.sharable(texts.plain(other))), key=len)
+    return " " in short and short in long
 
 
 def _titles(subject: Subject, is_shared: IsShared) -> Iterator[RankedCandidate]:
-    for at, title in enumerate(_all_titles(subject)):
-        value = texts.title_of_file(title.value) if title.by == "filename" else texts.clean(title.value)
-        if not value:
-            continue
+    for at, title in enumerate(title_texts(subject)):
+        value = title.text
         why_not = "" if title.by == "filename" else texts.why_not(value)
-        if not why_not and not title.is_sure and is_shared(title.url, value):
+        if not why_not and not title.is_sure and is_shared(title):
             why_not = texts.SHARED
-        yield RankedCandidate((title.level, title.page, at), Candidate(value, title.by, title.url, title.date, why_not))
+        if value:
+            yield RankedCandidate(
+                (title.level, title.page, at), Candidate(value, title.by, title.url, title.date, why_not)
+            )
 
 
 def _landing(subject: Subject) -> Iterator[RankedCandidate]:

@@ -21,7 +21,6 @@ from contextlib import closing
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
@@ -31,7 +30,7 @@ from warcmill.formats.harvested import DocumentFacts, HarvestedRecord, NamedDocu
 from warcmill.formats.index.urlkey import urlkey
 from warcmill.stores import temporary_names
 from warcmill.versions.documents import candidates, texts
-from warcmill.versions.documents.candidates import PAGES, LinkingPage, Subject
+from warcmill.versions.documents.candidates import PAGES, LinkingPage, Subject, TitleText
 from warcmill.versions.documents.entries import DocumentCapture
 from warcmill.versions.documents.parts import MOST, EntryPart
 
@@ -225,8 +224,8 @@ class _Crawl:
         """The subjects in the order of their names, when all is read."""
         query = "SELECT no, name, facts, work FROM subject ORDER BY name"
         for number, _, facts, work in self._do(query):
-            hosts_and_texts = candidates.title_texts(self._subject_of(number, facts))
-            for text in {_use(url, text) for url, text in hosts_and_texts if text}:
+            titles = candidates.title_texts(self._subject_of(number, facts))
+            for text in {_use(title) for title in titles if not title.is_sure}:
                 self._do("INSERT INTO used VALUES (?, ?)", (text, work))
         self._do("CREATE INDEX used_by_text ON used (text, work)")
         for number, name, facts, _ in self._do(query):
@@ -260,8 +259,8 @@ class _Crawl:
             page.is_named,
         )
 
-    def _is_shared(self, url: str, text: str) -> bool:
-        found = self._do("SELECT DISTINCT work FROM used WHERE text = ? LIMIT 2", (_use(url, text),)).fetchall()
+    def _is_shared(self, title: TitleText) -> bool:
+        found = self._do("SELECT DISTINCT work FROM used WHERE text = ? LIMIT 2", (_use(title),)).fetchall()
         return len(found) > 1
 
     def _part(self, number: int, subject: Subject) -> EntryPart:
@@ -344,10 +343,6 @@ def _work(key: str) -> int:
     return hash(_ending(key)[0])
 
 
-def _use(url: str, text: str) -> int:
-    """A text on a host."""
-    try:
-        host = urlsplit(url).hostname or ""
-    except ValueError:
-        host = url
-    return hash((host, texts.sharable(text)))
+def _use(title: TitleText) -> int:
+    """A text of a group on a host."""
+    return hash((Key(title.url).partition(")")[0], title.group, texts.sharable(title.text)))

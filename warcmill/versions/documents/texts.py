@@ -162,7 +162,7 @@ _OF_PROGRAM = re.compile(
     r"document ?\d*\Z|dokument ?\d*\Z|book ?\d*\Z|mappe ?\d*\Z|classeur ?\d*\Z|sheet ?\d*\Z|"
     r"presentation ?\d*\Z|layout ?\d+\Z|"
     r"powerpoint[ -]|slide \d+\Z|folie \d+\Z|diapositive \d+\Z|no slide title|kein folientitel|diapositiva \d+\Z|"
-    r"print(?:ing)? |scan\b|scanned |img[_ ]?\d|image ?\d*\Z|page ?\d*\Z|"
+    r"index of /|print(?:ing)? |scan\b|scanned |img[_ ]?\d|image ?\d*\Z|page ?\d*\Z|"
     r"seite ?\d*\Z|template\Z|\W*\d*\W*\Z)",
     re.IGNORECASE,
 )
@@ -214,7 +214,7 @@ def why_not(text: str) -> str:
         return PROGRAM
     words = [word for run in _WORD.findall(text) for word in _parts(run)]
     if sum(map(len, words)) < (2 if _UNSPACED.search(text) else 3):
-        return SHORT if not words or text.lower() not in EXTENSIONS else GENERIC
+        return GENERIC if (_WORD.search(text) and not words) or text.lower() in EXTENSIONS else SHORT
     folded = [_folded(word) for word in words]
     left = [one for one in folded if one not in _HOW and one not in EXTENSIONS and one not in _UNITS]
     if not left:
@@ -226,6 +226,11 @@ def why_not(text: str) -> str:
     if " " not in text and _CAMEL.search(text) and ("_" in text or sum(map(str.isdigit, text)) * 3 > len(text)):
         return FILE
     return ""
+
+
+def is_word(text: str) -> bool:
+    """True for a single word, in a script that has blanks between words."""
+    return " " not in text.strip() and not _UNSPACED.search(text)
 
 
 def sharable(text: str) -> str:
@@ -260,7 +265,7 @@ def _parts(run: str) -> list[str]:
 
 def _is_note(text: str) -> bool:
     """True if all words of a text are of formats, sizes and ways to get a file."""
-    words = [_folded(word) for word in _WORD.findall(text)]
+    words = [_folded(word) for run in _WORD.findall(text) for word in _parts(run)]
     known = sum(word in EXTENSIONS or word in _UNITS or word in _HOW for word in words)
     return known == len(words) and any(word in EXTENSIONS or word in _UNITS for word in words)
 
