@@ -316,6 +316,7 @@ SERVICES: tuple[Service, ...] = (
             "see the address of each, and correct the feed; no document of it can be found",
             used=_where_set("documents", "since"), ask=_ask_watched, optional=True),
     Service("server", "columns", ("[columns] since",), prove=proofs.check_columns),
+    Service("server", "documents", ("[documents] since",), prove=proofs.check_documents),
     Service("server", "scale", ("[scale] url",), prove=proofs.check_scale),
     Service("server", "cdx server", ("[index] cdx_server",), "start it, or correct [index] cdx_server",
             used=_where_set("index", "cdx_server"), ask=_ask_cdx_server, prove=proofs.check_cdx_server),

@@ -49,7 +49,8 @@ def test_switched_on_late_it_has_every_document_that_the_crawl_log_has(line: Pat
     code, printed = luigi("documents", "ScanForDocuments")
     assert (code, "documents.ExtractDocuments" in printed) == (OK, False)
     assert warcmill("reconcile", DAY)[0] == OK
-    assert "documents" in warcmill("why", JOB, LAUNCH_ID)[1]
+    assert '"name": "documents"' in warcmill("doctor", "--json")[1]
+    assert "docu" in warcmill("status", DAY)[1]
     before = extract(line)
     shutil.rmtree(line / "index/extracts")
     redo = warcmill("redo", JOB, LAUNCH_ID, "documents", "final", "--downstream", "--reason", "a test")

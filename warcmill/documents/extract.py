@@ -1,4 +1,4 @@
-"""Read the documents and pages of every stored WARC of a stage, and count them.
+"""Read the documents and pages of every stored WARC of a stage; it stands alone as its check is other code.
 
 They are extracts, one a WARC: where there is none, or a damaged one, the WARC is read in the store.
 """

@@ -75,8 +75,16 @@ class _Entries:
         if kind == "revisit":
             self.wanted.add(payload)
 
-    def of(self, line: _Typed) -> tuple[str, str]:
-        """The kind of a line's entry, and its payload digest; empty ones without an entry."""
+    def has(self, line: _Typed) -> bool:
+        """True if a line has a document, or a revisit of one."""
+        kind, payload = self._of(line)
+        return kind == "document" or (kind == "revisit" and payload in self.payloads)
+
+    def why(self, line: _Typed) -> str:
+        """The reason why the record of a line is not a document, by what the extracts have; '' if they have nothing."""
+        return {"revisit": REVISIT, "page": HTML}.get(self._of(line)[0], "")
+
+    def _of(self, line: _Typed) -> tuple[str, str]:
         at = self._places[line.warc, line.offset]
         return at if at[0] else self._dated[line.url, line.date]
 
@@ -98,11 +106,9 @@ def verify(state: MarkerStore, store: Store, extracts: Extracts, launch: Launch,
     reading, reasons = _Judging(store, held), list[UnharvestedLine]()
     faults = list[str]()
     for line in lines:
-        kind, payload = entries.of(line)
-        if kind == "document" or (kind == "revisit" and payload in entries.payloads):
+        if entries.has(line):
             continue
-        why = {"revisit": REVISIT, "page": HTML}.get(kind) or reading.why(line)
-        if why:
+        if why := entries.why(line) or reading.why(line):
             reasons.append(UnharvestedLine(*line, why))
         else:
             faults.append(f"{line.url}, a document at {line.offset} of {line.warc}, is not in its extract")
@@ -134,7 +140,7 @@ def _typed(stream: BinaryIO) -> Iterator[_Typed]:
 
 
 def _entries(extracts: Extracts, step: Key, held: Sequence[Holding], lines: Sequence[_Typed]) -> _Entries:
-    """What the extracts have at the places of these lines."""
+    """The entries that the extracts have at the places of these lines."""
     found = _Entries(lines)
     warcs = [one for one in held if one.is_indexed and lines]
     for holding in warcs:

@@ -74,19 +74,19 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 _decode = msgspec.json.Decoder(HarvestedRecord).decode
 
 
-class Answer(Struct, frozen=True):
-    """The answer of a reader: a page, a document file, or the reason why there is neither."""
+class ReadBody(Struct, frozen=True):
+    """A body as its reader has it: a page, a document file, or the reason why there is neither."""
 
     page: PageFacts | None = None
     document: DocumentFile | None = None
     why: str = ""
 
 
-_answer_of = msgspec.json.Decoder(Answer).decode
+_read_body = msgspec.json.Decoder(ReadBody).decode
 
 
-def _failed(why: str) -> Answer:
-    return Answer(why=why)
+def _failed(why: str) -> ReadBody:
+    return ReadBody(why=why)
 
 
 class HarvestWorkers(PayloadWorkers):
@@ -95,13 +95,13 @@ class HarvestWorkers(PayloadWorkers):
     def __init__(self, number: int | None = None, limits: WorkerLimits | None = None) -> None:
         super().__init__((sys.executable, "-P", "-m", _MODULE), number, limits)
 
-    def submit(self, begin: Begin, data: bytes, url: str, media_type: str) -> Future[Answer]:
+    def submit(self, begin: Begin, data: bytes, url: str, media_type: str) -> Future[ReadBody]:
         """Have a body read, by how it begins. Unavailable if no worker begins."""
         return self._threads.submit(self._read, begin, data, url, media_type)
 
-    def _read(self, begin: Begin, data: bytes, url: str, media_type: str) -> Answer:
+    def _read(self, begin: Begin, data: bytes, url: str, media_type: str) -> ReadBody:
         question: dict[str, object] = {"begin": begin, "url": url[:_LONGEST_URL], "type": media_type[:200]}
-        found = self._processes.ask(question, data, _answer_of, _failed, _MOST_ANSWER)
+        found = self._processes.ask(question, data, _read_body, _failed, _MOST_ANSWER)
         if isinstance(found, Outside):
             raise unstarted("a worker that reads documents", _MODULE, found)
         return found
@@ -130,7 +130,7 @@ class _Waiting(Struct):
 
     record: HarvestedRecord
     begin: Begin
-    answer: Future[Answer]
+    answer: Future[ReadBody]
     size: int
     looks_like_office: bool = False
 
@@ -157,16 +157,16 @@ class HarvestHearer(Maker):
 
     def revisit(self, record: HarvestedRecord) -> None:
         """Add a revisit, in its place."""
-        answer: Future[Answer] = Future()
-        answer.set_result(Answer())
+        answer: Future[ReadBody] = Future()
+        answer.set_result(ReadBody())
         self._wait(_Waiting(record, Begin.OTHER, answer, 0))
 
-    def read(self, record: HarvestedRecord, begin: Begin, body: Body, content_type: str) -> None:
+    def read(self, record: HarvestedRecord, begin: Begin, body: HeldBody, content_type: str) -> None:
         """Have the body of a page or a document read. One that is too long is not read."""
         most = MOST_PAGE if begin is Begin.PAGE else MOST_FILE
         if body.size > most:
-            answer: Future[Answer] = Future()
-            answer.set_result(Answer(why=f"over {most} bytes"))
+            answer: Future[ReadBody] = Future()
+            answer.set_result(ReadBody(why=f"over {most} bytes"))
             self._wait(_Waiting(record, begin, answer, 0, looks_like_office=begins_as_office(body.head)))
             return
         data = body.whole()
@@ -215,7 +215,7 @@ class HarvestHearer(Maker):
         self._lines.close()
 
 
-def _made(waiting: _Waiting, answer: Answer) -> HarvestedRecord | None:
+def _made(waiting: _Waiting, answer: ReadBody) -> HarvestedRecord | None:
     """The line of a record whose body was read; None if it is neither a document nor a page that can be read."""
     record, begin = waiting.record, waiting.begin
     if record.revisit:
@@ -251,7 +251,7 @@ class _Record:
         self._hearer, self._head = hearer, head
         self._url, self._date = url_of(head.fields).removeprefix(DOM), date_of(head.fields)
         self._fields = dict[bytes, list[bytes]]()
-        self._bodies: list[Body] = []
+        self._bodies: list[HeldBody] = []
         self._payload: Payload | None = None
         self._status, self._declared, self._why = 0, "", ""
         self._message = MessageHead(response=True) if is_http(head) else None
@@ -286,7 +286,7 @@ class _Record:
         for body in self._bodies:
             body.close()
 
-    def _pass_on(self, record: HarvestedRecord, body: Body, why: str) -> None:
+    def _pass_on(self, record: HarvestedRecord, body: HeldBody, why: str) -> None:
         begin = body.decide()
         if begin is Begin.OTHER:
             self._hearer.left_out[NEITHER if body.size else EMPTY] += 1
@@ -324,8 +324,8 @@ class _Record:
             return NOT_FETCHED
         return NEITHER if self._url.startswith(VIEW) else ""
 
-    def _body(self) -> Body:
-        self._bodies.append(Body(self._hearer.folder, self._declared))
+    def _body(self) -> HeldBody:
+        self._bodies.append(HeldBody(self._hearer.folder, self._declared))
         return self._bodies[-1]
 
     def _digest(self) -> str:
@@ -337,8 +337,8 @@ class _Record:
         stamp = re.sub(rb"\D", b"", fields.get(_REFERS_TO_DATE, b""))[:14].decode()
         return RevisitFacts(self._digest(), self._declared, refers_to[:_LONGEST_URL], stamp if len(stamp) == 14 else "")
 
-    def _document(self, body: Body, why: str) -> DocumentFacts:
-        """What is known of a document without reading it; its type is still that of its header."""
+    def _document(self, body: HeldBody, why: str) -> DocumentFacts:
+        """The facts of a document that its reader does not find."""
         fault = f"it is not whole: {why}" if why else ""
         if reason := self._head.fields.get(_TRUNCATED, b"").strip():
             fault = f"the record is cut: {cleaned(reason.decode('latin-1'), 40)}"
@@ -357,7 +357,7 @@ class _Record:
         return match is not None and int(match[1]) + 1 == int(match[2])
 
 
-class Body:
+class HeldBody:
     """One reading of a body: as much as shows that it is neither a page nor a document, else all of it, in memory or in
     a nameless file."""
 

@@ -24,7 +24,7 @@ PPTX = f"{_OOXML}presentationml.presentation"
 DOC, XLS, PPT = "application/msword", "application/vnd.ms-excel", "application/vnd.ms-powerpoint"
 OFFICE = "application/vnd.ms-office"  # of Office, and no more is known: its content is encrypted
 ODF = "application/vnd.oasis.opendocument."
-_PDF = re.compile(rb"(?<![!-~])%PDF-[0-9]")  # readers take what is before it for dirt, but not in a text
+_PDF = re.compile(rb"(?<![ -~])%PDF-[0-9]")  # readers take what is before it for dirt, but not in a text
 
 
 class Begin(StrEnum):

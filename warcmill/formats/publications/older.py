@@ -1,8 +1,8 @@
 """Documents that Office wrote up to 2003, and RTF: their kind, their properties, and their faults. Pure.
 
 A compound file ([MS-CFB]) is a small file system: a table of sectors, a directory, and streams, of which short ones are
-in the sectors of another. Two streams are property sets ([MS-OLEPS]). What points outside the file, or in a circle, is
-a fault. No text of the pages is read.
+in the sectors of another. Two streams are property sets ([MS-OLEPS]). A place outside the file is a fault,
+and so is a circle. No text of the pages is read.
 """
 
 from __future__ import annotations

@@ -37,6 +37,9 @@ _RELATIONS = frozenset(
 _has_other_scheme = re.compile(
     r"\s*+(?:javascript|mailto|tel|data|about|blob|sms|whatsapp|skype|android-app|ios-app|callto):", re.IGNORECASE
 ).match
+# What the URL standard leaves as it is: such links need no parser. No "." begins a segment, and no ":" is in one.
+_SEGMENT = r"(?:[A-Za-z0-9_~!$&()*+,;=@-]|%(?!2[eE]))(?:[A-Za-z0-9_.~!$&()*+,;=@-]|%(?!2[eE]))*+"
+_is_plain = re.compile(rf"/?(?:{_SEGMENT}/)*+(?:{_SEGMENT})?+(?:\?[A-Za-z0-9_~!$&()*+,;=:@%/.?-]*+)?").fullmatch
 _TEMPLATE = re.compile(rb"<(/?)(template)(?=[\s/>])", re.IGNORECASE)  # a tree does not show what is inside
 _QUERY = re.compile(r"\?[^#]*")
 
@@ -45,7 +48,7 @@ def read(data: bytes, url: str, content_type: str = "") -> PageFacts:
     """The facts of a page; `content_type` is from its header. One that cannot be parsed has none."""
     codec = charset.of_links(data, content_type)
     raw = data if codec == charset.UTF8 else data.decode(codec, "replace").encode("utf-8", "replace")
-    if b"<template" in raw.lower():
+    if b"<template" in raw or b"<TEMPLATE" in raw:
         raw = _TEMPLATE.sub(rb"<\1x-\2", raw)
     try:
         tree = LexborHTMLParser(raw, options=LexborDocumentOptions.WO_EVENTS)
@@ -54,24 +57,30 @@ def read(data: bytes, url: str, content_type: str = "") -> PageFacts:
     page = _Page(url, charset.of_queries(codec))
     if tree.root:
         page.walk(tree.root)
-    named = page.structured.named(tree if b"itemscope" in raw.lower() else None)
+    named = page.structured.named(tree if b"itemscope" in raw else None)
     return page.facts(named)
 
 
 class _Page:
-    """What is known of a page so far."""
+    """The facts of a page so far."""
 
     def __init__(self, url: str, codec: str) -> None:
-        self._url, self._base, self._codec = url.partition("#")[0], url, codec
+        self._url, self._codec = url.partition("#")[0], codec
+        self._rebase(url)
         self._title: str | None = None
         self._h1 = self._heading = self._canonical = ""
         self._has_base = False
         self._left = _MOST_TEXT
         self._links = dict[PageLink, None]()
-        self._joined = dict[str, str]()
         self._og = dict[str, str]()
         self._cut = 0
         self.structured = StructuredData(self.join)
+
+    def _rebase(self, base: str) -> None:
+        self._base, self._joined = base, dict[str, str]()
+        self._folder = self._origin = ""
+        self._folder = self._join("./").partition("?")[0]
+        self._origin = "/".join(self._folder.split("/", 3)[:3])
 
     def walk(self, root: LexborNode) -> None:
         """Look at each element whose name matters."""
@@ -79,11 +88,11 @@ class _Page:
             "title": self._on_title, "meta": self._on_meta, "link": self._on_link, "base": self._on_base,
             "script": self._on_script,
         }  # fmt: skip
-        known = _IDS.get
         for node in root.traverse():
-            name = known(node.tag_id)
-            if name is None:
+            number = node.tag_id
+            if number not in _IDS:
                 continue
+            name = _IDS[number]
             if name in _LINKING:
                 self._on_linking(name, node)
             elif name in _HEADINGS:
@@ -99,12 +108,15 @@ class _Page:
 
     def join(self, href: str) -> str:
         """The absolute URL of a link, without its fragment; '' of one that is not of the web."""
+        href = href.partition("#")[0]
         found = self._joined.get(href)
         if found is None:
             found = self._joined[href] = self._join(href)
         return found
 
     def _join(self, href: str) -> str:
+        if _is_plain(href) and href and href[0] != "?" and len(href) < _LONGEST_URL // 2:
+            return f"{self._origin if href[0] == '/' else self._folder}{href}" if self._folder else ""
         if len(href) > _LONGEST_URL or _has_other_scheme(href):
             return ""
         if self._codec != charset.UTF8 and not href.isascii():
@@ -131,7 +143,7 @@ class _Page:
     def _on_linking(self, name: str, node: LexborNode) -> None:
         attributes = node.attributes
         href = attributes.get(_LINKING[name])
-        if href and (url := self.join(href)) and url != self._url:
+        if href and href[0] != "#" and (url := self.join(href)) and url != self._url:
             text = self._text(node) if name == "a" else ""
             text = text or self._instead(name, node, attributes)
             self._add(PageLink(url, text, self._heading, cleaned(attributes.get("rel") or "", 60)))
@@ -182,7 +194,7 @@ class _Page:
         if href and not self._has_base:
             self._has_base = True
             if joined := self._join(href):
-                self._base, self._joined = joined, {}
+                self._rebase(joined)
 
     def _on_script(self, node: LexborNode) -> None:
         if (node.attributes.get("type") or "").strip().lower().partition(";")[0] == "application/ld+json":

@@ -23,6 +23,7 @@ _MOST_OF_PAGE = 20_000  # characters of a page
 _MOST_LETTERS = 5_000  # of the first page, whose sizes are compared
 _FEWEST = 4  # letters of a text that may be the largest: no initial, no number of a page
 _ALIKE = 0.93  # of the largest size
+_CAPITALS = 1.5  # of small capitals, those that begin a word
 _UPRIGHT = 0.2  # radians
 _END = 4_096  # bytes in which the end is looked for
 _NAMES = {"Title": "title", "Author": "authors", "Subject": "subject", "CreationDate": "date"}
@@ -32,12 +33,13 @@ _XMP = re.compile(rb"<x:xmpmeta\b.{1,200000}?</x:xmpmeta>", re.DOTALL)
 
 def read(data: bytes) -> DocumentFile:
     """Read a PDF. One that cannot be read has a fault, and its type."""
+    fault = "" if b"%%EOF" in data[-_END:] else "cut: its end is missing"
     try:
         pdf = PdfDocument(data)
     except PdfiumError as error:
         is_locked = pdfium.FPDF_GetLastError() == pdfium.FPDF_ERR_PASSWORD or "password" in str(error).lower()
-        return DocumentFile(PDF, _of_xmp(data), fault=ENCRYPTED if is_locked else f"PDFium cannot read it: {error}")
-    fault = "" if b"%%EOF" in data[-_END:] else "cut: its end is missing"
+        fault = ENCRYPTED if is_locked else fault or f"PDFium cannot read it: {error}"
+        return DocumentFile(PDF, _of_xmp(data), fault=fault)
     try:
         largest, text = "", list[str]()
         for number in range(min(PAGES, len(pdf))):
@@ -77,17 +79,17 @@ def largest_text(page: PdfTextPage) -> str:
     letters = [*_letters(page)]
     sizes = sorted({size for size, _ in letters}, reverse=True)
     for size in sizes[:20]:
-        for run in _runs(letters, size * _ALIKE):
+        for run in _runs(letters, size * _ALIKE, size * _CAPITALS):
             if sum(map(str.isalpha, run)) >= _FEWEST:
                 return identifiers.cleaned(run)
     return ""
 
 
-def _runs(letters: list[tuple[float, str]], least: float) -> Iterator[str]:
-    """The texts of letters of that size at least; blanks and the ends of lines do not end them."""
+def _runs(letters: list[tuple[float, str]], least: float, most: float) -> Iterator[str]:
+    """The texts of letters between two sizes; blanks and the ends of lines do not end them."""
     run = list[str]()
     for size, letter in letters:
-        if size >= least or (run and letter.isspace()):
+        if least <= size <= most or (run and letter.isspace()):
             run.append(letter)
         elif not letter.isspace():
             yield "".join(run)

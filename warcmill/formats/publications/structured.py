@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from msgspec.structs import replace
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from warcmill.formats.harvested import NamedDocument
@@ -22,7 +23,7 @@ MOST_NAMED = 200  # documents of a page
 _MOST_VALUES = 50  # of a field
 _MOST_JSON = 1 << 20  # characters of a script
 _MOST_NODES, _DEEPEST = 20_000, 60
-_MOST_PROPERTIES = 5_000  # of all items of a page
+_MOST_PROPERTIES, _FARTHEST = 5_000, 200  # of all items of a page; elements between a property and its item
 _PUBLICATIONS = re.compile(
     r"(?:.*Article|.*DigitalDocument|.*Posting|AudioBook|Audiobook|Book|BookSeries|Chapter|Collection|ComicIssue|Course|"
     r"CreativeWork|Dataset|EBook|Guide|HowTo|Legislation|LegislationObject|Manuscript|Map|MediaObject|DataDownload|"
@@ -57,8 +58,7 @@ _META: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 }  # fmt: skip
 _NAMES = {name for fields in _META["citation"].values() for name in fields}
 _DC = re.compile(r"(?:dc|dcterms|dct|eprints)[.:_](.{1,60})")
-_URLS = ("contentUrl", "encoding", "associatedMedia", "distribution", "encodings", "downloadUrl", "workExample", "url",
-         "@id", "mainEntityOfPage", "sameAs", "hasPart")  # fmt: skip
+_URLS = ("contentUrl", "downloadUrl", "encoding", "associatedMedia", "distribution", "workExample", "url", "@id")
 _FILES_BY_NATURE = frozenset({"contentUrl", "downloadUrl"})
 _IDENTIFIERS = ("isbn", "identifier", "doi", "sameAs", "@id", "url", "productID")
 
@@ -140,26 +140,19 @@ class StructuredData:
         return _document("jsonld", urls, title, authors, publisher, dates, named, named)
 
     def _of_microdata(self, tree: LexborHTMLParser) -> Iterator[NamedDocument]:
-        left = _MOST_PROPERTIES
-        for item in tree.css("[itemscope][itemtype]")[:MOST_NAMED]:
-            types = [one.rpartition("/")[2] for one in (item.attributes.get("itemtype") or "").split()]
-            if not any(map(_PUBLICATIONS.fullmatch, types)) or left < 0:
-                continue
-            properties = dict[str, list[str]]()
-            for node in item.css("[itemprop]")[:left]:
-                left -= 1
-                if node != item and _is_of(node, item):
-                    for name in (node.attributes.get("itemprop") or "").split():
-                        properties.setdefault(name, []).append(_value(node))
-            if identifier := item.attributes.get("itemid"):
-                properties.setdefault("@id", []).append(identifier)
+        items = dict[int, tuple[list[str], dict[str, list[str]]]]()
+        for item in tree.css("[itemscope][itemtype]"):
+            types = [one.rpartition("/")[2] for one in (item.attributes.get("itemtype") or "").split()[:_MOST_VALUES]]
+            if len(items) < MOST_NAMED and any(map(_PUBLICATIONS.fullmatch, types)):
+                own = item.attributes.get("itemid")
+                items[item.mem_id] = types, {"@id": [own]} if own else {}
+        for node in tree.css("[itemprop]")[:_MOST_PROPERTIES]:
+            if known := items.get(_item_of(node)):
+                for name in (node.attributes.get("itemprop") or "").split()[:_MOST_VALUES]:
+                    known[1].setdefault(name, []).append(_value(node))
+        for types, properties in items.values():
             if made := self._of_node(properties, {}, types):
-                yield _by_microdata(made)
-
-
-def _by_microdata(made: NamedDocument) -> NamedDocument:
-    others = made.urls, made.title, made.authors, made.publisher, made.date, made.isbn, made.doi
-    return NamedDocument("microdata", *others)
+                yield replace(made, by="microdata")
 
 
 def _document(
@@ -232,16 +225,16 @@ def _identifiers(value: Any) -> Iterator[str]:
             yield from _strings(one)
 
 
-def _is_of(node: LexborNode, item: LexborNode) -> bool:
-    """True if a property is of this item, and not of another inside it."""
+def _item_of(node: LexborNode) -> int:
+    """The number of the item that a property is of: the next one above it; 0 if that is too far."""
     above = node.parent
-    for _ in range(_DEEPEST * 4):
-        if above is None or above == item:
-            return above is not None
+    for _ in range(_FARTHEST):
+        if above is None:
+            break
         if "itemscope" in above.attributes:
-            return False
+            return int(above.mem_id)
         above = above.parent
-    return False
+    return 0
 
 
 _ATTRIBUTES = {

@@ -15,7 +15,7 @@ from io import BytesIO
 from typing import NamedTuple
 from urllib.parse import unquote
 from xml.etree.ElementTree import Element
-from zipfile import BadZipFile, ZipFile
+from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
 
 from selectolax.lexbor import LexborHTMLParser
 
@@ -29,7 +29,7 @@ _MAIN = re.compile(
     rb"application/vnd\.(?:openxmlformats-officedocument\.(?:wordprocessing|spreadsheet|presentation)ml"
     rb"|ms-(?:word|excel|powerpoint))\.[A-Za-z0-9.]{1,60}?(?=\.main\+xml)"
 )
-_PART = re.compile(rb"PK\x03\x04.{22}(..)(..)", re.DOTALL)
+_PART = re.compile(rb"PK\x03\x04.{4}(..).{16}(..)(..)", re.DOTALL)
 _FOLDERS = {b"word/": DOCX, b"xl/": XLSX, b"ppt/": PPTX}
 _OF_OOXML = DUBLIN | {"created": "date"}
 _OF_ODF = {"title": "title", "initial-creator": "authors", "subject": "subject", "creation-date": "date"} | {
@@ -92,15 +92,24 @@ def _of_main(written: bytes) -> str:
 def _type_of_cut(data: bytes) -> str:
     """The type by the headers before each part; '' if they show none."""
     for match in _PART.finditer(data, 0, MOST):
-        (length,) = struct.unpack("<H", match[1])
-        (extra,) = struct.unpack("<H", match[2])
+        method, length, extra = (struct.unpack("<H", number)[0] for number in match.groups())
         name = data[match.end() : match.end() + length]
         begin = match.end() + length + extra
+        if name == _TYPES.encode() and (main := _MAIN.search(_inflated(data[begin : begin + MOST], method))):
+            return _of_main(main[0])
         if name == _MIMETYPE.encode() and (kind := _of_mimetype(data[begin : begin + 80].partition(b"PK")[0])):
             return kind
         if kind := next((kind for folder, kind in _FOLDERS.items() if name.startswith(folder)), ""):
             return kind
     return ""
+
+
+def _inflated(data: bytes, method: int) -> bytes:
+    """The beginning of a part, as far as it can be inflated."""
+    try:
+        return zlib.decompressobj(-zlib.MAX_WBITS).decompress(data, MOST) if method == ZIP_DEFLATED else data
+    except zlib.error:
+        return b""
 
 
 def _part(package: ZipFile, name: str, most: int = MOST) -> bytes:
