@@ -31,7 +31,7 @@ GET, POST = ("GET", "HEAD"), ("POST",)
 LARGEST_FORM = 16_384  # bytes
 LARGEST_SCRIPT = 1 << 20  # of a form with the text of a script
 LARGEST_ORDER = 1 << 19  # of an order in JSON
-LARGEST_LOAD = 1 << 24  # of a file of URLs
+LARGEST_LOAD = 1 << 23  # of a file of URLs
 FORM_TYPE = "application/x-www-form-urlencoded"  # as browsers send ours; others name a charset of their own
 JSON, TEXT = "application/json", "text/plain"
 
