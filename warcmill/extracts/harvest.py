@@ -60,7 +60,7 @@ _MOST_ANSWER = 64 << 20
 _LONGEST_URL = 16_384
 _MODULE = "warcmill.extracts.harvest_worker"
 _HEARD = frozenset({"response", "resource", "arc", "revisit"})
-_STATUS = re.compile(rb"(?:HTTP/\S*|ICY) +(\d{3})(?!\S)")
+_status_of = re.compile(rb"(?:HTTP/\S*+|ICY) ++(\d{3})(?!\S)").match
 _FIELD = re.compile(
     rb"\n(content-type|content-disposition|content-range|last-modified|link)[ \t]*:[ \t]*([^\r\n]{0,20000})",
     re.IGNORECASE,
@@ -297,7 +297,7 @@ class _Record:
         self._hearer.read(record, begin, body, content_type)
 
     def _read_header(self, header: bytes) -> None:
-        status = _STATUS.match(header)
+        status = _status_of(header)
         self._status = int(status[1]) if status else 0
         for name, value in _FIELD.findall(header):
             self._fields.setdefault(name.lower(), []).append(value)

@@ -175,7 +175,7 @@ def _codec(codepage: int) -> str:
 
 
 _INFO = re.compile(rb"\{\\info\b")
-_FIELD = re.compile(rb"\{\\(title|subject|author|company|creatim)\b ?((?:[^{}\\]|\\.){0,5000})", re.DOTALL)
+_FIELD = re.compile(rb"\{\\(title|subject|author|company|creatim)\b ?+((?:[^{}\\]++|\\.)*+)", re.DOTALL)
 _NAMES = {b"title": "title", b"subject": "subject", b"author": "authors", b"company": "publisher", b"creatim": "date"}
 _CODEPAGE = re.compile(rb"\\ansicpg(\d{3,5})")
 _ESCAPE = re.compile(

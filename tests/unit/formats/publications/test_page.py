@@ -36,7 +36,8 @@ def test_links_have_their_text_and_the_heading_before() -> None:
         "<p><a href=../up.pdf rel=nofollow>U<i>p</i></a>"
         "<a href=pic.pdf><img alt=' a picture '></a><a href=l.pdf aria-label=Label></a><a href=t.pdf title=T></a>"
         "<h3>More</h3><map><area href=area.pdf alt=Area></map><iframe src=frame.pdf></iframe>"
-        "<object data=o.pdf></object><embed src=e.pdf><a href=#here>here</a><a href='index.html?a=1#x'>self</a><a href=mailto:a@e.x>m</a>"
+        "<object data=o.pdf></object><embed src=e.pdf><a href=#here>here</a><a href='index.html?a=1#x'>self</a>"
+        "<a href=mailto:a@e.x>m</a>"
         "<a href='javascript:x()'>j</a><a>none</a><a href=first.pdf>Again</a><a href=first.pdf>Again</a>"
     )
     base = "http://e.x/news/"
