@@ -25,10 +25,12 @@ _MOST_JSON = 1 << 20  # characters of a script
 _MOST_NODES, _DEEPEST = 20_000, 60
 _MOST_PROPERTIES, _FARTHEST = 5_000, 200  # of all items of a page; elements between a property and its item
 _PUBLICATIONS = frozenset(
-    "AudioBook Audiobook Book BookSeries Chapter Collection ComicIssue Course CreativeWork DataDownload Dataset EBook "
-    "Guide HowTo LearningResource Legislation LegislationObject Manuscript Map MediaObject Periodical Play Poster "
-    "PublicationIssue PublicationVolume Quotation Report Review SheetMusic Syllabus Thesis".split()
-)
+    {"AudioBook", "Audiobook", "Book", "BookSeries", "Chapter", "Collection", "ComicIssue", "Course",
+     "CreativeWork", "DataDownload", "Dataset", "EBook", "Guide", "HowTo", "LearningResource", "Legislation",
+     "LegislationObject", "Manuscript", "Map", "MediaObject", "Periodical", "Play", "Poster",
+     "PublicationIssue", "PublicationVolume", "Quotation", "Report", "Review", "SheetMusic", "Syllabus",
+     "Thesis"}
+)  # fmt: skip
 _KINDS_OF_PUBLICATIONS = ("Article", "DigitalDocument", "Posting")  # as the ends of types
 _OF_A_PAGE = frozenset({"WebPage", "ItemPage", "AboutPage"})  # they count where they name a file
 _FILE = re.compile(r"\.(?:pdf|epub|docx?|xlsx?|pptx?|od[tsp]|rtf)(?:[?#;/]|$)", re.IGNORECASE)
