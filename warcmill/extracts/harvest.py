@@ -1,6 +1,6 @@
 """The extract of a WARC's documents, revisits and pages: a first line that counts them, then their lines.
 
-     {"documents": 5, "faults": 1, "left_out": {"neither": 31}, "pages": 196, "revisits": 12, "unread": 0}
+     {"documents": 5, "faults": 1, "left_out": {"neither": 31}, "pages": 196, "revisits": 12}
     {"date": "20261121081736", "document": {…}, "offset": 692, "url": "https://site.example/report.pdf"}
     {"date": …, "offset": …, "page": {…}, "url": …}
 
