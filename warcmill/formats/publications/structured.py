@@ -48,9 +48,9 @@ _META: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "doi": ("citation_doi",),
     },
     "dc": {
-        "urls": ("identifier", "identifier.uri", "identifier.url", "hasformat", "relation.hasformat"),
+        "urls": ("document_url", "identifier", "identifier.uri", "identifier.url", "hasformat", "relation.hasformat"),
         "title": ("title",),
-        "authors": ("creator", "creator.personalname", "contributor.author", "contributor"),
+        "authors": ("creator", "creators_name", "creator.personalname", "contributor.author", "contributor"),
         "publisher": ("publisher", "publisher.corporatename"),
         "date": ("issued", "date.issued", "date.published", "available", "date", "created", "date.created"),
         "isbn": ("identifier.isbn", "identifier", "source.isbn"),
@@ -58,6 +58,7 @@ _META: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     },
 }  # fmt: skip
 _NAMES = {name for fields in _META["citation"].values() for name in fields}
+_unwrapped = re.compile(r"\A\s*+(?://\s*+)?+(?:<!--|<!\[CDATA\[)|(?://)?+(?:-->|\]\]>)\s*+\Z").sub
 _DC = re.compile(r"(?:dc|dcterms|dct|eprints)[.:_](.{1,60})")
 _URLS = ("contentUrl", "downloadUrl", "encoding", "associatedMedia", "distribution", "workExample", "url", "@id")
 _FILES_BY_NATURE = frozenset({"contentUrl", "downloadUrl"})
@@ -74,6 +75,7 @@ class StructuredData:
 
     def add_meta(self, name: str, content: str) -> None:
         """Add a `meta`, by its name in lower case."""
+        name = name.removeprefix("bepress_")
         if name in _NAMES:
             self._meta["citation"].setdefault(name, []).append(content)
         elif match := _DC.fullmatch(name):
@@ -81,8 +83,9 @@ class StructuredData:
 
     def add_json_ld(self, script: str) -> None:
         """Add a script; one that is not JSON, or too deep to be read, names nothing."""
+        script = _unwrapped("", script[:_MOST_JSON]).strip().removesuffix(";")
         try:
-            self._scripts.append(json.loads(script[:_MOST_JSON].strip().removesuffix(";"), strict=False))
+            self._scripts.append(json.loads(script, strict=False))
         except (ValueError, RecursionError):
             return
 

@@ -152,6 +152,19 @@ def test_microdata_of_an_item_alone() -> None:
     )
 
 
+@pytest.mark.parametrize("wrapped", ["<!-- {} -->", "//<![CDATA[\n{}\n//]]>", "{};", "\n{}\n"])
+def test_json_ld_may_be_wrapped(wrapped: str) -> None:
+    script = wrapped.format('{"@type": "Report", "name": "A"}')
+    assert named(f"<script type=application/ld+json>{script}</script>") == [NamedDocument("jsonld", title="A")]
+
+
+def test_a_meta_may_have_two_names() -> None:
+    found = read(
+        "<meta name=citation_title property=og:title content=T><meta name=bepress_citation_doi content=10.1000/x>"
+    )
+    assert (found.og, found.named) == ({"og:title": "T"}, (NamedDocument("citation", title="T", doi=("10.1000/x",)),))
+
+
 @pytest.mark.parametrize(
     "script",
     [
