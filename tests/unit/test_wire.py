@@ -54,7 +54,20 @@ CLAIMS = (
     Place("warcmill/documents/extract.py"),
     Place(
         "warcmill/documents/verify.py",
-        only=("verify", "REVISIT", "HTML", "GZIP", "OTHER", "EMPTY", "REFUSED", "VIRAL", "ELSEWHERE", "UNNAMED", "BAD"),
+        only=(
+            "verify",
+            "REVISIT",
+            "HTML",
+            "GZIP",
+            "OTHER",
+            "EMPTY",
+            "REFUSED",
+            "VIRAL",
+            "ELSEWHERE",
+            "UNNAMED",
+            "BAD",
+            "UNREADABLE",
+        ),
     ),
     # Why captures are in no extract of documents.
     Place("warcmill/extracts/harvest.py", only=("NOT_FETCHED", "EMPTY", "NEITHER", "UNREAD_PAGE")),
