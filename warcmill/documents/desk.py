@@ -97,7 +97,7 @@ class PublishedEntries(Struct, frozen=True):
 
 
 class DeskSources(Struct, frozen=True):
-    """What the desk is made of. `watched` reads the list of watched targets, `targets` is a name of that list, another
+    """The parts that the desk is made of. `watched` reads the list of watched targets, `targets` is a name of that list, another
     one for each: a list of tens of thousands is not read to look at a page."""
 
     state: LocalStore
@@ -195,7 +195,7 @@ class Desk:
         return DeskDocument(said.over(entry), target, said)
 
     def decided(self, document_id: str) -> DecidedDocument:
-        """What is decided of a document, also of one that the version has not."""
+        """All that is decided of a document, also of one that the version has not."""
         found = self.database.execute("SELECT document FROM decided WHERE id = ?", (document_id,)).fetchone()
         return msgspec.json.decode(found[0], type=DecidedDocument) if found else DecidedDocument()
 

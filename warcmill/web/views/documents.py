@@ -175,7 +175,7 @@ def _key(value: str) -> str:
 
 
 def _picked(one: DeskDocument, fields: Mapping[str, str]) -> Iterator[tuple[str, str | None]]:
-    """The fields that a form changes. What was typed counts before what was picked."""
+    """The fields that a form changes. A text that was typed counts before a candidate that was picked."""
     for name in WRITTEN:
         own, picked = fields.get(f"own_{name}", "").strip(), fields.get(name, KEEP)
         if name == NOTE:
