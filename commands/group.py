@@ -127,6 +127,11 @@ def _lines(one: Mapping[str, Json]) -> Iterator[str]:
     yield f"{one['cluster']}: {counts}; {one['hosts']:,} hosts"
     by = f"updated by {one['updater']}" if one["updater"] else "nobody updates it: warcmill run updater JOB"
     yield f"  {by}; {one['behind']:,} bytes of its journal are not read yet; {one['orders']:,} orders wait"
+    for writer in cast("list[dict[str, Any]]", one["writers"]):
+        if writer["fault"]:
+            yield f"  the journals of {writer['writer']} are not read: {writer['fault']}"
+    if one["strangers"]:
+        yield f"  {one['strangers']}: no [writer.NAME] of its luigi.cfg has what it journals; add one, and start the updater again"
     if one["retired"]:
         yield f"  retired {one['retired']}: {one['why']}"
     if one["moving"]:
@@ -302,9 +307,9 @@ async def _recover(args: argparse.Namespace, kept: Group) -> int:
 async def _recover_centre(args: argparse.Namespace, kept: Group) -> int:
     from tasks.config import groups
     from warcmill.clusters import group, recovery
-    from warcmill.clusters.following import JobJournals
+    from warcmill.clusters.following import ClusterJournals
 
-    here, elsewhere = list[JobJournals](), list[str]()
+    here, elsewhere = list[ClusterJournals](), list[str]()
     for one in kept.jobs:
         try:
             here.append(groups.journals_of(one))

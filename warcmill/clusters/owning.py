@@ -57,7 +57,7 @@ WITH lost AS MATERIALIZED (
     AND coalesce(u.hops, '') NOT LIKE '%P'
     AND EXISTS (SELECT 1 FROM visits v WHERE v.host = u.host AND v.digest = u.digest AND v.cluster = $1)
     AND NOT EXISTS (
-      SELECT 1 FROM visits v LEFT JOIN journals j USING (cluster, launch, journal)
+      SELECT 1 FROM visits v LEFT JOIN journals j USING (cluster, launch, writer, journal)
       LEFT JOIN unnest($2::text[], $3::text[]) AS s(launch, stage) ON s.launch = v.launch AND s.stage = j.stage
       WHERE v.host = u.host AND v.digest = u.digest AND (v.cluster <> $1 OR s.stage IS NOT NULL))
 ), again AS (

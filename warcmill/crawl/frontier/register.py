@@ -8,6 +8,7 @@ has the places of records by which the launch answers a browser: a page that is 
 from __future__ import annotations
 
 import sqlite3
+import time
 import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -81,15 +82,16 @@ class Register:
         """The number of the last group of the journal, over all launches; 0: they are not numbered."""
         return int(str(self._about("group") or 0))
 
-    def next_group(self) -> Mapping[str, str | int]:
+    def next_group(self) -> Mapping[str, str | int | float]:
         """Return what the end of a group of the journal names besides files: how far the feed of requests was read; for
-        a shared frontier that is to hear it, its number and its writer."""
+        a shared frontier that is to hear it, its number, its writer, and when it was written."""
         fed = self.number(FED)
         if not self.is_shared:
             return {FED: fed} if fed else {}
         number = self.group + 1
         self._put("group", number)
-        return {"group": number, "writer": self.writer, **({FED: fed} if fed else {})}
+        at = round(time.time(), 3)
+        return {"group": number, "writer": self.writer, "at": at, **({FED: fed} if fed else {})}
 
     def restore_group(self, writer: str, number: int) -> None:
         """Note who wrote the last group of a journal, and its number."""

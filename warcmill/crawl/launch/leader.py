@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from warcmill.crawl import durable
-from warcmill.crawl.frontier.crew import Crew, Order, RetiredWorker, WorkerSigns
+from warcmill.crawl.frontier.crew import WRITER, Crew, Order, RetiredWorker, WorkerSigns
 from warcmill.crawl.job.job import Job
 from warcmill.crawl.launch.folders import PAPERS, LaunchFolders
 from warcmill.crawl.logs.statistics import Figure, Figures, Statistics
@@ -151,6 +151,13 @@ class Leader:
         except Unavailable as error:
             self._alert(f"{error}. The reports lack what workers have crawled")
         return total
+
+    async def committed(self) -> list[Json]:
+        """Return each worker: its name, its host, the name of its register, and the last group of its journal that no
+        kill cuts off. Unavailable while Redis is."""
+        _, workers = await self._crew.workers()
+        alive = [one for one in workers if one.name not in self.retired]
+        return [[one.name, one.about.get("host", ""), one.token[:WRITER], one.about.get("group", 0)] for one in alive]
 
     def close(self) -> None:
         """Close the link to Redis."""

@@ -173,8 +173,14 @@ class Session(FrontierControl):
         }
 
     async def journal(self) -> Mapping[str, Json]:
-        """The launch, and the committed length of its journal."""
-        return {"launch": self._running.launch.id, "length": await self._running.books.journal_length()}
+        """The launch, and the committed length of its journal; its workers, where Redis has them now, as
+        `Leader.committed` does."""
+        running = self._running
+        found: dict[str, Json] = {"launch": running.launch.id, "length": await running.books.journal_length()}
+        if running.leader:
+            with suppress(Unavailable):
+                found["workers"] = await running.leader.committed()
+        return found
 
     async def give_up(self, hosts: Sequence[Json]) -> Json:
         """Hand over what waits of hosts; return those of which a visit is still under way, and those that the crawl

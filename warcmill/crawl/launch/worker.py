@@ -73,7 +73,7 @@ class Worker:
         self._running: Running | None = None
         self._is_leaving, self._done = False, 0
         self._writer = self._token = self._edition = self._open = ""
-        self._purged = 0
+        self._purged = self._group = 0
         self._is_known = False  # the launch of which files are open
         self._rate, self._share = MinuteRate(), Share("", summary={}, served={})
 
@@ -107,7 +107,7 @@ class Worker:
         register = open_register(self._places.database(self._job))
         self._writer, self._token = register.writer, token_of(register.writer)
         self._open = "" if register.is_clean else register.launch
-        self._is_known = True
+        self._is_known, self._group = True, register.group
         register.disconnect()
 
     @property
@@ -143,10 +143,14 @@ class Worker:
                 await asyncio.sleep(SIGN_SECONDS)
 
     async def _sign(self, crew: Crew) -> Orders:
-        """Give a sign of life."""
-        if self._running:
-            self._share = self._running.share()
-        figures = {**self._share._asdict(), "per_minute": self._rate.now(self._share.succeeded)}
+        """Give a sign of life, with the number of the last group of its journal that no kill cuts off."""
+        if (running := self._running) and not running.is_closed:
+            self._share = running.share()
+            with suppress(WarcmillError):  # the spider reports why the books have stopped
+                self._group = await running.books.frontier.run(lambda: running.register.group)
+        figures = {
+            **self._share._asdict(), "per_minute": self._rate.now(self._share.succeeded), "group": self._group,
+        }  # fmt: skip
         return await crew.sign(self._name, self._token, self._open, figures)
 
     async def _look(self, crew: Crew) -> None:
@@ -212,6 +216,7 @@ class Worker:
                     self._is_leaving = True
             await running.leave()
             self._open, self._share = "", running.share()
+            self._see_register()
         except BaseException:
             await running.abandon()
             raise
