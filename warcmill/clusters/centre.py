@@ -32,7 +32,8 @@ EMPTY: Mapping[str, Json] = MappingProxyType({})
 NEWS = (
     "CREATE TEMP TABLE IF NOT EXISTS news (host text, digest bytea, crawl text, uri text, key text, is_taken boolean,"
     " hops text, via text, source text, payload text, if_waiting text, otherwise text, refused_waiting int,"
-    " refused_otherwise int, writer text, launch text, journal int, at float8, is_first boolean, only_waits boolean,"
+    " refused_otherwise int, writer text, launch text, journal int, is_shared boolean, is_first boolean, at float8,"
+    " wait text, waits_at float8,"
     " download_at float8, download_started float8, download_finished float8, http_status int,"
     " hash text, address text) ON COMMIT DELETE ROWS"
 )
@@ -53,8 +54,8 @@ _REFUSED = (
 )
 # Of a job with several writers a line may be read late: see `news`.
 _IS_LATE = (
-    "coalesce(n.at > 0 AND u.launch <> '' AND u.cluster = $1 AND (n.is_first OR (n.at < u.at AND n.writer <> u.writer)"
-    " OR (n.only_waits AND u.status NOT IN ('Scheduled', 'Suspended'))), false)"
+    "coalesce(n.is_shared AND u.launch <> '' AND u.cluster = $1 AND (n.otherwise IS NULL OR n.is_first"
+    " OR (n.at < u.at AND n.writer <> u.writer)), n.is_shared AND n.otherwise IS NULL)"
 )
 _COUNTED = ", ".join(f"{one} = h.{one} + c.{one}" for one in STATUSES)
 _COUNTS = ", ".join(
@@ -71,13 +72,20 @@ def _newer(column: str, value: str = "") -> str:
 
 
 _MERGE = f"""
-WITH ours AS MATERIALIZED (
+WITH known AS MATERIALIZED (
   SELECT n.*, u.status AS was, u.host IS NOT NULL AS is_known, {_IS_LATE} AS is_late,
     CASE WHEN {_IS_LATE} THEN u.status
-      ELSE coalesce(CASE WHEN {_WAITS_HERE} THEN n.if_waiting ELSE n.otherwise END, u.status) END AS now
+      ELSE coalesce(CASE WHEN {_WAITS_HERE} THEN n.if_waiting ELSE n.otherwise END, u.status) END AS base,
+    CASE WHEN {_IS_LATE} THEN u.at ELSE n.at END AS since,
+    CASE WHEN n.waits_at < u.waits_at THEN u.wait ELSE coalesce(n.wait, u.wait) END AS last_wait,
+    greatest(n.waits_at, u.waits_at) AS waited_at
   FROM news n LEFT JOIN uris u ON u.host = n.host AND u.digest = n.digest
   WHERE u.host IS NULL OR u.cluster = $1
     OR EXISTS (SELECT 1 FROM hosts h WHERE h.host = n.host AND h.cluster = $1)
+), ours AS MATERIALIZED (
+  SELECT *, CASE WHEN is_shared AND coalesce(base, 'Scheduled') IN ('Scheduled', 'Suspended')
+      AND waited_at >= coalesce(since, 0) THEN last_wait ELSE base END AS now
+  FROM known
 ), changed AS (
   UPDATE uris u SET cluster = CASE WHEN o.otherwise IS NULL THEN u.cluster ELSE $1 END, status = o.now,
     uri = CASE WHEN o.is_taken THEN o.uri ELSE u.uri END, key = CASE WHEN o.is_taken THEN o.key ELSE u.key END,
@@ -92,14 +100,15 @@ WITH ours AS MATERIALIZED (
     launch = CASE WHEN o.is_late THEN u.launch ELSE o.launch END,
     journal = CASE WHEN o.is_late THEN u.journal ELSE o.journal END,
     writer = CASE WHEN o.is_late THEN u.writer ELSE o.writer END,
-    at = CASE WHEN o.is_late THEN u.at ELSE nullif(o.at, 0) END
+    at = o.since, wait = o.last_wait, waits_at = o.waited_at
   FROM ours o WHERE o.is_known AND u.host = o.host AND u.digest = o.digest
 ), added AS (
   INSERT INTO uris (host, digest, cluster, crawl, uri, key, status, hops, via, source, download_at, download_started,
-    download_finished, last_update, http_status, hash, address, launch, journal, payload, writer, at)
+    download_finished, last_update, http_status, hash, address, launch, journal, payload, writer, at, wait,
+    waits_at)
   SELECT host, digest, $1, crawl, uri, key, now, hops, via, source, to_timestamp(download_at),
     to_timestamp(download_started), to_timestamp(download_finished), now(), http_status, hash, address, launch, journal,
-    payload, writer, nullif(at, 0)
+    payload, writer, since, last_wait, waited_at
   FROM ours WHERE NOT is_known AND now IS NOT NULL
 )
 {COUNT.format(of="ours")}
@@ -346,7 +355,7 @@ def _row(one: UriNews) -> tuple[object, ...]:
     return (
         one.host, one.digest, _text(one.crawl), _text(one.uri), _text(one.key), one.is_taken, _text(one.hops),
         _text(one.via), _text(one.source), _text(one.payload), one.if_waiting, one.otherwise, *one.refused,
-        *one.origin, one.is_first, one.only_waits, one.download_at, one.download_started, one.download_finished, one.http_status, one.hash, one.address,
+        *one.origin[:3], one.origin.at > 0, one.is_first, one.at, one.wait, one.waits_at, one.download_at, one.download_started, one.download_finished, one.http_status, one.hash, one.address,
     )  # fmt: skip
 
 

@@ -8,7 +8,8 @@ A `Break` is a line about all URIs of a job: a fresh start, or a crawl that is f
 
 A job over Redis has several writers, and the journal of one may be read long after that of another. So its news have a
 time, and older ones change no status. A URI is taken there once, unless it is renewed: a line that it was taken never
-undoes a visit. A worker may note a wait, or an end, that Redis refused, as others were quicker: so nothing is forbidden.
+undoes a visit. A wait is kept beside that, with its own time: it counts while the URI waits, and was not taken since. A
+worker may note one that Redis refused, as others were quicker: so nothing is forbidden.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ class NewsOrigin(NamedTuple):
 class UriNews(Struct):
     """The news of a URI. `if_waiting` is its status if it waits in the centre, `otherwise` if it does not; None: as
     it was. `refused` counts the forbidden moves in each case. Other fields are None where nothing is new; times are
-    seconds. With a time in its `origin`: `is_first`, it was taken, and nothing more; `only_waits`: so far it was taken
-    and deferred, which changes none that was visited."""
+    seconds. With several writers: `is_first`, it was taken, and nothing more; `at`, when it was taken or visited; `wait`
+    and `waits_at`, as it was deferred after that, and when."""
 
     origin: NewsOrigin
     host: str
@@ -68,13 +69,19 @@ class UriNews(Struct):
     otherwise: Status | None = None
     refused: tuple[int, int] = (0, 0)
     is_first: bool = False
-    only_waits: bool = False
+    at: float | None = None
+    wait: Status | None = None
+    waits_at: float | None = None
     download_at: float | None = None
     download_started: float | None = None
     download_finished: float | None = None
     http_status: int | None = None
     hash: str | None = None
     address: str | None = None
+
+    def begin(self, origin: NewsOrigin) -> None:
+        """Note that it was taken, or visited: what was before counts no more."""
+        self.origin, self.at, self.wait, self.waits_at = origin, origin.at or None, None, None
 
 
 class HandedNews(NamedTuple):
@@ -169,7 +176,9 @@ class News:
         found.source = source if source not in ("", "-") else "" if source else uri
         if is_first and has_status:
             return
-        found.is_first, found.only_waits = is_first, False
+        found.is_first, found.origin = is_first, origin
+        if not is_first:
+            found.begin(origin)
         found.if_waiting = found.otherwise = waits(until)
         found.download_at = _moment(until)
 
@@ -179,7 +188,8 @@ class News:
         self.changes += 1
         more, uri = entry.more, entry.more.get("uri", entry.columns[0])
         found = self._of(more.get("crawl", ""), more.get("key", uri), uri, origin)
-        found.is_first = found.only_waits = False
+        found.is_first = False
+        found.begin(origin)
         again = more.get("again", 0.0)
         if again and origin.at:  # it was leased, so it waited, whoever took it
             found.if_waiting = waits(again)
@@ -218,10 +228,7 @@ class News:
         found = self._of(more.get("crawl", ""), more.get("key", uri), uri, origin)
         until = more.get("until", 0.0)
         if origin.at:
-            if found.otherwise is None or found.otherwise in WAITING:
-                found.only_waits = found.only_waits or found.is_first or found.otherwise is None
-                found.is_first, found.download_at = False, _moment(until)
-                found.if_waiting = found.otherwise = waits(until)
+            found.wait, found.waits_at, found.download_at = waits(until), origin.at, _moment(until)
             return
         refused = [0, 0]
         if found.if_waiting is None or found.if_waiting in WAITING:
@@ -239,7 +246,6 @@ class News:
         if (found := self.uris.get(name)) is None:
             host = host_of(uri)
             found = self.uris[name] = UriNews(origin, host, name, crawl, uri, key if key != uri else None)
-        found.origin = origin
         return found
 
 

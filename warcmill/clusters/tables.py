@@ -107,8 +107,9 @@ ALTER TABLE clusters ADD COLUMN scope int NOT NULL DEFAULT 0, ADD COLUMN scope_n
 """
 
 # What the version before had not: several writers of a job, each with its own journals and place. `at`: when the line
-# was written that gave a URI its status, where there may be several. `fault`: why the journals of a writer cannot be
-# read; `strangers`: workers whose journals are in no root that the updater knows.
+# was written that gave a URI its status, where there may be several; `wait`, `waits_at`: how it was deferred last, and
+# when. `fault`: why the journals of a writer cannot be read; `strangers`: workers whose journals are in no root that the
+# updater knows.
 _THIRD = """
 CREATE TABLE writers (
   cluster text NOT NULL REFERENCES clusters, writer text NOT NULL, launch text NOT NULL DEFAULT '',
@@ -122,7 +123,8 @@ INSERT INTO writers SELECT cluster, '', launch, stage, journal, read, log_read, 
 ALTER TABLE clusters DROP COLUMN launch, DROP COLUMN stage, DROP COLUMN journal, DROP COLUMN read, DROP COLUMN log_read,
   DROP COLUMN tail, DROP COLUMN groups, DROP COLUMN changes, DROP COLUMN refused, DROP COLUMN behind,
   DROP COLUMN updated, ADD COLUMN strangers text NOT NULL DEFAULT '';
-ALTER TABLE uris ADD COLUMN writer text NOT NULL DEFAULT '', ADD COLUMN at float8;
+ALTER TABLE uris ADD COLUMN writer text NOT NULL DEFAULT '', ADD COLUMN at float8,
+  ADD COLUMN wait text, ADD COLUMN waits_at float8;
 ALTER TABLE visits ADD COLUMN writer text NOT NULL DEFAULT '';
 ALTER TABLE journals ADD COLUMN writer text NOT NULL DEFAULT '', DROP CONSTRAINT journals_pkey,
   ADD PRIMARY KEY (cluster, launch, writer, journal);
