@@ -83,7 +83,7 @@ def group_of(job: str) -> Group:
 
 def journals_of(job: str) -> ClusterJournals:
     """The journals of a job of the built-in crawler on this machine, and of its workers; BadConfig for another's, or a
-    root of a worker that is no folder here; NotReady elsewhere."""
+    root of a worker that is not on this machine; NotReady elsewhere."""
     section = engines.section_of(job)
     if not section:
         raise NotReady(f"job {job}", "no engine of this luigi.cfg lists it; its updater runs beside its crawl")

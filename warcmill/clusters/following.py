@@ -240,7 +240,7 @@ class JobJournals:
         return None
 
     def _whole(self, place: JournalPlace, opened: _Journal) -> _Limit:
-        """All of a journal. A worker that was declared dead may have left a part of a group at the end of its own."""
+        """All of a journal. A worker that was declared dead may have left a part of one at the end of its own."""
         report = self._own.folders(Launch(self.name, place.launch)).reports / RETIRED
         return _Limit(opened.size, is_torn=self.writer != OWN and report.exists())
 
@@ -371,7 +371,7 @@ def _groups(place: JournalPlace, path: Path, opened: _Journal, limit: _Limit) ->
     if place.read < limit.length:
         if not limit.is_torn:
             raise BadInput(str(path), "a group of the journal cannot be read", place.read)
-        log.warning("%s: its last %d bytes are no group; a worker is dead", path, limit.length - place.read)
+        log.warning("%s: a worker is dead, and its last %d bytes are not a whole group", path, limit.length - place.read)
         yield FollowedGroup(replace(place, read=limit.length, tail=opened.tail(limit.length)), [], [])
 
 

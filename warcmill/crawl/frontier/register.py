@@ -19,7 +19,7 @@ import msgspec
 
 from warcmill.crawl.frontier import Intake, Offered
 from warcmill.crawl.frontier.database import examine, transaction
-from warcmill.crawl.policies.owners import Owners
+from warcmill.crawl.policies.owners import HeardOwners
 from warcmill.crawl.uri import Uri, digest
 from warcmill.formats.logs.bounds import BoundTally
 from warcmill.formats.warc.writer import RecordPlace
@@ -151,7 +151,7 @@ class Register:
         row = self._db.execute("SELECT name, offset, length FROM places WHERE uri = ?", (uri,)).fetchone()
         return RecordPlace(*row) if row else None
 
-    def hand_over(self, owners: Owners, uris: Sequence[Uri], answers: list[Offered]) -> None:
+    def hand_over(self, owners: HeardOwners, uris: Sequence[Uri], answers: list[Offered]) -> None:
         """Answer those of some offers that are handed over: each once."""
         with self.whole():
             hand_over(owners, self._db, uris, answers)
@@ -203,7 +203,7 @@ class Register:
                 yield
 
 
-def hand_over(owners: Owners, db: sqlite3.Connection, uris: Sequence[Uri], answers: list[Offered]) -> None:
+def hand_over(owners: HeardOwners, db: sqlite3.Connection, uris: Sequence[Uri], answers: list[Offered]) -> None:
     """Answer those of some offers that are taken, and of a host that is not surely ours. `db` has what was handed over
     before, within a transaction of the caller."""
     others = [
