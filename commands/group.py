@@ -122,16 +122,15 @@ async def _status(args: argparse.Namespace, kept: Group) -> int:
 
 
 def _lines(one: Mapping[str, Json]) -> Iterator[str]:
+    from warcmill.clusters import group
+
     uris = cast("dict[str, Json]", one["uris"])
     counts = ", ".join(f"{number:,} {name}" for name, number in uris.items())
     yield f"{one['cluster']}: {counts}; {one['hosts']:,} hosts"
     by = f"updated by {one['updater']}" if one["updater"] else "nobody updates it: warcmill run updater JOB"
     yield f"  {by}; {one['behind']:,} bytes of its journal are not read yet; {one['orders']:,} orders wait"
-    for writer in cast("list[dict[str, Any]]", one["writers"]):
-        if writer["fault"]:
-            yield f"  the journals of {writer['writer']} are not read: {writer['fault']}"
-    if one["strangers"]:
-        yield f"  {one['strangers']}: no [writer.NAME] of its luigi.cfg has what it journals; add one, and start the updater again"
+    for what in group.unread(one):
+        yield f"  {what}"
     if one["retired"]:
         yield f"  retired {one['retired']}: {one['why']}"
     if one["moving"]:

@@ -424,13 +424,16 @@ class ClusterJournals:
         return found
 
     def strangers(self) -> list[str]:
-        """The workers whose journals are in no root that is known here, by name and host."""
+        """The workers whose journals are in no root that is known here, by name and host. While a root cannot be read
+        nobody is named: it may have them."""
         working = self._committed_by.workers()
         if working.keys() - self._registers:
-            for one in self.every.values():
-                with suppress(Unavailable, BadConfig):
+            try:
+                for one in self.every.values():
                     one.require()
                     self._registers.add(one.register())
+            except (Unavailable, BadConfig):
+                return []
         return sorted(shown for register, shown in working.items() if register not in self._registers)
 
 

@@ -4,9 +4,9 @@ PostgreSQL."""
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 from msgspec import Struct
 
@@ -17,6 +17,7 @@ from warcmill.clusters.owning import RulesPlace
 from warcmill.clusters.tables import STATUSES
 from warcmill.model import Json
 
+STRANGE = "no [writer.NAME] that its updater knows has what it journals; add one, and start the updater again"
 _IS_UPDATED = (
     "EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 AND granted"
     " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
@@ -78,6 +79,15 @@ async def status(group: Group, seconds: float = 60.0) -> list[dict[str, Json]]:
     )
     async with asked(group, seconds) as db:
         return [_as_json(row) for row in await db.rows(query)]
+
+
+def unread(one: Mapping[str, Json]) -> Iterator[str]:
+    """Say of which writers of a cluster, as `status` has it, the journals are not read, and why."""
+    for writer in cast("list[dict[str, Json]]", one["writers"]):
+        if writer["fault"]:
+            yield f"the journals of {writer['writer']} are not read: {writer['fault']}"
+    if one["strangers"]:
+        yield f"{one['strangers']}: {STRANGE}"
 
 
 def _as_json(row: Any) -> dict[str, Json]:

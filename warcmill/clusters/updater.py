@@ -16,7 +16,7 @@ from typing import Any
 
 from warcmill.clusters.centre import Centre
 from warcmill.clusters.following import ClusterJournals, JournalPlace
-from warcmill.clusters.group import Group
+from warcmill.clusters.group import STRANGE, Group
 from warcmill.clusters.news import News, NewsBatch, batch_of
 from warcmill.clusters.orders import give_orders
 from warcmill.clusters.owning import HostAssigner, KeptRules, Moves, tell
@@ -126,7 +126,7 @@ class Updater:
         for name in sorted(self._faults.keys() - faults.keys()):
             log.warning("the journals of %s are read again", name)
         if strangers and strangers != self._strangers:
-            log.warning("%s: no [writer.NAME] of %s has what it journals", strangers, self._journals.name)
+            log.warning("%s: %s", strangers, STRANGE)
         self._faults, self._strangers = faults, strangers
         return behind
 

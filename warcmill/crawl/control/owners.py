@@ -37,8 +37,8 @@ class ToldOwners:
         return [self._name, self._number] if self._is_there else []
 
     async def tell(self, told: Sequence[HostOwner] = (), *, anew: bool = False) -> None:
-        """Tell some changes, and that the others of the group are there. What a Redis that is away does not hear is told
-        with the next."""
+        """Tell some changes, and that the others of the group are there. A Redis that is away hears all with the next
+        ones."""
         async with self._turn:
             try:
                 await self._tell(told, anew=anew)
