@@ -187,8 +187,8 @@ def _groups(_: Settings) -> Iterable[str]:
 
 
 def _ask_centre(_: Settings, section: str, seconds: float) -> HealthReply:
-    """The centre of a group; NotReady where a cluster that is crawled on this machine has no updater, or one that cannot
-    read the journals of a worker."""
+    """The centre of a group; NotReady where a cluster that is crawled on this machine has no updater, or where one
+    cannot read the journals of a worker."""
     import asyncio
 
     from tasks.config import engines, groups

@@ -1,4 +1,4 @@
-"""The journals of several writers of a cluster: read late, in any order, from roots that come and go; real PostgreSQL."""
+"""The journals of several writers of a cluster, in a real PostgreSQL: read late, from roots that come and go."""
 
 from __future__ import annotations
 
@@ -282,7 +282,9 @@ def test_tables_of_an_older_version_are_refused_by_name_and_init_makes_the_rest(
         )
         lock = "SELECT pg_advisory_lock(hashtext('warcmill-updater'), hashtext('web-east'))"
         await connection.execute(lock)
-        with pytest.raises(NotReady, match=rf"of version {version}, and this Warcmill's are of 3: warcmill group web init"):
+        with pytest.raises(
+            NotReady, match=f"of version {version}, and this Warcmill's are of 3: warcmill group web init"
+        ):
             await Centre.open(kept.centre, kept.name, JOB)
         with pytest.raises(Busy, match="as the tables change"):
             await group.make(kept)

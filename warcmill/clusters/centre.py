@@ -355,7 +355,8 @@ def _row(one: UriNews) -> tuple[object, ...]:
     return (
         one.host, one.digest, _text(one.crawl), _text(one.uri), _text(one.key), one.is_taken, _text(one.hops),
         _text(one.via), _text(one.source), _text(one.payload), one.if_waiting, one.otherwise, *one.refused,
-        *one.origin[:3], one.origin.at > 0, one.is_first, one.at, one.wait, one.waits_at, one.download_at, one.download_started, one.download_finished, one.http_status, one.hash, one.address,
+        *one.origin[:3], one.origin.at > 0, one.is_first, one.at, one.wait, one.waits_at, one.download_at,
+        one.download_started, one.download_finished, one.http_status, one.hash, one.address,
     )  # fmt: skip
 
 

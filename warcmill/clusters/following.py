@@ -105,7 +105,7 @@ class Committed:
         return {str(one[2]): int(one[3]) for one in self._workers}
 
     def workers(self) -> dict[str, str]:
-        """The workers that have journaled, each with its host, by their registers; as the crawl said some seconds ago."""
+        """The workers that have journaled, each with its host, by their registers; as they were some seconds ago."""
         if time.monotonic() - self._asked > LOOKED:
             self._asked = time.monotonic() - 2 * SOON
             with suppress(WarcmillError):
@@ -371,7 +371,9 @@ def _groups(place: JournalPlace, path: Path, opened: _Journal, limit: _Limit) ->
     if place.read < limit.length:
         if not limit.is_torn:
             raise BadInput(str(path), "a group of the journal cannot be read", place.read)
-        log.warning("%s: a worker is dead, and its last %d bytes are not a whole group", path, limit.length - place.read)
+        log.warning(
+            "%s: a worker is dead, and its last %d bytes are not a whole group", path, limit.length - place.read
+        )
         yield FollowedGroup(replace(place, read=limit.length, tail=opened.tail(limit.length)), [], [])
 
 

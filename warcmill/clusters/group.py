@@ -98,7 +98,8 @@ def _as_json(row: Any) -> dict[str, Json]:
     ]  # fmt: skip
     return {
         "cluster": row["cluster"], "launch": row["launch"] or "", "groups": row["groups"] or 0,
-        "changes": row["changes"] or 0, "refused": row["refused"] or 0, "behind": row["behind"] or 0, "hosts": row["hosts"] or 0, "uris": counts,
+        "changes": row["changes"] or 0, "refused": row["refused"] or 0, "behind": row["behind"] or 0,
+        "hosts": row["hosts"] or 0, "uris": counts,
         "updater": row["updater"] if row["is_updated"] else "", "orders": row["orders"],
         "retired": clock.text(row['retired']) if row["retired"] else "", "why": row["why"],
         "rules": row["rules"], "rules_fault": row["fault"] or "", "moving": row["moving"],

@@ -51,8 +51,8 @@ class NewsOrigin(NamedTuple):
 class UriNews(Struct):
     """The news of a URI. `if_waiting` is its status if it waits in the centre, `otherwise` if it does not; None: as
     it was. `refused` counts the forbidden moves in each case. Other fields are None where nothing is new; times are
-    seconds. With several writers: `is_first`, it was taken, and nothing more; `at`, when it was taken or visited; `wait`
-    and `waits_at`, as it was deferred after that, and when."""
+    seconds. With several writers: `is_first`, it was taken, and nothing more; `at`, when it was taken or visited;
+    `wait` and `waits_at`, as it was deferred after that, and when."""
 
     origin: NewsOrigin
     host: str
@@ -191,13 +191,12 @@ class News:
         found.is_first = False
         found.begin(origin)
         again = more.get("again", 0.0)
-        if again and origin.at:  # it was leased, so it waited, whoever took it
-            found.if_waiting = waits(again)
-        elif again and (found.if_waiting is None or found.if_waiting in WAITING):
+        was_leased = origin.at > 0  # so it waited, whoever took it
+        if again and (was_leased or found.if_waiting is None or found.if_waiting in WAITING):
             found.if_waiting = waits(again)
         else:
             found.if_waiting = status
-        found.otherwise = waits(again) if again and (origin.at or found.otherwise in WAITING) else status
+        found.otherwise = waits(again) if again and (was_leased or found.otherwise in WAITING) else status
         if again:
             found.download_at = _moment(again)
         found.http_status = more.get("http") or None
@@ -250,8 +249,8 @@ class News:
 
 
 class ReadJournals(Struct):
-    """The journals of a writer that a batch has read: up to a place, how many groups and changes; and the launch, number
-    and stage of each that was closed."""
+    """The journals of a writer that a batch has read: up to a place, how many groups and changes; and the launch,
+    number and stage of each that was closed."""
 
     place: JournalPlace
     groups: int = 0

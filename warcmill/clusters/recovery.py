@@ -104,9 +104,9 @@ async def forget_rows(db: Postgresql, every: Sequence[ClusterJournals]) -> list[
 
 
 async def order_frontier(db: Postgresql, cluster: str, *, is_owned: bool) -> OrderedFrontier:
-    """Order from a cluster, whose disk is lost, all that the centre has of it, and let the journals of its own process be
-    read from their begin; `is_owned`: hosts have owners. Those of workers, whose disks may be there, are read on. Busy
-    while its updater runs."""
+    """Order from a cluster, whose disk is lost, all that the centre has of it, and let the journals of its own process
+    be read from their begin; `is_owned`: hosts have owners. Those of workers, whose disks may be there, are read on.
+    Busy while its updater runs."""
 
     async def act(connection: Any) -> OrderedFrontier:
         await connection.execute(LOCK)

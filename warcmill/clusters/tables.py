@@ -108,8 +108,8 @@ ALTER TABLE clusters ADD COLUMN scope int NOT NULL DEFAULT 0, ADD COLUMN scope_n
 
 # What the version before had not: several writers of a job, each with its own journals and place. `at`: when the line
 # was written that gave a URI its status, where there may be several; `wait`, `waits_at`: how it was deferred last, and
-# when. `fault`: why the journals of a writer cannot be read; `strangers`: workers whose journals are in no root that the
-# updater knows.
+# when. `fault`: why the journals of a writer cannot be read; `strangers`: workers whose journals are in no root that
+# the updater knows.
 _THIRD = """
 CREATE TABLE writers (
   cluster text NOT NULL REFERENCES clusters, writer text NOT NULL, launch text NOT NULL DEFAULT '',

@@ -1,5 +1,5 @@
 """The updater of a cluster: a process beside its crawl that writes its journals into the centre, and gives the orders
-that wait there to the crawl, and the group's scope to its job. Talks to PostgreSQL and to the crawl; reads the journals.
+that wait there to the crawl, and the group's scope to its job. Talks to PostgreSQL and to the crawl; reads journals.
 
 A centre that is away, or full, is asked again and again: the journal waits on the disk of the cluster. After a kill at
 any moment the same command continues from the place that the centre has.
