@@ -258,7 +258,7 @@ def test_rows_are_made_anew_from_the_journals_of_all_writers_or_not_at_all(kept:
     assert asyncio.run(differences(kept, written.followed())) == []
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("version", [1, 2, 3])
 def test_tables_of_an_older_version_are_refused_by_name_and_init_makes_the_rest(
     postgresql: PostgresqlServer, tmp_path: Path, version: int
 ) -> None:
@@ -268,7 +268,8 @@ def test_tables_of_an_older_version_are_refused_by_name_and_init_makes_the_rest(
         connection = await asyncpg.connect(kept.centre.url)
         await connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
         await connection.execute(tables._TABLES)
-        await connection.execute(tables._SECOND if version == 2 else "SELECT 1")
+        for step in range(2, version + 1):
+            await connection.execute(tables._LATER[step])
         await connection.execute(f"INSERT INTO about VALUES ('version', '{version}'), ('group', 'web')")
         await connection.execute(
             "INSERT INTO clusters (cluster, launch, journal, read, tail, groups, behind) VALUES"
@@ -283,7 +284,7 @@ def test_tables_of_an_older_version_are_refused_by_name_and_init_makes_the_rest(
         lock = "SELECT pg_advisory_lock(hashtext('warcmill-updater'), hashtext('web-east'))"
         await connection.execute(lock)
         with pytest.raises(
-            NotReady, match=f"of version {version}, and this Warcmill's are of 3: warcmill group web init"
+            NotReady, match=f"of version {version}, and this Warcmill's are of 4: warcmill group web init"
         ):
             await Centre.open(kept.centre, kept.name, JOB)
         with pytest.raises(Busy, match="as the tables change"):
@@ -301,6 +302,6 @@ def test_tables_of_an_older_version_are_refused_by_name_and_init_makes_the_rest(
     assert (status["behind"], status["groups"], status["uris"]["Parsed"]) == (9, 5, 1)  # type: ignore[index, call-overload]
     rows = asyncio.run(query(kept, "SELECT stage FROM visits JOIN journals USING (cluster, launch, writer, journal)"))
     assert [row["stage"] for row in rows] == ["cp00001-20261129000100"]
-    asyncio.run(query(kept, "UPDATE about SET value = '4' WHERE name = 'version'"))
+    asyncio.run(query(kept, "UPDATE about SET value = '5' WHERE name = 'version'"))
     with pytest.raises(BadConfig, match="install a newer one"):
         asyncio.run(group.status(kept))

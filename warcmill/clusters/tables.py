@@ -21,7 +21,7 @@ from typing import Any
 from warcmill.clients.postgresql import Postgresql
 from warcmill.errors import BadConfig, Busy, Conflict, NotReady
 
-VERSION = 3
+VERSION = 4
 STATUSES = ("scheduled", "suspended", "parsed", "failed", "removed")
 """The columns of `hosts` that count; each is a status in lower case."""
 
@@ -69,7 +69,8 @@ CREATE TABLE sites (
   PRIMARY KEY (cluster, site)
 );
 
--- `load` and `part` are of an order that is a part of a file; `given` and `last_...` say how far one for a prefix is.
+-- `load` and `part` are of an order that is a part of a file, or was made once under a name; `given` and `last_...` say
+-- how far one for a prefix is.
 CREATE TABLE orders (
   number bigserial PRIMARY KEY, cluster text NOT NULL REFERENCES clusters, verb text NOT NULL, subject jsonb NOT NULL,
   uris int NOT NULL DEFAULT 0, made timestamptz NOT NULL DEFAULT now(), state text NOT NULL DEFAULT 'waiting',
@@ -106,13 +107,21 @@ CREATE TABLE scopes (
 ALTER TABLE clusters ADD COLUMN scope int NOT NULL DEFAULT 0, ADD COLUMN scope_note text NOT NULL DEFAULT '';
 """
 
+# The orders for a URI are found at once: those that name it among others, it alone or its site, or a prefix.
+_THIRD = """
+CREATE INDEX orders_by_uris ON orders USING gin ((subject -> 'uris') jsonb_path_ops) WHERE verb <> 'take';
+CREATE INDEX orders_by_name ON orders USING hash ((coalesce(subject ->> 'uri', subject ->> 'site')))
+  WHERE coalesce(subject ->> 'uri', subject ->> 'site') IS NOT NULL;
+CREATE INDEX orders_by_prefix ON orders (number) WHERE subject ? 'prefix';
+"""
+
 # What the version before had not: several writers of a job, each with its own journals and place. `at`: when the line
 # was written that gave a URI its status, where there may be several; `wait`, `waits_at`: how it was deferred last, and
 # when. `fault`: why the journals of a writer cannot be read; `strangers`: workers whose journals are in no root that
 # the updater knows.
-_THIRD = """
+_FOURTH = """
 CREATE TABLE writers (
-  cluster text NOT NULL REFERENCES clusters, writer text NOT NULL, launch text NOT NULL DEFAULT '',
+  cluster text NOT NULL REFERENCES clusters ON DELETE CASCADE, writer text NOT NULL, launch text NOT NULL DEFAULT '',
   stage text NOT NULL DEFAULT '', journal int NOT NULL DEFAULT 0, read bigint NOT NULL DEFAULT 0,
   log_read bigint NOT NULL DEFAULT 0, tail bytea NOT NULL DEFAULT '', groups bigint NOT NULL DEFAULT 0,
   changes bigint NOT NULL DEFAULT 0, refused bigint NOT NULL DEFAULT 0, behind bigint NOT NULL DEFAULT 0,
@@ -129,7 +138,7 @@ ALTER TABLE visits ADD COLUMN writer text NOT NULL DEFAULT '';
 ALTER TABLE journals ADD COLUMN writer text NOT NULL DEFAULT '', DROP CONSTRAINT journals_pkey,
   ADD PRIMARY KEY (cluster, launch, writer, journal);
 """
-_STEPS = {1: _SECOND, 2: _THIRD}
+_LATER = {2: _SECOND, 3: _THIRD, 4: _FOURTH}
 
 
 async def make(db: Postgresql, group: str, jobs: tuple[str, ...]) -> bool:
@@ -142,11 +151,10 @@ async def make(db: Postgresql, group: str, jobs: tuple[str, ...]) -> bool:
         if is_new:
             await connection.execute(_TABLES)
             await connection.executemany("INSERT INTO about VALUES ($1, $2)", [("version", "1"), ("group", group)])
-        version = await _examine(connection, db, group)
-        for old in range(version, VERSION):
+        for version in range(await _examine(connection, db, group) + 1, VERSION + 1):
             await _refuse_updaters(connection)
-            await connection.execute(_STEPS[old])
-            await connection.execute("UPDATE about SET value = $1 WHERE name = 'version'", str(old + 1))
+            await connection.execute(_LATER[version])
+            await connection.execute("UPDATE about SET value = $1 WHERE name = 'version'", str(version))
             is_new = True
         added = await connection.fetch(
             "INSERT INTO clusters (cluster) SELECT unnest($1::text[]) ON CONFLICT DO NOTHING RETURNING cluster",

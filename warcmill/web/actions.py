@@ -84,6 +84,16 @@ ACTIONS: Final[Mapping[str, ActionVerb]] = {
         ("pulse", "stop", "{job}"),
         "Ends the running launch. If it has ended already, its end is recorded.",
     ),
+    "retry": ActionVerb(
+        "Ask again",
+        ("job", "{job}", "retry", "--missed"),
+        "Begins a launch that asks for each URL that the newest launch did not get, and no other launch got since.",
+    ),
+    "pages": ActionVerb(
+        "Make the list",
+        ("pages", "{job}", "{launch_id}", "--limit=0"),
+        "Lists what this launch asked for, from its stored logs. Nothing in the archive is changed.",
+    ),
     "scan": ActionVerb(
         "Scan",
         ("scan",),
@@ -94,6 +104,12 @@ ACTIONS: Final[Mapping[str, ActionVerb]] = {
         ("accept", "--launch", "{job}", "{launch_id}", "--reason={reason}"),
         "Records that you know of these findings and accept them. They are not gaps any more; each file stays as it was"
         " judged.",
+    ),
+    "hide": ActionVerb(
+        "Hide",
+        ("versions", "hide", "--reason={reason}", "--", "{entry}"),
+        "Takes these captures out of search and replay, now and in each later version of the index. They stay in the"
+        " store, and can be shown again.",
     ),
     "run script": ActionVerb(
         "Run",
