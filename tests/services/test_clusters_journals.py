@@ -250,16 +250,16 @@ def test_orders_go_to_the_cluster_of_their_host_and_lists_are_read_in_pages(kept
     async def ordered() -> None:
         async with group.asked(kept) as db:
             uris: list[Json] = ["http://west.example/new", "http://east.example/new", "http://new.example/"]
-            numbers = await orders.make(db, "add", {"uris": uris}, JOB)
+            numbers = await orders.put(db, "add", {"uris": uris}, JOB)
             found = [await orders.order(db, number) for number in numbers]
             assert [(one["cluster"], one["subject"]["uris"]) for one in found if one] == [  # type: ignore[index, call-overload]
                 (JOB, ["http://east.example/new", "http://new.example/"]), (OTHER, ["http://west.example/new"]),
             ]  # fmt: skip
-            (number,) = await orders.make(db, "suspend", {"site": "west.example"}, JOB)
+            (number,) = await orders.put(db, "suspend", {"site": "west.example"}, JOB)
             one = await orders.order(db, number)
             assert one
             assert (one["cluster"], one["state"], one["uris"]) == (OTHER, "waiting", 1)
-            assert len(await orders.make(db, "remove", {"prefix": "http://(example,"}, JOB)) == 2
+            assert len(await orders.put(db, "remove", {"prefix": "http://(example,"}, JOB)) == 2
             pages, after = list[list[str]](), ""
             while True:
                 some, after = await looking.listed(db, status="Scheduled", after=after, limit=3)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -11,6 +11,7 @@ from warcmill.clients.postgresql import Postgresql
 from warcmill.clusters.news import host_of
 from warcmill.clusters.orders import under
 from warcmill.crawl.uri import Status, digest, queue_of, without_session
+from warcmill.errors import BadInput
 from warcmill.model import Json
 
 _TIMES = ("download_at", "download_started", "download_finished", "last_update")
@@ -60,8 +61,7 @@ async def listed(
     prefix: str | None = None, after: str = "", limit: int = 100,
 ) -> tuple[list[dict[str, Json]], str]:  # fmt: skip
     """Some URIs by host and digest, and where the next call begins; '' when there are no more."""
-    place, _, name = after.rpartition(":")
-    last = place, bytes.fromhex(name)
+    last = _place(after)
     if prefix:
         rows = await under(db, prefix, cluster, [status] if status else None, last, limit)
     else:
@@ -70,6 +70,21 @@ async def listed(
     end = f"{rows[-1]['host']}:{rows[-1]['digest'].hex()}" if len(rows) == limit else ""
     suspended = await suspended_sites(db)
     return [as_json(row, suspended) for row in rows], end
+
+
+def place_of(row: Mapping[str, Json]) -> str:
+    """The place of a URI in lists of them, after which the next call may begin."""
+    host, name = name_of(*(str(row.get(key, "")) for key in ("uri", "crawl", "key")))
+    return f"{host}:{name.hex()}"
+
+
+def _place(after: str) -> tuple[str, bytes]:
+    """A place in a list; BadInput for another text."""
+    host, _, name = after.rpartition(":")
+    try:
+        return host, bytes.fromhex(name)
+    except ValueError as error:
+        raise BadInput("after", "it is not a place in this list; take the 'next' of the list before") from error
 
 
 async def suspended_sites(db: Postgresql) -> set[tuple[str, str]]:

@@ -20,7 +20,7 @@ from typing import Any
 from warcmill.clients.postgresql import Postgresql
 from warcmill.errors import BadConfig, Conflict, NotReady
 
-VERSION = 2
+VERSION = 3
 STATUSES = ("scheduled", "suspended", "parsed", "failed", "removed")
 """The columns of `hosts` that count; each is a status in lower case."""
 
@@ -68,7 +68,8 @@ CREATE TABLE sites (
   PRIMARY KEY (cluster, site)
 );
 
--- `load` and `part` are of an order that is a part of a file; `given` and `last_...` say how far one for a prefix is.
+-- `load` and `part` are of an order that is a part of a file, or was made once under a name; `given` and `last_...` say
+-- how far one for a prefix is.
 CREATE TABLE orders (
   number bigserial PRIMARY KEY, cluster text NOT NULL REFERENCES clusters, verb text NOT NULL, subject jsonb NOT NULL,
   uris int NOT NULL DEFAULT 0, made timestamptz NOT NULL DEFAULT now(), state text NOT NULL DEFAULT 'waiting',
@@ -105,6 +106,15 @@ CREATE TABLE scopes (
 ALTER TABLE clusters ADD COLUMN scope int NOT NULL DEFAULT 0, ADD COLUMN scope_note text NOT NULL DEFAULT '';
 """
 
+# The orders for a URI are found at once: those that name it among others, it alone or its site, or a prefix.
+_THIRD = """
+CREATE INDEX orders_by_uris ON orders USING gin ((subject -> 'uris') jsonb_path_ops) WHERE verb <> 'take';
+CREATE INDEX orders_by_name ON orders USING hash ((coalesce(subject ->> 'uri', subject ->> 'site')))
+  WHERE coalesce(subject ->> 'uri', subject ->> 'site') IS NOT NULL;
+CREATE INDEX orders_by_prefix ON orders (number) WHERE subject ? 'prefix';
+"""
+_LATER = {2: _SECOND, 3: _THIRD}
+
 
 async def make(db: Postgresql, group: str, jobs: tuple[str, ...]) -> bool:
     """Make the tables of a group, and the row of each of its jobs; False if all were there. Conflict when the database
@@ -116,9 +126,9 @@ async def make(db: Postgresql, group: str, jobs: tuple[str, ...]) -> bool:
         if is_new:
             await connection.execute(_TABLES)
             await connection.executemany("INSERT INTO about VALUES ($1, $2)", [("version", "1"), ("group", group)])
-        if await _examine(connection, db, group) < VERSION:
-            await connection.execute(_SECOND)
-            await connection.execute("UPDATE about SET value = $1 WHERE name = 'version'", str(VERSION))
+        for version in range(await _examine(connection, db, group) + 1, VERSION + 1):
+            await connection.execute(_LATER[version])
+            await connection.execute("UPDATE about SET value = $1 WHERE name = 'version'", str(version))
             is_new = True
         added = await connection.fetch(
             "INSERT INTO clusters (cluster) SELECT unnest($1::text[]) ON CONFLICT DO NOTHING RETURNING cluster",
