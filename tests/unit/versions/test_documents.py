@@ -8,7 +8,7 @@ import pytest
 from indexing.harvests import DocumentIndex, document, entries, id_of, page, revisit, shown, why
 
 from warcmill.formats.harvested import NamedDocument
-from warcmill.versions.documents import published, texts
+from warcmill.versions.documents import parts, published, texts
 
 S = "http://s.example"
 LATER, LAST = "20261221081736", "20270121081736"
@@ -275,3 +275,17 @@ def test_markup_and_text_from_right_to_left_stay_text(tmp_path: Path) -> None:
         document(f"{S}/a.pdf"), page(f"{S}/p", (f"{S}/a.pdf", "<script>alert(1)</script> of \u202ebees")),
     ])  # fmt: skip
     assert found[f"{S}/a.pdf"].shown("title") == "<script>alert(1)</script> of bees"
+
+
+def test_what_was_hidden_since_a_version_is_taken_from_its_entries(tmp_path: Path) -> None:
+    made, pdf = DocumentIndex(tmp_path), f"{S}/a.pdf"
+    made.add(job=[document(pdf, "a"), document(f"{S}/copy.pdf", "a", LATER), page(f"{S}/p", (pdf, "The bee"))])
+    found = made.entry("a")
+    assert parts.visible(found, (b"example,t)",)) == found
+    without_page = parts.visible(found, (b"example,s)/p ",))
+    assert without_page
+    assert (without_page.shown("title"), without_page.shown("landing_page_url")) == ("a", "")
+    without_copy = parts.visible(found, (b"example,s)/copy", b"example,s)/a.pdf 2019"))
+    assert without_copy
+    assert (without_copy.urls, len(without_copy.captures)) == ((pdf,), 1)
+    assert parts.visible(found, (b"example,s)/a", b"example,s)/copy")) is None

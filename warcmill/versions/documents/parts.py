@@ -9,6 +9,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from warcmill.formats.index.urlkey import urlkey
+from warcmill.versions import hidden_list
 from warcmill.versions.documents.candidates import RankedCandidate, best
 from warcmill.versions.documents.entries import FIELDS, Candidate, DocumentCapture, Entry
 
@@ -89,6 +91,25 @@ def with_version(entry: Entry, version_of: str, earlier: EntryPart | None) -> En
         taken = tuple(replace(one, by="version") for one in of_pages)
         fields[field] = tuple(sorted((*taken, *fields.get(field, ())), key=lambda one: bool(one.why_not)))
     return replace(entry, version_of=version_of, fields=fields)
+
+
+def visible(entry: Entry, prefixes: tuple[bytes, ...]) -> Entry | None:
+    """An entry without what prefixes hide, as `Hidden.prefixes` has them; None if nothing is left.
+
+    A version has nothing that was hidden when it was made. This is for what was hidden since.
+    """
+
+    def is_shown(url: str, date: str) -> bool:
+        return not hidden_list.is_hidden(f"{urlkey(url)} {date}".encode(), prefixes)
+
+    captures = tuple(one for one in entry.captures if is_shown(one.url, one.date))
+    urls = tuple(url for url in entry.urls if any(one.url == url for one in captures) or is_shown(url, "9"))
+    if not captures:
+        return None
+    fields = {
+        field: tuple(one for one in found if is_shown(one.url, one.date)) for field, found in entry.fields.items()
+    }
+    return replace(entry, captures=captures, urls=urls, fields=fields)
 
 
 def _are_whole(parts: Iterable[EntryPart]) -> bool:
