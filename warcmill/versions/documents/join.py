@@ -30,7 +30,7 @@ from warcmill.formats.harvested import DocumentFacts, HarvestedRecord, NamedDocu
 from warcmill.formats.index.urlkey import urlkey
 from warcmill.stores import temporary_names
 from warcmill.versions.documents import candidates, texts
-from warcmill.versions.documents.candidates import PAGES, LinkingPage, Subject, TitleText
+from warcmill.versions.documents.candidates import PAGES, CrawledDocument, LinkingPage, TitleText
 from warcmill.versions.documents.entries import DocumentCapture
 from warcmill.versions.documents.parts import MOST, EntryPart
 
@@ -103,7 +103,7 @@ def join(folder: Path, read: Read) -> Iterator[JoinedPart]:
 
 
 class _Crawl:
-    """What is known of a crawl, in a database; and the filter, which has a bit for the hash of each document's key."""
+    """A crawl as far as it is known, in a database; and the filter: a bit for the hash of each document's key."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._do = database.execute
@@ -234,13 +234,13 @@ class _Crawl:
             pages = tuple((Key(page.url), page.date) for page in subject.pages)
             yield JoinedPart(name, self._part(number, subject), at, pages)
 
-    def _subject_of(self, number: int, facts: bytes | None) -> Subject:
+    def _subject_of(self, number: int, facts: bytes | None) -> CrawledDocument:
         url, date = self._do(
             "SELECT url, date FROM held WHERE subject = ? ORDER BY date, key LIMIT 1", (number,)
         ).fetchone()
         pages = (_FoundPage(*row) for row in self._do(_PAGES, (number,)))
         chosen = heapq.nsmallest(PAGES, pages, key=lambda page: (page.rank(self._linked), page.url))
-        return Subject(
+        return CrawledDocument(
             _facts_of.decode(facts) if facts else None, url, date, [self._page(number, one) for one in chosen]
         )
 
@@ -263,7 +263,7 @@ class _Crawl:
         found = self._do("SELECT DISTINCT work FROM used WHERE text = ? LIMIT 2", (_use(title),)).fetchall()
         return len(found) > 1
 
-    def _part(self, number: int, subject: Subject) -> EntryPart:
+    def _part(self, number: int, subject: CrawledDocument) -> EntryPart:
         rows = self._do(_LISTED, (number, MOST)).fetchall()
         captures = tuple(_capture(*row) for row in rows)
         urls, count = self._do("SELECT count(DISTINCT url), count(*) FROM held WHERE subject = ?", (number,)).fetchone()

@@ -20,7 +20,7 @@ _OF_THE_FILE = frozenset(("property", "largest", "filename", "modified", "text")
 
 
 class EntryPart(Struct, frozen=True, omit_defaults=True):
-    """What one crawl has of a body: as DocumentFacts and Entry have it. A part of revisits alone has no `type`.
+    """The share of one crawl in a body: as DocumentFacts and Entry have it. A part of revisits alone has no `type`.
 
     `urls`, `captures`: how many there are in all; the first MOST of them are listed. `payloads`: the digests by which
     revisits name it.
@@ -123,7 +123,7 @@ def _urls(parts: Sequence[EntryPart]) -> tuple[str, ...]:
 
 
 def _fields(parts: Sequence[EntryPart]) -> dict[str, tuple[Candidate, ...]]:
-    """The candidates of all parts. A text that is no good in one crawl, as two documents share it, is so in each."""
+    """The candidates of all parts. A text that is not good in one crawl, as two documents share it, is so in each."""
     found: dict[str, tuple[Candidate, ...]] = {}
     for field in FIELDS:
         ranked = [one for part in parts for one in part.fields.get(field, ())]
