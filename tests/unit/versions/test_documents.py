@@ -99,6 +99,25 @@ def test_the_files_of_one_publication_share_its_title(tmp_path: Path) -> None:
     assert shown(found, "title") == {pdf: "On honey", epub: "On honey"}
 
 
+def test_two_urls_of_one_body_are_one_document_of_a_page(tmp_path: Path) -> None:
+    one, two = f"{S}/honey.pdf", f"{S}/download?id=1"
+    found = entries(tmp_path, [
+        document(one, "honey"), document(two, "honey", LATER),
+        page(f"{S}/p", (one, "PDF"), (two, "Download"), h1="On honey"),
+    ])  # fmt: skip
+    assert shown(found, "title") == {one: "On honey"}
+
+
+def test_a_document_at_the_foot_of_each_page_is_not_one_of_theirs(tmp_path: Path) -> None:
+    foot, pdf = f"{S}/privacy.pdf", f"{S}/honey.pdf"
+    pages = [page(f"{S}/{number}", (foot, "Privacy notice"), h1=f"Page {number}") for number in range(30)]
+    found = entries(tmp_path, [
+        document(foot), document(pdf), *pages,
+        page(f"{S}/honey", (pdf, "PDF", "Documents"), (foot, "Privacy notice"), h1="On honey"),
+    ])  # fmt: skip
+    assert shown(found, "title") == {foot: "Privacy notice", pdf: "On honey"}
+
+
 def test_a_document_without_a_page_is_there_with_the_name_of_its_file(tmp_path: Path) -> None:
     found = entries(tmp_path, [document(f"{S}/alone_here.pdf"), page(f"{S}/", (f"{S}/other", "x"))])
     (one,) = found.values()

@@ -32,7 +32,7 @@ from warcmill.versions.text import SQLITE, opened, sqlite_errors
 
 GENERATION = 1  # of the join; another one joins every crawl anew
 _SCHEMA = """
-    PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -32000;
+    PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -8000;
     CREATE TABLE crawl (no INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, token TEXT NOT NULL, hidden TEXT NOT NULL);
     CREATE TABLE input (crawl INTEGER, line TEXT);
     CREATE TABLE part (name TEXT, crawl INTEGER, has_page INTEGER, data BLOB);
