@@ -18,11 +18,11 @@ _TIMES = ("download_at", "download_started", "download_finished", "last_update")
 _TEXTS = ("host", "uri", "status", "cluster", "crawl", "key", "hops", "via", "source", "hash", "address", "launch")
 _URI = (
     "SELECT u.*, coalesce(j.stage, '') AS stage FROM uris u LEFT JOIN journals j ON j.cluster = u.cluster"
-    " AND j.launch = u.launch AND j.journal = u.journal WHERE u.host = $1 AND u.digest = $2"
+    " AND j.launch = u.launch AND j.writer = u.writer AND j.journal = u.journal WHERE u.host = $1 AND u.digest = $2"
 )
 _HISTORY = (
     "SELECT v.*, coalesce(j.stage, '') AS stage FROM visits v LEFT JOIN journals j ON j.cluster = v.cluster"
-    " AND j.launch = v.launch AND j.journal = v.journal WHERE v.host = $1 AND v.digest = $2"
+    " AND j.launch = v.launch AND j.writer = v.writer AND j.journal = v.journal WHERE v.host = $1 AND v.digest = $2"
     " ORDER BY finished DESC LIMIT $3"
 )
 # A status that is rare is looked for where hosts count any: not in all URIs.

@@ -187,7 +187,7 @@ async def _cluster(asked: Asked, shown: ShownGroup) -> Answer:
         "older": shown.cluster(name, **same, before=last) if last else "",
         "first": shown.cluster(name, **same) if "before" in asked.fields else "",
     }  # fmt: skip
-    return ShownPage({"cluster": row, "hosts": [*rows], "before": last}, parts)
+    return ShownPage({"cluster": row, "hosts": [*rows], "before": last}, parts | {"unread": [*groups.unread(row)]})
 
 
 async def _host(asked: Asked, shown: ShownGroup) -> Answer:
