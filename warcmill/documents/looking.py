@@ -132,7 +132,9 @@ def ask(desk: Desk, query: DeskQuery, most: int = MOST) -> DeskPage:
     source = f"({leading.rows}) CROSS JOIN document USING (number)" if leading else "document INDEXED BY by_publication"
     asked = f"{_ROWS} {source} WHERE true{''.join(f' AND {one.test}' for one in others)}"
     found = None
-    if not conditions:
+    if leading and len(conditions) == 1:
+        found = counts[leading]
+    elif not conditions:
         found = _count(desk, "SELECT number FROM document", ())
     elif leading and (not last or counts[leading] <= FEW // SLOWER):
         whole = f"SELECT 1 FROM ({asked}) AS document" + (f" WHERE {last.test}" if last else "")  # noqa: S608
