@@ -97,8 +97,8 @@ class PublishedEntries(Struct, frozen=True):
 
 
 class DeskSources(Struct, frozen=True):
-    """The parts that the desk is made of. `watched` reads the list of watched targets, `targets` is a name of that list, another
-    one for each: a list of tens of thousands is not read to look at a page."""
+    """The parts that the desk is made of. `watched` reads the list of watched targets, `targets` is a name of that
+    list, another one for each: a list of tens of thousands is not read to look at a page."""
 
     state: LocalStore
     index: LocalStore
