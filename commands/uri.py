@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         what.add_argument("--site", metavar="NAME", help="all that waits of a host, and what comes")
         what.add_argument("--prefix", metavar="SURT", help="what the centre has under it")
         choices[name].add_argument("--crawl", default="", metavar="NAME", help="the URL's namespace; by default ''")
-        choices[name].add_argument("--key", default="", metavar="KEY", help="of the URL, where that is another text")
+        choices[name].add_argument("--key", default="", metavar="TEXT", help="the text by which the URL is known there")
     listed = choices["list"]
     listed.add_argument("--status", choices=STATUSES, help="only those")
     listed.add_argument("--host", metavar="NAME", help="only its URIs")

@@ -258,8 +258,8 @@ def _in_parts(uris: Iterator[str]) -> Iterator[list[str]]:
 def _uris(file: BufferedReader | BytesIO, bad: list[BadLine], most_bad: int | None) -> Iterator[str]:
     for number, line in enumerate(file, 1):
         try:
-            if text := line.decode("utf-8").strip():
-                yield canonical(text)
+            if text := line.strip():
+                yield canonical(text.decode("utf-8").strip())
         except (BadInput, UnicodeDecodeError) as error:
             why = error.why if isinstance(error, BadInput) else "it is not UTF-8"
             bad.append(BadLine(number, why))
@@ -273,12 +273,10 @@ async def _load_part(db: Postgresql, name: str, part: int, uris: Sequence[str], 
     there. `name` is the digest of the file."""
 
     async def act(connection: Any) -> int:
-        owners = await owners_of(connection, [host_of(uri) for uri in uris])
-        known = await connection.fetchval(
-            "SELECT EXISTS (SELECT 1 FROM orders WHERE load = $1 AND part = $2)", name, part
-        )
-        if known:
+        known = "SELECT EXISTS (SELECT 1 FROM orders WHERE load = $1 AND part = $2)"
+        if await connection.fetchval(known, name, part):
             return 0
+        owners = await owners_of(connection, [host_of(uri) for uri in uris])
         by_cluster: dict[str, list[str]] = {}
         first = await _first(connection, default)
         for uri in uris:

@@ -17,6 +17,7 @@ from warcmill.web.views import (
     captures,
     cluster_orders,
     clusters,
+    documents,
     jobs,
     launch_pages,
     launches,
@@ -29,9 +30,10 @@ from warcmill.web.views import (
 
 GET, POST = ("GET", "HEAD"), ("POST",)
 LARGEST_FORM = 16_384  # bytes
+LARGEST_DECISION = 1 << 17  # of a form with the fields of a document
 LARGEST_SCRIPT = 1 << 20  # of a form with the text of a script
 LARGEST_ORDER = 1 << 19  # of an order in JSON
-LARGEST_LOAD = 1 << 24  # of a file of URLs
+LARGEST_LOAD = 1 << 23  # of a file of URLs
 FORM_TYPE = "application/x-www-form-urlencoded"  # as browsers send ours; others name a charset of their own
 JSON, TEXT = "application/json", "text/plain"
 
@@ -39,7 +41,7 @@ JSON, TEXT = "application/json", "text/plain"
 class Route(Struct, frozen=True):
     """A row. `path`: as Starlette matches it. `role`: the least that may ask. `menu`: its word there, '' without one.
 
-    `of_groups`: the menu has its word only where luigi.cfg has a group of clusters.
+    `of_groups`, `of_documents`: the menu has its word only where luigi.cfg has a group of clusters, or [documents].
 
     `template`: '' for what is never a page: its answer is sent as JSON. `is_signed`: a post needs a form's token.
     `body`: the most bytes of a form, as it is sent: `%0A` is three. Only of who has the role is one read. `takes`: the
@@ -54,6 +56,7 @@ class Route(Struct, frozen=True):
     template: str = ""
     menu: str = ""
     of_groups: bool = False
+    of_documents: bool = False
     is_signed: bool = True
     body: int = LARGEST_FORM
     takes: tuple[str, ...] = (FORM_TYPE,)
@@ -148,6 +151,25 @@ ROUTES = (
         body=LARGEST_LOAD,
         takes=(TEXT,),
         in_json=True,
+    ),
+    Route(
+        "/documents",
+        GET + POST,
+        Role.READER,
+        documents.documents,
+        "documents.html",
+        "Documents",
+        of_documents=True,
+        poster=Role.CURATOR,
+    ),
+    Route(
+        "/documents/{id}",
+        GET + POST,
+        Role.READER,
+        documents.document,
+        "document.html",
+        body=LARGEST_DECISION,
+        poster=Role.CURATOR,
     ),
     Route("/as-of/{serial}/simple/", GET, Role.READER, packages.all_projects),
     Route("/as-of/{serial}/simple/{project}/", GET, Role.READER, packages.project),

@@ -24,13 +24,14 @@ _MOST_VALUES = 50  # of a field
 _MOST_JSON = 1 << 20  # characters of a script
 _MOST_NODES, _DEEPEST = 20_000, 60
 _MOST_PROPERTIES, _FARTHEST = 5_000, 200  # of all items of a page; elements between a property and its item
-_PUBLICATIONS = re.compile(
-    r"(?:.*Article|.*DigitalDocument|.*Posting|AudioBook|Audiobook|Book|BookSeries|Chapter|Collection|ComicIssue|Course|"
-    r"CreativeWork|Dataset|EBook|Guide|HowTo|Legislation|LegislationObject|Manuscript|Map|MediaObject|DataDownload|"
-    r"DigitalDocument|Periodical|Play|Poster|Publication.*|Quotation|Report|Review|SheetMusic|Thesis|WebPage|ItemPage|"
-    r"AboutPage|LearningResource|PresentationDigitalDocument|Syllabus)",
-    re.DOTALL,
-)
+_PUBLICATIONS = frozenset(
+    {"AudioBook", "Audiobook", "Book", "BookSeries", "Chapter", "Collection", "ComicIssue", "Course",
+     "CreativeWork", "DataDownload", "Dataset", "EBook", "Guide", "HowTo", "LearningResource", "Legislation",
+     "LegislationObject", "Manuscript", "Map", "MediaObject", "Periodical", "Play", "Poster",
+     "PublicationIssue", "PublicationVolume", "Quotation", "Report", "Review", "SheetMusic", "Syllabus",
+     "Thesis"}
+)  # fmt: skip
+_KINDS_OF_PUBLICATIONS = ("Article", "DigitalDocument", "Posting")  # as the ends of types
 _OF_A_PAGE = frozenset({"WebPage", "ItemPage", "AboutPage"})  # they count where they name a file
 _FILE = re.compile(r"\.(?:pdf|epub|docx?|xlsx?|pptx?|od[tsp]|rtf)(?:[?#;/]|$)", re.IGNORECASE)
 # A field of a document, by the names that carry it; the first name that has a value counts.
@@ -47,9 +48,9 @@ _META: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "doi": ("citation_doi",),
     },
     "dc": {
-        "urls": ("identifier", "identifier.uri", "identifier.url", "hasformat", "relation.hasformat"),
+        "urls": ("document_url", "identifier", "identifier.uri", "identifier.url", "hasformat", "relation.hasformat"),
         "title": ("title",),
-        "authors": ("creator", "creator.personalname", "contributor.author", "contributor"),
+        "authors": ("creator", "creators_name", "creator.personalname", "contributor.author", "contributor"),
         "publisher": ("publisher", "publisher.corporatename"),
         "date": ("issued", "date.issued", "date.published", "available", "date", "created", "date.created"),
         "isbn": ("identifier.isbn", "identifier", "source.isbn"),
@@ -57,6 +58,7 @@ _META: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     },
 }  # fmt: skip
 _NAMES = {name for fields in _META["citation"].values() for name in fields}
+_unwrapped = re.compile(r"\A\s*+(?://\s*+)?+(?:<!--|<!\[CDATA\[)|(?://)?+(?:-->|\]\]>)\s*+\Z").sub
 _DC = re.compile(r"(?:dc|dcterms|dct|eprints)[.:_](.{1,60})")
 _URLS = ("contentUrl", "downloadUrl", "encoding", "associatedMedia", "distribution", "workExample", "url", "@id")
 _FILES_BY_NATURE = frozenset({"contentUrl", "downloadUrl"})
@@ -73,6 +75,7 @@ class StructuredData:
 
     def add_meta(self, name: str, content: str) -> None:
         """Add a `meta`, by its name in lower case."""
+        name = name.removeprefix("bepress_")
         if name in _NAMES:
             self._meta["citation"].setdefault(name, []).append(content)
         elif match := _DC.fullmatch(name):
@@ -80,8 +83,9 @@ class StructuredData:
 
     def add_json_ld(self, script: str) -> None:
         """Add a script; one that is not JSON, or too deep to be read, names nothing."""
+        script = _unwrapped("", script[:_MOST_JSON]).strip().removesuffix(";")
         try:
-            self._scripts.append(json.loads(script[:_MOST_JSON].strip().removesuffix(";"), strict=False))
+            self._scripts.append(json.loads(script, strict=False))
         except (ValueError, RecursionError):
             return
 
@@ -118,7 +122,7 @@ class StructuredData:
                 graph.setdefault(name, node)
         for node in nodes:
             types = [one.rpartition("/")[2].rpartition(":")[2] for one in _strings(node.get("@type"))]
-            if any(map(_PUBLICATIONS.fullmatch, types)) and (made := self._of_node(node, graph, types)):
+            if any(map(_is_publication, types)) and (made := self._of_node(node, graph, types)):
                 yield made
 
     def _of_node(
@@ -143,7 +147,7 @@ class StructuredData:
         items = dict[int, tuple[list[str], dict[str, list[str]]]]()
         for item in tree.css("[itemscope][itemtype]"):
             types = [one.rpartition("/")[2] for one in (item.attributes.get("itemtype") or "").split()[:_MOST_VALUES]]
-            if len(items) < MOST_NAMED and any(map(_PUBLICATIONS.fullmatch, types)):
+            if len(items) < MOST_NAMED and any(map(_is_publication, types)):
                 own = item.attributes.get("itemid")
                 items[item.mem_id] = types, {"@id": [own]} if own else {}
         for node in tree.css("[itemprop]")[:_MOST_PROPERTIES]:
@@ -153,6 +157,10 @@ class StructuredData:
         for types, properties in items.values():
             if made := self._of_node(properties, {}, types):
                 yield replace(made, by="microdata")
+
+
+def _is_publication(type_: str) -> bool:
+    return type_ in _PUBLICATIONS or type_ in _OF_A_PAGE or type_.endswith(_KINDS_OF_PUBLICATIONS)
 
 
 def _document(

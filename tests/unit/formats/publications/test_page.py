@@ -36,7 +36,8 @@ def test_links_have_their_text_and_the_heading_before() -> None:
         "<p><a href=../up.pdf rel=nofollow>U<i>p</i></a>"
         "<a href=pic.pdf><img alt=' a picture '></a><a href=l.pdf aria-label=Label></a><a href=t.pdf title=T></a>"
         "<h3>More</h3><map><area href=area.pdf alt=Area></map><iframe src=frame.pdf></iframe>"
-        "<object data=o.pdf></object><embed src=e.pdf><a href=#here>here</a><a href='index.html?a=1#x'>self</a><a href=mailto:a@e.x>m</a>"
+        "<object data=o.pdf></object><embed src=e.pdf><a href=#here>here</a><a href='index.html?a=1#x'>self</a>"
+        "<a href=mailto:a@e.x>m</a>"
         "<a href='javascript:x()'>j</a><a>none</a><a href=first.pdf>Again</a><a href=first.pdf>Again</a>"
     )
     base = "http://e.x/news/"
@@ -149,6 +150,19 @@ def test_microdata_of_an_item_alone() -> None:
     assert one == NamedDocument(
         "microdata", ("http://e.x/news/book.epub",), "Book", ("Ann",), "House", "2020-01-02", ("9780306406157",)
     )
+
+
+@pytest.mark.parametrize("wrapped", ["<!-- {} -->", "//<![CDATA[\n{}\n//]]>", "{};", "\n{}\n"])
+def test_json_ld_may_be_wrapped(wrapped: str) -> None:
+    script = wrapped.format('{"@type": "Report", "name": "A"}')
+    assert named(f"<script type=application/ld+json>{script}</script>") == [NamedDocument("jsonld", title="A")]
+
+
+def test_a_meta_may_have_two_names() -> None:
+    found = read(
+        "<meta name=citation_title property=og:title content=T><meta name=bepress_citation_doi content=10.1000/x>"
+    )
+    assert (found.og, found.named) == ({"og:title": "T"}, (NamedDocument("citation", title="T", doi=("10.1000/x",)),))
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from io import BytesIO
 from typing import Any
 
 import pytest
-from warcmill.clusters.ordering import OrderRequest
 
 from warcmill.clusters import orders
+from warcmill.clusters.orders import OrderRequest
 from warcmill.errors import BadInput
 
 A, B = "http://a.example/", "http://b.example/"
