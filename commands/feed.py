@@ -87,9 +87,10 @@ def _import(args: argparse.Namespace) -> int:
     from commands.console.papers import open_papers, person
     from tasks.config import folders
     from warcmill.crawl.job import brozzler
+    from warcmill.formats import job_conf
     from warcmill.markers.papers import read_papers
 
-    known = brozzler.read(feed_source.read_file(args.file), args.file)
+    known = job_conf.read(feed_source.read_file(args.file), args.file)
     made = brozzler.papers(known, args.file, job_of(known.seeds[0].url))
     if _is_refused(made.lost, lossy=args.lossy):
         return 1
@@ -111,11 +112,12 @@ def _export(args: argparse.Namespace) -> int:
     """Print a job as a job-conf."""
     from commands.console.papers import open_papers
     from warcmill.crawl.job import brozzler, file
+    from warcmill.formats import job_conf
 
     made = brozzler.conf(file.files_in(open_papers(args.job).folder), args.job)
     if _is_refused(made.lost, lossy=args.lossy):
         return 1
-    sys.stdout.write(brozzler.write(made.conf).decode())
+    sys.stdout.write(job_conf.write(made.conf).decode())
     return 0
 
 

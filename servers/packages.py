@@ -70,6 +70,7 @@ SOURCES = (
     "bagit",
     "bagit-profile",
     "surt",
+    "urlcanon",
 )  # no wheels exist: built last, with what the same lock has installed before
 
 

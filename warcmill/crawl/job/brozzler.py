@@ -1,10 +1,6 @@
-"""brozzler's job-conf, a YAML file, as the papers of a job of the built-in crawler, and back. Pure.
+"""brozzler's job-conf as the papers of a job of the built-in crawler, and back. Pure.
 
-    id, seeds, time_limit, ignore_robots, scope, user_agent, metadata
-    scope: surt, accepts, blocks, max_hops, max_hops_off
-    a seed: url, time_limit, ignore_robots, scope, metadata, username, password, user_agent
-
-A seed's value counts before that of the job. `papers` keeps the whole file in `imported` of crawl.toml, which no crawl
+`papers` keeps the whole file in `imported` of crawl.toml, which no crawl
 reads; so `conf` gives the same file back until the papers are edited. Both also return a line for all that the other
 crawler would not do.
 
@@ -16,32 +12,28 @@ there a `surt` is of one, so two are written.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
 import msgspec
-import yaml
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct
 
 from warcmill.crawl.job import file, values
 from warcmill.crawl.job.text import render
 from warcmill.crawl.job.values import CONFIGURATION
 from warcmill.crawl.policies import scope
 from warcmill.crawl.policies.quotas import By
-from warcmill.crawl.policies.scope import Patterns, SurtPrefixes
+from warcmill.crawl.policies.scope import CrawlScope, Patterns, SurtPrefixes
 from warcmill.crawl.uri import canonical
 from warcmill.errors import BadConfig, BadInput
 from warcmill.formats import hosts, surt
+from warcmill.formats.job_conf import BrozzlerOptions, BrozzlerScope, BrozzlerSeed, JobConf, ScopeRule
 from warcmill.formats.seeds import SEED_LIST
 from warcmill.formats.targets import PageReach
 from warcmill.model import parse_job
 
-LARGEST: Final = 1 << 20  # bytes
-DEEPEST: Final = 50  # levels
-
 HEAD = "# Written by 'warcmill feed import'. An edit stays, and the next import of this job is refused then.\n"
 ALL_HOPS: Final = file.NUMBERS["hops"][1]
-_is_variable = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}").fullmatch
 _is_bare = re.compile(r"\(?([a-z0-9_-]+(?:,[a-z0-9_-]+)*,?)((?:\)|:[0-9]+\)).*)?", re.IGNORECASE | re.DOTALL).fullmatch
 _is_ssurt = re.compile(
     r"([a-z0-9_,.\[\]:-]+?)(?://(?:([0-9]+):)?(?:https?:(/.*)?)?)?", re.IGNORECASE | re.DOTALL
@@ -50,140 +42,6 @@ _in_surt = re.compile(r"(https?://\()([^):/]*)(.*)", re.DOTALL).fullmatch
 _is_domain = re.compile(r"http://\(((?:[a-z0-9_-]+,)+)").fullmatch
 _OURS = re.compile(r"Mozilla/5\.0 \(compatible; warcmill/[^;]*; \+(https?://[^\s)]+)\)").fullmatch
 _OLD_RULES = {"STRING_MATCH": "substring", "SURT_MATCH": "surt", "REGEX_MATCH": "regex"}
-
-
-class ScopeRule(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A rule: all that it has must be true of a URL. `url_match` and `value` are the old spelling of one condition."""
-
-    surt: str | UnsetType = UNSET
-    ssurt: str | UnsetType = UNSET
-    domain: str | UnsetType = UNSET
-    substring: str | UnsetType = UNSET
-    regex: str | UnsetType = UNSET
-    parent_url_regex: str | UnsetType = UNSET
-    url_match: str | UnsetType = UNSET
-    value: str | UnsetType = UNSET
-
-
-class BrozzlerScope(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The scope of a job, or of a seed."""
-
-    surt: str | UnsetType = UNSET
-    accepts: tuple[ScopeRule, ...] = ()
-    blocks: tuple[ScopeRule, ...] = ()
-    max_hops: int | UnsetType = UNSET
-    max_hops_off: int | UnsetType = UNSET
-    max_hops_off_surt: int | UnsetType = UNSET
-
-    @property
-    def off(self) -> int | UnsetType:
-        """The hops outside, by the newer of two names."""
-        return self.max_hops_off_surt if self.max_hops_off is UNSET else self.max_hops_off
-
-    @property
-    def accepted(self) -> tuple[ScopeRule, ...]:
-        """All that it takes; `surt` is the old spelling of one rule."""
-        return self.accepts if self.surt is UNSET else (ScopeRule(surt=self.surt), *self.accepts)
-
-
-class BrozzlerOptions(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
-    """The options that a job and each of its seeds may have."""
-
-    time_limit: int | float | UnsetType = UNSET
-    ignore_robots: bool | UnsetType = UNSET
-    scope: BrozzlerScope | UnsetType = UNSET
-    user_agent: str | UnsetType = UNSET
-    metadata: dict[str, Any] | UnsetType = UNSET
-    warcprox_meta: dict[str, Any] | UnsetType = UNSET
-    behavior_parameters: dict[str, Any] | UnsetType = UNSET
-
-
-class BrozzlerSeed(BrozzlerOptions, frozen=True, omit_defaults=True, kw_only=True):
-    """A seed, with what it has of its own."""
-
-    url: str
-    username: str | UnsetType = UNSET
-    password: str | UnsetType = UNSET
-    video_capture: str | UnsetType = UNSET
-
-
-class JobConf(BrozzlerOptions, frozen=True, omit_defaults=True, kw_only=True):
-    """A job-conf."""
-
-    id: str | int | UnsetType = UNSET
-    seeds: tuple[BrozzlerSeed, ...]
-    max_claimed_sites: int | UnsetType = UNSET
-    pdfs_only: bool | UnsetType = UNSET
-
-
-def read(data: bytes, path: str) -> JobConf:
-    """Read a job-conf. BadInput names its first fault, and a password that is not the name of a variable, which it does
-    not show."""
-    try:
-        found = yaml.load(data.decode("utf-8-sig"), _Loader) if len(data) <= LARGEST else None  # noqa: S506 see _Loader
-    except UnicodeDecodeError as error:
-        raise BadInput(path, f"it is not UTF-8: byte {error.start}; write it as UTF-8") from error
-    except (yaml.YAMLError, ValueError, OverflowError) as error:
-        raise BadInput(path, f"it is not YAML as a job-conf has it: {' '.join(str(error).split())[:300]}") from error
-    if len(data) > LARGEST:
-        raise BadInput(path, f"it has {len(data):,} bytes; a job-conf has at most {LARGEST:,}; divide its seeds")
-    for seed in found["seeds"] if isinstance(found, dict) and isinstance(found.get("seeds"), list) else ():
-        if isinstance(seed, dict) and not _is_variable(str(seed.get("password", "${A}"))):
-            raise BadInput(path, "a seed has a password; put it into the environment, and write password: ${NAME}")
-    try:
-        known = msgspec.convert(_without_nulls(found), JobConf)
-    except msgspec.ValidationError as error:
-        raise BadInput(path, f"{error}; see job-conf in brozzler's documentation") from error
-    if not known.seeds:
-        raise BadInput(path, "seeds: it has none; add at least one url")
-    return known
-
-
-def write(known: JobConf) -> bytes:
-    """A job-conf in its canonical form: `id` and `url` are first, and `seeds` last."""
-    found = msgspec.to_builtins(known)
-    seeds = [{"url": one["url"], **one} for one in found.pop("seeds")]
-    whole = {**({"id": found["id"]} if "id" in found else {}), **found, "seeds": seeds}
-    text = str(yaml.safe_dump(whole, sort_keys=False, allow_unicode=True, width=1000))
-    if not text.replace("\n", "").isprintable():  # a terminal may obey it
-        text = str(yaml.safe_dump(whole, sort_keys=False, width=1000))
-    return text.encode()
-
-
-class _Loader(yaml.SafeLoader):  # type: ignore[misc]
-    """A loader of what JSON has: no aliases, which may grow as they are read, no tags, no key twice, bounded depth."""
-
-    depth = 0
-
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        if self.check_event(yaml.AliasEvent) or getattr(self.peek_event(), "tag", None):
-            raise yaml.YAMLError(f"an alias or a tag{self.peek_event().start_mark}; write the value itself")
-        self.depth += 1
-        if self.depth > DEEPEST:
-            raise yaml.YAMLError(f"more than {DEEPEST} levels")
-        try:
-            return cast("yaml.Node | None", super().compose_node(parent, index))
-        finally:
-            self.depth -= 1
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        names = [key.value for key, _ in node.value]
-        if twice := next((name for place, name in enumerate(names) if name in names[:place]), None):
-            raise yaml.YAMLError(f"the key {twice!s:.80} twice{node.start_mark}")
-        return cast("dict[Any, Any]", super().construct_mapping(node, deep=deep))
-
-
-# A time is a text here, as in JSON: brozzler gives no key one.
-_Loader.yaml_implicit_resolvers = {
-    first: [one for one in some if one[0] != "tag:yaml.org,2002:timestamp"]
-    for first, some in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-
-
-def _without_nulls(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _without_nulls(one) for key, one in value.items() if one is not None}
-    return [_without_nulls(one) for one in value] if isinstance(value, list) else value
 
 
 class ImportedJob(Struct, frozen=True):
@@ -383,7 +241,7 @@ def _is_pattern(text: str) -> bool:
     return True
 
 
-_DERIVED = {"id", "seeds", "time_limit", "ignore_robots", "scope", "user_agent"}
+_DERIVED = {"id", "url", "seeds", "time_limit", "ignore_robots", "scope", "user_agent"}
 _READ = {"contact", "hops", "robots", "quotas", "patterns", "pages", "settings", file.IMPORTED, "defaults", "revisits"}
 
 
@@ -419,65 +277,69 @@ def is_as_imported(files: Mapping[str, bytes], name: str) -> bool:
 
 class _Export:
     def __init__(self, found: Mapping[str, Any], files: Mapping[str, bytes], name: str) -> None:
-        self._found, self._files, self._name = found, files, name
-        self._job = file.described(files, name)
+        self._found, self._job = found, file.described(files, name)
+        self._scope = cast("CrawlScope", self._job.scope)
+        self._sheets = [one for _, one in values.tables(found, file.SHEETS)]
+        self._lost = [f"{CONFIGURATION}: {key}: brozzler has nothing of the kind" for key in found if key not in _READ]
+        if any(one.get(file.PREFIXES) for one in self._sheets):
+            self._lost.append(f"{CONFIGURATION}: settings of prefixes: only seeds have some")
+        if SEED_LIST in files:
+            self._lost.append(f"{SEED_LIST}: its seeds: they are not read here")
 
     def made(self, before: JobConf | None) -> ExportedJob:
-        lost = [f"{CONFIGURATION}: {key}: brozzler has nothing of the kind" for key in self._found if key not in _READ]
-        job, seeds = self._job, list[BrozzlerSeed]()
-        sheets = [one for _, one in values.tables(self._found, "settings")]
-        lost += [
-            f"{CONFIGURATION}: settings of prefixes: only seeds have some" for one in sheets if one.get("prefixes")
-        ]
-        if SEED_LIST in self._files:
-            lost.append(f"{SEED_LIST}: its seeds: they are not read here")
-        known = {seed.url: seed for seed in before.seeds} if before else {}
-        for url in job.seeds:
-            own = next((one for one in sheets if canonical(url) in map(canonical, one.get("seeds", ()))), {})
-            lost += self._strange(f"seed {url}", own)
-            rest = {
-                key: value for key, value in msgspec.to_builtins(known.get(url, UNSET)).items() if key not in _DERIVED
-            } if url in known else {}  # fmt: skip
-            reach = cast("Any", job.scope).pages.get(url)
-            seeds.append(msgspec.convert({**rest, "url": url, **_options(own), **_of_page(reach)}, BrozzlerSeed))
-        lost += self._strange(CONFIGURATION, self._found)
-        implied = SurtPrefixes(_below(seed) for seed in job.seeds)
-        accepts = [rule for one in cast("Any", job.scope).sites if not implied.covering(one) for rule in _rules(one)]
-        blocks = [rule for one in job.scope.excluded for rule in _rules(one)]
-        blocks += [_of_pattern(text) for text in job.patterns]
-        hops = cast("Any", job.scope).hops
-        limits = {"max_hops": hops} if hops < ALL_HOPS else {}
-        scope = {"accepts": accepts, "blocks": blocks, **limits}
-        kept = {k: v for k, v in msgspec.to_builtins(before).items() if k not in _DERIVED} if before else {}
+        job, before_seeds = self._job, {seed.url: seed for seed in before.seeds} if before else {}
         whole = {
-            "id": self._name, **_options(self._found), "scope": {key: one for key, one in scope.items() if one != []},
-            **({"user_agent": job.user_agent} if job.contact else {}), **kept, "seeds": seeds,
+            "id": job.name, **self._options(CONFIGURATION, self._found), "scope": self._rules(),
+            **({"user_agent": job.user_agent} if job.contact else {}), **_besides(before),
+            "seeds": [{"url": url, **_besides(before_seeds.get(url)), **self._of_seed(url)} for url in job.seeds],
         }  # fmt: skip
-        found = msgspec.convert({key: one for key, one in whole.items() if one != {}}, JobConf)
-        return ExportedJob(found, tuple(lost))
+        return ExportedJob(msgspec.convert({key: one for key, one in whole.items() if one != {}}, JobConf), self.lost)
 
-    def _strange(self, where: str, keys: Mapping[str, Any]) -> Iterator[str]:
-        """The settings that are no limit of time of a target, or of a seed and not for brozzler."""
+    @property
+    def lost(self) -> tuple[str, ...]:
+        return tuple(self._lost)
+
+    def _of_seed(self, url: str) -> dict[str, Any]:
+        where, reach = f"seed {url}", self._scope.pages.get(url.partition("#")[0])
+        own = next((one for one in self._sheets if canonical(url) in map(canonical, one.get("seeds", ()))), {})
+        for key in own:
+            if key not in (file.SHEET_SEEDS, file.PREFIXES, "robots", "quotas"):
+                self._lose(where, key, "seeds have nothing of the kind")
+        if reach is PageReach.PLUS1:
+            return {**self._options(where, own), "scope": {"max_hops": 1, "max_hops_off": 1}}
+        if reach:
+            return {**self._options(where, own), "scope": {"max_hops": 0}}
+        if not self._scope.sites.covering(_below(url)):
+            self._lost.append(f"{where}: it is of no site: brozzler takes all below its URL")
+        return self._options(where, own)
+
+    def _options(self, where: str, keys: Mapping[str, Any]) -> dict[str, Any]:
+        """The limit of time and the use of robots.txt; other quotas are named."""
+        found: dict[str, Any] = {"time_limit": 0} if keys.get("quotas") == [] else {}
         for one in keys.get("quotas", ()):
-            if one.get("by") != By.TARGET or one.keys() - {"by", "seconds"}:
-                yield f"{where}: quotas: only seconds by target are kept"
-        if where != CONFIGURATION:
-            yield from (f"{where}: {key}: seeds have nothing of the kind"
-                        for key in keys if key not in ("seeds", "prefixes", "robots", "quotas"))  # fmt: skip
+            if one.keys() == {"by", "seconds"} and one["by"] == By.TARGET:
+                found["time_limit"] = one["seconds"]
+            else:
+                self._lose(where, "quotas", "only seconds by target are kept")
+        return {**found, **({"ignore_robots": keys["robots"] == "ignore"} if "robots" in keys else {})}
+
+    def _rules(self) -> dict[str, Any]:
+        """The scope, without what the seeds imply."""
+        implied = SurtPrefixes(map(_below, self._job.seeds))
+        accepts = [rule for one in self._scope.sites if not implied.covering(one) for rule in _rules(one)]
+        blocks = [rule for one in self._scope.excluded for rule in _rules(one)]
+        blocks += map(_of_pattern, self._job.patterns)
+        hops = {"max_hops": self._scope.hops} if self._scope.hops < ALL_HOPS else {}
+        return {key: some for key, some in {"accepts": accepts, "blocks": blocks, **hops}.items() if some != []}
+
+    def _lose(self, where: str, key: str, why: str) -> None:
+        self._lost.append(f"{where}: {key}: {why}")
 
 
-def _options(keys: Mapping[str, Any]) -> dict[str, Any]:
-    limits = [one.get("seconds", 0) for one in keys.get("quotas", ()) if one.get("by") == By.TARGET]
-    found: dict[str, Any] = (
-        {"time_limit": min(filter(None, limits), default=0)} if limits or keys.get("quotas") == [] else {}
-    )
-    return {**found, **({"ignore_robots": keys["robots"] == "ignore"} if "robots" in keys else {})}
-
-
-def _of_page(reach: PageReach | None) -> dict[str, Any]:
-    if reach is None:
-        return {}
-    return {"scope": {"max_hops": 1, "max_hops_off": 1} if reach is PageReach.PLUS1 else {"max_hops": 0}}
+def _besides(known: BrozzlerOptions | None) -> dict[str, Any]:
+    """The options that the papers do not make."""
+    found = msgspec.to_builtins(known) if known else {}
+    return {key: value for key, value in found.items() if key not in _DERIVED}
 
 
 def _rules(prefix: str) -> list[dict[str, str]]:
