@@ -67,7 +67,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Check a feed, or exchange a job."""
-    return {"check": _check, "import": _import, "export": _export}[args.action](args)
+    if args.action == "check":
+        return _check(args)
+    return _import(args) if args.action == "import" else _export(args)
 
 
 def _check(args: argparse.Namespace) -> int:

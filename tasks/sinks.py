@@ -1,11 +1,12 @@
-"""The servers that have the CDX as well: [index] cdx_server."""
+"""The servers that have the CDX as well, [index] cdx_server, or the state of launches, [register] url."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 
+from tasks.config import register
 from tasks.config.chains import cdx_server
 from tasks.config.settings import NO_INDEX, settings
 from tasks.line import OpenRoots
@@ -13,6 +14,7 @@ from warcmill.clients.cdx_server import CdxServer
 from warcmill.errors import BadConfig
 from warcmill.index.sink_cdx import CdxSink, settle
 from warcmill.index.sinks import bring
+from warcmill.model import Launch
 from warcmill.stores import LocalStore
 from warcmill.versions.cdx import NAME
 from warcmill.versions.inputs import Lists
@@ -40,6 +42,20 @@ def check_configured() -> None:
         raise BadConfig(
             "[index] cdx_server", "is not set: the collection of an OutbackCDX, http://HOST:PORT/COLLECTION"
         )
+
+
+def tell_register(line: OpenRoots, launches: Iterable[Launch]) -> None:
+    """Have the register know the state of these launches, if there is one. Troubles are logged, and the next scan tries
+    it again."""
+    url, token = register.place()
+    if not url:
+        return
+    from warcmill.audit.answers import register as answers
+    from warcmill.clients.register import WarcRegister
+
+    with closing(WarcRegister(url, token)) as server:
+        for trouble in answers.tell(line.state, line.rootmap, server, launches, line.wanted):
+            log.error("%s", trouble)
 
 
 def bring_cdx(line: OpenRoots, index: LocalStore) -> tuple[str, ...]:

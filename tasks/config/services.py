@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
-from tasks.config import chains, proofs, sections
+from tasks.config import chains, proofs, register, sections
 from tasks.config.roots import ENGINE
 from tasks.config.sections import jobs_of, value
 from warcmill.audit import remedies
@@ -171,6 +171,17 @@ def _ask_cdx_server(_: Settings, __: str, seconds: float) -> HealthReply:
     return HealthReply(shown(url))
 
 
+def _ask_register(config: Settings, *__: object) -> HealthReply:
+    """The lag of the register, which nobody asks; Unavailable if it is behind."""
+    from warcmill.audit.answers import register as answers
+
+    url, _ = register.place()
+    lag = answers.lag(config.open_state(), url)
+    if lag.launches:
+        raise Unavailable(f"the register {url}", str(lag))
+    return HealthReply(f"{url}: {lag}")
+
+
 def _ask_frontier(_: Settings, section: str, *__: object) -> HealthReply:
     from tasks.config import engines
     from warcmill.crawl.frontier.link import examined
@@ -302,6 +313,9 @@ SERVICES: tuple[Service, ...] = (
     Service("server", "scale", ("[scale] url",), prove=proofs.check_scale),
     Service("server", "cdx server", ("[index] cdx_server",), "start it, or correct [index] cdx_server",
             used=_where_set("index", "cdx_server"), ask=_ask_cdx_server, prove=proofs.check_cdx_server),
+    Service("server", "register", ("[register] url",),
+            "start it, or correct [register] url; each scan sends what it lacks",
+            used=_where_set("register", "url"), ask=_ask_register, optional=True),  # nothing waits for it
     Service("server", "pywb", ("[serve] pywb",), prove=proofs.check_serve),
     Service("server", "redis [{section}]", ("[engine.NAME] frontier",), "start it, or correct [{section}]",
             used=lambda config: [section for section in _engines(config) if value(section, "frontier")],

@@ -220,6 +220,7 @@ JSON = (
     Place("warcmill/audit/health.py", only=("Level",)),
     Place("commands/feed.py", only=("counted",), documents=True),
     Place("warcmill/audit/answers/files.py", only=("answer", "_file")),
+    Place("warcmill/audit/answers/register.py", only=("document", "_StageState")),
     Place("commands/plan.py", documents=True),
     Place("commands/import.py", documents=True),
     Place("warcmill/pulse/reported_jobs.py", documents=True),

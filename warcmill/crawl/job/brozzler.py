@@ -32,7 +32,7 @@ from warcmill.formats.seeds import SEED_LIST
 from warcmill.formats.targets import PageReach
 from warcmill.model import parse_job
 
-HEAD = "# Written by 'warcmill feed import'. An edit stays, and the next import of this job is refused then.\n"
+HEAD = "# Imported from brozzler's job-conf. An edit stays, and the next import of this job is refused then.\n"
 ALL_HOPS: Final = file.NUMBERS["hops"][1]
 _is_bare = re.compile(r"\(?([a-z0-9_-]+(?:,[a-z0-9_-]+)*,?)((?:\)|:[0-9]+\)).*)?", re.IGNORECASE | re.DOTALL).fullmatch
 _is_ssurt = re.compile(
@@ -54,7 +54,7 @@ class ImportedJob(Struct, frozen=True):
 
 def papers(known: JobConf, path: str, name: str = "") -> ImportedJob:
     """The papers of the job that a job-conf describes. `name`: of one without id. BadInput for an id that no job may
-    have, or a seed that is no URL."""
+    have, and without a seed that is crawled."""
     return _Import(known, path).made(parse_job(name if known.id is UNSET else str(known.id)))
 
 
@@ -195,7 +195,7 @@ def _as_one(rule: ScopeRule) -> tuple[str, str]:
 
 
 def _read_prefixes(kind: str, text: str) -> list[str]:
-    """The prefixes of a rule; none for a text that is none."""
+    """The prefixes of a rule; an empty list for an invalid text."""
     try:
         if kind == "domain":
             name = hosts.canonical(text.strip("."))
