@@ -49,7 +49,7 @@ TYPED = {
     "group {} explain {}": "",
     "doctor": "doctor",
     "doctor --json": "doctor --json",
-    "feed import": "",
+    "feed import --from": "",
     "import FOLDER --job {}": "import empty --job elections",
     "init": "init new",
     "init --adopt": "init --adopt index",
