@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import sys
 from collections.abc import Iterable, Iterator
@@ -14,7 +13,7 @@ from rich.text import Text
 
 from commands.console.arguments import add_json, add_launch
 from commands.console.launches import launch_of, report_away
-from commands.console.show import as_json, counted, err, out
+from commands.console.show import as_json, counted, err, out, write_rows
 from commands.console.terminal import console, lines, styled
 from tasks.line import OpenRoots, open_line
 from warcmill.audit import remedies
@@ -126,7 +125,7 @@ def _read(line: OpenRoots, launch: Launch, *, compared: bool) -> LaunchFigures:
 def _show_missed(line: OpenRoots, launch: Launch, urls: Iterable[MissedUrl], args: argparse.Namespace) -> None:
     """Print each URL as it is read: there may be 100,000."""
     if args.csv:
-        _write_rows(missed.COLUMNS, (url[: len(missed.COLUMNS)] for url in urls))
+        write_rows(missed.COLUMNS, (url[: len(missed.COLUMNS)] for url in urls))
         return
     seen = known_launch(line.state, line.rootmap, launch, line.wanted)
     report_away(seen.away)
@@ -307,16 +306,4 @@ def _write_csv(figures: LaunchFigures, *, of_seeds: bool) -> None:
     else:
         heads = ("table", "name", "number")
         rows = ((table, name, number) for table in REPORT_TABLES for name, number in figures.tables[table].items())
-    _write_rows(heads, rows)
-
-
-def _write_rows(heads: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(heads)
-    writer.writerows([_harmless(cell) for cell in row] for row in rows)
-
-
-def _harmless(cell: object) -> object:
-    """A cell that no spreadsheet takes for a formula, and no terminal for a command."""
-    text = printable(cell) if isinstance(cell, str) else cell
-    return f"'{text}" if isinstance(text, str) and text[:1] in ("=", "+", "-", "@") else text
+    write_rows(heads, rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import sys
@@ -34,6 +35,18 @@ def as_json(answer: dict[str, Json]) -> str:
 def days_json(days: Interval) -> dict[str, Json]:
     """The first and the last day of an interval, both included."""
     return {"first_day": str(days.first), "last_day": str(days.last)}
+
+
+def write_rows(heads: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
+    """Print rows as CSV, each as it comes. No cell is a formula of a spreadsheet, or a command of a terminal."""
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(heads)
+    writer.writerows([_harmless(cell) for cell in row] for row in rows)
+
+
+def _harmless(cell: object) -> object:
+    text = printable(cell) if isinstance(cell, str) else cell
+    return f"'{text}" if isinstance(text, str) and text[:1] in ("=", "+", "-", "@") else text
 
 
 def out(*texts: str) -> None:

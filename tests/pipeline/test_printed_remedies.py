@@ -62,6 +62,8 @@ TYPED = {
     "job {} retire {} --reason TEXT": "job JOB retire w2 --reason why",
     "job {} watch": "job JOB watch",
     "make {}": "make files.read-back.JOB.LAUNCH.final",
+    "pages": "pages JOB LAUNCH",
+    "pages {} {}": "pages JOB LAUNCH",
     "plan {}": "plan DAY",
     "pulse start {}": "",
     "pulse start {} --again": "",

@@ -37,6 +37,12 @@ ADDRESSES: Mapping[str, tuple[tuple[str, Mapping[str, str]], ...]] = {
     "/capture": (),  # the way to a page that is shown: below
     "/status": (("/status", {"from": DAY}), ("/status", {"from": DAY, "by": "day"})),
     "/launches/{job}/{launch_id}": ((LAUNCH, {}),),
+    "/launches/{job}/{launch_id}/pages": (
+        (f"{LAUNCH}/pages", {}),
+        (f"{LAUNCH}/pages", {"view": "all", "words": "bzip2"}),
+        (f"{LAUNCH}/pages", {"view": "not-got"}),
+        (f"{LAUNCH}/pages", {"view": "changed"}),
+    ),
     "/launches/{job}/{launch_id}/files": ((f"{LAUNCH}/files", {}),),
     "/launches/{job}/{launch_id}/reports/{stage}/{name:path}": (),
     "/jobs": (("/jobs", {}),),
@@ -94,6 +100,7 @@ def line(published: Line) -> Line:
     assert told.returncode == 0, told.stderr
     assert (published.folders["store"] / "state/_archive" / DECISION).exists()
     assert fold(published)[0] == 0
+    assert published.warcmill("pages", sample.JOB, sample.LAUNCH_ID).returncode == 0
     return published
 
 

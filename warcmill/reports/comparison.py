@@ -12,7 +12,7 @@ not grow with the logs: their lines are sorted on disk, and read side by side.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from hashlib import sha512
 from itertools import groupby
@@ -66,25 +66,28 @@ def compare(
     `store` None: only a comparison that is kept is returned, and nothing is written.
     NotReady without 04, or files.verified of a stage; Mismatch when a stored zip is no longer the verified one.
     """
-    before = _before(state, launch) if _may_have_pages(state, launch) else None
-    if before is None:
+    earlier = before(state, launch)
+    if earlier is None:
         return None
-    both = [_verified(state, one) for one in (launch, before)]
+    both = [_verified(state, one) for one in (launch, earlier)]
     digest = sha512("\n".join(marker.digest for each in both for marker in each).encode()).hexdigest()
     path = f"reports/{launch.job}/{launch.id}.{digest[:32]}.json"
-    if index and (kept := _kept(index, path, before)):
+    if index and (kept := _kept(index, path, earlier)):
         return kept
     if store is None:
         return None
     with state.scratch() as folder:
-        found = _compared(store, folder, both[0], both[1], before)
+        found = _compared(store, folder, both[0], both[1], earlier)
     if index:
         index.replace(path, json.dumps(found.json(), sort_keys=True).encode())
     return found
 
 
-def _before(state: MarkerStore, launch: Launch) -> Launch | None:
-    """The newest launch of the job before this one that is complete and verified, and that it does not continue."""
+def before(state: MarkerStore, launch: Launch) -> Launch | None:
+    """The newest launch of the job before this one that is complete and verified, and that it does not continue; None
+    without one, and for a launch that got nothing."""
+    if not _may_have_pages(state, launch):
+        return None
     continued = {one.id for one in crawl_parts.of(state, launch).before}
     names = {name for month in state.store.names("") for name in state.store.names(f"{month}/{launch.job}")}
     ids = sorted((name for name in names if name.isdigit() and name < launch.id and len(name) == 14), reverse=True)
@@ -130,22 +133,32 @@ def _kept(index: LocalStore, path: str, before: Launch) -> LaunchComparison | No
 
 
 def _compared(
-    store: Store, folder: Path, ours: list[Evidence], theirs: list[Evidence], before: Launch
+    store: Store, folder: Path, ours: list[Evidence], theirs: list[Evidence], earlier: Launch
 ) -> LaunchComparison:
     counts, first = dict.fromkeys(KINDS, 0), {kind: list[str]() for kind in KINDS}
     reasons = dict[str, str]()
+    for url, kind, why in kinds(store, folder, ours, theirs):
+        counts[kind] += 1
+        if kind != "same" and len(first[kind]) < FIRST:
+            first[kind].append(url)
+            if why:
+                reasons[url] = why
+    return LaunchComparison(earlier, counts, first, reasons)
+
+
+def kinds(
+    store: Store, folder: Path, ours: Iterable[Evidence], theirs: Iterable[Evidence]
+) -> Iterator[tuple[str, str, str]]:
+    """Each page of two crawls, in order of URLs, with its kind, and why it was not visited. By files.verified of their
+    stages; lines are sorted in `folder`. Mismatch when a stored zip is no longer the verified one."""
     with closing(_Pages(folder)) as now, closing(_Pages(folder)) as then:
         for pages, markers in ((now, ours), (then, theirs)):
             for marker in markers:
                 with stored_logs.opened(store, marker, folder) as logs:
                     logs.read_crawl_logs(pages.add)
         for url, kind, mark in _kinds(iter(now), iter(then)):
-            counts[kind] += 1
-            if kind != "same" and len(first[kind]) < FIRST:
-                first[kind].append(text := url.decode("utf-8", "replace"))
-                if kind == NOT_VISITED:
-                    reasons[text] = reason(int(mark[1:])) if mark else NO_LINE
-    return LaunchComparison(before, counts, first, reasons)
+            why = (reason(int(mark[1:])) if mark else NO_LINE) if kind == NOT_VISITED else ""
+            yield url.decode("utf-8", "replace"), kind, why
 
 
 def _kinds(

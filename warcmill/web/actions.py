@@ -84,6 +84,16 @@ ACTIONS: Final[Mapping[str, ActionVerb]] = {
         ("pulse", "stop", "{job}"),
         "Ends the running launch. If it has ended already, its end is recorded.",
     ),
+    "retry": ActionVerb(
+        "Ask again",
+        ("job", "{job}", "retry", "--missed"),
+        "Begins a launch that asks for each URL that the newest launch did not get, and no other launch got since.",
+    ),
+    "pages": ActionVerb(
+        "Make the list",
+        ("pages", "{job}", "{launch_id}", "--limit=0"),
+        "Lists what this launch asked for, from its stored logs. Nothing in the archive is changed.",
+    ),
     "scan": ActionVerb(
         "Scan",
         ("scan",),

@@ -13,7 +13,7 @@ from msgspec import Struct
 from warcmill.web.access import Role
 from warcmill.web.request import Answer, Asked
 from warcmill.web.served import Served
-from warcmill.web.views import clusters, jobs, launches, line, packages, script_editor, scripts, search
+from warcmill.web.views import clusters, jobs, launch_pages, launches, line, packages, script_editor, scripts, search
 
 GET, POST = ("GET", "HEAD"), ("POST",)
 LARGEST_FORM = 16_384  # bytes
@@ -46,6 +46,8 @@ ROUTES = (
     Route("/capture", GET, Role.READER, search.capture),
     Route("/status", GET, Role.READER, line.line_status, "status.html", "Status"),
     Route("/launches/{job}/{launch_id}", GET, Role.READER, launches.launch, "launch.html"),
+    Route("/launches/{job}/{launch_id}/pages", GET, Role.READER, launch_pages.listed, "pages.html"),
+    Route("/launches/{job}/{launch_id}/make-pages", GET + POST, Role.CURATOR, jobs.action("pages"), "action.html"),
     Route("/launches/{job}/{launch_id}/files", GET, Role.READER, launches.launch_files, "files.html"),
     Route("/launches/{job}/{launch_id}/reports/{stage}/{name:path}", GET, Role.READER, launches.log_slice, "log.html"),
     Route("/jobs", GET, Role.READER, jobs.all_jobs, "jobs.html", "Jobs"),
@@ -53,6 +55,7 @@ ROUTES = (
     Route("/jobs/{job}/start", GET + POST, Role.OPERATOR, jobs.action("start"), "action.html"),
     Route("/jobs/{job}/checkpoint", GET + POST, Role.OPERATOR, jobs.action("checkpoint"), "action.html"),
     Route("/jobs/{job}/stop", GET + POST, Role.OPERATOR, jobs.action("stop"), "action.html"),
+    Route("/jobs/{job}/retry", GET + POST, Role.CURATOR, jobs.action("retry"), "action.html"),
     Route("/jobs/{job}/scripts/{name}", GET, Role.READER, script_editor.page, "script.html"),
     Route("/jobs/{job}/scripts/{name}/step", POST, Role.CURATOR, script_editor.step, body=LARGEST_SCRIPT),
     Route("/jobs/{job}/scripts/{name}/try", POST, Role.CURATOR, script_editor.tried, body=LARGEST_SCRIPT),

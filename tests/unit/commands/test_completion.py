@@ -108,6 +108,8 @@ def test_every_argument_can_be_completed_or_is_free(verb: str) -> None:
         "TASKID",
         "JOB[/NAME]",
         "WORD",
+        "WORDS",
+        "TYPE",
         "HOST",
         "DAY",
         "WHEN",

@@ -30,7 +30,7 @@ from warcmill.web.views import scripts
 NEWEST = 10  # actions on a page
 NAMED = 200  # findings that the form of accept names one by one
 LONGEST_LIST = 65_536  # characters of the names in one command
-OF_JOBS = ("start", "checkpoint", "stop")
+OF_JOBS = ("start", "checkpoint", "stop", "retry")
 REASONED = ("accept", "close")
 OF_SCRIPTS = ("run script", "delete script", "again")
 

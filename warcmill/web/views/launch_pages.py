@@ -1,0 +1,130 @@
+"""The views of what a launch asked for: the pages that it got, what it did not get and why, and what changed.
+
+They read the list in the index root, which a verb makes; so they ask neither the store nor a crawl.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from http import HTTPStatus
+from urllib.parse import urlencode
+
+from warcmill.errors import BadInput, NotReady, Unavailable
+from warcmill.model import Json, Launch
+from warcmill.reports import pages
+from warcmill.reports.pages import CHANGES, LaunchPages, ListFilter
+from warcmill.stores import LocalStore
+from warcmill.web.actions import command
+from warcmill.web.request import Answer, Asked, RefusedRequest, ShownPage
+from warcmill.web.served import Served
+from warcmill.web.views.launches import number_in, path_of
+from warcmill.web.views.search import way_to_record
+
+ON_A_PAGE = 100
+CHOICES = 20  # values of a filter
+LONGEST = 2_000  # characters of a field
+VIEWS = {"": "Pages", "all": "All that was got", "not-got": "Not got", "changed": "Changed"}
+_STATUS = re.compile(r"-?[0-9]{1,5}")
+
+
+def listed(served: Served, asked: Asked) -> Answer:
+    """A part of the list of a launch; a page without a list has the form that makes it."""
+    launch = Launch.parse(asked.names["job"], asked.names["launch_id"])
+    view, line = asked.fields.get("view", ""), served.line().state_alone()
+    if view not in VIEWS:
+        raise BadInput("view", f"it is not one of {', '.join(filter(None, VIEWS))}")
+    if served.archive.open_index is None:
+        raise NotReady("the list of pages", "luigi.cfg has no index root: 'warcmill init --adopt index' makes it")
+    known = any(line.state.stages(launch))
+    if not known:
+        return RefusedRequest(HTTPStatus.NOT_FOUND, f"{launch}: no stage of it is known; /status lists the launches")
+    shown: dict[str, object] = {
+        "launch": str(launch), "path": path_of(launch), "view": view, "views": VIEWS,
+        "command": command(_words(launch, view, asked.fields)),
+    }  # fmt: skip
+    index: LocalStore = served.archive.open_index()
+    try:
+        with pages.opened(line.state, index, launch) as found:
+            if found is None:
+                return ShownPage({"made": None, "job": launch.job, "launch_id": launch.id}, {**shown, "list": None})
+            return _shown(found, launch, asked, shown)
+    except BadInput as error:
+        if error.path.startswith("index:"):
+            raise Unavailable(error.path, error.why) from error
+        raise
+
+
+def _shown(found: LaunchPages, launch: Launch, asked: Asked, shown: dict[str, object]) -> ShownPage:
+    view, after = asked.fields.get("view", ""), number_in(asked.fields, "after", 0)
+    sums, rows = found.sums(), list[Mapping[str, Json]]()
+    wanted = _filter(view, asked.fields)
+    number: int | None
+    if view == "changed":
+        kind = asked.fields.get("kind", "")
+        if kind and kind not in CHANGES:
+            raise BadInput("kind", f"it is not one of {', '.join(CHANGES)}")
+        changed = found.changes(kind, after, ON_A_PAGE)
+        rows, last = [one.json() for one in changed], changed[-1].id if changed else 0
+        number = sums.changes[kind] if kind else sum(sums.changes.values())
+        shown |= {"kinds": [("", "all"), *((one, one) for one in CHANGES)], "kind": kind}
+    else:
+        some = found.rows(wanted, after, ON_A_PAGE)
+        rows, last = [{**one.json(), "replay": _replay(one)} for one in some], some[-1].id if some else 0
+        number = found.number(wanted)
+        shown |= _choices(found, wanted)
+    fields = {name: value for name, value in asked.fields.items() if name not in ("after", "format")}
+    answer: dict[str, Json] = {
+        "before": found.before, "job": launch.job, "lacking": [*found.lacking], "launch_id": launch.id,
+        "made": found.made, "next": last if len(rows) == ON_A_PAGE else 0, "sums": sums.json(),
+        "urls": [dict(row) for row in rows],
+    }  # fmt: skip
+    here = f"{shown['path']}/pages"
+    more = {
+        "list": found, "sums": sums, "rows": rows, "number": number, "wanted": wanted,
+        "first": f"{here}?{urlencode(fields)}" if after else "",
+        "next": f"{here}?{urlencode({**fields, 'after': str(last)})}" if len(rows) == ON_A_PAGE else "",
+        "written": found.made,
+    }  # fmt: skip
+    return ShownPage(answer, {**shown, **more})
+
+
+def _filter(view: str, fields: Mapping[str, str]) -> ListFilter:
+    if long := next((name for name, value in fields.items() if len(value) > LONGEST), ""):
+        raise BadInput(long, f"it has more than {LONGEST} characters")
+    status = fields.get("status", "").strip()
+    if status and not _STATUS.fullmatch(status):
+        raise BadInput("status", "it is not a status of HTTP, nor a code of the crawler, such as 200 or -9998")
+    texts = [fields.get(name, "").strip() for name in ("host", "type", "why", "words")]
+    host, type_, why, words = texts
+    return ListFilter(view != "not-got", not view, host, int(status) if status else None, type_, why, words)
+
+
+def _choices(found: LaunchPages, wanted: ListFilter) -> dict[str, object]:
+    """The values of each filter, the most frequent ones first, and the one that is chosen."""
+    whole = ListFilter(wanted.is_got, wanted.only_pages)
+    given = {"host": wanted.host, "type": wanted.type, "status": "" if wanted.status is None else str(wanted.status),
+             "why": wanted.why}  # fmt: skip
+    choices = {}
+    for name, value in given.items():
+        most = [(one, f"{one or 'none'} ({number:,})") for one, number in found.most(name, whole, CHOICES) if one]
+        extra = [(value, value)] if value and value not in dict(most) else []
+        choices[name] = [("", "all"), *most, *extra]
+    return {"choices": choices, "chosen": given}
+
+
+def _replay(one: pages.ListedUrl) -> str:
+    """The way to the capture; '' for what has no record."""
+    if not one.is_got or not one.warc or one.offset is None:
+        return ""
+    return f"/{way_to_record(one.url, one.warc.removesuffix('.open'), one.offset)}"
+
+
+def _words(launch: Launch, view: str, fields: Mapping[str, str]) -> tuple[str, ...]:
+    """The verb that prints the same."""
+    words = ["pages", launch.job, launch.id]
+    if view == "changed":
+        return (*words, "--changed", *filter(None, [fields.get("kind", "")]))
+    words += [f"--{view}"] if view else []
+    given = ((name, fields.get(name, "").strip()) for name in ("words", "host", "type", "status", "why"))
+    return (*words, *(f"--{name}={value}" for name, value in given if value))
