@@ -299,6 +299,7 @@ SERVICES: tuple[Service, ...] = (
             used=_where_set("text", "solr"), ask=_ask_solr, prove=proofs.check_text),
     Service("server", "tika", ("[text] tika",), prove=proofs.check_text),
     Service("server", "columns", ("[columns] since",), prove=proofs.check_columns),
+    Service("server", "documents", ("[documents] since",), prove=proofs.check_documents),
     Service("server", "scale", ("[scale] url",), prove=proofs.check_scale),
     Service("server", "cdx server", ("[index] cdx_server",), "start it, or correct [index] cdx_server",
             used=_where_set("index", "cdx_server"), ask=_ask_cdx_server, prove=proofs.check_cdx_server),
