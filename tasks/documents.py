@@ -6,15 +6,20 @@ from collections.abc import Iterator
 
 import luigi
 
-from tasks.config import extractor
+from tasks.config import chains, extractor
 from tasks.config.settings import NO_INDEX, settings
 from tasks.files import StoreScan, Verify, VirusScan
-from tasks.line import OpenRoots
-from tasks.step import StageStep
+from tasks.index import FIRST, FOLD, fold_data
+from tasks.line import OpenRoots, open_line
+from tasks.step import StageStep, ToRun
+from tasks.summary import ScanEnding
 from warcmill import chain, layout
 from warcmill.documents import extract, verify
-from warcmill.errors import BadConfig
+from warcmill.errors import BadConfig, Unsettled
+from warcmill.extracts.extracts import Extracts
 from warcmill.launches.view import LaunchView
+from warcmill.stores.opening import open_folder
+from warcmill.versions.documents.dataset import Documents
 
 
 class ExtractDocuments(StageStep):
@@ -27,6 +32,7 @@ class ExtractDocuments(StageStep):
     """
 
     task_namespace = "documents"
+    priority = FIRST
 
     def requires(self) -> list[luigi.Task]:
         if not settings().index:
@@ -51,6 +57,7 @@ class VerifyDocuments(StageStep):
     """
 
     task_namespace = "documents"
+    priority = FIRST
 
     def requires(self) -> list[luigi.Task]:
         before = verify.earlier(settings().open_state(), self.launch, self.part)
@@ -63,16 +70,50 @@ class VerifyDocuments(StageStep):
         line.state.publish(self.key, claim)
 
 
-class ScanForDocuments(StoreScan):
-    """Look for publications in every verified stage of some days, where `[documents]` is on.
+class UpdateDocuments(luigi.Task):
+    """Publish all documents that are extracted and not in the current version of their list as one more version.
 
-    Requires: VerifyDocuments of each stage that has its files.verified and no documents.verified.
+    Requires: nothing; it takes every launch that has its documents.extracted, of any day.
+    Output:   none; a version is its list in the state, and its files in the index root.
+    Changes:  adds a version, and moves the link to the current one; with nothing new it makes none. Makes extracts
+              again that are missing or damaged.
+    Re-run:   safe; ends what a killed fold began. Of two at once one wins; the other fails, or finds nothing to do.
+    """
+
+    task_namespace = "documents"
+    priority = FOLD
+    date_interval = luigi.DateIntervalParameter(description="the days of its scan; it takes all days")
+    done = False
+
+    def run(self) -> None:
+        chains.check_readers_installed(chains.DOCUMENTS)
+        line = open_line()
+        index = open_folder("index", line.settings.index)
+        data = Documents(line.state, extractor.making(line.settings, Extracts(index)), index)
+        if troubles := fold_data(line, index, data).troubles:
+            raise Unsettled(str(self.task_family), list(troubles))
+        self.done = True
+
+    def complete(self) -> bool:
+        return self.done
+
+
+class ScanForDocuments(StoreScan):
+    """Look for publications in every verified stage of some days, where `[documents]` is on, and publish their list.
+
+    Requires: VerifyDocuments of each stage that has its files.verified and no documents.verified; then UpdateDocuments.
     Output:   none.
     Changes:  nothing itself.
     Re-run:   safe; does only what is missing. Stages that are not verified are left to files.ScanForOutputFiles.
     """
 
     task_namespace = "documents"
+
+    def find(self, line: OpenRoots, ending: ScanEnding) -> ToRun:
+        listed = super().find(line, ending)
+        if chains.DOCUMENTS in line.wanted:
+            listed.tasks.append(UpdateDocuments(date_interval=self.date_interval))
+        return listed
 
     def missing(self, line: OpenRoots, view: LaunchView) -> Iterator[luigi.Task]:
         launch, row = view.launch, chain.by_word(chain.ROWS)["verify-documents"]

@@ -101,6 +101,7 @@ class documents(Section):  # noqa: N801 - the section has the name of the class
 
     since = TextKey(default="", description="look through the launches from this day on, by their ids; empty: off")
     jobs = TextKey(default="", description="look through only these jobs, separated by commas; empty: all")
+    watched = TextKey(default="", description="path of a list of targets, as a feed has them; empty: the newest feed")
 
 
 def check_columns_installed() -> str:
