@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import luigi
 
+from tasks import desk
 from tasks.config import chains, extractor
 from tasks.config.settings import NO_INDEX, settings
 from tasks.files import StoreScan, Verify, VirusScan
@@ -76,7 +77,7 @@ class UpdateDocuments(luigi.Task):
     Requires: nothing; it takes every launch that has its documents.extracted, of any day.
     Output:   none; a version is its list in the state, and its files in the index root.
     Changes:  adds a version, and moves the link to the current one; with nothing new it makes none. Makes extracts
-              again that are missing or damaged.
+              again that are missing or damaged. Brings the desk up to date.
     Re-run:   safe; ends what a killed fold began. Of two at once one wins; the other fails, or finds nothing to do.
     """
 
@@ -90,7 +91,10 @@ class UpdateDocuments(luigi.Task):
         line = open_line()
         index = open_folder("index", line.settings.index)
         data = Documents(line.state, extractor.making(line.settings, Extracts(index)), index)
-        if troubles := fold_data(line, index, data).troubles:
+        troubles = fold_data(line, index, data).troubles
+        with desk.opened(line):  # brings its table up to date: with the version, the watched targets and the decisions
+            pass
+        if troubles:
             raise Unsettled(str(self.task_family), list(troubles))
         self.done = True
 

@@ -72,6 +72,18 @@ def targets(state: MarkerStore, watched: str = "") -> WatchedTargets:
     return WatchedTargets(found.targets)
 
 
+def name_of(state: MarkerStore, watched: str = "") -> str:
+    """A name of the list of watched targets, as `targets` reads it: another one for each list."""
+    if not watched:
+        kept = newest_feed(state)
+        return str(kept.sha512) if kept else ""
+    try:
+        status = Path(watched).stat()
+    except OSError as error:
+        raise Unavailable(f"[documents] watched: {watched}", error.strerror or str(error)) from error
+    return f"{watched} {status.st_ino} {status.st_size} {status.st_mtime_ns}"
+
+
 def newest_feed(state: MarkerStore) -> FileRef | None:
     """The file of the newest 00.feed of targets; None without one."""
     months = [entry.name for entry in state.store.list("") if _MONTH.fullmatch(entry.name)]
