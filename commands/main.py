@@ -69,6 +69,7 @@ VERBS: dict[str, dict[str, str]] = {
         "feed": "check a crawl feed, and count its targets; import and export jobs of brozzler",
         "catalogue": "find SIPs, WARCs and ARKs in the catalogue, or make it anew from the markers",
         "versions": "list, compare, verify or retire the versions of an index; hide captures in it",
+        "documents": "list the publications that crawls brought, decide which are kept, hand them on",
         "wacz": "write a launch, or a stage of it, as a WACZ: one file that replays in a browser",
     },
     "learn": {

@@ -23,6 +23,7 @@ from warcmill.pypi import update_leveldb
 from warcmill.stores import LocalStore
 from warcmill.stores.opening import open_folder
 from warcmill.versions import cdx, hidden_list, text
+from warcmill.versions.documents import dataset as documents
 from warcmill.versions.fold import retire
 from warcmill.versions.hidden_list import Hidden
 from warcmill.versions.inputs import Lists, VersionList, difference
@@ -45,6 +46,7 @@ examples:
 
 A version is a numbered list of WARCs, and the index of their captures, or, with --of text,
 of the words in them. 'warcmill scan' publishes a new one when there is something new.
+--of documents is of publications; a line is what one crawl has of one.
 --of modules, depgraph and distributions are of a package index: each is a LevelDB, made of
 the files of dumps, which pypi.UpdateLevelDb publishes ("warcs" of --json counts these).
 list shows them all; diff lists the WARCs by which two differ, and what was hidden or shown
@@ -72,7 +74,12 @@ exit codes: 0 done, or nothing is wrong, 1 no such version, something is wrong w
 hidden or shown already, 2 usage, 3 configuration, 4 a root did not answer, 5 a fold is
 running
 """
-LINES = {cdx.NAME: "captures", text.NAME: "documents", **dict.fromkeys(data_sets.NAMES, "keys")}  # what a line is
+LINES = {
+    cdx.NAME: "captures",
+    text.NAME: "documents",
+    documents.NAME: "parts",
+    **dict.fromkeys(data_sets.NAMES, "keys"),
+}  # what a line is
 INPUTS = dict.fromkeys(data_sets.NAMES, ("dump file", "dump files"))
 WARCS = "WARC", "WARCs"
 
@@ -139,7 +146,7 @@ def _list(name: str, *, in_json: bool) -> int:
         print(as_json({"current": number, "data_set": name, "hidden": entries, "versions": versions}))
         return 0
     if not listed:
-        switch = "[text]" if name == text.NAME else "[index]"
+        switch = "[index]" if name == cdx.NAME else f"[{name}]"
         switch = switch if name not in INPUTS else "[pypi]"
         out(f"no version of {name} yet: 'warcmill scan' publishes the first, where {switch} is on")
     else:
@@ -227,6 +234,8 @@ def _hidden_since(store: LocalStore, index: LocalStore, before: VersionList, aft
 
 def _counted(index: LocalStore, listed: VersionList, surt: str) -> str:
     name = listed.data_set
+    if name == documents.NAME:
+        return "(a version of the documents has nothing of it, also as a page that led to one)"
     found = Payloads(index, name).numbered(listed.number)
     if found is None:
         return f"(not counted: the files of version {listed.number} are not there)"
@@ -296,7 +305,7 @@ def _decide(entry: str, why: str, *, hides: bool) -> int:
 
 
 def _publishes(line: OpenRoots) -> bool:
-    return bool({"index", text.NAME} & line.wanted.keys())
+    return bool({"index", text.NAME, documents.NAME} & line.wanted.keys())
 
 
 def _is_late(line: OpenRoots, index: LocalStore) -> bool:
@@ -310,10 +319,12 @@ def _is_late(line: OpenRoots, index: LocalStore) -> bool:
 def _published(line: OpenRoots, index: LocalStore, surt: str) -> int:
     """Publish versions that follow the decision; return the exit code. Until then, the CDX is as it was."""
     if not _publishes(line):
-        out("nothing is published: [index] and [text] are off")
+        out("nothing is published: [index], [text] and [documents] are off")
         return 0
     day = clock.now()[:10]  # any: a fold takes all that is decided
     code = run_once(line, "index.ScanForIndexing", day)
+    if documents.NAME in line.wanted:
+        code = max(code, run_once(line, "documents.ScanForDocuments", day))
     if code == 0:
         out("published:", *_shown(index, surt))
     else:

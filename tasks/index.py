@@ -305,16 +305,17 @@ def _unverified(fold_: FoldCdx | FoldText, line: OpenRoots, verify: type[StageSt
 def publish(line: OpenRoots) -> Folded:
     """One fold of the CDX."""
     index = open_folder("index", line.settings.index)
-    return _fold(line, index, Cdx(line.state, extractor.making(line.settings, Extracts(index)), index))
+    return fold_data(line, index, Cdx(line.state, extractor.making(line.settings, Extracts(index)), index))
 
 
 def publish_text(line: OpenRoots) -> Folded:
     """One fold of the text index."""
     index = open_folder("index", line.settings.index)
-    return _fold(line, index, Text(line.state, extractor.making(line.settings, Extracts(index)), index))
+    return fold_data(line, index, Text(line.state, extractor.making(line.settings, Extracts(index)), index))
 
 
-def _fold(line: OpenRoots, index: LocalStore, data: DataSet) -> Folded:
+def fold_data(line: OpenRoots, index: LocalStore, data: DataSet) -> Folded:
+    """One fold of a data set; its troubles are logged."""
     folded = fold(line.state, lambda: line.store, index, data, line.settings.store_uri("warcs"))
     for trouble in folded.troubles:
         log.error("%s: %s", data.name, trouble)

@@ -64,6 +64,7 @@ class Switch(Struct, frozen=True):
 Wanted = Mapping[str, Switch]  # the switches that are on in the configuration, by the name in `Row.due`
 _OUTPUTS, _FILES = "output.ScanForOutputs", "files.ScanForOutputFiles"
 _DISTRIBUTIONS = "pypi.ScanForDistributions"
+_DOCUMENTS = "documents.ScanForDocuments"
 _PACKAGES, _INDEX, _REPORTS = "package.ScanForPackages", "index.ScanForIndexing", "reports.ScanForReports"
 ROWS: Rows = (
     Row("pulse.CrawlFeed", "00.feed.{job}.{due}", "due"),
@@ -176,6 +177,14 @@ ROWS: Rows = (
         word="verify-dump", head="verify-_dump", after="dump", due="pypi", scan=_DISTRIBUTIONS,
     ),
     Row("pypi.DumpFull", "pypi.full.{job}.{launch_id}.{number}", "launch", scan=_DISTRIBUTIONS),
+    Row(
+        "documents.ExtractDocuments", "documents.extracted.{job}.{launch_id}.{stage}", "stage",
+        word="documents", head="docu-_ments", after="verify", due="documents", scan=_DOCUMENTS,
+    ),
+    Row(
+        "documents.VerifyDocuments", "documents.verified.{job}.{launch_id}.{stage}", "stage",
+        word="verify-documents", head="verify-_docs", after="documents", due="documents", scan=_DOCUMENTS,
+    ),
     Row("operator.Close", "01.jobs.{job}.{launch_id}.closed", "launch", word="close"),
     Row("operator.Import", "01.jobs.{job}.{launch_id}.imported", "launch", word="import"),
     Row("operator.Accept", "accepted.{job}.{launch_id}.{finding}", "finding"),

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from commands.console.script_jobs import script_place
 from commands.console.show import as_json, err, out
-from tasks import logs
+from tasks import desk, logs
 from tasks.audited import audited
 from tasks.config import engines, groups
 from tasks.config.serve import Serving, program_of, replay_folder, serving
@@ -90,6 +90,8 @@ def run(args: argparse.Namespace) -> int:
             debugger=debugger.opened,
             groups=groups.group_names,
             group_named=groups.group_named,
+            desk=partial(desk.opened, line) if config.index else None,
+            has_documents=desk.is_on,
         )
         try:
             server.serve(application(served), asked.listen, asked.port, partial(_begin, served, replay, asked))

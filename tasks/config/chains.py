@@ -1,4 +1,4 @@
-"""The sections of the chains' steps: [index], [columns], [text], [collection.NAME], [viruses] and [package].
+"""The sections of the chains' steps: [index], [columns], [documents], [text], [collection.NAME], [viruses], [package].
 
 `since` and `jobs` of a section are the switch of its steps, which not every launch goes through. The rest names the
 servers that get the index, the clamd that scans, and how SIPs are built and where they are submitted. Nothing is asked
@@ -39,8 +39,8 @@ _PYARROW, _COLUMNS_EXTRA = "pyarrow", "warcmill[columns]"
 PACKAGE, SUBMISSION, CATALOGUE = "package", "destination", "catalogue"  # as `Row.due` names them
 _FORMS, _STAGES = ("value", "reference"), ("final", "every")
 _NAAN, _SHOULDER = re.compile(rf"[{BETANUMERIC}]{{5,9}}"), re.compile(rf"[{BETANUMERIC}]+")
-SWITCHES = ("viruses", "index", "text", "columns", "pypi")
-TEXT, PYPI = "text", "pypi"  # as `Row.due` names them
+SWITCHES = ("viruses", "index", "text", "columns", "pypi", "documents")
+TEXT, PYPI, DOCUMENTS = "text", "pypi", "documents"  # as `Row.due` names them
 
 
 def wanted() -> dict[str, Switch]:
@@ -95,6 +95,15 @@ class columns(Section):  # noqa: N801 - the section has the name of the class
     jobs = TextKey(default="", description="write only these jobs, separated by commas; empty: all")
 
 
+class documents(Section):  # noqa: N801 - the section has the name of the class
+    """[documents]: new publications in stored WARCs; off unless `since` is set. It needs `[warcmill] index`, and the
+    extra of text."""
+
+    since = TextKey(default="", description="look through the launches from this day on, by their ids; empty: off")
+    jobs = TextKey(default="", description="look through only these jobs, separated by commas; empty: all")
+    watched = TextKey(default="", description="path of a list of targets, as a feed has them; empty: the newest feed")
+
+
 def check_columns_installed() -> str:
     """The package that writes Parquet, with its version; BadConfig if it is missing."""
     from importlib.metadata import PackageNotFoundError, version
@@ -117,12 +126,17 @@ class text(Section):  # noqa: N801 - the section has the name of the class
 
 def check_text_installed() -> None:
     """BadConfig if a package of the extra is missing, or what extracts office documents."""
+    check_readers_installed(TEXT)
+    tika()
+
+
+def check_readers_installed(section: str) -> None:
+    """BadConfig if a package that reads documents is missing."""
     from warcmill.formats.text import document
 
     if missing := document.missing():
         how = f"pip install '{document.EXTRA}', or empty it"
-        raise BadConfig("[text] since", f"is set, and {' and '.join(missing)} cannot be found: {how}")
-    tika()
+        raise BadConfig(f"[{section}] since", f"is set, and {' and '.join(missing)} cannot be found: {how}")
 
 
 def tika() -> Tika | None:

@@ -338,13 +338,27 @@ def check_columns(_: Settings) -> Iterator[Check]:
         yield Check("columns", Level.FAIL, str(error), "without it no scan starts")
 
 
+def check_documents(_: Settings) -> Iterator[Check]:
+    """Check [documents]: what reads them; nothing where it is off."""
+    from warcmill.formats.text import document
+    from warcmill.formats.text.document import Kind
+
+    try:
+        if chains.read(chains.DOCUMENTS) is None:
+            return
+        chains.check_readers_installed(chains.DOCUMENTS)
+        yield Check("documents", Level.OK, f"{document.tool_of(Kind.PDF)} reads them")
+    except BadConfig as error:
+        yield Check("documents", Level.FAIL, str(error), "without it no scan starts")
+
+
 def check_scale(config: Settings) -> Iterator[Check]:
     """Check [scale]; nothing where processes of this machine do it, or where nothing is indexed."""
     from tasks.config import extractor, scale
     from warcmill.scale.opening import RunOn
 
     try:
-        if not any(chains.read(name) for name in ("index", chains.TEXT)):
+        if not any(chains.read(name) for name in ("index", chains.TEXT, chains.DOCUMENTS)):
             return
         run_on, url = scale.run_on()
     except BadConfig as error:

@@ -11,6 +11,7 @@ import socket
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
@@ -281,6 +282,19 @@ def _ask_package_index(*_: object) -> HealthReply:
         return HealthReply(f"{shown(index.url)} answers: its last serial is {index.last_serial()}")
 
 
+def _ask_watched(config: Settings, *_: object) -> HealthReply:
+    from warcmill.versions.documents import watching
+
+    state = config.open_state()
+    watched = watching.targets(state, value("documents", "watched"))
+    if unseen := watching.unseen(state, watched):
+        first = ", ".join(f"{one} ({title}; {job})" for one, (title, job) in islice(unseen.items(), 3))
+        more = f" and {len(unseen) - 3} more" if len(unseen) > 3 else ""
+        why = f"the last {watching.LAUNCHES} launches got no page of {first}{more}"
+        raise NotReady(f"{len(unseen)} of {len(watched.targets)} watched targets", why)
+    return HealthReply(f"{len(watched.targets)}; the last launches got pages of each that they asked for")
+
+
 def _ask_luigid(_: Settings, __: str, seconds: float) -> HealthReply:
     address = sections.luigid()
     assert address, "it is set"
@@ -309,7 +323,11 @@ SERVICES: tuple[Service, ...] = (
     Service("server", "solr", ("[text] solr",), "start Solr, or correct [text] solr",
             used=_where_set("text", "solr"), ask=_ask_solr, prove=proofs.check_text),
     Service("server", "tika", ("[text] tika",), prove=proofs.check_text),
+    Service("server", "watched targets", ("[documents] watched",),
+            "see the address of each, and correct the feed; no document of it can be found",
+            used=_where_set("documents", "since"), ask=_ask_watched, optional=True),
     Service("server", "columns", ("[columns] since",), prove=proofs.check_columns),
+    Service("server", "documents", ("[documents] since",), prove=proofs.check_documents),
     Service("server", "scale", ("[scale] url",), prove=proofs.check_scale),
     Service("server", "cdx server", ("[index] cdx_server",), "start it, or correct [index] cdx_server",
             used=_where_set("index", "cdx_server"), ask=_ask_cdx_server, prove=proofs.check_cdx_server),

@@ -161,7 +161,7 @@ class Settings(Struct, frozen=True):
     def wanted(self) -> Wanted:
         """The switches that are on, for steps that depend on one; or BadConfig."""
         wanted = chains.wanted() | chains.switches(has_index=bool(self.index))
-        for name in ("index", chains.TEXT, chains.COLUMNS, chains.PYPI):
+        for name in ("index", chains.TEXT, chains.COLUMNS, chains.PYPI, chains.DOCUMENTS):
             if name in wanted and not self.index:
                 raise BadConfig(f"[{name}] since", f"is set without [warcmill] index, {NO_INDEX}")
         if "index" in wanted:
@@ -173,6 +173,9 @@ class Settings(Struct, frozen=True):
             scale.run_on()
         if chains.COLUMNS in wanted:
             chains.check_columns_installed()
+        if chains.DOCUMENTS in wanted:
+            chains.check_readers_installed(chains.DOCUMENTS)
+            scale.run_on()
         if chains.PYPI in wanted and wanted[chains.PYPI].jobs is None:
             raise BadConfig("[pypi] since", "is set without jobs; name the jobs that mirror the index")
         return wanted

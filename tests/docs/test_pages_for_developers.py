@@ -160,7 +160,7 @@ def words() -> set[str]:
 
 def test_the_glossary_has_the_words_of_the_model() -> None:
     roots = set(get_args(get_args(Root)[0]))
-    chains = {"pulse", "output", "files", "package", "index", "reports", "pypi"}
+    chains = {"pulse", "output", "files", "package", "index", "reports", "pypi", "documents"}
     assert {"output", "jobs", "state", "store"} <= roots <= words()
     assert set(Outcome) <= words()
     assert {row.scope for row in ROWS} - words() == set()

@@ -73,6 +73,7 @@ def test_what_is_derived_is_of_the_rows_that_are_given() -> None:
         "index.ScanForIndexing",
         "reports.ScanForReports",
         "pypi.ScanForDistributions",
+        "documents.ScanForDocuments",
     )
 
 

@@ -50,6 +50,14 @@ CLAIMS = (
     Place("warcmill/markers/facts/package.py", raised=True),
     Place("warcmill/markers/facts/index.py", raised=True),
     Place("warcmill/markers/facts/reports.py", raised=True),
+    Place("warcmill/markers/facts/documents.py", raised=True),
+    Place("warcmill/documents/extract.py"),
+    Place(
+        "warcmill/documents/verify.py",
+        only=("verify", "REVISIT", "HTML", "GZIP", "OTHER", "EMPTY", "REFUSED", "VIRAL", "ELSEWHERE", "UNNAMED", "BAD"),
+    ),
+    # Why captures are in no extract of documents.
+    Place("warcmill/extracts/harvest.py", only=("NOT_FETCHED", "EMPTY", "NEITHER", "UNREAD_PAGE")),
     Place("warcmill/pypi/process.py"),
     Place("warcmill/pypi/dump.py", but=("asked_by", "_is_empty", "_DumpFiles._there", "_DumpFiles.of")),
     Place("warcmill/pypi/full_dump.py", only=("decide", "dump_full")),

@@ -13,10 +13,11 @@ from typing import Any, Protocol, TypeVar
 from msgspec import Struct
 
 from warcmill.errors import NotReady, Unavailable
-from warcmill.extracts import cdx, distributions, text, tika
+from warcmill.extracts import cdx, distributions, harvest, text, tika
 from warcmill.extracts.extracts import ExtractKind, Extracts
+from warcmill.extracts.harvest import HarvestWorkers
 from warcmill.extracts.text import Office
-from warcmill.extracts.text_workers import DocumentCache, TextWorkers, kept
+from warcmill.extracts.text_workers import DocumentCache, TextWorkers, kept, kept_of
 from warcmill.extracts.tika import Tika
 from warcmill.formats.text import document
 from warcmill.scale import Ready, Runner
@@ -35,6 +36,7 @@ class ExtractWanted(StrEnum):
     CDX = "cdx"
     TEXT = "text"
     FACTS = "facts"
+    HARVEST = "harvest"
 
 
 class Extractor(Protocol):
@@ -60,14 +62,18 @@ class Extractor(Protocol):
     def facts(self, path: str, sha512: str, offsets: Set[int] = NOWHERE) -> distributions.FactTally:
         """Make the extract of the facts of distributions."""
 
+    def harvest(self, path: str, sha512: str, offsets: Set[int] = NOWHERE) -> harvest.HarvestTally:
+        """Make the extract of documents and pages."""
+
 
 class LocalExtractor(Struct, frozen=True):
-    """Extracts are made by this process. Only text needs workers."""
+    """Extracts are made by this process. Only text and documents need workers."""
 
     store: Store
     extracts: Extracts
     workers: TextWorkers | None = None
     office: Office | None = None
+    readers: HarvestWorkers | None = None
 
     @property
     def has_office(self) -> bool:
@@ -88,6 +94,11 @@ class LocalExtractor(Struct, frozen=True):
     def facts(self, path: str, sha512: str, offsets: Set[int] = NOWHERE) -> distributions.FactTally:
         distributions.make(self.extracts, self.store, path, sha512)
         return _made(lambda: distributions.tally(self.extracts, sha512, offsets), distributions.FACTS.path(sha512))
+
+    def harvest(self, path: str, sha512: str, offsets: Set[int] = NOWHERE) -> harvest.HarvestTally:
+        assert self.readers is not None, "who wants documents gives readers"
+        harvest.make(self.extracts, self.store, self.readers, path, sha512)
+        return _made(lambda: harvest.tally(self.extracts, sha512, offsets), harvest.HARVEST.path(sha512))
 
 
 def _made(tally: Callable[[], Tally], path: str) -> Tally:
@@ -121,13 +132,19 @@ class ExtractOrder(Struct, frozen=True):
     cores: int
 
 
-def make(order: ExtractOrder) -> cdx.CaptureTally | text.DocumentTally | distributions.FactTally:
+def make(
+    order: ExtractOrder,
+) -> cdx.CaptureTally | text.DocumentTally | distributions.FactTally | harvest.HarvestTally:
     """Make an extract; what it counts is the record of it."""
     store, extracts = order.place.open()
     if order.what is ExtractWanted.CDX:
         return LocalExtractor(store, extracts).cdx(order.path, order.sha512, order.offsets)
     if order.what is ExtractWanted.FACTS:
         return LocalExtractor(store, extracts).facts(order.path, order.sha512, order.offsets)
+    if order.what is ExtractWanted.HARVEST:
+        with kept_of(HarvestWorkers, order.cores, lambda: HarvestWorkers(order.cores)) as readers:
+            found = LocalExtractor(store, extracts, readers=readers)
+            return found.harvest(order.path, order.sha512, order.offsets)
     office = tika.kept(order.place.tika, order.cores) if order.place.tika else None
     with kept(order.cores, KNOWN) as workers:
         return LocalExtractor(store, extracts, workers, office).text(order.path, order.sha512, order.offsets)
@@ -170,6 +187,11 @@ class RemoteExtractor:
     def facts(self, path: str, sha512: str, offsets: Set[int] = NOWHERE) -> distributions.FactTally:
         kinds = (distributions.FACTS,)
         tally: distributions.FactTally = self._make(ExtractWanted.FACTS, kinds, path, sha512, offsets)
+        return tally
+
+    def harvest(self, path: str, sha512: str, offsets: Set[int] = NOWHERE) -> harvest.HarvestTally:
+        kinds = (harvest.HARVEST,)
+        tally: harvest.HarvestTally = self._make(ExtractWanted.HARVEST, kinds, path, sha512, offsets)
         return tally
 
     def _make(

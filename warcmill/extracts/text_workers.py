@@ -1,4 +1,4 @@
-"""Worker processes that extract documents, on all cores. One that dies or hangs costs one document (`base/workers`).
+"""Worker processes that read payloads, and those for text, on all cores. One that dies or hangs costs one document.
 
 `kept` keeps them for the next WARC: to start one takes as long as a hundred documents. Crawls of one site hold the same
 documents again and again, so `DocumentCache` keeps their texts in this process. A document without text is not kept:
@@ -13,13 +13,13 @@ import os
 import shlex
 import sys
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from hashlib import sha256
 from threading import Lock, local
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar, cast
 
 from warcmill.base import workers as processes
 from warcmill.base.worker import WorkerLimits
@@ -32,18 +32,11 @@ COMMAND = (sys.executable, "-P", "-m", _MODULE)
 _MOST_ANSWER = 8 * MOST
 
 
-class TextWorkers:
+class PayloadWorkers:
     """Worker processes, started when they are needed. Leave the block to end them."""
 
-    def __init__(
-        self,
-        number: int | None = None,
-        limits: WorkerLimits | None = None,
-        command: Sequence[str] = COMMAND,
-        known: DocumentCache | None = None,
-    ) -> None:
+    def __init__(self, command: Sequence[str], number: int | None = None, limits: WorkerLimits | None = None) -> None:
         self.number = number or len(os.sched_getaffinity(0))
-        self._known = known or DocumentCache()
         self._threads = ThreadPoolExecutor(self.number)
         self._processes = processes.Workers(command, limits or WorkerLimits(), self.number)
 
@@ -65,6 +58,20 @@ class TextWorkers:
         """Let go of them in a process that has them from the one it was forked from: they are that one's."""
         self._processes.leave()
 
+
+class TextWorkers(PayloadWorkers):
+    """Worker processes that extract the text of documents."""
+
+    def __init__(
+        self,
+        number: int | None = None,
+        limits: WorkerLimits | None = None,
+        command: Sequence[str] = COMMAND,
+        known: DocumentCache | None = None,
+    ) -> None:
+        super().__init__(command, number, limits)
+        self._known = known or DocumentCache()
+
     def submit(self, kind: Kind, data: bytes, charset: str) -> Future[Document]:
         """Have a document extracted. Without text the result has the reason; Unavailable if no worker begins."""
         return self._threads.submit(self._known_or_extracted, kind, data, charset)
@@ -81,9 +88,13 @@ class TextWorkers:
         question: dict[str, object] = {"kind": kind, "charset": charset[:100]}
         found = self._processes.ask(question, data, _document, refused, _MOST_ANSWER)
         if isinstance(found, Outside):
-            tried = f"{shlex.quote(sys.executable)} -P -c 'import {_MODULE}'"
-            raise Unavailable("a worker that extracts text", f"{found.why}; its error: {tried}")
+            raise unstarted("a worker that extracts text", _MODULE, found)
         return found
+
+
+def unstarted(what: str, module: str, outside: Outside) -> Unavailable:
+    """The error of a worker that did not begin, with the command that shows why."""
+    return Unavailable(what, f"{outside.why}; its error: {shlex.quote(sys.executable)} -P -c 'import {module}'")
 
 
 def _document(text: bytes) -> Document:
@@ -99,40 +110,51 @@ def _document(text: bytes) -> Document:
 class _Kept(local):
     """The workers of each thread: threads that share some would have to agree on when to end them."""
 
-    workers: TextWorkers | None = None
+    def __init__(self) -> None:
+        self.workers = dict[type[PayloadWorkers], PayloadWorkers]()
 
 
 _kept = _Kept()
+W = TypeVar("W", bound=PayloadWorkers)
 
 
 @contextmanager
 def kept(number: int, known: DocumentCache) -> Iterator[TextWorkers]:
-    """Workers that this thread keeps. They end when the block raises, and with the process, in whatever way that ends.
+    """Workers for text that this thread keeps: see `kept_of`."""
+    with kept_of(TextWorkers, number, lambda: TextWorkers(number, known=known)) as workers:
+        yield workers
+
+
+@contextmanager
+def kept_of(kind: type[W], number: int, make: Callable[[], W]) -> Iterator[W]:
+    """Workers of a kind that this thread keeps. They end when the block raises, and with the process, in whatever way
+    that ends.
 
     A worker ends by itself as soon as nobody has the other end of its socket open.
     """
-    workers = _kept.workers
+    workers = cast("W | None", _kept.workers.get(kind))
     if workers is None or workers.number != number:
-        _end_kept()
-        workers = _kept.workers = TextWorkers(number, known=known)
+        _end_kept(kind)
+        workers = make()
+        _kept.workers[kind] = workers
     try:
         yield workers
     except BaseException:
-        _end_kept()
+        _end_kept(kind)
         raise
 
 
-def _end_kept() -> None:
-    workers, _kept.workers = _kept.workers, None
-    if workers:
-        workers.close()
+def _end_kept(*kinds: type[PayloadWorkers]) -> None:
+    for kind in kinds or [*_kept.workers]:
+        if workers := _kept.workers.pop(kind, None):
+            workers.close()
 
 
 def _forked() -> None:
     """Let go of the workers of the process that this one was forked from."""
-    if _kept.workers:
-        _kept.workers.leave()
-    _kept.workers = None
+    for workers in _kept.workers.values():
+        workers.leave()
+    _kept.workers.clear()
 
 
 atexit.register(_end_kept)

@@ -4,8 +4,12 @@
     store   state/_archive/decisions/{kind}/{number}.json, the same bytes
 
 Kinds: `access`, what is hidden in indexes; `accepted`, what a job's findings may be; `generations`, which full dumps of
-a package index are made. Each kind is numbered from 1. A file is made exclusively and never changed, and none may be
-missing: what is ruled follows from all in their order.
+a package index are made; `documents`, what curators say of documents. Each kind is numbered from 1. A file is made
+exclusively and never changed, and none may be missing: what is ruled follows from all in their order. The store gets
+them in their order too, so it lacks the last ones alone.
+
+Of `documents` there are tens of thousands. Who keeps what followed from the first N reads those after N, and makes one
+with `after=N`: of the store the newest one is compared then, and the next number asked for.
 """
 
 from __future__ import annotations
@@ -13,9 +17,10 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from hashlib import sha512
+from itertools import takewhile
 
 from msgspec import Struct
 
@@ -25,8 +30,9 @@ from warcmill.formats.seal import seal, unseal
 from warcmill.layout import archived_path
 from warcmill.model import Json
 from warcmill.stores import LocalStore, Store
+from warcmill.stores.temporary_names import is_dead
 
-ACCESS, ACCEPTED, GENERATIONS = "access", "accepted", "generations"
+ACCESS, ACCEPTED, GENERATIONS, DOCUMENTS = "access", "accepted", "generations", "documents"
 FOLDER = "decisions"
 SCHEMA = 1
 LARGEST = 1 << 20  # bytes of a decision
@@ -54,15 +60,22 @@ class RecordedDecision(Struct, frozen=True):
         return seal(f"{json.dumps(document, sort_keys=True, indent=1)}\n".encode())
 
 
-def read(state: LocalStore, kind: str) -> list[RecordedDecision]:
-    """All decisions of a kind, in order. BadInput for a damaged or missing one: nobody knows what it rules."""
+def read(state: LocalStore, kind: str, *, after: int = 0) -> list[RecordedDecision]:
+    """All decisions of a kind, or those after one, in order. BadInput for a damaged one of them, or any that is
+    missing: nobody knows what it rules."""
     numbers = _numbers(state, kind)
-    for expected, number in enumerate(numbers, start=1):
-        if number != expected:
-            raise BadInput(
-                f"state:{path_of(kind, expected)}", f"it is missing, and decision {numbers[-1]} is there: {_RESTORE}"
-            )
-    return [_read(state, kind, number) for number in numbers]
+    last = max(numbers, default=0)
+    if len(numbers) < last:
+        first = min(set(range(1, last)) - numbers)
+        raise BadInput(f"state:{path_of(kind, first)}", f"it is missing, and decision {last} is there: {_RESTORE}")
+    if last < after:
+        raise BadInput(f"state:{path_of(kind, last + 1)}", f"it is missing, and was there: {_RESTORE}")
+    return [_read(state, kind, number) for number in range(after + 1, last + 1)]
+
+
+def read_one(state: LocalStore, kind: str, number: int) -> RecordedDecision:
+    """A decision. NotReady if it is missing, BadInput for a damaged one."""
+    return _read(state, kind, number)
 
 
 def readable(state: LocalStore, kind: str) -> tuple[list[RecordedDecision], list[BadInput]]:
@@ -70,7 +83,7 @@ def readable(state: LocalStore, kind: str) -> tuple[list[RecordedDecision], list
 
     Only where one less is never more than the whole: of `accepted`, and to list those `generations` that are not made.
     """
-    numbers, found, wrong, expected = _numbers(state, kind), list[RecordedDecision](), list[BadInput](), 1
+    numbers, found, wrong, expected = sorted(_numbers(state, kind)), list[RecordedDecision](), list[BadInput](), 1
     for number in numbers:
         if number > expected:
             these = f"decisions {expected} to {number - 1} are" if number > expected + 1 else "it is"
@@ -91,18 +104,23 @@ def make(
     facts: Mapping[str, Json],
     *,
     unless: Callable[[Sequence[RecordedDecision]], RecordedDecision | None] = lambda _made: None,
+    after: int | None = None,
 ) -> RecordedDecision:
     """Make a decision: it is in the state and in the store when this returns. Of two at once, one gets the next number.
 
-    `unless` gets all decisions so far. If it returns the one that rules this already, that one is returned instead.
-    Either way, each decision of the kind that the store lacks is copied. `open_store` is called here, as an outage of
+    `unless` gets all decisions so far, or those that are newer than `after`, which alone are read. If it returns the
+    one that rules this already, that one is returned instead. Either way, each decision of the kind that the store
+    lacks is copied. `open_store` is called here, as an outage of
     the store must not keep a decision out of the state. Unavailable: it stands in the state, and is not in the store.
     Conflict, and nothing is made: the store has a decision that the state lacks, or another one of the same number.
     """
-    made = _compared(state, open_store, kind)
-    while not (one := unless(made) or _committed(state, kind, len(made) + 1, facts)):
-        made = read(state, kind)
-    copy(state, open_store, kind)
+    made, known = _compared(state, open_store, kind, after), after or 0
+    while not (one := unless(made) or _committed(state, kind, known + len(made) + 1, facts)):
+        made = read(state, kind, after=known)
+    if after is None:
+        copy(state, open_store, kind)
+    else:
+        copy_last(state, open_store, kind, max(known + len(made), one.number))
     return one
 
 
@@ -124,13 +142,32 @@ def make_all(
     copy(state, open_store, kind)
 
 
-def _compared(state: LocalStore, open_store: Callable[[], Store], kind: str) -> list[RecordedDecision]:
-    """All decisions of a kind, once the store has no other ones."""
-    made = read(state, kind)  # names a damaged one as damaged, before it is compared
+def _compared(
+    state: LocalStore, open_store: Callable[[], Store], kind: str, after: int | None = None
+) -> list[RecordedDecision]:
+    """All decisions of a kind, or those after one, once the store has no other ones."""
+    made = read(state, kind, after=after or 0)  # names a damaged one as damaged, before it is compared
     with suppress(Unavailable):  # the copy at the end reports it, once the decision is in the state
-        compare(state, open_store(), kind, newest_only=True)
-    state.sweep(_folder(kind))
+        if after is None:
+            compare(state, open_store(), kind, newest_only=True)
+        else:
+            _compare_end(state, open_store(), kind, after + len(made))
+    if any(map(is_dead, state.names(_folder(kind)))):
+        state.sweep(_folder(kind))
     return made
+
+
+def _compare_end(state: LocalStore, store: Store, kind: str, last: int) -> None:
+    """As `compare`, of the last decision alone: a folder of tens of thousands is not listed."""
+    if store.stat(archived_path(path_of(kind, last + 1))):
+        raise _lacks(kind, last + 1)
+    if last and store.stat(archived_path(path_of(kind, last))):
+        _refuse_another(state, store, path_of(kind, last))
+
+
+def _lacks(kind: str, number: int, more: str = "") -> Conflict:
+    why = f"the state lacks this decision{more}: run 'warcmill restore', then this again"
+    return Conflict(f"store:{archived_path(path_of(kind, number))}", why)
 
 
 def _text(facts: Mapping[str, Json]) -> str:
@@ -150,16 +187,35 @@ def copy(state: LocalStore, open_store: Callable[[], Store], kind: str) -> list[
     ours = _numbers(state, kind)
     if not ours:
         return []
-    try:
+    with _named(kind, max(ours)):
         store = open_store()
-        lacking = sorted(set(ours) - _stored(store, kind))
+        lacking = sorted(ours - _stored(store, kind))
         for number in lacking:
             _copy(state, store, _read(state, kind, number).path)
+    return lacking
+
+
+def copy_last(state: LocalStore, open_store: Callable[[], Store], kind: str, last: int) -> None:
+    """As `copy`, up to the last decision: those that the store lacks are looked for from there down, as a list of tens
+    of thousands takes long."""
+    if last:
+        with _named(kind, last):
+            store = open_store()
+            downwards = range(last, 0, -1)
+            lacking = list(takewhile(lambda one: not store.stat(archived_path(path_of(kind, one))), downwards))
+            for number in reversed(lacking):
+                _copy(state, store, _read(state, kind, number).path)
+
+
+@contextmanager
+def _named(kind: str, last: int) -> Iterator[None]:
+    """An outage of the store, with what it means for the last decision."""
+    try:
+        yield
     except Unavailable as error:
-        stands = f"Decision {ours[-1]} stands in the state ({_folder(kind)}/) and counts from the next"
+        stands = f"Decision {last} stands in the state ({_folder(kind)}/) and counts from the next"
         again = "scan on, but is not safe until the store has it: run the same command again, which only copies it"
         raise Unavailable(error.what, f"{error.why}. {stands} {again}") from error
-    return lacking
 
 
 def _copy(state: LocalStore, store: Store, path: str) -> None:
@@ -171,11 +227,10 @@ def _copy(state: LocalStore, store: Store, path: str) -> None:
 def compare(state: LocalStore, store: Store, kind: str, *, newest_only: bool = False) -> None:
     """Conflict if the store has a decision that the state lacks, or another one of the same number. `newest_only`: of
     those that both have, read the newest alone."""
-    ours, theirs = set(_numbers(state, kind)), _stored(store, kind)
+    ours, theirs = _numbers(state, kind), _stored(store, kind)
     if lacking := sorted(theirs - ours):
         more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
-        why = f"the state lacks this decision{more}: run 'warcmill restore', then this again"
-        raise Conflict(f"store:{archived_path(path_of(kind, lacking[0]))}", why)
+        raise _lacks(kind, lacking[0], more)
     both = sorted(ours & theirs)
     for number in both[-1:] if newest_only else both:
         _refuse_another(state, store, path_of(kind, number))
@@ -198,8 +253,8 @@ def path_of(kind: str, number: int) -> str:
     return f"{_folder(kind)}/{number:06}.json"
 
 
-def _numbers(state: LocalStore, kind: str) -> list[int]:
-    return sorted(int(match[1]) for match in map(_NAME.fullmatch, state.names(_folder(kind))) if match)
+def _numbers(state: LocalStore, kind: str) -> set[int]:
+    return {int(match[1]) for match in map(_NAME.fullmatch, state.names(_folder(kind))) if match}
 
 
 def _stored(store: Store, kind: str) -> set[int]:

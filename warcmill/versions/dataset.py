@@ -29,10 +29,11 @@ class Wanted(Struct, frozen=True):
 
 class New(Struct, frozen=True):
     """A segment that is not published yet: how many lines it has; `commit` publishes it in a folder of the index root,
-    and reads it back."""
+    and reads it back. `without_lines`: one without lines is published, too, as it shows what need not be read again."""
 
     lines: int
     commit: Callable[[LocalStore, str], Segment]
+    without_lines: bool = False
 
 
 class Built(Struct, frozen=True):

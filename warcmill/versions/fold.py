@@ -148,7 +148,7 @@ class _Fold:
     def _payload(self, listed: VersionList, built: Built) -> Published:
         folder = self._payloads.folder(listed)
         parts = [self._payloads.take_over(segment, folder) for segment in built.kept]
-        if built.new and built.new.lines:
+        if built.new and (built.new.lines or built.new.without_lines):
             parts.append(built.new.commit(self._index, folder))
         published = Published(listed.number, folder, lists.digest(listed), (self._place,), tuple(parts))
         self._payloads.finish(published)

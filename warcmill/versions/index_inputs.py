@@ -1,6 +1,7 @@
 """The WARCs that an index is made of: those that its markers stand for, less the records in which a virus was found.
 
-The CDX is made of the WARCs with a marker index.cdx, the text index of those with index.text: `word` is the step's.
+The CDX is made of the WARCs with a marker index.cdx, the text index of those with index.text, and the list of documents
+of those with documents.extracted: `word` is the step's.
 
 The last fold notes what it saw of each launch's markers, so that the next one reads only those of changed folders.
 
@@ -28,7 +29,8 @@ from warcmill.formats.index.cdxj import GENERATION
 from warcmill.formats.seal import LAST
 from warcmill.launches import holdings
 from warcmill.launches.discovery import with_markers
-from warcmill.markers.facts.index import Indexed, TextIndexed
+from warcmill.markers.facts.documents import Harvested, HarvestedFile
+from warcmill.markers.facts.index import Indexed, IndexedFile, TextIndexed, TextIndexedFile
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Launch, Stage
 from warcmill.stores import LocalStore
@@ -37,7 +39,11 @@ from warcmill.versions.inputs import FIRST, FOLDER, LARGEST, REVISED, ListedWarc
 
 WARCS = "warcs/"
 _STEPS = ("assemble", "verify", "viruses")  # besides the step itself
-_FACTS: Mapping[str, type[Indexed | TextIndexed]] = {"cdx": Indexed, "text": TextIndexed}
+_FACTS: Mapping[str, type[Indexed | TextIndexed | Harvested]] = {
+    "cdx": Indexed,
+    "text": TextIndexed,
+    "documents": Harvested,
+}
 
 
 def indexed_stages(state: MarkerStore, word: str = "cdx") -> Iterator[tuple[Launch, Stage]]:
@@ -49,8 +55,9 @@ def indexed_stages(state: MarkerStore, word: str = "cdx") -> Iterator[tuple[Laun
 
 def _stages(names: Iterable[str], word: str) -> Iterator[Stage]:
     """The stages whose marker of the step is among these names."""
+    begin = chain.by_word(chain.ROWS)[word].marker.partition("{")[0]
     for name in names:
-        key = layout.parse_marker_name(name) if name.startswith(f"index.{word}.") else None
+        key = layout.parse_marker_name(name) if name.startswith(begin) else None
         if key:
             yield Stage.parse(key["stage"])
 
@@ -83,9 +90,13 @@ def _is_revised(state: MarkerStore, word: str, launch: Launch, stage: Stage) -> 
     """True if a WARC of a stage has the extract of a revision: a fold of an earlier version saw none."""
     try:
         claim = state.require(layout.step(word, launch, stage)).claim
-        return any(one.is_revised for one in _FACTS[word].from_claim(claim).files.values())
+        return any(map(_has_revision, _FACTS[word].from_claim(claim).files.values()))
     except (BadInput, Foreign, NotReady):
         return False
+
+
+def _has_revision(file: IndexedFile | TextIndexedFile | HarvestedFile) -> bool:
+    return not isinstance(file, HarvestedFile) and file.is_revised
 
 
 def _end(state: MarkerStore, path: str) -> bytes:
@@ -124,7 +135,7 @@ def of_stage(
             str(one.stored.sha512),
             generation or GENERATION,
             left_out=tuple(sorted({hit.offset for hit in one.hits or ()})),
-            revision=REVISED if indexed[one.stored.path].is_revised else FIRST,
+            revision=REVISED if _has_revision(indexed[one.stored.path]) else FIRST,
         )
         for one in held
         if one.is_indexed and one.stored.path in indexed

@@ -251,7 +251,7 @@ def write(index: LocalStore, sources: Iterable[tuple[ListedWarc, Iterable[Line]]
     path = folder / temporary_names.name("text.sqlite")
     path.open("xb").close()
     try:
-        with _errors(FOLDER), closing(sqlite3.connect(path, isolation_level=None)) as database:
+        with sqlite_errors(FOLDER), closing(sqlite3.connect(path, isolation_level=None)) as database:
             database.executescript(_SCHEMA)
             database.execute("BEGIN")
             lines = sum(_insert(database, number, *source) for number, source in enumerate(sources))
@@ -309,12 +309,12 @@ def read_back(index: LocalStore, path: str) -> dict[str, int]:
 def opened(index: LocalStore, path: str) -> Iterator[sqlite3.Connection]:
     """Open a segment to read it: it never changes."""
     real = os.fspath(index.real(path))
-    with _errors(path), closing(sqlite3.connect(f"file:{quote(real)}?mode=ro&immutable=1", uri=True)) as database:
+    with sqlite_errors(path), closing(sqlite3.connect(f"file:{quote(real)}?mode=ro&immutable=1", uri=True)) as database:
         yield database
 
 
 @contextmanager
-def _errors(path: str) -> Iterator[None]:
+def sqlite_errors(path: str) -> Iterator[None]:
     """Errors of SQLite as errors of the index."""
     try:
         yield

@@ -20,6 +20,8 @@ from warcmill.formats.pypi.data_sets import FIRST
 from warcmill.stores import LocalStore
 from warcmill.versions import cdx, hidden_list, inputs, leveldb, segments, text
 from warcmill.versions import text as text_segments
+from warcmill.versions.documents import dataset as documents
+from warcmill.versions.documents import segment as document_segments
 from warcmill.versions.hidden_list import Hidden
 from warcmill.versions.inputs import ListedWarc, Lists, VersionList
 from warcmill.versions.publication import CURRENT, CdxLookup, Payloads, Published, set_back
@@ -47,7 +49,7 @@ def verify(state: LocalStore, index: LocalStore, data_set: str, number: int | No
         raise NotReady(f"version {number or 'current'} of {data_set}", "its files are not in the index root")
     listed = Lists(state, data_set).read(found.number)
     said = hidden_list.read(state, listed.hiding.decisions)
-    of_segments = _of_segments(index, listed, found, said) if data_set in READINGS else _of_database(index, found)
+    of_segments = _of_parts(index, listed, found, said, data_set)
     findings = [*_of_list(listed, found, said), *of_segments]
     if not number and (why := set_back(state, index, data_set)):
         findings.insert(0, f"index:{payloads.top}/{CURRENT}: {why}")
@@ -59,6 +61,31 @@ def _of_list(listed: VersionList, found: Published, said: Hidden) -> Iterator[st
         yield f"index:{found.folder} is of another list than version {listed.number} in the state"
     if said.hiding.sha512 != listed.hiding.sha512:
         yield f"the first {listed.hiding.decisions} decisions differ from those that version {listed.number} names"
+
+
+def _of_parts(index: LocalStore, listed: VersionList, found: Published, said: Hidden, data_set: str) -> Iterator[str]:
+    if data_set in READINGS:
+        return _of_segments(index, listed, found, said)
+    return _of_crawls(index, listed, found, said) if data_set == documents.NAME else _of_database(index, found)
+
+
+def _of_crawls(index: LocalStore, listed: VersionList, found: Published, said: Hidden) -> Iterator[str]:
+    """The findings of the data set of documents: of a crawl that several segments have, the last one counts."""
+    try:
+        for part in found.segments:
+            document_segments.check(index, part)
+        crawls = document_segments.crawls(index, found.segments)
+        made = {line for crawl in crawls.values() for line in document_segments.inputs(index, crawl)}
+        prefixes = tuple(said.prefixes())
+        shown = {part.name: document_segments.shows(index, part, prefixes) for part in found.segments if prefixes}
+    except (BadInput, Mismatch, NotReady) as error:
+        yield str(error)
+        return
+    for one in sorted(made.symmetric_difference(listed.inputs)):
+        yield f"{one.name} is not the same in the list of version {listed.number} and in its segments"
+    for name, crawl in sorted(crawls.items()):
+        if crawl.number in shown.get(crawl.segment.name, ()):
+            yield f"index:{crawl.segment.files[SQLITE].path} shows something of {name} that is hidden"
 
 
 def _of_database(index: LocalStore, found: Published) -> Iterator[str]:

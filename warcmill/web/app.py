@@ -175,15 +175,17 @@ async def _parsed(served: Served, route: Route, user: User, request: Request) ->
     base, accept, part = f"{scheme}://{host}", headers.get("accept", ""), headers.get("range", "")
     return Asked(
         request.method, path, names, fields, user, form, base, is_secure, is_from_elsewhere, accept, part, lists=lists,
-        has_groups=bool(served.groups()),
+        has_groups=bool(served.groups()), has_documents=served.has_documents(),
     )  # fmt: skip
 
 
 def _unparsed(request: Request, user: User | None = None, served: Served | None = None) -> Asked:
     """A request that could not be parsed, to be refused: in JSON if it asked for that."""
     fields = {"format": "json"} if "format=json" in _query(request).split("&") else {}
-    has_groups = bool(served and served.groups())
-    return Asked(request.method, _path(request), {}, fields, user or User(), has_groups=has_groups)
+    has_groups, has_documents = bool(served and served.groups()), bool(served and served.has_documents())
+    return Asked(
+        request.method, _path(request), {}, fields, user or User(), has_groups=has_groups, has_documents=has_documents
+    )
 
 
 def _path(request: Request) -> str:
@@ -272,7 +274,9 @@ def _json(answer: Mapping[str, Json], status: HTTPStatus) -> Response:
 
 def _html(asked: Asked, template: str, values: Mapping[str, object], status: HTTPStatus) -> Response:
     user = asked.user
-    rows = [row for row in ROUTES if row.menu and user.role >= row.role and (asked.has_groups or not row.of_groups)]
+    rows = [row for row in ROUTES if row.menu and user.role >= row.role]
+    rows = [row for row in rows if asked.has_groups or not row.of_groups]
+    rows = [row for row in rows if asked.has_documents or not row.of_documents]
     menu = [{"path": row.path, "label": row.menu} for row in rows]
     frame: dict[str, object] = {
         "asked": asked,

@@ -34,7 +34,7 @@ class Asked(Struct, frozen=True):
     `form`: the name that the form's one-time token gives to what is done; '' for what is not posted.
     `base`: the address of this server as the browser has it. `is_from_elsewhere`: a link of another site leads here, as
     those above an archived page do, and a browser keeps our cookie back. `accept`, `range`: the headers of
-    these names. `has_groups`: there are groups of clusters.
+    these names. `has_groups`: there are groups of clusters; `has_documents`: crawls are searched for documents.
     """
 
     method: str
@@ -51,6 +51,7 @@ class Asked(Struct, frozen=True):
     hidden: HiddenNames = field(default_factory=HiddenNames)
     lists: Mapping[str, Sequence[str]] = field(default_factory=dict)
     has_groups: bool = False
+    has_documents: bool = False
 
     @property
     def sees_hidden(self) -> bool:

@@ -13,17 +13,29 @@ from msgspec import Struct
 from warcmill.web.access import Role
 from warcmill.web.request import Answer, Asked
 from warcmill.web.served import Served
-from warcmill.web.views import clusters, jobs, launch_pages, launches, line, packages, script_editor, scripts, search
+from warcmill.web.views import (
+    clusters,
+    documents,
+    jobs,
+    launch_pages,
+    launches,
+    line,
+    packages,
+    script_editor,
+    scripts,
+    search,
+)
 
 GET, POST = ("GET", "HEAD"), ("POST",)
 LARGEST_FORM = 16_384  # bytes
+LARGEST_DECISION = 1 << 17  # of a form with the fields of a document
 LARGEST_SCRIPT = 1 << 20  # of a form with the text of a script
 
 
 class Route(Struct, frozen=True):
     """A row. `path`: as Starlette matches it. `role`: the least that may ask. `menu`: its word there, '' without one.
 
-    `of_groups`: the menu has its word only where luigi.cfg has a group of clusters.
+    `of_groups`, `of_documents`: the menu has its word only where luigi.cfg has a group of clusters, or [documents].
 
     `template`: '' for what is never a page: its answer is sent as JSON. `is_signed`: a post needs a form's token.
     `body`: the most bytes of a form, as it is sent: `%0A` is three. Only of who has the role is one read.
@@ -36,6 +48,7 @@ class Route(Struct, frozen=True):
     template: str = ""
     menu: str = ""
     of_groups: bool = False
+    of_documents: bool = False
     is_signed: bool = True
     body: int = LARGEST_FORM
 
@@ -89,6 +102,10 @@ ROUTES = (
     Route("/groups/{group}/hosts/{host:path}", GET, Role.READER, clusters.host, "host.html"),
     Route("/groups/{group}/uri", GET, Role.READER, clusters.uri, "uri.html"),
     Route("/groups/{group}/orders", GET, Role.READER, clusters.order_list, "orders.html"),
+    Route("/documents", GET, Role.READER, documents.documents, "documents.html", "Documents", of_documents=True),
+    Route("/documents/decide", POST, Role.CURATOR, documents.decide_many),
+    Route("/documents/{id}", GET, Role.READER, documents.document, "document.html"),
+    Route("/documents/{id}/decide", POST, Role.CURATOR, documents.decide, "document.html", body=LARGEST_DECISION),
     Route("/as-of/{serial}/simple/", GET, Role.READER, packages.all_projects),
     Route("/as-of/{serial}/simple/{project}/", GET, Role.READER, packages.project),
     Route("/as-of/{serial}/files/{project}/{filename}", GET, Role.READER, packages.file),

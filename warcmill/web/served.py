@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct, field
 
 from warcmill.audit.answers.line import AuditedLine
 from warcmill.clusters.group import Group
+from warcmill.documents.desk import Desk
 from warcmill.errors import BadConfig
 from warcmill.formats.pypi.lives import StatusInterval
 from warcmill.formats.pypi.simple_pages import OfferedFile
@@ -83,7 +85,8 @@ class Served(Struct, frozen=True):
     for a line without an index root. `has_walls`: False where scripts may do all that their crawl may; or BadConfig.
     `script_place` finds the parts of a job of scripts that its steps need, BadInput for another job; `debugger` is the
     one of this server, BadConfig where what it needs is not installed. `groups`: the names of the groups of clusters,
-    by luigi.cfg as it is now; `group_named`: a group, or BadConfig.
+    by luigi.cfg as it is now; `group_named`: a group, or BadConfig. `desk` opens the desk of documents; None for a line
+    without an index root; `has_documents`: crawls are searched for documents, by luigi.cfg as it is now.
     """
 
     state: MarkerStore
@@ -101,6 +104,8 @@ class Served(Struct, frozen=True):
     debugger: Callable[[], ScriptDebugger] | None = None
     groups: Callable[[], Sequence[str]] = tuple
     group_named: Callable[[str], Group] = _no_group
+    desk: Callable[[], AbstractContextManager[Desk]] | None = None
+    has_documents: Callable[[], bool] = lambda: False
 
     def missing(self) -> Iterator[str]:
         """The parts that are not there to be searched or replayed, each with the command that brings it."""

@@ -106,7 +106,7 @@ def doc(words: str) -> bytes:
     header += struct.pack("<H14H", 14, *[0] * 14) + struct.pack("<H22I", 22, 0, 0, 0, len(text), *[0] * 18)
     header += struct.pack("<H186I", 93, *places) + struct.pack("<H", 0)
     main = (header.ljust(first, b"\0") + text).ljust(page, b"\0") + run
-    return _compound({"WordDocument": main, "1Table": table})
+    return compound({"WordDocument": main, "1Table": table})
 
 
 def zipped(parts: Mapping[str, str | bytes]) -> bytes:
@@ -134,7 +134,7 @@ def _rels(type_: str, target: str) -> str:
     return f'<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">{relation}</Relationships>'
 
 
-def _compound(streams: Mapping[str, bytes]) -> bytes:
+def compound(streams: Mapping[str, bytes]) -> bytes:
     """A compound file ([MS-CFB]): its header, one sector of the FAT, one of the directory, and two streams."""
     chain, body, first = [_FAT, _END], b"", dict[str, int]()
     for name, data in streams.items():

@@ -12,7 +12,7 @@ import pytest
 from warcmill.errors import BadInput, Conflict, Unavailable
 from warcmill.layout import archived_path
 from warcmill.markers import decisions
-from warcmill.markers.decisions import ACCEPTED, RecordedDecision
+from warcmill.markers.decisions import ACCEPTED, DOCUMENTS, RecordedDecision
 from warcmill.model import Root
 from warcmill.stores import Store, sentinel
 from warcmill.stores.file import FileStore
@@ -101,7 +101,7 @@ def test_the_store_away_leaves_it_in_the_state_and_the_same_again_copies_it_alon
 
 def test_a_killed_maker_s_decision_is_copied_by_the_next_one(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(decisions, "copy", lambda *_: 1 / 0)
+        patch.setattr(decisions, "copy", lambda *_, **__: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             line.make("a")
     assert line.stored(FIRST) is None
@@ -239,9 +239,9 @@ def test_many_at_once_are_made_once_each_and_read_once(line: Line, monkeypatch: 
     for module, name in ((decisions, "read"), (FileStore, "names"), (FileStore, "list")):
         whole = getattr(module, name)
 
-        def counted(*args: object, name: str = name, whole: Callable[..., object] = whole) -> object:
+        def counted(*args: object, name: str = name, whole: Callable[..., object] = whole, **more: object) -> object:
             calls[name] += 1
-            return whole(*args)
+            return whole(*args, **more)
 
         monkeypatch.setattr(module, name, counted)
     decisions.make_all(line.state, line.open_store, ACCEPTED, wanted)
@@ -269,3 +269,75 @@ def test_with_a_damaged_one_many_are_refused_and_none_is_made(line: Line) -> Non
     with pytest.raises(BadInput, match="cut or altered"):
         decisions.make_all(line.state, line.open_store, ACCEPTED, [{**SEED, "name": "b"}])
     assert not (line.base / "state" / SECOND).exists()
+
+
+def decide(line: Line, after: int, name: str = "a", **more: Callable[..., RecordedDecision | None]) -> RecordedDecision:
+    return decisions.make(line.state, line.open_store, DOCUMENTS, {"name": name}, after=after, **more)
+
+
+def of_documents(line: Line, root: str) -> list[str]:
+    folder = line.base / root / ("decisions/documents" if root == "state" else archived_path("decisions/documents"))
+    return sorted(path.name[:6] for path in folder.glob("*.json"))
+
+
+def test_a_long_kind_is_read_after_a_number_and_its_folder_in_the_store_is_never_listed(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(5):
+        assert decide(line, number).number == number + 1
+    listed, read = list[str](), list[str]()
+    whole, one = FileStore.list, FileStore.read
+    monkeypatch.setattr(FileStore, "list", lambda self, folder: listed.append(folder) or whole(self, folder))
+    monkeypatch.setattr(FileStore, "read", lambda self, path, most: read.append(path) or one(self, path, most))
+    seen: list[int] = []
+    made = decide(line, 3, "b", unless=lambda known: seen.extend(each.number for each in known))
+    assert (made.number, seen, listed) == (6, [4, 5], [])
+    assert {path[-11:-5] for path in read} == {"000004", "000005", "000006"}
+    assert of_documents(line, "store") == of_documents(line, "state") == [f"{number:06}" for number in range(1, 7)]
+    assert [each.number for each in decisions.read(line.state, DOCUMENTS, after=4)] == [5, 6]
+
+
+def test_those_that_the_store_lacks_are_copied_in_their_order(line: Line) -> None:
+    decide(line, 0)
+    line.away()
+    for after in (1, 1, 2):
+        with pytest.raises(Unavailable, match="stands in the state"):
+            decide(line, after)
+    line.away(is_away=False)
+    assert of_documents(line, "store") == ["000001"]
+    decisions.copy_last(line.state, line.open_store, DOCUMENTS, 3)
+    assert of_documents(line, "store") == ["000001", "000002", "000003"]
+    assert decide(line, 3).number == 5
+    assert len(of_documents(line, "store")) == 5
+
+
+@pytest.mark.parametrize("lost", [1, 2, 3])
+def test_a_lost_one_of_a_long_kind_is_named_whatever_is_read(line: Line, lost: int) -> None:
+    for number in range(3):
+        decide(line, number)
+    line.lose(f"decisions/documents/{lost:06}.json")
+    with pytest.raises(BadInput, match=rf"{lost:06}\.json: it is missing"):
+        decide(line, 3)
+    if lost == 3:
+        with pytest.raises(Conflict, match="the state lacks this decision: run 'warcmill restore'"):
+            decide(line, 2)
+
+
+def test_another_one_of_the_last_number_in_the_store_is_refused(line: Line) -> None:
+    for number in range(2):
+        decide(line, number)
+    place = line.base / "store" / archived_path("decisions/documents/000002.json")
+    place.unlink()
+    place.write_bytes(b"another")
+    with pytest.raises(Conflict, match="the store has another decision of this number"):
+        decide(line, 2)
+
+
+def test_half_written_files_of_dead_makers_are_swept(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    decide(line, 0)
+    half = line.base / "state" / "decisions/documents" / ".000002.json.host.boot.1.00000000.tmp"
+    half.write_bytes(b"half")
+    monkeypatch.setattr(decisions, "is_dead", lambda name: name == half.name)
+    monkeypatch.setattr("warcmill.stores.temporary_names.is_dead", lambda name: name == half.name)
+    assert decide(line, 1).number == 2
+    assert not half.exists()

@@ -27,7 +27,7 @@ from warcmill.formats.logs import logzip
 from warcmill.index import cdx, columns, text
 from warcmill.markers import claim as evidence
 from warcmill.markers.claim import Claim
-from warcmill.markers.facts import files, index, operator, output, package, pulse, pypi, readers, reports
+from warcmill.markers.facts import documents, files, index, operator, output, package, pulse, pypi, readers, reports
 from warcmill.markers.facts.output import Ended, Stopped
 from warcmill.markers.facts.pulse import Continued
 from warcmill.model import FINAL, FileRef, Item, Key, Launch, Outcome, Stage
@@ -89,6 +89,8 @@ FIELDS: dict[str, set[str]] = {
         ("reports.GenerateCrawlLogReports", (reports.CrawlReported,), {*reports.REPORT_TABLES}),
         ("reports.ListDeadSeeds", (reports.Seeds,), {"list"}),  # read as `listed`
         ("package.GiveArks", (package.GivenArks,), {"ark"}),
+        ("documents.ExtractDocuments", (documents.HarvestedFile,), {"warcs"}),
+        ("documents.VerifyDocuments", (documents.HarvestVerified, documents.UnharvestedLine), {"reasons"}),
         ("pypi.ProcessDistributions", (pypi.Processed,), set()),
         ("pypi.DumpDistributionData", (pypi.Dumped,), set()),
         ("pypi.VerifyDump", (pypi.DumpVerified,), set()),
@@ -116,7 +118,28 @@ def crawled(engine: Engine) -> Engine:
         indexed(engine, stage)
     packaged(engine)
     mirrored(engine)
+    harvested(engine)
     return engine
+
+
+def harvested(engine: Engine) -> None:
+    """What the steps of documents leave, with something of each kind."""
+    for stage in (CP1, FINAL):
+        verified = engine.state.require(layout.step("verify", engine.launch, stage)).claim
+        numbers = {"documents": 1, "revisits": 1, "pages": 2, "faults": 1, "left_out": {"neither": 1}, "hits": 0}
+        key = layout.step("documents", engine.launch, stage)
+        items = tuple(item._replace(facts=numbers) for item in verified.items if item.file.is_engines)
+        engine.state.publish(key, Claim(key, items=items))
+        line = {
+            "url": "http://a.example/a.pdf",
+            "date": "20161019234430",
+            "warc": NAMES[0],
+            "offset": 7,
+            "why": "empty",
+        }
+        facts = {"reasons": {"empty": 1}, "first": [line], "unread": []}
+        key = layout.step("verify-documents", engine.launch, stage)
+        engine.state.publish(key, Claim(key, counts={"lines": 2, "entries": 1}, facts=facts))
 
 
 def mirrored(engine: Engine) -> None:

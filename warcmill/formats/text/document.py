@@ -190,11 +190,16 @@ def read_as(declared: Kind, data: bytes) -> Kind | None:
         return declared
     if data.startswith(_PDF):
         return Kind.PDF
-    if _HTML.match(data[:_MOST_HEAD].removeprefix(codecs.BOM_UTF8)):
+    if begins_as_html(data):
         return Kind.HTML  # also as an office document: servers declare tables so, for a program to open them
     if declared is Kind.OFFICE or begins_as_office(data):
         return Kind.OFFICE
     return None if is_binary(data) else Kind.PLAIN
+
+
+def begins_as_html(data: bytes) -> bool:
+    """True if a payload begins as pages do, whatever its type is."""
+    return _HTML.match(data[:_MOST_HEAD].removeprefix(codecs.BOM_UTF8)) is not None
 
 
 def is_binary(data: bytes) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from warcmill.markers.claim import Claim
+from warcmill.markers.facts.documents import Harvested, HarvestVerified
 from warcmill.markers.facts.files import Checksums, Scanned, Stored
 from warcmill.markers.facts.index import CdxVerified, Indexed, Rows, TextFound, TextIndexed
 from warcmill.markers.facts.operator import Accepted, Closed, Imported
@@ -52,6 +53,8 @@ _READERS: Mapping[str, Callable[[Claim], object]] = {
     "pypi.DumpDistributionData": Dumped.from_claim,
     "pypi.VerifyDump": DumpVerified.from_claim,
     "pypi.DumpFull": Dumped.from_claim,
+    "documents.ExtractDocuments": Harvested.from_claim,
+    "documents.VerifyDocuments": HarvestVerified.from_claim,
     "state.Backup": BackedUp.from_claim,
     "state.BackupDue": BackedUp.from_claim,
 }

@@ -11,7 +11,8 @@ FIELDS = ("title", "landing_page_url", "publisher", "publication_date", "authors
 
 class Candidate(Struct, frozen=True, omit_defaults=True):
     """A value for a field. `by`: the extractor: citation, dc, jsonld, microdata, og, up, link, heading, h1, title,
-    property, largest, filename, or version (taken over from the version before). `url`, `date`: the record that has
+    property, largest, text (of the first pages), filename, modified (the Last-Modified of the response), or version
+    (taken over from the version before). `url`, `date`: the record that has
     it. `why_not`: why it is not good; '' if it may be shown."""
 
     value: str
@@ -37,7 +38,8 @@ class Entry(Struct, frozen=True, omit_defaults=True):
     """One body, as the archive has it, without decisions.
 
     `id`: its SHA-256. `first_seen`: the time of its first capture, 14 digits. `urls`: its URLs, first captured first;
-    `more_urls` beyond the bound. `captures`: likewise. `fields`: the candidates of each of FIELDS, best first; the first good one is shown.
+    `more_urls` at least are beyond the bound. `captures`: likewise. `fields`: the candidates of each of FIELDS, best
+    first; the first good one is shown.
     `version_of`: the id of the body that its URL had before.
     """
 

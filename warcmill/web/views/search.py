@@ -179,7 +179,8 @@ def count(wanted: Search, answer: SearchAnswer) -> str:
 
 
 def capture(served: Served, asked: Asked) -> Answer:
-    """The way to the replay of a capture, by its time or its record; 404 if it is not there, or hidden."""
+    """The way to the replay of a capture, by its time or its record, or with file=1 to its body; 404 if it is not
+    there, or hidden."""
     time, url = queries.capture_of(asked.fields)
     time = time or served.archive.time_of(url, *queries.record_of(asked.fields))
     replayed = served.archive.replayed(time, url) if time else ""
@@ -194,7 +195,8 @@ def capture(served: Served, asked: Asked) -> Answer:
     state = served.replay.state()
     if state != "ready":
         raise NotReady("replay", f"its server is {state}; try again in a minute")
-    return MovedTo(f"{served.replay.address}{time}/{quote(replayed, _IN_URLS)}")
+    as_it_was = "id_" if asked.fields.get("file") == "1" else ""  # pywb's word for the body alone
+    return MovedTo(f"{served.replay.address}{time}{as_it_was}/{quote(replayed, _IN_URLS)}")
 
 
 def sign_in(served: Served, asked: Asked) -> Answer:
