@@ -1,12 +1,14 @@
-"""The servers that have the CDX as well, [index] cdx_server, or the state of launches, [register] url."""
+"""The servers that have the CDX as well, [index] cdx_server, the documents, [documents] solr and w3act, or the state of
+launches, [register] url."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING
 
-from tasks.config import register
+from tasks.config import chains, register
 from tasks.config.chains import cdx_server
 from tasks.config.settings import NO_INDEX, settings
 from tasks.line import OpenRoots
@@ -20,7 +22,11 @@ from warcmill.versions.cdx import NAME
 from warcmill.versions.inputs import Lists
 from warcmill.versions.publication import Payloads
 
+if TYPE_CHECKING:
+    from warcmill.documents.desk import Desk
+
 log = logging.getLogger(__name__)
+DOCUMENTS_SECONDS = 60.0  # in which Solr has to answer
 
 
 @contextmanager
@@ -56,6 +62,27 @@ def tell_register(line: OpenRoots, launches: Iterable[Launch]) -> None:
     with closing(WarcRegister(url, token)) as server:
         for trouble in answers.tell(line.state, line.rootmap, server, launches, line.wanted):
             log.error("%s", trouble)
+
+
+def bring_documents(index: LocalStore, desk: Desk) -> tuple[str, ...]:
+    """Have Solr and W3ACT have what the desk has, those that are configured. Returns what went wrong, of which nothing
+    is lost. One that is away keeps nothing from the other."""
+    from warcmill.clients.solr import Solr
+    from warcmill.clients.w3act import W3act
+    from warcmill.documents.sinks import SolrDocuments, W3actDocuments
+    from warcmill.documents.sinks import bring as bring_to
+
+    troubles: list[str] = []
+    server, core = chains.documents_solr()
+    if core:
+        with Solr(server, DOCUMENTS_SECONDS) as solr:
+            troubles += bring_to(index, desk, SolrDocuments(solr, core))
+    if login := chains.w3act():
+        with closing(W3act(login.url, login.user, login.password)) as w3act:
+            troubles += bring_to(index, desk, W3actDocuments(w3act))
+    for trouble in troubles:
+        log.error("%s", trouble)
+    return tuple(troubles)
 
 
 def bring_cdx(line: OpenRoots, index: LocalStore) -> tuple[str, ...]:

@@ -24,8 +24,8 @@ def place() -> tuple[str, str]:
         if token:
             raise BadConfig("[register] url", "is not set, and token is; set both, or neither")
         return "", ""
-    from warcmill.clients import register as clients
+    from warcmill.clients import asked
 
-    if not clients.is_url(url):
+    if not asked.is_url(url):
         raise BadConfig("[register] url", "is not a URL such as https://register.example/warcs, without user or query")
     return url, token

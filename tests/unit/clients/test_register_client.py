@@ -8,7 +8,8 @@ from contextlib import closing
 import pytest
 from sites import register as registers
 
-from warcmill.clients.register import WarcRegister, is_url
+from warcmill.clients.asked import is_url
+from warcmill.clients.register import WarcRegister
 from warcmill.errors import BadInput, Unavailable
 from warcmill.model import Launch
 
@@ -33,7 +34,7 @@ def test_it_is_told_and_acknowledges(server: registers.Register, answer: str) ->
 @pytest.mark.parametrize(
     ("fault", "why"),
     [
-        ("html", "answered 200 '<html><title>Log in.*which acknowledges nothing; look at the register"),
+        ("html", "answered 200 '<html><title>Log in.*which acknowledges nothing; look at its log"),
         ("redirect", "answered 307 ''"),
         ("denied", "answered 401 ''"),
         ("error", "answered 500 'oops'"),
