@@ -72,7 +72,7 @@ def asked(core: SolrServer, *filters: str) -> set[str]:
 
 
 def question(chosen: random.Random) -> tuple[DeskQuery, list[str]]:
-    """A question to the desk, and the same to Solr."""
+    """A question to the desk, and the same to Solr. Not for `strasse`, by which Solr finds `straße` too."""
     fields, filters = dict[str, str](), list[str]()
     for name in chosen.sample(("status", "target", "type", "prefix", "words", "publisher"), chosen.randint(1, 3)):
         if name == "status":
@@ -91,7 +91,7 @@ def question(chosen: random.Random) -> tuple[DeskQuery, list[str]]:
             ))  # fmt: skip
             filters.append(f"{{!prefix f=surt}}{surt}")
         else:
-            words = chosen.choice((*WORDS, "annual decision", "ministry of", "cafe", "STRASSE", "n12", "pdf two"))
+            words = chosen.choice((*WORDS, "annual decision", "ministry of", "cafe", "n12", "pdf two"))
             fields[name] = f'"{words}"'
             filters.append(f"{{!field f={name}}}{words}")
     return DeskQuery(**fields), filters  # type: ignore[arg-type]

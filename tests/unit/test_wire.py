@@ -342,6 +342,9 @@ NONE_OF_ITS_OWN = {
     "warcmill/clients/solr.py",
     "warcmill/index/sink_solr.py",
     "warcmill/index/sink_cdx.py",
+    # The documents of warcmill/documents/desk.py, for servers.
+    "warcmill/clients/w3act.py",
+    "warcmill/documents/sinks.py",
     # What a worker process answers to its starter, and a scan's process to the command that shows it.
     "tasks/logs.py",
     "warcmill/base/worker.py",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -91,8 +92,7 @@ def test_one_that_is_away_or_lies_gets_it_later(place: DeskPlace, w3act: W3actSe
     w3act.fault = fault
     (trouble,) = bring_to(place, w3act, seconds=0.3 if fault == "hang" else 60)
     assert trouble.endswith("; the next scan sends what is missing")
-    with pytest.raises(AssertionError), pytest.raises(Unavailable, match=why):
-        raise AssertionError(trouble)
+    assert re.search(why, trouble), trouble
     w3act.fault = ""
     assert bring_to(place, w3act) == []
     assert w3act.documents.keys() == {A, B}
@@ -139,4 +139,4 @@ def test_notes_that_are_damaged_are_named(place: DeskPlace, w3act: W3actServer) 
         bring_to(place, w3act)
     notes.unlink()
     assert bring_to(place, w3act) == []
-    assert w3act.posts[1:] == [sorted([A, B])] or w3act.posts[1:] == [[A, B]]
+    assert w3act.posts[1:] == [[A, B]]
