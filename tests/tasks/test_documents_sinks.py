@@ -1,4 +1,4 @@
-"""[documents] w3act from the command line, on the sample: told of documents and decisions by scans, and of none twice."""
+"""[documents] w3act from the command line, on the sample: scans tell it of documents and of decisions, once."""
 
 from __future__ import annotations
 
