@@ -23,8 +23,8 @@ from servers import pins, postgresql, process
 from servers.postgresql import PostgresqlServer
 from warcmill.clients.postgresql import read_place
 from warcmill.clusters import group
-from warcmill.clusters.centre import NEWS, Centre, _row, place_of
-from warcmill.clusters.following import JobJournals
+from warcmill.clusters.centre import NEWS, Centre, _row
+from warcmill.clusters.following import ClusterJournals, Committed, JobJournals, JournalPlace
 from warcmill.clusters.group import Group
 from warcmill.clusters.news import News, batch_of
 from warcmill.clusters.updater import MOST, Updater
@@ -85,7 +85,7 @@ async def _measured(folder: Path, server: PostgresqlServer) -> list[Row]:
     return [(f"updater, {changes:,} changes of a journal", *shown, f"{ours / bare:.2f} x as fast", "0.5")]
 
 
-def _written(folder: Path) -> JobJournals:
+def _written(folder: Path) -> ClusterJournals:
     """The journal of a launch that has ended."""
     places, launch = Places(folder / "output", folder / "jobs"), Launch(JOB, "20261129000000")
     logs = places.folders(launch).logs
@@ -105,7 +105,8 @@ def _written(folder: Path) -> JobJournals:
                 lines += journal.offered(links, NEW, 0.0)
                 length += log.write(_line(visit))
             out.write(journal.group(lines, {CRAWL_LOG: length}))
-    return JobJournals(places, JOB, RunningJob(JOB, folder / "none"))
+    committed = Committed(RunningJob(JOB, folder / "none"))
+    return ClusterJournals(JobJournals(places, JOB, committed), [], committed)
 
 
 def _line(uri: Uri) -> bytes:
@@ -124,7 +125,7 @@ def _uri(number: int, via: str = "") -> Uri:
     return Uri(text, text, host, hops="LL", via=via, source=f"http://{host}/")
 
 
-async def _update(kept: Group, journals: JobJournals) -> None:
+async def _update(kept: Group, journals: ClusterJournals) -> None:
     updater = Updater(kept, journals, RunningJob(JOB, Path("/none")))
     centre = await Centre.open(kept.centre, kept.name, JOB)
     while await updater.step(centre):
@@ -132,20 +133,20 @@ async def _update(kept: Group, journals: JobJournals) -> None:
     await centre.close()
 
 
-async def _merge(url: str, journals: JobJournals) -> float:
+async def _merge(url: str, journals: ClusterJournals) -> float:
     """Merge the same rows; return the CPU seconds in which they were made ready."""
     connection: Any = await asyncpg.connect(url)
     await connection.execute(NEWS)
-    place, spent = await place_of(connection, JOB), 0.0
+    places, spent = dict[str, JournalPlace](), 0.0
     while True:
         begun = time.process_time()
-        batch = batch_of(journals.after(place), MOST)
+        batch = batch_of(journals.after(places, {}), MOST)
         news = [one for one in batch.news if isinstance(one, News)] if batch else []
         ready = [_row(uri) for one in news for uri in one.uris.values()]
         spent += time.process_time() - begun
         if batch is None:
             break
-        place = batch.place
+        places = {name: one.place for name, one in batch.read.items()}
         async with connection.transaction():
             await connection.copy_records_to_table("news", records=ready)
             await connection.execute(_MERGE)

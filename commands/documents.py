@@ -103,7 +103,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     decided.add_argument("--over", type=_number, metavar="NUMBER", help="the last decision that you have seen")
     choices["import"].add_argument("file", type=Path, metavar="FILE", help="documents of W3ACT, a line of JSON each")
     exported.add_argument("--status", choices=STATUSES, required=True, help="only those")
-    exported.add_argument("--since", type=_day, default="", metavar="DAY", help="only those decided since")
+    exported.add_argument("--since", type=_day, metavar="DAY", help="only those decided since")
     exported.add_argument("--format", choices=FORMATS, default=FORMATS[0], help="by default jsonl")
     for name in ("list", "show", "decide", "import"):
         add_json(choices[name])
@@ -143,6 +143,9 @@ def _list(args: argparse.Namespace, desk: Desk, _: Callable[[], Store]) -> int:
     for one in page.documents:
         out(f"{one.entry.id[:12]} {one.decided.status:<9} {one.text('publication_date')[:10]:<10} {one.title}")
         out(f"{'':12} {one.entry.urls[0]}")
+    if desk.missing:
+        err(desk.missing)
+        return 0
     number = "more than 10,000 documents" if page.found is None else counted(page.found, "document", "documents")
     err(number + (f"; the next ones: --after {page.after}" if page.after else ""))
     return 0
@@ -222,7 +225,7 @@ def _imported(file: str, done: HandedIn) -> Iterator[str]:
 def _export(args: argparse.Namespace, desk: Desk, _: Callable[[], Store]) -> int:
     from warcmill.documents import exchange, looking
 
-    query = looking.DeskQuery(status=args.status, changed=args.since)
+    query = looking.DeskQuery(status=args.status, changed=args.since or "")
     for piece in exchange.FORMATS[args.format](looking.each(desk, query)):
         sys.stdout.write(piece)
     return 0

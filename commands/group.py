@@ -122,11 +122,15 @@ async def _status(args: argparse.Namespace, kept: Group) -> int:
 
 
 def _lines(one: Mapping[str, Json]) -> Iterator[str]:
+    from warcmill.clusters import group
+
     uris = cast("dict[str, Json]", one["uris"])
     counts = ", ".join(f"{number:,} {name}" for name, number in uris.items())
     yield f"{one['cluster']}: {counts}; {one['hosts']:,} hosts"
     by = f"updated by {one['updater']}" if one["updater"] else "nobody updates it: warcmill run updater JOB"
     yield f"  {by}; {one['behind']:,} bytes of its journal are not read yet; {one['orders']:,} orders wait"
+    for what in group.unread(one):
+        yield f"  {what}"
     if one["retired"]:
         yield f"  retired {one['retired']}: {one['why']}"
     if one["moving"]:
@@ -302,9 +306,9 @@ async def _recover(args: argparse.Namespace, kept: Group) -> int:
 async def _recover_centre(args: argparse.Namespace, kept: Group) -> int:
     from tasks.config import groups
     from warcmill.clusters import group, recovery
-    from warcmill.clusters.following import JobJournals
+    from warcmill.clusters.following import ClusterJournals
 
-    here, elsewhere = list[JobJournals](), list[str]()
+    here, elsewhere = list[ClusterJournals](), list[str]()
     for one in kept.jobs:
         try:
             here.append(groups.journals_of(one))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +48,6 @@ order; all others {"orders": [NUMBER, ...]}; load: {"lines", "new", "bad": [{"li
 exit codes: 0 done, 1 the URI or the order is not known, the order was refused, or a line of the
 file was, 2 usage, 3 configuration, 4 PostgreSQL does not answer
 """
-PART = 500  # URIs of an order, so that one fits a line of the crawl's control
 MOST_SHOWN = 100  # bad lines
 STATUSES = ("Scheduled", "Suspended", "Parsed", "Failed", "Removed")
 TARGET = ("suspend", "resume", "remove")
@@ -72,6 +71,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         what.add_argument("uri", nargs="?", metavar="URL", help="a URL")
         what.add_argument("--site", metavar="NAME", help="all that waits of a host, and what comes")
         what.add_argument("--prefix", metavar="SURT", help="what the centre has under it")
+        choices[name].add_argument("--crawl", default="", metavar="NAME", help="the URL's namespace; by default ''")
+        choices[name].add_argument("--key", default="", metavar="TEXT", help="the text by which the URL is known there")
     listed = choices["list"]
     listed.add_argument("--status", choices=STATUSES, help="only those")
     listed.add_argument("--host", metavar="NAME", help="only its URIs")
@@ -177,79 +178,43 @@ async def _order(args: argparse.Namespace, db: Postgresql, _: Group) -> int:
 
 
 async def _add(args: argparse.Namespace, db: Postgresql, found: Group) -> int:
-    uris = [*dict.fromkeys(map(_canonical, args.uris))]
-    return await _ordered(args, db, found, {"uris": [*uris]})
+    return await _ordered(args, db, found, uris=tuple(args.uris))
 
 
 async def _change(args: argparse.Namespace, db: Postgresql, found: Group) -> int:
-    from warcmill.clusters import orders
-
-    if args.prefix:
-        orders.check_prefix(args.prefix)
-        return await _ordered(args, db, found, {"prefix": args.prefix})
-    return await _ordered(args, db, found, {"site": args.site} if args.site else {"uri": _canonical(args.uri)})
+    uris = (args.uri,) if args.uri else ()
+    names = {"site": args.site or "", "prefix": args.prefix or "", "crawl": args.crawl, "key": args.key}
+    return await _ordered(args, db, found, uris=uris, **names)
 
 
 async def _rate(args: argparse.Namespace, db: Postgresql, found: Group) -> int:
     names = ("site", "hits", "window", "moderated", "at_once", "none")
-    given: dict[str, Json] = {name: value for name in names if (value := getattr(args, name)) is not None}
-    return await _ordered(args, db, found, given)
+    return await _ordered(args, db, found, **{name: getattr(args, name) for name in names})
 
 
-async def _ordered(args: argparse.Namespace, db: Postgresql, found: Group, subject: Mapping[str, Json]) -> int:
+async def _ordered(args: argparse.Namespace, db: Postgresql, found: Group, **fields: Any) -> int:
     from warcmill.clusters import orders
 
-    numbers = await orders.make(db, args.action, subject, found.jobs[0])
+    numbers = await orders.make(db, orders.OrderRequest(args.action, **fields), found.jobs[0])
     lines = [f"order {number} waits: warcmill uri {found.name} order {number}" for number in numbers]
     _show(args, {"orders": [*numbers]}, *lines)
     return 0
 
 
 async def _load(args: argparse.Namespace, db: Postgresql, found: Group) -> int:
-    import hashlib
-
     from warcmill.clusters import orders
 
     with args.file.open("rb") as file:
-        name = hashlib.file_digest(file, "sha256").hexdigest()
-    bad = list[tuple[int, str]]()
-    number = new = 0
-    for part, some in enumerate(_parts(args.file, bad)):
-        new += await orders.load(db, name, part, some, found.jobs[0])
-        number += len(some)
-    counts = await orders.of_load(db, name)
-    lines = [f"{args.file}, line {line}: {why}" for line, why in bad[:MOST_SHOWN]]
+        done = await orders.load(db, file, found.jobs[0])
+    bad = done.bad
+    lines = [f"{args.file}, line {one.number}: {one.why}" for one in bad[:MOST_SHOWN]]
     lines += [f"... and {len(bad) - MOST_SHOWN:,} more"] if len(bad) > MOST_SHOWN else []
-    states = ", ".join(f"{count:,} {state}" for state, count in counts.items())
+    states = ", ".join(f"{count:,} {state}" for state, count in done.orders.items())
     lines.append(
-        f"{args.file}: {number:,} URIs, {new:,} of them new, {len(bad):,} bad lines; orders: {states or 'none'}"
+        f"{args.file}: {done.uris:,} URIs, {done.new:,} of them new, {len(bad):,} bad lines; orders: {states or 'none'}"
     )
-    wrong: list[Json] = [{"line": line, "why": why} for line, why in bad]
-    _show(args, {"lines": number + len(bad), "new": new, "bad": wrong, "orders": dict(counts)}, *lines)
+    _show(args, done.json(), *lines)
     return int(bool(bad))
-
-
-def _parts(path: Path, bad: list[tuple[int, str]]) -> Iterator[list[str]]:
-    """The URIs of a file, in parts that an order has room for; bad lines are noted."""
-    some, size = list[str](), 0
-    for uri in _uris(path, bad):
-        if some and (len(some) >= PART or size + len(uri) > 1 << 18):
-            yield some
-            some, size = [], 0
-        some.append(uri)
-        size += len(uri)
-    if some:
-        yield some
-
-
-def _uris(path: Path, bad: list[tuple[int, str]]) -> Iterable[str]:
-    with path.open(encoding="utf-8", errors="replace") as file:
-        for number, line in enumerate(file, 1):
-            if text := line.strip():
-                try:
-                    yield _canonical(text)
-                except BadInput as error:
-                    bad.append((number, error.why))
 
 
 def _canonical(text: str) -> str:

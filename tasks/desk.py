@@ -25,7 +25,7 @@ def is_on() -> bool:
 
 
 def sources(line: OpenRoots) -> DeskSources:
-    """What the desk is made of; BadConfig for a line without an index root."""
+    """The parts that the desk is made of; BadConfig for a line without an index root."""
     if not line.settings.index:
         raise BadConfig("[warcmill] index", f"is not set, {NO_INDEX}")
     index = open_folder("index", line.settings.index)

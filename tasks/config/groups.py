@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from tasks.config import engines, sections
 from tasks.config.sections import jobs_of, needed, value
 from tasks.config.settings import settings
 from warcmill.base.escapes import did_you_mean
 from warcmill.clients.postgresql import read_place
-from warcmill.clusters.following import JobJournals
+from warcmill.clusters.following import ClusterJournals, Committed, JobJournals
 from warcmill.clusters.group import Group
 from warcmill.clusters.owning import RulesPlace
 from warcmill.crawl.fetch.addresses import Resolver, read_hosts
 from warcmill.crawl.job import file
 from warcmill.errors import BadConfig, BadInput, NotReady
 from warcmill.model import parse_job
+from warcmill.stores.opening import is_remote
 
 GROUP = "group."
 GROUP_KEYS = ("centre", "password", "password_file", "jobs", "rules", "countries", "alone")
@@ -78,17 +81,23 @@ def group_of(job: str) -> Group:
     return group_named(found[0].removeprefix(GROUP))
 
 
-def journals_of(job: str) -> JobJournals:
-    """The journals of a job of the built-in crawler on this machine; BadConfig for another's, NotReady elsewhere."""
+def journals_of(job: str) -> ClusterJournals:
+    """The journals of a job of the built-in crawler on this machine, and of its workers; BadConfig for another's, or a
+    root of a worker that is not on this machine; NotReady elsewhere."""
     section = engines.section_of(job)
     if not section:
         raise NotReady(f"job {job}", "no engine of this luigi.cfg lists it; its updater runs beside its crawl")
     if engines.kind_of(section) != engines.WARCMILL:
         raise BadConfig("[group.NAME] jobs", f"job '{job}' is of no engine with kind={engines.WARCMILL}, so no cluster")
-    workers = [one.root for one in settings().rootmap().writers if one.layout and job in one.jobs]
-    if workers:
-        why = f"job '{job}' has workers, [{'] ['.join(workers)}], whose journals no updater reads yet; crawl it by one"
-        raise BadConfig("[group.NAME] jobs", f"{why} process")
     if not engines.is_here(job):
         raise NotReady(f"job {job}", "its folder is not on this machine; its updater runs beside its crawl")
-    return JobJournals(engines.own_engine(section).places, job, engines.running_job(job))
+    places, committed = engines.own_engine(section).places, Committed(engines.running_job(job))
+    workers = list[JobJournals]()
+    for one in settings().rootmap().writers:
+        if one.layout and job in one.jobs:
+            if is_remote(one.place):
+                why = f"{one.place} is on another machine; the updater reads journals from a folder: mount it here"
+                raise BadConfig(f"[{one.root}] root", f"{why}, such as by NFS, and name that")
+            root = replace(places, output=Path(one.place), layout=one.layout)
+            workers.append(JobJournals(places, job, committed, one.root, root))
+    return ClusterJournals(JobJournals(places, job, committed), workers, committed)

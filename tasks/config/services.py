@@ -217,7 +217,8 @@ def _groups(_: Settings) -> Iterable[str]:
 
 
 def _ask_centre(_: Settings, section: str, seconds: float) -> HealthReply:
-    """The centre of a group; NotReady where a cluster that is crawled on this machine has no updater."""
+    """The centre of a group; NotReady where a cluster that is crawled on this machine has no updater, or where one
+    cannot read the journals of a worker."""
     import asyncio
 
     from tasks.config import engines, groups
@@ -228,6 +229,8 @@ def _ask_centre(_: Settings, section: str, seconds: float) -> HealthReply:
     idle = [str(one["cluster"]) for one in clusters if not one["updater"] and engines.is_here(str(one["cluster"]))]
     if idle:
         raise NotReady(f"group {found.name}", f"nobody updates {', '.join(idle)}")
+    if unread := [f"{one['cluster']}: {what}" for one in clusters for what in group.unread(one)]:
+        raise NotReady(f"group {found.name}", "; ".join(unread))
     return HealthReply(f"it has {len(clusters)} clusters, and what is crawled here is updated")
 
 

@@ -19,6 +19,7 @@ import pytest
         ["index"],
         ["index-late"],
         ["text"],
+        ["documents"],
         ["fold"],
         ["text-fold"],
         ["sink"],

@@ -35,6 +35,8 @@ ADDRESSES: Mapping[str, tuple[tuple[str, Mapping[str, str]], ...]] = {
         ("/search", {"q": "http://docs.example/"}),
     ),
     "/capture": (),  # the way to a page that is shown: below
+    "/captures": (("/captures", {"url": HIDDEN}), ("/captures", {"url": SHOWN})),
+    "/record": (("/record", {"url": HIDDEN, "warc": "a.warc.gz", "offset": "0"}),),
     "/status": (("/status", {"from": DAY}), ("/status", {"from": DAY, "by": "day"})),
     "/launches/{job}/{launch_id}": ((LAUNCH, {}),),
     "/launches/{job}/{launch_id}/pages": (
@@ -65,7 +67,10 @@ ADDRESSES: Mapping[str, tuple[tuple[str, Mapping[str, str]], ...]] = {
     "/groups/{group}/clusters/{cluster}": (("/groups/web/clusters/east", {}),),
     "/groups/{group}/hosts/{host:path}": (("/groups/web/hosts/a.example", {}),),
     "/groups/{group}/uri": (("/groups/web/uri", {}),),
+    "/groups/{group}/uri/history": (("/groups/web/uri/history", {}),),
+    "/groups/{group}/uris": (("/groups/web/uris", {}),),
     "/groups/{group}/orders": (("/groups/web/orders", {}),),
+    "/groups/{group}/orders/{number}": (("/groups/web/orders/1", {}),),
     "/as-of/{serial}/simple/": (("/as-of/1/simple/", {}),),
     "/as-of/{serial}/simple/{project}/": (("/as-of/1/simple/a/", {}),),
     "/as-of/{serial}/files/{project}/{filename}": (("/as-of/1/files/a/b", {}),),

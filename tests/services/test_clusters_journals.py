@@ -15,7 +15,7 @@ from servers.postgresql import PostgresqlServer
 from warcmill.clients.postgresql import Postgresql, PostgresqlPlace, read_place
 from warcmill.clusters import books, group, looking, news, orders
 from warcmill.clusters.centre import Centre
-from warcmill.clusters.following import JobJournals, JournalPlace
+from warcmill.clusters.following import ClusterJournals, Committed, JobJournals
 from warcmill.clusters.group import Group
 from warcmill.crawl.books.files import CRAWL_LOG
 from warcmill.crawl.control.calls import RunningJob
@@ -80,8 +80,9 @@ class Journals:
         self._begin()
 
     @property
-    def followed(self) -> JobJournals:
-        return JobJournals(self.places, self.name, RunningJob(self.name, self.places.state(self.name) / "none"))
+    def followed(self) -> ClusterJournals:
+        committed = Committed(RunningJob(self.name, self.places.state(self.name) / "none"))
+        return ClusterJournals(JobJournals(self.places, self.name, committed), [], committed)
 
 
 def handed_at_random(chance: random.Random, number: int) -> Iterator[str]:
@@ -126,11 +127,11 @@ async def read_all(kept: Group, journals: Journals, most: int, name: str = JOB) 
     centre, number = await Centre.open(kept.centre, kept.name, name), 0
     try:
         while True:
-            before = await centre.place()
-            batch = news.batch_of(journals.followed.after(before), most)
+            before = await centre.places()
+            batch = news.batch_of(journals.followed.after(before, {}), most)
             if batch is None:
                 return number
-            number += len(await centre.keep(batch, before, 0))
+            number += len(await centre.keep(batch, before))
     finally:
         await centre.close()
 
@@ -191,10 +192,10 @@ def test_the_last_group_of_a_journal_that_may_be_cut_is_read_once_the_launch_is_
     job_log.write_text(f"2026-11-29T00:00:00.000Z INFO PREPARING {journals.launch.id}\n")
     for url in URLS[:3]:
         journals.write([*journal.offered([make(url)], NEW, 0.0)])
-    assert [len(group.entries) for group in journals.followed.after(JournalPlace())] == [2, 2], "no crawl runs"
+    assert [len(group.entries) for group in journals.followed.after({}, {})] == [2, 2], "no crawl runs"
     with job_log.open("a") as file:
         file.write(f"2026-11-29T00:00:01.000Z INFO FINISHED {journals.launch.id}\n")
-    assert len([*journals.followed.after(JournalPlace())]) == 3
+    assert len([*journals.followed.after({}, {})]) == 3
 
 
 def test_damage_in_a_journal_is_named_and_all_before_it_is_kept(kept: Group, tmp_path: Path) -> None:
@@ -250,16 +251,16 @@ def test_orders_go_to_the_cluster_of_their_host_and_lists_are_read_in_pages(kept
     async def ordered() -> None:
         async with group.asked(kept) as db:
             uris: list[Json] = ["http://west.example/new", "http://east.example/new", "http://new.example/"]
-            numbers = await orders.make(db, "add", {"uris": uris}, JOB)
+            numbers = await orders.put(db, "add", {"uris": uris}, JOB)
             found = [await orders.order(db, number) for number in numbers]
             assert [(one["cluster"], one["subject"]["uris"]) for one in found if one] == [  # type: ignore[index, call-overload]
                 (JOB, ["http://east.example/new", "http://new.example/"]), (OTHER, ["http://west.example/new"]),
             ]  # fmt: skip
-            (number,) = await orders.make(db, "suspend", {"site": "west.example"}, JOB)
+            (number,) = await orders.put(db, "suspend", {"site": "west.example"}, JOB)
             one = await orders.order(db, number)
             assert one
             assert (one["cluster"], one["state"], one["uris"]) == (OTHER, "waiting", 1)
-            assert len(await orders.make(db, "remove", {"prefix": "http://(example,"}, JOB)) == 2
+            assert len(await orders.put(db, "remove", {"prefix": "http://(example,"}, JOB)) == 2
             pages, after = list[list[str]](), ""
             while True:
                 some, after = await looking.listed(db, status="Scheduled", after=after, limit=3)
@@ -310,18 +311,18 @@ def test_transactions_in_each_others_way_are_done_again_and_a_moved_place_is_bus
 
     async def moved() -> None:
         centre = await Centre.open(kept.centre, kept.name, JOB)
-        before = await centre.place()
-        batch = news.batch_of(journals.followed.after(before), 10)
+        before = await centre.places()
+        batch = news.batch_of(journals.followed.after(before, {}), 10)
         assert batch
-        await centre.keep(batch, before, 0)
+        await centre.keep(batch, before)
         with pytest.raises(Busy):
-            await centre.keep(batch, before, 0)
+            await centre.keep(batch, before)
         with pytest.raises(Busy):
             await Centre.open(kept.centre, kept.name, JOB)
         await centre.db.rows("SELECT pg_sleep(0)")
         centre.db._connection.terminate()
         with pytest.raises(Unavailable):
-            await centre.place()
+            await centre.places()
 
     asyncio.run(moved())
     assert asyncio.run(differences(kept, journals)) == []

@@ -52,6 +52,7 @@ jobs={centres.EAST}, {centres.WEST}
 """
 NAMES = {
     "job": JOBS[0], "launch_id": LAUNCH.id, "group": centres.NAME, "cluster": centres.EAST, "host": centres.LARGE,
+    "number": "1",
 }  # fmt: skip
 OF_SCRIPTS = {"name": "shop", "key": quote(quote(script_books.MARKUP, safe=""))}
 MORE = {

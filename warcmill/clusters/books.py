@@ -6,22 +6,21 @@ that the centre has, so that an updater may run meanwhile. All URIs of a cluster
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
 from msgspec import Struct
 
 from warcmill.clients.postgresql import Postgresql
-from warcmill.clusters.centre import place_of
-from warcmill.clusters.following import JobJournals, JournalPlace
+from warcmill.clusters.centre import places_of
+from warcmill.clusters.following import ClusterJournals
 from warcmill.clusters.news import host_of
 from warcmill.clusters.tables import STATUSES
 from warcmill.crawl.books.replay import taken
 from warcmill.crawl.frontier import journal
 from warcmill.crawl.frontier.journal import JournalLine
 from warcmill.crawl.uri import Status, digest, waits
-from warcmill.errors import Mismatch
+from warcmill.errors import Unavailable
 
 _WAITING = (Status.SCHEDULED, Status.SUSPENDED)
 _VISITED = {word: status for status, word in journal.VISITED.items()}
@@ -63,15 +62,18 @@ class ClusterBooks(Struct, frozen=True):
     behind: int
 
 
-async def compare(db: Postgresql, journals: JobJournals) -> ClusterBooks:
-    """Compare the rows of a cluster with its journals."""
+async def compare(db: Postgresql, journals: ClusterJournals) -> ClusterBooks:
+    """Compare the rows of a cluster with its journals. Unavailable without the root of a worker."""
 
     async def act(connection: Any) -> ClusterBooks:
-        place = await place_of(connection, journals.name)
+        places, faults = await places_of(connection, journals.name), dict[str, str]()
         known, differences = _Expected(), list[ClusterDifference]()
-        for entry in _until(journals, place):
-            known.take(entry)
-        behind = journals.waiting(place)
+        for group in journals.until(places):
+            for entry in group.entries:
+                known.take(entry, is_shared=bool(group.at))
+        behind = sum(journals.waiting(places, faults).values())
+        for name, fault in sorted(faults.items()):
+            raise Unavailable(f"the journals of {journals.name} {name}", fault)
         waits = await connection.fetchval(_ORDERED, journals.name)
         expected, number = known.uris, len(known.uris)
         async for row in connection.cursor(_ROWS, journals.name, prefetch=_AT_ONCE):
@@ -109,17 +111,6 @@ async def miscounted(db: Postgresql) -> list[str]:
     ]  # fmt: skip
 
 
-def _until(journals: JobJournals, place: JournalPlace) -> Iterator[JournalLine]:
-    """The lines of journals, from their begin up to a place."""
-    if place in (JournalPlace(), JournalPlace(place.launch, journal=1)):
-        return
-    for group in journals.after(JournalPlace()):
-        yield from group.entries
-        if group.place == place:
-            return
-    raise Mismatch(f"the journals of {journals.name}", f"a group that ends at {place.launch}:{place.read}", "none")
-
-
 class _Expected:
     """The URIs of a cluster by their digests, as its journals have them: the URI, its status, and its crawl."""
 
@@ -127,15 +118,17 @@ class _Expected:
         self.uris: dict[bytes, tuple[str, Status, str]] = {}
         self.handed: dict[bytes, str] = {}
 
-    def take(self, entry: JournalLine) -> None:
-        """Take a line."""
+    def take(self, entry: JournalLine, *, is_shared: bool) -> None:
+        """Take a line. In a job over Redis (`is_shared`) a URI is taken once, unless it is renewed, and what ends was
+        taken."""
         if entry.word == journal.TAKEN:
             uri = taken(entry)
             name = digest(uri.crawl, uri.key)
-            self.uris[name] = uri.uri, waits(uri.not_before), uri.crawl
+            if not (is_shared and uri.renew is None and name in self.uris):
+                self.uris[name] = uri.uri, waits(uri.not_before), uri.crawl
             self.handed.pop(name, None)
         elif entry.word in _VISITED or entry.word == journal.DEFERRED:
-            self._end(entry)
+            self._end(entry, is_shared=is_shared)
         elif entry.word == journal.HANDED:
             uri = taken(entry)
             name = digest(uri.crawl, uri.key)
@@ -151,16 +144,17 @@ class _Expected:
         elif entry.word == journal.CARRIED and not entry.more.get("seen"):
             self.uris = {name: one for name, one in self.uris.items() if one[1] in _WAITING}
 
-    def _end(self, entry: JournalLine) -> None:
+    def _end(self, entry: JournalLine, *, is_shared: bool) -> None:
         """Take the end of a visit, or of a wait."""
         more = entry.more
         text, crawl = more.get("uri", entry.columns[0]), more.get("crawl", "")
         name = digest(crawl, more.get("key", text))
         known = self.uris.get(name)
-        is_waiting = known is not None and known[1] in _WAITING
+        is_waiting = known[1] in _WAITING if known else is_shared
+        is_waiting = is_waiting or (is_shared and entry.word != journal.DEFERRED)
         if entry.word != journal.DEFERRED:
             again = more.get("again", 0.0)
             self.handed.pop(name, None)
             self.uris[name] = text, waits(again) if again and is_waiting else _VISITED[entry.word], crawl
-        elif known and is_waiting:
-            self.uris[name] = known[0], waits(more.get("until", 0.0)), crawl
+        elif is_waiting:
+            self.uris[name] = known[0] if known else text, waits(more.get("until", 0.0)), crawl

@@ -7,7 +7,6 @@ A query reads a page by an index, or all rows of `hosts`, which has the counts: 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -16,12 +15,10 @@ from warcmill.clients.postgresql import Postgresql
 from warcmill.clusters.centre import surt_of_host
 from warcmill.clusters.looking import as_json, suspended_sites
 from warcmill.clusters.news import host_of
-from warcmill.clusters.orders import is_under
 from warcmill.clusters.tables import STATUSES
-from warcmill.crawl.uri import queue_of
+from warcmill.crawl.uri import queue_of, without_session
 from warcmill.model import Json
 
-LOOKED_AT = 1000  # the newest orders, among which those for a URI are looked for
 _COUNTS = ", ".join(STATUSES)
 _ALL = " + ".join(STATUSES)
 _HOSTS = (
@@ -42,10 +39,19 @@ _ORDERS = (
     f"SELECT {_ORDER} FROM orders WHERE number < $1 AND ($2::text IS NULL OR state = $2)"
     " AND ($3::text IS NULL OR cluster = $3) ORDER BY number DESC LIMIT $4"
 )
+# Each part has an index, also of two texts: $1 and $2 are those of the URI. A prefix is compared behind its scheme, as
+# `orders.under` does.
+_NAMES = "coalesce(subject ->> 'uri', subject ->> 'site')"
 _ORDERS_FOR = (
-    f"SELECT {_ORDER} FROM (SELECT * FROM orders ORDER BY number DESC LIMIT {LOOKED_AT}) o"
-    " WHERE subject -> 'uris' ? $1 OR subject ->> 'uri' = $1 OR subject ->> 'site' = $2 OR subject ? 'prefix'"
-    " ORDER BY number DESC"
+    f"SELECT {_ORDER} FROM orders WHERE number IN ("
+    "SELECT number FROM orders WHERE verb <> 'take' AND coalesce(subject ->> 'crawl', '') = $3"
+    " AND (subject -> 'uris' @> to_jsonb($1::text) OR subject -> 'uris' @> to_jsonb($2::text))"
+    f" UNION SELECT number FROM orders WHERE {_NAMES} IS NOT NULL AND coalesce(subject ->> 'crawl', '') = $3"
+    f" AND ({_NAMES} = $1 OR {_NAMES} = $2)"
+    f" UNION SELECT number FROM orders WHERE {_NAMES} IS NOT NULL AND {_NAMES} = $4"
+    " UNION SELECT number FROM orders WHERE subject ? 'prefix'"
+    " AND starts_with($5, substring(subject ->> 'prefix' FROM strpos(subject ->> 'prefix', '(') + 1))"
+    ") ORDER BY number DESC LIMIT $6"
 )
 _MOST = (1 << 63) - 1
 
@@ -116,18 +122,12 @@ async def orders(
     return [*map(_order, rows[:most])], rows[most - 1]["number"] if len(rows) > most else 0
 
 
-async def orders_for(db: Postgresql, uri: str, most: int) -> list[dict[str, Json]]:
-    """The orders for a URI, its site or a prefix that it is under, the newest first; of the newest LOOKED_AT."""
-    found = map(_order, await db.rows(_ORDERS_FOR, uri, queue_of(uri)))
-    return [*_of_uri(found, uri)][:most]
-
-
-def _of_uri(found: Iterator[dict[str, Json]], uri: str) -> Iterator[dict[str, Json]]:
-    surt = surt_of_host(host_of(uri))
-    for one in found:
-        subject: Any = one["subject"]
-        if "prefix" not in subject or is_under(uri, surt, str(subject["prefix"])):
-            yield one
+async def orders_for(db: Postgresql, uri: str, crawl: str, most: int) -> list[dict[str, Json]]:
+    """The newest orders for a URI, its site or a prefix that it is under."""
+    _, slash, path = uri.partition("://")[2].partition("/")
+    place = f"{surt_of_host(host_of(uri))}){slash}{path}"
+    rows = await db.rows(_ORDERS_FOR, uri, without_session(uri), crawl, queue_of(uri), place, most)
+    return [*map(_order, rows)]
 
 
 def _order(row: Any) -> dict[str, Json]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -11,17 +11,18 @@ from warcmill.clients.postgresql import Postgresql
 from warcmill.clusters.news import host_of
 from warcmill.clusters.orders import under
 from warcmill.crawl.uri import Status, digest, queue_of, without_session
+from warcmill.errors import BadInput
 from warcmill.model import Json
 
 _TIMES = ("download_at", "download_started", "download_finished", "last_update")
 _TEXTS = ("host", "uri", "status", "cluster", "crawl", "key", "hops", "via", "source", "hash", "address", "launch")
 _URI = (
     "SELECT u.*, coalesce(j.stage, '') AS stage FROM uris u LEFT JOIN journals j ON j.cluster = u.cluster"
-    " AND j.launch = u.launch AND j.journal = u.journal WHERE u.host = $1 AND u.digest = $2"
+    " AND j.launch = u.launch AND j.writer = u.writer AND j.journal = u.journal WHERE u.host = $1 AND u.digest = $2"
 )
 _HISTORY = (
     "SELECT v.*, coalesce(j.stage, '') AS stage FROM visits v LEFT JOIN journals j ON j.cluster = v.cluster"
-    " AND j.launch = v.launch AND j.journal = v.journal WHERE v.host = $1 AND v.digest = $2"
+    " AND j.launch = v.launch AND j.writer = v.writer AND j.journal = v.journal WHERE v.host = $1 AND v.digest = $2"
     " ORDER BY finished DESC LIMIT $3"
 )
 # A status that is rare is looked for where hosts count any: not in all URIs.
@@ -60,8 +61,7 @@ async def listed(
     prefix: str | None = None, after: str = "", limit: int = 100,
 ) -> tuple[list[dict[str, Json]], str]:  # fmt: skip
     """Some URIs by host and digest, and where the next call begins; '' when there are no more."""
-    place, _, name = after.rpartition(":")
-    last = place, bytes.fromhex(name)
+    last = _place(after)
     if prefix:
         rows = await under(db, prefix, cluster, [status] if status else None, last, limit)
     else:
@@ -70,6 +70,21 @@ async def listed(
     end = f"{rows[-1]['host']}:{rows[-1]['digest'].hex()}" if len(rows) == limit else ""
     suspended = await suspended_sites(db)
     return [as_json(row, suspended) for row in rows], end
+
+
+def place_of(row: Mapping[str, Json]) -> str:
+    """The place of a URI in lists of them, after which the next call may begin."""
+    host, name = name_of(*(str(row.get(key, "")) for key in ("uri", "crawl", "key")))
+    return f"{host}:{name.hex()}"
+
+
+def _place(after: str) -> tuple[str, bytes]:
+    """A place in a list; BadInput for another text."""
+    host, _, name = after.rpartition(":")
+    try:
+        return host, bytes.fromhex(name)
+    except ValueError as error:
+        raise BadInput("after", "it is not a place in this list; take the 'next' of the list before") from error
 
 
 async def suspended_sites(db: Postgresql) -> set[tuple[str, str]]:

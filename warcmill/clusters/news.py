@@ -5,6 +5,11 @@ So news of a URI that was not taken in them have two outcomes: for one that wait
 line that lets a URI wait which does not is a forbidden move: it is refused, and counted.
 
 A `Break` is a line about all URIs of a job: a fresh start, or a crawl that is forgotten. News before it come first.
+
+A job over Redis has several writers, and the journal of one may be read long after that of another. So its news have a
+time, and older ones change no status. A URI is taken there once, unless it is renewed: a line that it was taken never
+undoes a visit. A wait is kept beside that, with its own time: it counts while the URI waits, and was not taken since. A
+worker may note one that Redis refused, as others were quicker: so nothing is forbidden.
 """
 
 from __future__ import annotations
@@ -33,11 +38,23 @@ _is_plain = re.compile(r"[a-z0-9.-]{1,255}").fullmatch  # without a port, or any
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+class NewsOrigin(NamedTuple):
+    """The origin of news: the writer, its launch, and the number of its journal there; `at`: when they were written, in
+    seconds; 0 of a job with one writer."""
+
+    writer: str
+    launch: str
+    journal: int
+    at: float = 0.0
+
+
 class UriNews(Struct):
     """The news of a URI. `if_waiting` is its status if it waits in the centre, `otherwise` if it does not; None: as
     it was. `refused` counts the forbidden moves in each case. Other fields are None where nothing is new; times are
-    seconds."""
+    seconds. With several writers: `is_first`, it was taken, and nothing more; `at`, when it was taken or visited;
+    `wait` and `waits_at`, as it was deferred after that, and when."""
 
+    origin: NewsOrigin
     host: str
     digest: bytes
     crawl: str
@@ -51,12 +68,20 @@ class UriNews(Struct):
     if_waiting: Status | None = None
     otherwise: Status | None = None
     refused: tuple[int, int] = (0, 0)
+    is_first: bool = False
+    at: float | None = None
+    wait: Status | None = None
+    waits_at: float | None = None
     download_at: float | None = None
     download_started: float | None = None
     download_finished: float | None = None
     http_status: int | None = None
     hash: str | None = None
     address: str | None = None
+
+    def begin(self, origin: NewsOrigin) -> None:
+        """Note that it was taken, or visited: what was before counts no more."""
+        self.origin, self.at, self.wait, self.waits_at = origin, origin.at or None, None, None
 
 
 class HandedNews(NamedTuple):
@@ -77,11 +102,14 @@ class HandedNews(NamedTuple):
 
 
 class VisitNews(NamedTuple):
-    """A visit: its end in seconds, its outcome, and where its record is."""
+    """A visit: its end in seconds, its outcome, where its record is, and the journal that has it."""
 
     host: str
     digest: bytes
     finished: float
+    writer: str
+    launch: str
+    journal: int
     status: str
     http_status: int | None
     hash: str | None
@@ -106,14 +134,14 @@ class News:
         self.handed: dict[bytes, HandedNews] = {}
         self.changes = 0
 
-    def take(self, entry: JournalLine, logged: Mapping[str, CrawlRecord]) -> None:
+    def take(self, entry: JournalLine, logged: Mapping[str, CrawlRecord], origin: NewsOrigin) -> None:
         """Take a line; `logged` has the lines of crawl.log of its group by their URIs."""
         if entry.word == journal.TAKEN:
-            self._take(entry)
+            self._take(entry, origin)
         elif entry.word in _VISITED:
-            self._visit(entry, _VISITED[entry.word], logged)
+            self._visit(entry, _VISITED[entry.word], logged, origin)
         elif entry.word == journal.DEFERRED:
-            self._defer(entry)
+            self._defer(entry, origin)
         elif entry.word == journal.HANDED:
             self._hand_over(entry)
 
@@ -133,30 +161,42 @@ class News:
             has_left or (before is not None and before.has_left),
         )  # fmt: skip
 
-    def _take(self, entry: JournalLine) -> None:
+    def _take(self, entry: JournalLine, origin: NewsOrigin) -> None:
         self.changes += 1
         (column, hops, via), more = (*entry.columns, "", "")[:3], entry.more
         uri, source, until = more.get("uri", column), more.get("source", ""), more.get("until", 0.0)
         key = more.get("key", uri)
-        found = self._of(more.get("crawl", ""), key, uri)
+        found = self._of(more.get("crawl", ""), key, uri, origin)
         found.is_taken, found.uri, found.key = True, uri, key if key != uri else None
+        is_first = origin.at > 0 and "renew" not in more
+        has_status = found.otherwise is not None
         found.payload = more.get("payload")
         self.handed.pop(found.digest, None)  # it has come back
         found.hops, found.via = more.get("hops", hops), more.get("via", via)
         found.source = source if source not in ("", "-") else "" if source else uri
+        if is_first and has_status:
+            return
+        found.is_first, found.origin = is_first, origin
+        if not is_first:
+            found.begin(origin)
         found.if_waiting = found.otherwise = waits(until)
         found.download_at = _moment(until)
 
-    def _visit(self, entry: JournalLine, status: Status, logged: Mapping[str, CrawlRecord]) -> None:
+    def _visit(
+        self, entry: JournalLine, status: Status, logged: Mapping[str, CrawlRecord], origin: NewsOrigin
+    ) -> None:  # fmt: skip
         self.changes += 1
         more, uri = entry.more, entry.more.get("uri", entry.columns[0])
-        found = self._of(more.get("crawl", ""), more.get("key", uri), uri)
+        found = self._of(more.get("crawl", ""), more.get("key", uri), uri, origin)
+        found.is_first = False
+        found.begin(origin)
         again = more.get("again", 0.0)
-        if again and (found.if_waiting is None or found.if_waiting in WAITING):
+        was_leased = origin.at > 0  # so it waited, whoever took it
+        if again and (was_leased or found.if_waiting is None or found.if_waiting in WAITING):
             found.if_waiting = waits(again)
         else:
             found.if_waiting = status
-        found.otherwise = waits(again) if again and found.otherwise in WAITING else status
+        found.otherwise = waits(again) if again and (was_leased or found.otherwise in WAITING) else status
         if again:
             found.download_at = _moment(again)
         found.http_status = more.get("http") or None
@@ -168,8 +208,8 @@ class News:
         if found.download_finished:
             at = (line.warc_filename, line.warc_offset) if line else (None, None)
             self.visits.append(
-                VisitNews(found.host, found.digest, found.download_finished, status, found.http_status, found.hash,
-                          found.address, *at)
+                VisitNews(found.host, found.digest, found.download_finished, *origin[:3], status, found.http_status,
+                          found.hash, found.address, *at)
             )  # fmt: skip
 
     def _log(self, found: UriNews, line: CrawlRecord) -> None:
@@ -180,12 +220,15 @@ class News:
         if found.hops is None:
             found.hops, found.via, found.source = line.hops or "", line.via or "", line.source or ""
 
-    def _defer(self, entry: JournalLine) -> None:
+    def _defer(self, entry: JournalLine, origin: NewsOrigin) -> None:
         self.changes += 1
         more = entry.more
         uri = more.get("uri", entry.columns[0])
-        found = self._of(more.get("crawl", ""), more.get("key", uri), uri)
+        found = self._of(more.get("crawl", ""), more.get("key", uri), uri, origin)
         until = more.get("until", 0.0)
+        if origin.at:
+            found.wait, found.waits_at, found.download_at = waits(until), origin.at, _moment(until)
+            return
         refused = [0, 0]
         if found.if_waiting is None or found.if_waiting in WAITING:
             found.if_waiting, found.download_at = waits(until), _moment(until)
@@ -197,23 +240,29 @@ class News:
             refused[1] = 1
         found.refused = found.refused[0] + refused[0], found.refused[1] + refused[1]
 
-    def _of(self, crawl: str, key: str, uri: str) -> UriNews:
+    def _of(self, crawl: str, key: str, uri: str, origin: NewsOrigin) -> UriNews:
         name = digest(crawl, key)
         if (found := self.uris.get(name)) is None:
             host = host_of(uri)
-            found = self.uris[name] = UriNews(host, name, crawl, uri, key if key != uri else None)
+            found = self.uris[name] = UriNews(origin, host, name, crawl, uri, key if key != uri else None)
         return found
 
 
+class ReadJournals(Struct):
+    """The journals of a writer that a batch has read: up to a place, how many groups and changes; and the launch,
+    number and stage of each that was closed."""
+
+    place: JournalPlace
+    groups: int = 0
+    changes: int = 0
+    stages: list[tuple[str, int, str]] = []
+
+
 class NewsBatch(NamedTuple):
-    """News of one journal, in their order, and the place after them. `journal` is its number in the launch, `stage` its
-    stage where it was closed; '' where more may come."""
+    """News of the journals of a job, in their order, and what was read of each writer."""
 
     news: list[News | Break]
-    place: JournalPlace
-    journal: int
-    groups: int
-    stage: str = ""
+    read: dict[str, ReadJournals]
 
 
 def host_of(uri: str) -> str:
@@ -226,30 +275,30 @@ def host_of(uri: str) -> str:
 
 
 def batch_of(groups: Iterable[FollowedGroup], most: int) -> NewsBatch | None:
-    """The news of groups, of one journal, with about so many changes at most; None when there is no group."""
+    """The news of groups, with about so many changes at most; None when there is no group."""
     newest = News()
     news: list[News | Break] = [newest]
-    last: FollowedGroup | None = None
-    journal_number = number = changes = 0
+    read, total = dict[str, ReadJournals](), 0
     for group in groups:
-        own = group.place.journal - bool(group.stage)  # the place after its end is in the next
-        if last and (own, group.place.launch) != (journal_number, last.place.launch):
-            break
-        last, journal_number = group, own
+        own = read.setdefault(group.writer, ReadJournals(group.place))
+        own.place, before = group.place, newest.changes
         if group.stage:
-            break
-        number += 1
+            own.stages.append((group.place.launch, group.journal, group.stage))
+            continue
+        own.groups += 1
+        origin = NewsOrigin(group.writer, group.place.launch, group.journal, group.at)
         logged = {line.uri: line for line in group.lines}
         for entry in group.entries:
             if found := _break(entry):
-                changes += newest.changes
-                newest = News()
+                own.changes += newest.changes - before
+                total, before, newest = total + newest.changes, 0, News()
                 news += [found, newest]
             else:
-                newest.take(entry, logged)
-        if changes + newest.changes >= most:
+                newest.take(entry, logged, origin)
+        own.changes += newest.changes - before
+        if total + newest.changes >= most:
             break
-    return NewsBatch(news, last.place, journal_number, number, last.stage) if last else None
+    return NewsBatch(news, read) if read else None
 
 
 def _break(entry: JournalLine) -> Break | None:

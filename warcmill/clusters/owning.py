@@ -57,7 +57,7 @@ WITH lost AS MATERIALIZED (
     AND coalesce(u.hops, '') NOT LIKE '%P'
     AND EXISTS (SELECT 1 FROM visits v WHERE v.host = u.host AND v.digest = u.digest AND v.cluster = $1)
     AND NOT EXISTS (
-      SELECT 1 FROM visits v LEFT JOIN journals j USING (cluster, launch, journal)
+      SELECT 1 FROM visits v LEFT JOIN journals j USING (cluster, launch, writer, journal)
       LEFT JOIN unnest($2::text[], $3::text[]) AS s(launch, stage) ON s.launch = v.launch AND s.stage = j.stage
       WHERE v.host = u.host AND v.digest = u.digest AND (v.cluster <> $1 OR s.stage IS NOT NULL))
 ), again AS (
@@ -269,11 +269,17 @@ async def _heir(connection: Any, cluster: str, gone: Collection[str]) -> str:
 
 
 async def tell(db: Postgresql, crawl: RunningJob, cluster: str, alone: float) -> None:
-    """Tell the crawl of a cluster whose hosts are, as far as it has not heard it. NotReady while none runs."""
-    known = _ask(crawl, "owners", alone=round(alone * 3600))["edition"]
+    """Tell the crawl of a cluster whose hosts are, as far as it has not heard it; then that the others are there: one
+    that was alone has not its old hosts for a moment. NotReady while none runs."""
+    known = _ask(crawl, "owners")["edition"]
     newest = (await db.rows("SELECT coalesce(max(edition), 0) AS edition FROM hosts"))[0]["edition"]
-    if newest == known:
-        return
+    if newest != known:
+        await _tell_hosts(db, crawl, cluster, known, newest)
+    _ask(crawl, "owners", alone=round(alone * 3600))
+
+
+async def _tell_hosts(db: Postgresql, crawl: RunningJob, cluster: str, known: int, newest: int) -> None:
+    """Tell the crawl of a cluster whose hosts are that have an edition after one, up to the newest."""
     anew = known > newest  # the centre came back from an older copy
     known = 0 if anew else known
     query = "SELECT * FROM hosts WHERE edition > $1 AND edition <= $2 ORDER BY edition LIMIT $3"

@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 from warcmill.base import clock
 from warcmill.clients.postgresql import Postgresql
 from warcmill.clusters import books
-from warcmill.clusters.following import JobJournals, JournalPlace
+from warcmill.clusters.following import OWN, ClusterJournals
 from warcmill.clusters.owning import ARRIVES, LEAVES, LOCK, hand_on, order_visited, order_waiting
 from warcmill.clusters.tables import STATUSES
 from warcmill.errors import Busy, Conflict, NotReady
 
 _PLACE = (
-    "UPDATE clusters SET launch = '', stage = '', journal = 0, read = 0, log_read = 0, tail = '', behind = $2"
-    " WHERE cluster = $1"
+    "UPDATE writers SET launch = '', stage = '', journal = 0, read = 0, log_read = 0, tail = '', behind = $3"
+    " WHERE cluster = $1 AND writer = $2"
 )
 # Without a launch it was ordered from the cluster, whose journal has not taken it yet.
 _FORGET = """
@@ -74,9 +74,10 @@ class OrderedFrontier(NamedTuple):
     updated: str
 
 
-async def forget_rows(db: Postgresql, every: Sequence[JobJournals]) -> list[ForgottenRows]:
+async def forget_rows(db: Postgresql, every: Sequence[ClusterJournals]) -> list[ForgottenRows]:
     """Forget the rows of clusters that their journals have, in one transaction: their updaters read all again. Those of
-    retired ones stay. Busy while an updater runs; Mismatch when the journals are not those that the centre has read."""
+    retired ones stay. Busy while an updater runs; Mismatch when the journals are not those that the centre has read;
+    Unavailable without the root of a worker."""
     retired = {row["cluster"] for row in await db.rows("SELECT cluster FROM clusters WHERE retired IS NOT NULL")}
     every = [one for one in every if one.name not in retired]
     only = dict[str, list[str]]()
@@ -91,10 +92,10 @@ async def forget_rows(db: Postgresql, every: Sequence[JobJournals]) -> list[Forg
             await _take_over(connection, one.name)
         await connection.execute("LOCK TABLE hosts IN SHARE ROW EXCLUSIVE MODE")
         for one in every:
-            kept, behind = only[one.name], one.waiting(JournalPlace())
+            kept, behind = only[one.name], one.waiting({}, {})
             row = await connection.fetchrow(_FORGET, one.name, kept)
-            await connection.execute(_PLACE, one.name, behind)
-            answers.append(ForgottenRows(one.name, row["uris"], row["visits"], behind, len(kept)))
+            await connection.executemany(_PLACE, [(one.name, name, left) for name, left in behind.items()])
+            answers.append(ForgottenRows(one.name, row["uris"], row["visits"], sum(behind.values()), len(kept)))
         await connection.execute(_NONE)
         await connection.execute(_RECOUNT)
         return answers
@@ -103,12 +104,13 @@ async def forget_rows(db: Postgresql, every: Sequence[JobJournals]) -> list[Forg
 
 
 async def order_frontier(db: Postgresql, cluster: str, *, is_owned: bool) -> OrderedFrontier:
-    """Order from a cluster, whose disk is lost, all that the centre has of it, and let its journals be read from their
-    begin; `is_owned`: hosts have owners. Busy while its updater runs."""
+    """Order from a cluster, whose disk is lost, all that the centre has of it, and let the journals of its own process
+    be read from their begin; `is_owned`: hosts have owners. Those of workers, whose disks may be there, are read on.
+    Busy while its updater runs."""
 
     async def act(connection: Any) -> OrderedFrontier:
         await connection.execute(LOCK)
-        about = await _take_over(connection, cluster)
+        await _take_over(connection, cluster)
         leaving = await connection.fetch("SELECT host FROM hosts WHERE leaves = $1 AND moving = $2", cluster, LEAVES)
         await hand_on(connection, [row["host"] for row in leaving], cluster)
         ours = [row["host"] for row in await connection.fetch(_HOSTS, cluster, ARRIVES)]
@@ -125,7 +127,9 @@ async def order_frontier(db: Postgresql, cluster: str, *, is_owned: bool) -> Ord
         else:
             for host in ours:
                 await order_waiting(connection, cluster, host)
-        await connection.execute(_PLACE, cluster, 0)
+        query = "SELECT sum(behind)::bigint AS behind, max(updated) AS updated FROM writers WHERE cluster = $1"
+        about = await connection.fetchrow(query, cluster)
+        await connection.execute(_PLACE, cluster, OWN, 0)
         updated = clock.text(about["updated"]) if about["updated"] else ""
         visited = await connection.fetchval(_VISITED, cluster)
         return OrderedFrontier(cluster, sum(map(bool, ours)), waiting, visited, about["behind"], updated)
@@ -141,8 +145,8 @@ def _wishes(row: Any) -> Iterator[tuple[str, str]]:
         yield "rate", json.dumps({"site": row["site"], **json.loads(row["rate"])})
 
 
-async def _take_over(connection: Any, cluster: str) -> Any:
-    """Keep updaters of a cluster away until the transaction ends; return its row. Busy when one runs."""
+async def _take_over(connection: Any, cluster: str) -> None:
+    """Keep updaters of a cluster away until the transaction ends. Busy when one runs."""
     row = await connection.fetchrow("SELECT * FROM clusters WHERE cluster = $1 FOR UPDATE", cluster)
     if row is None:
         raise NotReady(f"cluster {cluster}", "the centre has no row of it; 'warcmill group NAME init' adds it")
@@ -151,4 +155,3 @@ async def _take_over(connection: Any, cluster: str) -> Any:
     lock = "SELECT pg_try_advisory_xact_lock(hashtext('warcmill-updater'), hashtext($1))"
     if not await connection.fetchval(lock, cluster):
         raise Busy(f"the updating of {cluster}, by {row['updater']},", "end that one, and start it again after this")
-    return row

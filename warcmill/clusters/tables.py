@@ -1,7 +1,8 @@
 """The tables of a group's centre, and their version. Writes to PostgreSQL.
 
     about     the group, and the version of the tables
-    clusters  the jobs of the group, each with the place up to which its journal was read
+    clusters  the jobs of the group
+    writers   the processes of each that write journals, with the place up to which these were read; '' is the job's own
     hosts     the hosts, each with its cluster and the rule that says so, its addresses, and its URIs by status
     uris      the URIs, by host and digest
     visits    the visits of each, with the WARC that has what came
@@ -18,9 +19,9 @@ from __future__ import annotations
 from typing import Any
 
 from warcmill.clients.postgresql import Postgresql
-from warcmill.errors import BadConfig, Conflict, NotReady
+from warcmill.errors import BadConfig, Busy, Conflict, NotReady
 
-VERSION = 2
+VERSION = 4
 STATUSES = ("scheduled", "suspended", "parsed", "failed", "removed")
 """The columns of `hosts` that count; each is a status in lower case."""
 
@@ -68,7 +69,8 @@ CREATE TABLE sites (
   PRIMARY KEY (cluster, site)
 );
 
--- `load` and `part` are of an order that is a part of a file; `given` and `last_...` say how far one for a prefix is.
+-- `load` and `part` are of an order that is a part of a file, or was made once under a name; `given` and `last_...` say
+-- how far one for a prefix is.
 CREATE TABLE orders (
   number bigserial PRIMARY KEY, cluster text NOT NULL REFERENCES clusters, verb text NOT NULL, subject jsonb NOT NULL,
   uris int NOT NULL DEFAULT 0, made timestamptz NOT NULL DEFAULT now(), state text NOT NULL DEFAULT 'waiting',
@@ -105,10 +107,43 @@ CREATE TABLE scopes (
 ALTER TABLE clusters ADD COLUMN scope int NOT NULL DEFAULT 0, ADD COLUMN scope_note text NOT NULL DEFAULT '';
 """
 
+# The orders for a URI are found at once: those that name it among others, it alone or its site, or a prefix.
+_THIRD = """
+CREATE INDEX orders_by_uris ON orders USING gin ((subject -> 'uris') jsonb_path_ops) WHERE verb <> 'take';
+CREATE INDEX orders_by_name ON orders USING hash ((coalesce(subject ->> 'uri', subject ->> 'site')))
+  WHERE coalesce(subject ->> 'uri', subject ->> 'site') IS NOT NULL;
+CREATE INDEX orders_by_prefix ON orders (number) WHERE subject ? 'prefix';
+"""
+
+# What the version before had not: several writers of a job, each with its own journals and place. `at`: when the line
+# was written that gave a URI its status, where there may be several; `wait`, `waits_at`: how it was deferred last, and
+# when. `fault`: why the journals of a writer cannot be read; `strangers`: workers whose journals are in no root that
+# the updater knows.
+_FOURTH = """
+CREATE TABLE writers (
+  cluster text NOT NULL REFERENCES clusters ON DELETE CASCADE, writer text NOT NULL, launch text NOT NULL DEFAULT '',
+  stage text NOT NULL DEFAULT '', journal int NOT NULL DEFAULT 0, read bigint NOT NULL DEFAULT 0,
+  log_read bigint NOT NULL DEFAULT 0, tail bytea NOT NULL DEFAULT '', groups bigint NOT NULL DEFAULT 0,
+  changes bigint NOT NULL DEFAULT 0, refused bigint NOT NULL DEFAULT 0, behind bigint NOT NULL DEFAULT 0,
+  updated timestamptz, fault text NOT NULL DEFAULT '', PRIMARY KEY (cluster, writer)
+);
+INSERT INTO writers SELECT cluster, '', launch, stage, journal, read, log_read, tail, groups, changes, refused, behind,
+  updated FROM clusters;
+ALTER TABLE clusters DROP COLUMN launch, DROP COLUMN stage, DROP COLUMN journal, DROP COLUMN read, DROP COLUMN log_read,
+  DROP COLUMN tail, DROP COLUMN groups, DROP COLUMN changes, DROP COLUMN refused, DROP COLUMN behind,
+  DROP COLUMN updated, ADD COLUMN strangers text NOT NULL DEFAULT '';
+ALTER TABLE uris ADD COLUMN writer text NOT NULL DEFAULT '', ADD COLUMN at float8,
+  ADD COLUMN wait text, ADD COLUMN waits_at float8;
+ALTER TABLE visits ADD COLUMN writer text NOT NULL DEFAULT '';
+ALTER TABLE journals ADD COLUMN writer text NOT NULL DEFAULT '', DROP CONSTRAINT journals_pkey,
+  ADD PRIMARY KEY (cluster, launch, writer, journal);
+"""
+_LATER = {2: _SECOND, 3: _THIRD, 4: _FOURTH}
+
 
 async def make(db: Postgresql, group: str, jobs: tuple[str, ...]) -> bool:
-    """Make the tables of a group, and the row of each of its jobs; False if all were there. Conflict when the database
-    is another group's."""
+    """Make the tables of a group, or those that a newer version has more, and the row of each of its jobs; False if all
+    were there. Conflict when the database is another group's; Busy when an updater runs by an older version."""
 
     async def act(connection: Any) -> bool:
         await connection.execute("SELECT pg_advisory_xact_lock(hashtext('warcmill-tables'))")
@@ -116,14 +151,16 @@ async def make(db: Postgresql, group: str, jobs: tuple[str, ...]) -> bool:
         if is_new:
             await connection.execute(_TABLES)
             await connection.executemany("INSERT INTO about VALUES ($1, $2)", [("version", "1"), ("group", group)])
-        if await _examine(connection, db, group) < VERSION:
-            await connection.execute(_SECOND)
-            await connection.execute("UPDATE about SET value = $1 WHERE name = 'version'", str(VERSION))
+        for version in range(await _examine(connection, db, group) + 1, VERSION + 1):
+            await _refuse_updaters(connection)
+            await connection.execute(_LATER[version])
+            await connection.execute("UPDATE about SET value = $1 WHERE name = 'version'", str(version))
             is_new = True
         added = await connection.fetch(
             "INSERT INTO clusters (cluster) SELECT unnest($1::text[]) ON CONFLICT DO NOTHING RETURNING cluster",
             [*jobs],
         )
+        await connection.execute("INSERT INTO writers SELECT unnest($1::text[]), '' ON CONFLICT DO NOTHING", [*jobs])
         return bool(is_new or added)
 
     return await db.whole(act)
@@ -142,6 +179,15 @@ async def examine(db: Postgresql, group: str) -> None:
             raise NotReady(f"the centre of group {group}", why)
 
     await db.whole(act)
+
+
+async def _refuse_updaters(connection: Any) -> None:
+    """Keep updaters away until the transaction ends; Busy when one runs."""
+    lock = "SELECT pg_try_advisory_xact_lock(hashtext('warcmill-updater'), hashtext($1))"
+    for row in await connection.fetch("SELECT cluster, updater FROM clusters ORDER BY cluster"):
+        if not await connection.fetchval(lock, row["cluster"]):
+            why = "end it, and start it again after this, as the tables change"
+            raise Busy(f"the updating of {row['cluster']}, by {row['updater']},", why)
 
 
 async def _examine(connection: Any, db: Postgresql, group: str) -> int:

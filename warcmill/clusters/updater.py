@@ -1,5 +1,5 @@
-"""The updater of a cluster: a process beside its crawl that writes its journal into the centre, and gives the orders
-that wait there to the crawl, and the group's scope to its job. Talks to PostgreSQL and to the crawl; reads the journal.
+"""The updater of a cluster: a process beside its crawl that writes its journals into the centre, and gives the orders
+that wait there to the crawl, and the group's scope to its job. Talks to PostgreSQL and to the crawl; reads journals.
 
 A centre that is away, or full, is asked again and again: the journal waits on the disk of the cluster. After a kill at
 any moment the same command continues from the place that the centre has.
@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from typing import Any
 
 from warcmill.clusters.centre import Centre
-from warcmill.clusters.following import JobJournals
-from warcmill.clusters.group import Group
+from warcmill.clusters.following import ClusterJournals, JournalPlace
+from warcmill.clusters.group import STRANGE, Group
 from warcmill.clusters.news import News, NewsBatch, batch_of
 from warcmill.clusters.orders import give_orders
 from warcmill.clusters.owning import HostAssigner, KeptRules, Moves, tell
@@ -38,13 +38,15 @@ class Updater:
     `resolver` looks hosts up that it assigns."""
 
     def __init__(
-        self, group: Group, journals: JobJournals, crawl: RunningJob, resolver: Resolver | None = None, *,
+        self, group: Group, journals: ClusterJournals, crawl: RunningJob, resolver: Resolver | None = None, *,
         again: bool = False,
     ) -> None:  # fmt: skip
         self._group, self._journals, self._crawl, self._again = group, journals, crawl, again
         self.ended = asyncio.Event()
         self._is_away = False
-        self._behind = -1  # as it was noted last
+        self._noted: object = None  # of the writers, as the centre has it
+        self._faults: dict[str, str] = {}
+        self._strangers = ""
         self._scope = ScopeKeeper(journals.folder, journals.name)
         self._owned = group.owned
         self._assigner: HostAssigner | None = None
@@ -85,26 +87,48 @@ class Updater:
     async def step(self, centre: Centre) -> bool:
         """Write some news into the centre, and give the orders that wait; False if there was nothing to do."""
         await self._scope.look(centre.db)
-        before = await centre.place()
-        with closing(self._journals.after(before)) as groups:
+        before, faults = await centre.places(), dict[str, str]()
+        there = self._journals.waiting(before, faults)
+        with closing(self._journals.after(before, faults)) as groups:
             batch = batch_of(groups, MOST)
-        behind = self._journals.waiting(batch.place if batch else before)
         if self._assigner:
             await self._assign(centre, batch)
         if batch:
-            refused = await centre.keep(batch, before, behind)
+            refused = await centre.keep(batch, before)
             for one in refused[:NAMED]:
                 log.warning("%s: a journal lets it wait, and it is %s: the move is refused", one.uri, one.was)
             if len(refused) > NAMED:
                 log.warning("... and %d more moves are refused", len(refused) - NAMED)
-        elif behind != self._behind:
-            await centre.note_behind(behind)
-        self._behind = behind
-        given = await give_orders(centre, self._crawl, lambda: self._tell(centre, is_read=not batch or not behind))
+        places = {**before, **({name: read.place for name, read in batch.read.items()} if batch else {})}
+        behind = await self._note_writers(centre, places, faults)
+        since = self._journals.waiting(before, faults)
+        is_read = not faults and all(there[name] <= since[name] - left for name, left in behind.items())
+        given = await give_orders(centre, self._crawl, lambda: self._tell(centre, is_read=is_read))
         if (sites := self._journals.sites.read()) != self._sites:
             await centre.keep_sites(sites)
             self._sites = sites
         return bool(batch) or given
+
+    async def _note_writers(
+        self, centre: Centre, places: Mapping[str, JournalPlace], faults: dict[str, str]
+    ) -> dict[str, int]:  # fmt: skip
+        """Note how far the journals of each writer are read; those that cannot be; and those of unknown workers. Return
+        the bytes that are left of each."""
+        behind = self._journals.waiting(places, faults)
+        strangers = "; ".join(self._journals.strangers())
+        if (noted := (behind, faults, strangers)) == self._noted:
+            return behind
+        await centre.note(behind, faults, strangers)
+        self._noted = noted
+        for name, fault in sorted(faults.items()):
+            if self._faults.get(name) != fault:
+                log.warning("the journals of %s are not read: %s", name, fault)
+        for name in sorted(self._faults.keys() - faults.keys()):
+            log.warning("the journals of %s are read again", name)
+        if strangers and strangers != self._strangers:
+            log.warning("%s: %s", strangers, STRANGE)
+        self._faults, self._strangers = faults, strangers
+        return behind
 
     async def _assign(self, centre: Centre, batch: NewsBatch | None) -> None:
         """Assign the hosts of news that are new, and keep the addresses of others fresh."""
@@ -132,9 +156,10 @@ class Updater:
         self._warned = ""
 
     async def _opened(self) -> Centre:
-        self._behind, self._sites = -1, None  # another centre may be there now
+        self._noted = self._sites = None  # another centre may be there now
         self._scope = ScopeKeeper(self._journals.folder, self._journals.name)
-        centre = await Centre.open(self._group.centre, self._group.name, self._journals.name)
+        names = self._journals.every
+        centre = await Centre.open(self._group.centre, self._group.name, self._journals.name, names)
         if self._again:
             await centre.begin_again()
             self._again = False

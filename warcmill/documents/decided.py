@@ -1,4 +1,4 @@
-"""What people say of documents: the status and the fields of each, as decisions of kind `documents` have them. Pure.
+"""Decisions about documents: the status and the fields that people give to each. Pure.
 
     {"documents": [{"id": "9f86…", "status": "SAVED", "title": "A report", "doi": null}], "over": 41, "who": "anna"}
 
@@ -36,7 +36,7 @@ _DATE = re.compile(r"[0-9]{4}(-(0[1-9]|1[0-2])(-(0[1-9]|[12][0-9]|3[01]))?)?")
 
 
 class DocumentDecision(Struct, frozen=True):
-    """What a decision says of one document. `status`: '' leaves it. A field: None withdraws what a person wrote."""
+    """The part of a decision that is about one document. `status`: '' leaves it. A field: None withdraws what a person wrote."""
 
     id: str
     status: str = ""
@@ -44,7 +44,7 @@ class DocumentDecision(Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """What it says, for people."""
+        """Its words, for people."""
         texts = ([self.status] if self.status else []) + [
             f"{name} withdrawn" if value is None else f"{name} “{value}”" for name, value in self.fields.items()
         ]
@@ -56,7 +56,7 @@ class DocumentDecision(Struct, frozen=True):
 
 
 class DecidedDocument(Struct, frozen=True):
-    """What is decided of a document so far: by which decision last, and when."""
+    """All that is decided of a document so far: by which decision last, and when."""
 
     status: str = NEW
     fields: Mapping[str, str] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class DecidedDocument(Struct, frozen=True):
     time: str = ""
 
     def after(self, said: DocumentDecision, number: int = 0, time: str = "") -> DecidedDocument:
-        """What is decided once a person has said more."""
+        """All that is decided once a person has said more."""
         fields = {**self.fields, **said.fields}
         kept = {name: value for name, value in fields.items() if value is not None}
         return replace(self, status=said.status or self.status, fields=kept, decision=number, time=time)
@@ -84,7 +84,7 @@ class DecidedDocument(Struct, frozen=True):
 
 
 def parse(one: RecordedDecision) -> Iterator[DocumentDecision]:
-    """What a decision says of each of its documents. BadInput for one that says something else."""
+    """The parts of a decision, each about a document. BadInput for one that says something else."""
     listed: Any = one.facts.get("documents")
     said: Any
     for said in listed if isinstance(listed, list) else [None]:
@@ -105,7 +105,7 @@ def author(one: RecordedDecision) -> str:
 
 
 def checked(said: DocumentDecision) -> DocumentDecision:
-    """What a person says, with each field as it is kept: one line. BadInput for what no field may have."""
+    """A person's words with each field as it is kept: one line. BadInput for what no field may have."""
     if said.status not in ("", *STATUSES):
         raise BadInput("status", f"it is not one of {', '.join(STATUSES)}")
     if unknown := said.fields.keys() - set(WRITTEN):

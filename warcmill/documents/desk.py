@@ -97,7 +97,7 @@ class PublishedEntries(Struct, frozen=True):
 
 
 class DeskSources(Struct, frozen=True):
-    """What the desk is made of. `watched` reads the list of watched targets, `targets` is a name of that list, another
+    """The parts that the desk is made of. `watched` reads the list of watched targets, `targets` is a name of that list, another
     one for each: a list of tens of thousands is not read to look at a page."""
 
     state: LocalStore
@@ -174,6 +174,13 @@ class Desk:
         """The last decision that it has."""
         return int(self._known("decision") or 0)
 
+    @property
+    def missing(self) -> str:
+        """Why it has no document, and what brings some; '' where a version is published."""
+        if self._known("version"):
+            return ""
+        return "nothing is published yet: 'warcmill scan' lists documents, where luigi.cfg has [documents] since"
+
     def document(self, document_id: str) -> DeskDocument | None:
         """A document of the version; None if it has no such."""
         found = self.database.execute("SELECT number FROM document WHERE id = ?", (document_id,)).fetchone()
@@ -185,7 +192,7 @@ class Desk:
             yield self.numbered(number)
 
     def made_of(self) -> tuple[str, ...]:
-        """What the table is made of: another one for another version, list of targets or decision."""
+        """The names of what the table is made of: others for another version, list of targets or decision."""
         return tuple(self._known(name) for name in ("version", "targets", "decision", "digest"))
 
     def numbered(self, number: int) -> DeskDocument:
@@ -197,7 +204,7 @@ class Desk:
         return DeskDocument(said.over(entry), target, said)
 
     def decided(self, document_id: str) -> DecidedDocument:
-        """What is decided of a document, also of one that the version has not."""
+        """All that is decided of a document, also of one that the version has not."""
         found = self.database.execute("SELECT document FROM decided WHERE id = ?", (document_id,)).fetchone()
         return msgspec.json.decode(found[0], type=DecidedDocument) if found else DecidedDocument()
 

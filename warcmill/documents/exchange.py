@@ -52,7 +52,7 @@ _ELEMENTS: Final = (
 
 
 class HandedIn(Struct):
-    """What became of the lines of an import. `waiting`: those of documents that the archive has not yet; `bad`: those
+    """The outcome of an import, line by line. `waiting`: those of documents that the archive has not yet; `bad`: those
     that cannot be read. Both by the number of the line, with its name and the reason."""
 
     lines: int = 0

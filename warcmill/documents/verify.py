@@ -15,6 +15,8 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 from zipfile import BadZipFile, ZipFile
 
+import brotli
+
 from warcmill import layout
 from warcmill.errors import BadInput, NotReady, Unsettled
 from warcmill.extracts.extracts import Extracts
@@ -39,7 +41,7 @@ MOST_LISTED = 1_000  # lines without an entry
 REVISIT = "revisit of a payload that no document of the launch has"
 HTML, GZIP, OTHER, EMPTY = "its bytes are HTML", "its bytes are gzip", "its bytes are of another kind", "empty"
 REFUSED, VIRAL, ELSEWHERE = "its WARC is refused", "its WARC is viral", "its WARC is of no stage up to this one"
-UNNAMED, BAD = "the log names no WARC", "bad record"
+UNNAMED, BAD, UNREADABLE = "the log names no WARC", "bad record", "its record cannot be judged"
 _MOST = 64 << 20  # bytes of a body that is judged; a zip shows what it is at its end
 
 
@@ -184,22 +186,33 @@ class _Judging:
             is_viral = any(one.word is HoldingKind.VIRAL for one in known)
             return (VIRAL if is_viral else REFUSED) if known else ELSEWHERE
         with self._store.open(holding.stored.path, line.offset) as stream:
-            return _judged(stream, line.url, may_be_bad=holding.word is not HoldingKind.WHOLE)
+            return _judged(stream, may_be_bad=holding.word is not HoldingKind.WHOLE)
 
 
-def _judged(stream: BinaryIO, url: str, *, may_be_bad: bool) -> str:
+def _judged(stream: BinaryIO, *, may_be_bad: bool) -> str:
+    """The reason why the record that a stream begins with is not a document; '' if it is one."""
     from warcio.archiveiterator import ArchiveIterator  # noqa: PLC0415 takes 100 ms
 
     try:
         record: ArcWarcRecord | None = next(iter(ArchiveIterator(stream)), None)
-        if record is None or record.rec_headers.get_header("WARC-Target-URI") != url:
-            return BAD
-        body = record.content_stream().read(_MOST)
+        if record is None or record.rec_type not in ("response", "resource"):
+            return REVISIT if record and record.rec_type == "revisit" else BAD
+        body = _body(record)
     except OSError:
         raise
-    except Exception:  # noqa: BLE001 warcio raises anything at what is not a record
-        return BAD if may_be_bad else ""
+    except Exception:  # noqa: BLE001 warcio raises anything at what it cannot read
+        return BAD if may_be_bad else UNREADABLE
     return _of_bytes(body)
+
+
+def _body(record: ArcWarcRecord) -> bytes:
+    """The body, its codings undone by warcio; by brotli's own decoder, which warcio does not know in this version."""
+    coding = record.http_headers.get_header("Content-Encoding") if record.http_headers else ""
+    if (coding or "").strip().lower() != "br":
+        return bytes(record.content_stream().read(_MOST))
+    record.http_headers.remove_header("Content-Encoding")
+    raw = record.content_stream().read(_MOST)
+    return bytes(brotli.Decompressor().process(raw, output_buffer_limit=_MOST))
 
 
 def _of_bytes(body: bytes) -> str:

@@ -1,6 +1,6 @@
 """The extract of a WARC's documents, revisits and pages: a first line that counts them, then their lines.
 
-     {"documents": 5, "faults": 1, "left_out": {"neither": 31}, "pages": 196, "revisits": 12, "unread": 0}
+     {"documents": 5, "faults": 1, "left_out": {"neither": 31}, "pages": 196, "revisits": 12}
     {"date": "20261121081736", "document": {…}, "offset": 692, "url": "https://site.example/report.pdf"}
     {"date": …, "offset": …, "page": {…}, "url": …}
 
@@ -60,7 +60,7 @@ _MOST_ANSWER = 64 << 20
 _LONGEST_URL = 16_384
 _MODULE = "warcmill.extracts.harvest_worker"
 _HEARD = frozenset({"response", "resource", "arc", "revisit"})
-_STATUS = re.compile(rb"(?:HTTP/\S*|ICY) +(\d{3})(?!\S)")
+_status_of = re.compile(rb"(?:HTTP/\S*+|ICY) ++(\d{3})(?!\S)").match
 _FIELD = re.compile(
     rb"\n(content-type|content-disposition|content-range|last-modified|link)[ \t]*:[ \t]*([^\r\n]{0,20000})",
     re.IGNORECASE,
@@ -297,7 +297,7 @@ class _Record:
         self._hearer.read(record, begin, body, content_type)
 
     def _read_header(self, header: bytes) -> None:
-        status = _STATUS.match(header)
+        status = _status_of(header)
         self._status = int(status[1]) if status else 0
         for name, value in _FIELD.findall(header):
             self._fields.setdefault(name.lower(), []).append(value)

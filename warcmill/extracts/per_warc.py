@@ -27,6 +27,7 @@ from warcmill.stores.opening import Access, open_folder, open_store
 
 Tally = TypeVar("Tally")
 NOWHERE: frozenset[int] = frozenset()
+PARSERS = ("selectolax",)  # what reads pages, besides those of text
 KNOWN = DocumentCache()  # of all WARCs whose text this process has had extracted
 
 
@@ -162,7 +163,7 @@ class RemoteExtractor:
 
     def __init__(self, runner: Runner, place: ExtractPlace, extracts: Extracts) -> None:
         self._runner, self._place, self._extracts = runner, place, extracts
-        self._versions = versions(document.PACKAGES)
+        self._versions = versions((*document.PACKAGES, *PARSERS))
         self._ready = Ready(1)
 
     @property

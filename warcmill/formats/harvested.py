@@ -22,7 +22,8 @@ class DocumentFacts(Struct, frozen=True, omit_defaults=True):
     decoded body. `properties`: those of the file: title, authors, subject, publisher, date, language, identifier.
     `largest`: the largest text of the first page. `isbn`, `doi`: those that the first three pages have, checked and
     normalised. `up`: the targets of `Link` headers with `rel=up`, absolute. `filename`: that of Content-Disposition.
-    `fault`: why the file could not be read, or not whole: encrypted, cut, too large.
+    `modified`: the time of Last-Modified, 14 digits. `fault`: why the file could not be read, or not whole: encrypted,
+    cut, too large.
     """
 
     id: str
@@ -75,7 +76,8 @@ class NamedDocument(Struct, frozen=True, omit_defaults=True):
 
 
 class PageFacts(Struct, frozen=True, omit_defaults=True):
-    """A page: its title, its first `h1`, its canonical URL, what it names, its `og:` properties, and its links.
+    """A page: its title, its first `h1`, its canonical URL, the publications that it names, and its
+    links. `og`: its properties `og:…`, `article:…` and `book:…`, by their whole names.
 
     `cut`: the number of links beyond the bound, which are not kept.
     """

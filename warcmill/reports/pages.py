@@ -377,15 +377,15 @@ class _Titles:
     """The titles of a list, asked for in the order of URLs."""
 
     def __init__(self, database: sqlite3.Connection | None) -> None:
-        rows = database.execute("SELECT url, title FROM page WHERE title <> '' ORDER BY id") if database else ()
-        self._rows = iter(rows)
-        self._next = next(self._rows, None)
+        query = "SELECT url, title FROM page WHERE title <> '' ORDER BY id"
+        self._rows: Iterator[tuple[str, str]] = database.execute(query) if database else iter(())
+        self._next: tuple[str, str] | None = next(self._rows, None)
 
     def of(self, url: str) -> str:
         """The title of a URL, which comes after that of the call before; '' without one."""
         while self._next and self._next[0].encode("utf-8", "replace") < url.encode("utf-8", "replace"):
             self._next = next(self._rows, None)
-        return str(self._next[1]) if self._next and self._next[0] == url else ""
+        return self._next[1] if self._next and self._next[0] == url else ""
 
 
 class _UrlLines:

@@ -105,6 +105,12 @@ ACTIONS: Final[Mapping[str, ActionVerb]] = {
         "Records that you know of these findings and accept them. They are not gaps any more; each file stays as it was"
         " judged.",
     ),
+    "hide": ActionVerb(
+        "Hide",
+        ("versions", "hide", "--reason={reason}", "--", "{entry}"),
+        "Takes these captures out of search and replay, now and in each later version of the index. They stay in the"
+        " store, and can be shown again.",
+    ),
     "run script": ActionVerb(
         "Run",
         ("script", "start", "{job}/{name}"),

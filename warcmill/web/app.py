@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Iterable, Mapping
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -15,7 +18,7 @@ from msgspec.structs import replace
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route as StarletteRoute
 
@@ -25,14 +28,34 @@ from warcmill.web import rendering
 from warcmill.web.access import Role, User, parse_cookies
 from warcmill.web.hidden import HiddenNames
 from warcmill.web.request import GUARDS, Answer, Asked, MovedTo, RefusedRequest, SentBytes, ShownPage
-from warcmill.web.routes import POST, ROUTES, Route
+from warcmill.web.routes import FORM_TYPE, JSON, LARGEST_SCRIPT, POST, ROUTES, TEXT, Route
 from warcmill.web.served import Served
 
-HTML, JSON = "text/html; charset=utf-8", "application/json"
-FORM_TYPE = "application/x-www-form-urlencoded"  # as browsers send ours; others name a charset of their own
+HTML = "text/html; charset=utf-8"
 FIELDS, VALUES = 20, 1000  # names in a request, and values of all of them
+LARGE_AT_ONCE = 2  # documents of more than LARGEST_SCRIPT that are in memory
+READ_OF_REFUSED = 1 << 26  # bytes of a document
+AGAIN = "10"  # seconds after which a program may try again
 _HOST = re.compile(r"([\w.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{0,5})?", re.ASCII)
+_KEY = re.compile(r"[\x21-\x7e]{0,200}")
+_TODO: Mapping[HTTPStatus, str] = {
+    HTTPStatus.FORBIDDEN: "use a token that has the role: 'warcmill serve token add' makes one",
+    HTTPStatus.NOT_FOUND: "look at the pages above this address for what is there",
+    HTTPStatus.CONFLICT: "look at what is there first",
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "send it in parts",
+    HTTPStatus.SERVICE_UNAVAILABLE: "send the same again in a minute",
+    HTTPStatus.INTERNAL_SERVER_ERROR: "report it",
+}
+_large = threading.BoundedSemaphore(LARGE_AT_ONCE)
 log = logging.getLogger(__name__)
+
+
+class _Refused(Exception):
+    """A request whose document is not taken."""
+
+    def __init__(self, status: HTTPStatus, why: str, what: str = "the document") -> None:
+        super().__init__(why)
+        self.answer = RefusedRequest(status, why, what)
 
 
 def application(served: Served) -> Starlette:
@@ -52,15 +75,36 @@ async def _answered(served: Served, route: Route, request: Request) -> Response:
         return _response(route, _unparsed(request), misdirected)
     try:
         user = await _user(served, request, route.role)
-        asked = await _parsed(served, route, user, request)
-    except BadInput as error:
-        refused = RefusedRequest(HTTPStatus.BAD_REQUEST, str(error))
-        return _response(route, _unparsed(request, user, served), refused)
     except WarcmillError as error:
         log.error("the tokens of %s: %s", _path(request), error)
         why = "the folder of the state does not answer; the log of this server has the reason"
         return _response(route, _unparsed(request), RefusedRequest(HTTPStatus.SERVICE_UNAVAILABLE, why))
-    return await run_in_threadpool(_viewed, served, route, asked)
+    try:
+        with _room(route, user, request):
+            asked = await _parsed(served, route, user, request)
+            return await run_in_threadpool(_viewed, served, route, asked)
+    except BadInput as error:
+        refused = RefusedRequest(HTTPStatus.BAD_REQUEST, str(error), error.path)
+    except _Refused as error:
+        refused = error.answer
+    except ClientDisconnect:
+        refused = RefusedRequest(HTTPStatus.BAD_REQUEST, "it broke off before its end")  # which nobody reads
+    return _response(route, _unparsed(request, user, served), refused)
+
+
+@contextmanager
+def _room(route: Route, user: User, request: Request) -> Iterator[None]:
+    """Memory for a large document, while the block runs."""
+    if route.body <= LARGEST_SCRIPT or request.method not in POST or user.role < route.least(request.method):
+        yield
+        return
+    if not _large.acquire(blocking=False):
+        why = f"{LARGE_AT_ONCE} others of this size are being taken; send it again in some seconds"
+        raise _Refused(HTTPStatus.SERVICE_UNAVAILABLE, why)
+    try:
+        yield
+    finally:
+        _large.release()
 
 
 def _viewed(served: Served, route: Route, asked: Asked) -> Response:
@@ -102,23 +146,22 @@ def _for_readers(hidden: HiddenNames, answer: Answer) -> Answer:
 
 
 def _refused(route: Route, asked: Asked) -> RefusedRequest | None:
-    if asked.user.role >= route.role:
+    least = route.least(asked.method)
+    if asked.user.role >= least:
         return None
     if asked.user.role is Role.NOBODY:
         why = "the token is missing, or is not that of this server; open the address that 'warcmill serve' printed"
         return RefusedRequest(HTTPStatus.FORBIDDEN, f"{why}, or sign in")
-    return RefusedRequest(
-        HTTPStatus.FORBIDDEN, f"this needs the role {route.role.word}; yours is {asked.user.role.word}"
-    )
+    return RefusedRequest(HTTPStatus.FORBIDDEN, f"this needs the role {least.word}; yours is {asked.user.role.word}")
 
 
 def _view(served: Served, route: Route, asked: Asked) -> Answer:
     try:
         return route.view(served, asked)
     except BadInput as error:
-        return RefusedRequest(HTTPStatus.BAD_REQUEST, str(error))
+        return RefusedRequest(HTTPStatus.BAD_REQUEST, str(error), error.path)
     except NotReady as error:
-        return RefusedRequest(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
+        return RefusedRequest(HTTPStatus.SERVICE_UNAVAILABLE, str(error), error.what)
     except WarcmillError as error:
         return _unanswered(asked, error)
 
@@ -162,30 +205,40 @@ async def _parsed(served: Served, route: Route, user: User, request: Request) ->
     host = (headers.get("x-forwarded-host") if is_proxy else "") or headers.get("host", "")
     scheme = (headers.get("x-forwarded-proto") if is_proxy else "") or str(request.scope["scheme"])
     names = {name: str(value) for name, value in request.path_params.items()}
-    path, posted, may = _path(request), request.method in POST, user.role >= route.role
-    lists = _fields(_query(request)) if not posted else await _form(request, route.body) if may else {}
-    fields = {name: values[-1] for name, values in lists.items()}
-    form = ""
-    if posted:
+    path, posted, may = _path(request), request.method in POST, user.role >= route.least(request.method)
+    is_document = posted and _is_document(route, request)
+    if posted and not (is_document and "origin" not in headers):
         _check_origin(headers.get("origin", ""), host)
-        if route.is_signed and may:
-            form = served.forms.name_of(fields.get("form", ""), user, path)
+    lists: Mapping[str, list[str]] = {}
+    document = await _document(route, request, may=may) if is_document else None
+    if not posted:
+        lists = _fields(_query(request))
+    elif may and not is_document:
+        lists = await _form(request, route.body)
+    fields = {name: values[-1] for name, values in lists.items()}
+    is_signed = route.is_signed and posted and may and not is_document
+    form = served.forms.name_of(fields.get("form", ""), user, path) if is_signed else ""
+    once = headers.get("idempotency-key", "")
+    if not _KEY.fullmatch(once):
+        raise BadInput("Idempotency-Key", "it is not up to 200 printable characters of ASCII without spaces")
     is_secure = scheme == "https" or served.replay.address.startswith("https:")
     is_from_elsewhere = not posted and headers.get("sec-fetch-site") == "cross-site"
     base, accept, part = f"{scheme}://{host}", headers.get("accept", ""), headers.get("range", "")
     return Asked(
         request.method, path, names, fields, user, form, base, is_secure, is_from_elsewhere, accept, part, lists=lists,
-        has_groups=bool(served.groups()), has_documents=served.has_documents(),
+        has_groups=bool(served.groups()), has_documents=served.has_documents(), document=document, once=once,
     )  # fmt: skip
 
 
 def _unparsed(request: Request, user: User | None = None, served: Served | None = None) -> Asked:
     """A request that could not be parsed, to be refused: in JSON if it asked for that."""
-    fields = {"format": "json"} if "format=json" in _query(request).split("&") else {}
+    is_json = "format=json" in _query(request).split("&") or _media_type(request)[0] == JSON
+    fields, accept = {"format": "json"} if is_json else {}, request.headers.get("accept", "")
     has_groups, has_documents = bool(served and served.groups()), bool(served and served.has_documents())
     return Asked(
-        request.method, _path(request), {}, fields, user or User(), has_groups=has_groups, has_documents=has_documents
-    )
+        request.method, _path(request), {}, fields, user or User(), accept=accept, has_groups=has_groups,
+        has_documents=has_documents,
+    )  # fmt: skip
 
 
 def _path(request: Request) -> str:
@@ -203,6 +256,52 @@ def _fields(query: str) -> Mapping[str, list[str]]:
         return _in_lists("the address", parse_qsl(query, keep_blank_values=True, max_num_fields=VALUES))
     except ValueError as error:
         raise BadInput("the address", f"it has more than {VALUES} values") from error
+
+
+def _media_type(request: Request) -> tuple[str, str]:
+    """The media type of what is posted, and its charset; '' without one."""
+    kind, _, more = request.headers.get("content-type", "").partition(";")
+    pairs = (one.partition("=") for one in more.split(";"))
+    charsets = [value.strip().strip('"').lower() for name, _, value in pairs if name.strip().lower() == "charset"]
+    return kind.strip().lower(), charsets[0] if charsets else ""
+
+
+def _is_document(route: Route, request: Request) -> bool:
+    """True if a program posts, and no form: also what is not taken here, where documents are."""
+    return (_media_type(request)[0] != FORM_TYPE or FORM_TYPE not in route.takes) and route.takes != (FORM_TYPE,)
+
+
+async def _document(route: Route, request: Request, *, may: bool) -> bytes:
+    """The document that a program posts. One that is refused is read, too, and not kept: a client that is sending would
+    not read why."""
+    wrong = _fault_of(route, request) if may else None
+    pieces, size, length = list[bytes](), 0, request.headers.get("content-length", "")
+    if re.fullmatch("[0-9]{1,18}", length) and int(length) > READ_OF_REFUSED:
+        size = int(length)
+    else:
+        async for piece in request.stream():
+            size += len(piece)
+            if size <= route.body and may and not wrong:
+                pieces.append(piece)
+            if size > READ_OF_REFUSED:
+                break
+    if may and (wrong or size > route.body):
+        raise wrong or _Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"it is longer than {route.body:,} bytes")
+    return b"".join(pieces)
+
+
+def _fault_of(route: Route, request: Request) -> _Refused | None:
+    """Why a document is not taken, by its headers. No page of another site can post one: a browser asks us before it
+    sends JSON, or a Bearer token, and we do not answer that."""
+    (kind, charset), headers = _media_type(request), request.headers
+    if kind not in route.takes or charset not in ("", "utf-8", "utf8"):
+        types = " or ".join(one for one in route.takes if one != FORM_TYPE)
+        return _Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"its Content-Type is not {types}, in UTF-8")
+    if headers.get("content-encoding", "identity").lower() != "identity":
+        return _Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "its Content-Encoding is not identity; send it as it is")
+    if kind == TEXT and headers.get("authorization", "").partition(" ")[0].lower() != "bearer":
+        return _Refused(HTTPStatus.FORBIDDEN, "it needs the header Authorization: Bearer TOKEN, and takes no cookie")
+    return None
 
 
 async def _form(request: Request, most: int) -> Mapping[str, list[str]]:
@@ -254,8 +353,8 @@ def _response(route: Route, asked: Asked, answer: Answer) -> Response:
                 return Response(pieces, status, headers, type_)
             return StreamingResponse(pieces, status, headers, type_)
         case RefusedRequest(status, why):
-            if asked.in_json:
-                return _json_refusal(status, why)
+            if asked.in_json or route.in_json:
+                return _json_refusal(answer)
             is_nobody = status is HTTPStatus.FORBIDDEN and asked.user.role is Role.NOBODY
             return _html(asked, "refusal.html", {"status": status, "why": why, "sign_in": is_nobody}, status)
         case ShownPage(found, shown, status):
@@ -264,12 +363,17 @@ def _response(route: Route, asked: Asked, answer: Answer) -> Response:
             return _html(asked, route.template, {"answer": found, **shown}, status)
 
 
-def _json_refusal(status: HTTPStatus, why: str) -> Response:
-    return _json({"error": rendering.cut(why)}, status)
+def _json_refusal(refused: RefusedRequest) -> Response:
+    """A refusal for programs: as a sentence, and apart what is wrong, why, and what to do."""
+    status, what, sentence = refused.status, refused.what, rendering.cut(refused.why)
+    why = sentence.removeprefix(f"{what}: ").removeprefix(f"{what} is not ready: ")
+    todo = _TODO.get(status, "correct the request, and send it again")
+    more = {"Retry-After": AGAIN} if status is HTTPStatus.SERVICE_UNAVAILABLE else {}
+    return _json({"error": sentence, "todo": todo, "what": rendering.cut(what), "why": why}, status, more)
 
 
-def _json(answer: Mapping[str, Json], status: HTTPStatus) -> Response:
-    return Response(f"{json.dumps(answer, sort_keys=True)}\n".encode(), status, GUARDS, JSON)
+def _json(answer: Mapping[str, Json], status: HTTPStatus, more: Mapping[str, str] = MappingProxyType({})) -> Response:
+    return Response(f"{json.dumps(answer, sort_keys=True)}\n".encode(), status, {**GUARDS, **more}, JSON)
 
 
 def _html(asked: Asked, template: str, values: Mapping[str, object], status: HTTPStatus) -> Response:

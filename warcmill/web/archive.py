@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -28,6 +29,8 @@ MISSING = {
     text.NAME: "No words can be searched yet: no index of text is published. 'warcmill scan' publishes it, where"
     " luigi.cfg has [text] since",
 }
+_HEAD_BYTES = 1 << 18
+_GZIP_MAGIC = b"\x1f\x8b"
 NO_INDEX = "There is no index, so nothing can be searched or replayed: 'warcmill init --adopt index' makes its folder"
 LISTED = 1_000  # captures of a URL: the last ones
 
@@ -47,6 +50,19 @@ class ShownCaptures(Struct, frozen=True):
     version: int
     captures: int
     last: tuple[ShownCapture, ...]
+
+
+class HeldCapture(Struct, frozen=True):
+    """A capture with its record: the WARC's name, the offset and the length there, and the payload digest."""
+
+    time: str
+    url: str
+    status: str
+    type: str
+    digest: str
+    warc: str
+    offset: str
+    length: str
 
 
 def _lines(lookup: CdxLookup, time: str, url: str) -> Iterator[tuple[bytes, str]]:
@@ -77,6 +93,13 @@ def _capture(line: bytes) -> ShownCapture:
     _, time, text = line.split(b" ", 2)
     fields = json.loads(text)
     return ShownCapture(time.decode(), fields["url"], fields.get("status", ""), fields.get("mime", ""))
+
+
+def _held(line: bytes) -> HeldCapture:
+    _, time, text = line.split(b" ", 2)
+    fields = json.loads(text)
+    names = ("status", "mime", "digest", "filename", "offset", "length")
+    return HeldCapture(time.decode(), fields["url"], *(str(fields.get(name, "")) for name in names))
 
 
 class Archive:
@@ -153,6 +176,51 @@ class Archive:
                     number += 1
                     newest.appendleft(line)
         return ShownCaptures(published.number, number, tuple(map(_capture, newest)))
+
+    def history_of(self, url: str, most: int) -> tuple[list[HeldCapture], int]:
+        """The captures of a URL that are not hidden, the oldest first, at most so many; and the number of all of them.
+        NotReady if no version is published."""
+        with _as_outage():
+            prefixes = tuple(hidden_now(self.state, self._index(), cdx.NAME).prefixes())
+        _, lookup = open_version(self._index(), cdx.NAME)
+        found, number = list[HeldCapture](), 0
+        with closing(lookup):
+            for line in lookup.captures(urlkey(hosts.in_url(url))):
+                if not hidden_list.is_hidden(line, prefixes):
+                    number += 1
+                    if number <= most:
+                        found.append(_held(line))
+        return found, number
+
+    def hit_by(self, entry: str, most: int) -> tuple[list[ShownCapture], int]:
+        """The captures that an entry would hide: the first ones, and the number of all of them."""
+        prefixes = hidden_list.prefixes_of(entry)
+        _, lookup = open_version(self._index(), cdx.NAME)
+        found, number = list[ShownCapture](), 0
+        with closing(lookup):
+            for line in hidden_list.hidden_lines(lookup.beginning_with, prefixes):
+                number += 1
+                if number <= most:
+                    found.append(_capture(line))
+        return found, number
+
+    def record_head(self, warc: str, offset: int) -> str:
+        """The header of a record as the store has it, and that of HTTP below it. NotReady where there is none."""
+        path = f"{WARCS}/{warc}"
+        store = self.open_store()
+        stat = store.stat(path)
+        if stat is None or offset >= (stat.size or 0):
+            raise NotReady(f"store:{path}", "it has no record at this offset")
+        with closing(store.open(path, offset)) as stream:
+            data = stream.read(_HEAD_BYTES)
+        if data.startswith(_GZIP_MAGIC):
+            try:
+                data = zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(data, _HEAD_BYTES)
+            except zlib.error as error:
+                raise Unavailable(f"store:{path}", f"its record at {offset} cannot be inflated: {error}") from error
+        head, _, block = data.partition(b"\r\n\r\n")
+        http = block.partition(b"\r\n\r\n")[0] if block.startswith((b"HTTP/", b"GET ", b"POST ")) else b""
+        return b"\n\n".join(filter(None, (head, http))).decode("utf-8", "replace").replace("\r\n", "\n")
 
     def check_store(self) -> None:
         """Unavailable if the store is not there: pywb would answer as if nothing had been archived."""

@@ -35,6 +35,9 @@ class Asked(Struct, frozen=True):
     `base`: the address of this server as the browser has it. `is_from_elsewhere`: a link of another site leads here, as
     those above an archived page do, and a browser keeps our cookie back. `accept`, `range`: the headers of
     these names. `has_groups`: there are groups of clusters; `has_documents`: crawls are searched for documents.
+
+    `document`: what a program has posted in place of a form; None without one. `once`: the header Idempotency-Key, by
+    which it names what is done once.
     """
 
     method: str
@@ -52,6 +55,8 @@ class Asked(Struct, frozen=True):
     lists: Mapping[str, Sequence[str]] = field(default_factory=dict)
     has_groups: bool = False
     has_documents: bool = False
+    document: bytes | None = None
+    once: str = ""
 
     @property
     def sees_hidden(self) -> bool:
@@ -67,7 +72,8 @@ class Asked(Struct, frozen=True):
     @property
     def in_json(self) -> bool:
         """True if the answer is for a program."""
-        return self.fields.get("format") == "json"
+        is_asked = self.accept.partition(",")[0].partition(";")[0].strip().lower() == "application/json"
+        return self.fields.get("format") == "json" or is_asked or self.document is not None
 
 
 class ShownPage(Struct, frozen=True):
@@ -91,10 +97,11 @@ class MovedTo(Struct, frozen=True):
 
 
 class RefusedRequest(Struct, frozen=True):
-    """Why there is no answer, and what to do."""
+    """Why there is no answer, and what to do. `what` is wrong; a program gets it apart."""
 
     status: HTTPStatus
     why: str
+    what: str = "the request"
 
 
 class SentBytes(Struct, frozen=True):

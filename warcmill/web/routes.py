@@ -14,6 +14,8 @@ from warcmill.web.access import Role
 from warcmill.web.request import Answer, Asked
 from warcmill.web.served import Served
 from warcmill.web.views import (
+    captures,
+    cluster_orders,
     clusters,
     documents,
     jobs,
@@ -30,6 +32,10 @@ GET, POST = ("GET", "HEAD"), ("POST",)
 LARGEST_FORM = 16_384  # bytes
 LARGEST_DECISION = 1 << 17  # of a form with the fields of a document
 LARGEST_SCRIPT = 1 << 20  # of a form with the text of a script
+LARGEST_ORDER = 1 << 19  # of an order in JSON
+LARGEST_LOAD = 1 << 23  # of a file of URLs
+FORM_TYPE = "application/x-www-form-urlencoded"  # as browsers send ours; others name a charset of their own
+JSON, TEXT = "application/json", "text/plain"
 
 
 class Route(Struct, frozen=True):
@@ -38,7 +44,9 @@ class Route(Struct, frozen=True):
     `of_groups`, `of_documents`: the menu has its word only where luigi.cfg has a group of clusters, or [documents].
 
     `template`: '' for what is never a page: its answer is sent as JSON. `is_signed`: a post needs a form's token.
-    `body`: the most bytes of a form, as it is sent: `%0A` is three. Only of who has the role is one read.
+    `body`: the most bytes of a form, as it is sent: `%0A` is three. Only of who has the role is one read. `takes`: the
+    media types that may be posted; all but a form come from programs, and need no form's token. `in_json`: a
+    refusal is JSON, too, whoever asks. `poster`: the least that may post, where that is more than `role`.
     """
 
     path: str
@@ -51,12 +59,22 @@ class Route(Struct, frozen=True):
     of_documents: bool = False
     is_signed: bool = True
     body: int = LARGEST_FORM
+    takes: tuple[str, ...] = (FORM_TYPE,)
+    in_json: bool = False
+    poster: Role = Role.NOBODY
+
+    def least(self, method: str) -> Role:
+        """The least role that may do this."""
+        return max(self.role, self.poster) if method in POST else self.role
 
 
 ROUTES = (
     Route("/", GET, Role.READER, line.home, "home.html", "Archive"),
     Route("/search", GET, Role.READER, search.search, "search.html", "Search"),
     Route("/capture", GET, Role.READER, search.capture),
+    Route("/captures", GET, Role.READER, captures.history, "captures.html"),
+    Route("/record", GET, Role.READER, captures.record, "record.html"),
+    Route("/hide", GET + POST, Role.CURATOR, captures.hide, "hide.html"),
     Route("/status", GET, Role.READER, line.line_status, "status.html", "Status"),
     Route("/launches/{job}/{launch_id}", GET, Role.READER, launches.launch, "launch.html"),
     Route("/launches/{job}/{launch_id}/pages", GET, Role.READER, launch_pages.listed, "pages.html"),
@@ -101,11 +119,58 @@ ROUTES = (
     Route("/groups/{group}/clusters/{cluster}", GET, Role.READER, clusters.cluster, "cluster.html"),
     Route("/groups/{group}/hosts/{host:path}", GET, Role.READER, clusters.host, "host.html"),
     Route("/groups/{group}/uri", GET, Role.READER, clusters.uri, "uri.html"),
-    Route("/groups/{group}/orders", GET, Role.READER, clusters.order_list, "orders.html"),
-    Route("/documents", GET, Role.READER, documents.documents, "documents.html", "Documents", of_documents=True),
-    Route("/documents/decide", POST, Role.CURATOR, documents.decide_many),
-    Route("/documents/{id}", GET, Role.READER, documents.document, "document.html"),
-    Route("/documents/{id}/decide", POST, Role.CURATOR, documents.decide, "document.html", body=LARGEST_DECISION),
+    Route("/groups/{group}/uri/history", GET, Role.READER, cluster_orders.history, in_json=True),
+    Route(
+        "/groups/{group}/uris",
+        GET + POST,
+        Role.READER,
+        cluster_orders.uris,
+        is_signed=False,
+        body=LARGEST_ORDER,
+        takes=(JSON,),
+        poster=Role.CURATOR,
+        in_json=True,
+    ),
+    Route(
+        "/groups/{group}/orders",
+        GET + POST,
+        Role.READER,
+        cluster_orders.orders,
+        "orders.html",
+        body=LARGEST_ORDER,
+        takes=(FORM_TYPE, JSON),
+        poster=Role.CURATOR,
+    ),
+    Route("/groups/{group}/orders/{number}", GET, Role.READER, cluster_orders.order, "order.html"),
+    Route(
+        "/groups/{group}/load",
+        POST,
+        Role.CURATOR,
+        cluster_orders.load,
+        is_signed=False,
+        body=LARGEST_LOAD,
+        takes=(TEXT,),
+        in_json=True,
+    ),
+    Route(
+        "/documents",
+        GET + POST,
+        Role.READER,
+        documents.documents,
+        "documents.html",
+        "Documents",
+        of_documents=True,
+        poster=Role.CURATOR,
+    ),
+    Route(
+        "/documents/{id}",
+        GET + POST,
+        Role.READER,
+        documents.document,
+        "document.html",
+        body=LARGEST_DECISION,
+        poster=Role.CURATOR,
+    ),
     Route("/as-of/{serial}/simple/", GET, Role.READER, packages.all_projects),
     Route("/as-of/{serial}/simple/{project}/", GET, Role.READER, packages.project),
     Route("/as-of/{serial}/files/{project}/{filename}", GET, Role.READER, packages.file),

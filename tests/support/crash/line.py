@@ -30,7 +30,7 @@ from packing import foreign_waczs
 from commands.main import main
 from servers import distributions
 from servers.package_index import PackageIndex
-from tasks import files, index, output, package, pypi, reports
+from tasks import documents, files, index, output, package, pypi, reports
 from tasks.config.settings import settings
 from tasks.line import open_line
 from warcmill.base import clock
@@ -237,18 +237,32 @@ def text_on(folder: Path) -> None:
     """A launch of one small WARC, in the store, whose text is switched on after that. Of two, one would be extracted in
     another process, whose calls nobody sees.
     """
+    _on(folder, _one_warc(folder), "text")
+
+
+def documents_on(folder: Path) -> None:
+    """The same, whose documents are switched on."""
+    _on(folder, _one_warc(folder), "documents")
+
+
+def _one_warc(folder: Path) -> Path:
     source = folder.with_name("wget")
     source.mkdir()
     shutil.copy(WGET / "WGET-one.warc.gz", source)
-    _text_on(folder, source)
+    return source
 
 
-def _text_on(folder: Path, source: Path) -> None:
+def _on(folder: Path, source: Path, section: str) -> None:
     line_without_a_launch(folder)
     assert import_warcs(folder, source)
     assert run_line(folder)
     with (folder / "luigi.cfg").open("a") as config:
-        config.write("\n[text]\nsince=2016-01-01\n")
+        config.write(f"\n[{section}]\nsince=2016-01-01\n")
+
+
+def run_documents(folder: Path) -> bool:
+    """Extract the documents and pages of its only stage, and verify them by its logs."""
+    return _run(folder, lambda: documents.ScanForDocuments(date_interval=ALL_DAYS))
 
 
 def run_text(folder: Path) -> bool:
@@ -258,7 +272,7 @@ def run_text(folder: Path) -> bool:
 
 def extracted_wget(folder: Path) -> None:
     """A launch of two, whose text is extracted; no version has it."""
-    _text_on(folder, WGET)
+    _on(folder, WGET, "text")
     assert run_text(folder)
 
 
@@ -518,6 +532,7 @@ SCENARIOS = {
         Scenario("index", index_on, run_index),
         Scenario("index-late", index_on_late, run_index),
         Scenario("text", text_on, run_text),
+        Scenario("documents", documents_on, run_documents),
         Scenario("fold", indexed_sample, fold),
         Scenario("text-fold", extracted_wget, fold_text),
         Scenario("sink", served_sample, serve),

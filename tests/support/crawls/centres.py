@@ -76,7 +76,7 @@ async def _fill(connection: Any) -> None:
     await connection.execute("INSERT INTO journals VALUES ($1, '20261129000000', 1, '20261129010000')", EAST)
     await connection.execute("INSERT INTO sites VALUES ($1, $2, true, NULL)", WEST, SMALL)
     await connection.execute(
-        "UPDATE clusters SET behind = 12345, updated = now(), refused = 3, launch = '20261129' WHERE cluster = $1",
+        "UPDATE writers SET behind = 12345, updated = now(), refused = 3, launch = '20261129' WHERE cluster = $1",
         EAST,
     )
     orders: list[tuple[str, dict[str, Any], str, str]] = [

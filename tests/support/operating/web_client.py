@@ -12,6 +12,7 @@ from urllib.parse import quote, urlencode
 from starlette.types import ASGIApp, Message
 
 HOST = "127.0.0.1:8090"
+PIECE = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -42,14 +43,17 @@ def ask(
     posted: Mapping[str, str | Sequence[str]] | None = None,
     headers: Mapping[str, str] | None = None,
     query: bytes | None = None,
+    document: bytes | None = None,
 ) -> WebAnswer:
     """Send a request to `path`, which is not quoted yet, and return the answer. `posted` are the fields of a form; one
     with several values has a list of them.
 
-    `query`: the fields of the address as they are sent, in place of `fields`.
+    `query`: the fields of the address as they are sent, in place of `fields`. `document`: what a program posts, in
+    pieces, without saying how long it is.
     """
-    body = urlencode(posted, doseq=True).encode() if posted is not None else b""
+    body = document if document is not None else urlencode(posted, doseq=True).encode() if posted is not None else b""
     sent = {"host": HOST, **(headers or {})}
+    method = "POST" if document is not None else method
     if posted is not None:
         method = "POST"
         sent = {"content-type": "application/x-www-form-urlencoded", "content-length": str(len(body)), **sent}
@@ -62,14 +66,13 @@ def ask(
         "client": ("127.0.0.1", 50_000), "server": ("127.0.0.1", 8090),
     }  # fmt: skip
     got: list[Message] = []
-    asked = False
+    pieces = [body[at : at + PIECE] for at in range(0, len(body), PIECE)] or [b""]
 
     async def receive() -> Message:
-        nonlocal asked
-        if asked:  # the client waits for its answer, and does not hang up
+        if not pieces:  # the client waits for its answer, and does not hang up
             await asyncio.Event().wait()
-        asked = True
-        return {"type": "http.request", "body": body, "more_body": False}
+        piece = pieces.pop(0)
+        return {"type": "http.request", "body": piece, "more_body": bool(pieces)}
 
     async def send(message: Message) -> None:
         got.append(message)

@@ -87,6 +87,13 @@ class WebSite:
         fields.setdefault("form", "" if "form" in fields else self.form(path, role))
         return ask(self.app, path, posted=fields, headers=self.headers(role, **more))
 
+    def send(
+        self, path: str, document: bytes, role: str = "operator", type_: str = "application/json", **more: str
+    ) -> WebAnswer:  # fmt: skip
+        """The answer to what a program posts."""
+        headers = {name.replace("_", "-"): text for name, text in more.items()}
+        return ask(self.app, path, document=document, headers=self.headers(role, **{"content-type": type_, **headers}))
+
     def form(self, path: str, role: str = "operator") -> str:
         """The one-time token in the form of a page; '' if there is none."""
         found = _FORM.search(self.get(path, role=role).text)

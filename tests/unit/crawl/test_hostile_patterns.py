@@ -12,7 +12,7 @@ from records.hostile_texts import Use
 import warcmill.crawl
 
 ROOMS = ("warcmill.crawl", "warcmill.formats.surt", "warcmill.formats.warc.codings", "warcmill.formats.warc.http",
-         "warcmill.formats.warc.records")  # fmt: skip
+         "warcmill.formats.warc.records", "warcmill.formats.publications", "warcmill.extracts.harvest")  # fmt: skip
 ALL = {name: use for module in hostile_texts.modules(*ROOMS) for name, use in hostile_texts.patterns(module).items()}
 SOURCES = sorted(Path(warcmill.crawl.__file__).parent.rglob("*.py"))
 

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import brotli
 import pytest
 from launches import chain as steps
 from launches.engine import LAUNCH, Engine
@@ -46,6 +47,10 @@ RECORDS = {
     "http://e.x/a.pdf": response("http://e.x/a.pdf", AS_PDF, body=A_PDF, WARC_Payload_Digest=sha1(A_PDF)),
     "http://e.x/html.pdf": response("http://e.x/html.pdf", AS_PDF, body=b"<html>sorry</html>"),
     "http://e.x/gz.pdf": response("http://e.x/gz.pdf", AS_PDF, body=gzip.compress(A_PDF)),
+    "http://e.x/br.pdf": response(
+        "http://e.x/br.pdf", AS_PDF, b"Content-Encoding: br", body=brotli.compress(gzip.compress(A_PDF))
+    ),
+    "http://e.x/odd.pdf": response("http://e.x/odd.pdf", AS_PDF, b"Content-Encoding: br", body=b"no brotli"),
     "http://e.x/png.pdf": response("http://e.x/png.pdf", AS_PDF, body=b"\x89PNG"),
     "http://e.x/jar.doc": response("http://e.x/jar.doc", AS_PDF, body=office_documents.zipped({"a": "b"})),
     "http://e.x/empty.pdf": response("http://e.x/empty.pdf", AS_PDF, body=b""),
@@ -108,10 +113,12 @@ def test_every_typed_line_has_an_entry_or_a_reason(engine: Engine, extracts: Ext
     extracted(engine, extracts, workers)
     claim = verify.verify(engine.state, engine.store, extracts, LAUNCH, FINAL)
     found = HarvestVerified.from_claim(claim)
-    assert (found.lines, found.entries, found.unread) == (11, 3, ())
+    assert (found.lines, found.entries, found.unread) == (13, 3, ())
     assert {one.url.rpartition("/")[2]: one.why for one in found.first} == {
         "html.pdf": "its bytes are HTML",
         "gz.pdf": "its bytes are gzip",
+        "br.pdf": "its bytes are gzip",
+        "odd.pdf": "its record cannot be judged",
         "png.pdf": "its bytes are of another kind",
         "jar.doc": "its bytes are of another kind",
         "empty.pdf": "empty",
@@ -119,7 +126,7 @@ def test_every_typed_line_has_an_entry_or_a_reason(engine: Engine, extracts: Ext
         "lost.pdf": "bad record",
         "nowhere.pdf": "the log names no WARC",
     }
-    assert sum(found.reasons.values()) == 8
+    assert sum(found.reasons.values()) == 10
     assert claim == verify.verify(engine.state, engine.store, extracts, LAUNCH, FINAL)
 
 

@@ -12,8 +12,10 @@ from launches.engine import LAUNCH, Engine, line_of
 from records.captures import response
 from records.warcs import warc_gz, warcinfo
 
+from warcmill.documents.extract import extract
 from warcmill.errors import Unavailable, Unsettled
 from warcmill.extracts.extracts import Extracts
+from warcmill.extracts.harvest import HarvestWorkers
 from warcmill.extracts.per_warc import Extractor, ExtractPlace, LocalExtractor, RemoteExtractor
 from warcmill.extracts.text_workers import TextWorkers
 from warcmill.index.cdx import cdx
@@ -67,22 +69,23 @@ def files(extracts: Extracts) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*.gz")}
 
 
-def both(engine: Engine, making: Extractor, extracts: Extracts) -> tuple[Claim, Claim]:
+def each(engine: Engine, making: Extractor, extracts: Extracts) -> tuple[Claim, Claim, Claim]:
     return (
         cdx(engine.state, making, extracts, LAUNCH, FINAL),
         text(engine.state, making, extracts, LAUNCH, FINAL),
+        extract(engine.state, making, extracts, LAUNCH, FINAL),
     )
 
 
 def test_claims_and_extracts_are_those_that_are_made_here(engine: Engine, two: ProcessRunner, tmp_path: Path) -> None:
     there, here = extracts_in(tmp_path / "there"), extracts_in(tmp_path / "here")
-    claims = both(engine, elsewhere(engine, two, there), there)
+    claims = each(engine, elsewhere(engine, two, there), there)
     for attempt in (engine.base / "state").rglob("*.jsonl"):
         attempt.unlink()
-    with TextWorkers(1) as workers:
-        assert both(engine, LocalExtractor(engine.store, here, workers), here) == claims
+    with TextWorkers(1) as workers, HarvestWorkers(1) as readers:
+        assert each(engine, LocalExtractor(engine.store, here, workers, readers=readers), here) == claims
     assert files(there) == files(here)
-    assert len(files(here)) == 6
+    assert len(files(here)) == 9
 
 
 def test_a_warc_that_fails_costs_no_other_and_a_retry_does_the_rest(

@@ -50,7 +50,7 @@ class DeskSite(WebSite):
     def decide(self, name: str, role: str = "curator", token: dict[str, str] | None = None, **fields: str) -> WebAnswer:
         """Post the form of a document."""
         path = f"/documents/{id_of(name)}"
-        return self.post(f"{path}/decide", {**(token or self.token(path, f"{path}/decide")), **fields}, role=role)
+        return self.post(path, {**(token or self.token(path, path)), **fields}, role=role)
 
 
 def fields_of(path: str) -> dict[str, str]:
@@ -89,15 +89,15 @@ def test_json_is_that_of_the_verb(site: DeskSite) -> None:
 def test_readers_get_no_form_and_decide_nothing(site: DeskSite) -> None:
     for path in ("/documents", f"/documents/{id_of('a')}"):
         assert 'method="post" action="/documents' not in site.get(path, role="reader").text
-    for path in ("/documents/decide", f"/documents/{id_of('a')}/decide"):
+    for path in ("/documents", f"/documents/{id_of('a')}"):
         assert site.post(path, {"form": "x"}, role="reader").status == 403
     assert not site.state.names(f"decisions/{DOCUMENTS}")
 
 
 def test_one_button_decides_those_that_are_ticked_and_keeps_the_filters(site: DeskSite) -> None:
-    token = site.token("/documents?status=NEW&days=7", "/documents/decide")
+    token = site.token("/documents?status=NEW&days=7", "/documents")
     posted = {**token, "id": [id_of("a"), id_of("b")], "shown": [id_of(one) for one in "abc"], "to": "IGNORED"}
-    answer = site.post("/documents/decide", posted, role="curator")  # type: ignore[arg-type]
+    answer = site.post("/documents", posted, role="curator")  # type: ignore[arg-type]
     assert (answer.status, answer.header("location")) == (303, "/documents?status=NEW&days=7&done=2")
     assert {name: site.place.shown(name)["status"] for name in "abc"} == {"a": "IGNORED", "b": "IGNORED", "c": "NEW"}
     shown = site.get("/documents", {"status": "NEW", "days": "7", "done": "2"})
@@ -107,17 +107,17 @@ def test_one_button_decides_those_that_are_ticked_and_keeps_the_filters(site: De
 
 
 def test_all_of_a_page_need_no_tick(site: DeskSite) -> None:
-    token = site.token("/documents?status=NEW", "/documents/decide")
+    token = site.token("/documents?status=NEW", "/documents")
     posted = {**token, "shown": [id_of(one) for one in "abc"], "which": "all", "to": "DELETED"}
-    assert site.post("/documents/decide", posted, role="curator").status == 303  # type: ignore[arg-type]
+    assert site.post("/documents", posted, role="curator").status == 303  # type: ignore[arg-type]
     assert [site.place.shown(name)["status"] for name in "abcd"] == ["DELETED"] * 3 + ["NEW"]
 
 
 @pytest.mark.parametrize("posted", [{}, {"to": "SAVED"}, {"id": id_of("a")}, {"id": id_of("a"), "to": "LOST"},
                                     {"id": id_of("h"), "to": "SAVED"}, {"id": "x", "to": "SAVED"}])  # fmt: skip
 def test_a_form_without_a_tick_or_of_what_is_not_there_decides_nothing(site: DeskSite, posted: dict[str, str]) -> None:
-    token = site.token("/documents", "/documents/decide")
-    assert site.post("/documents/decide", {**token, **posted}, role="curator").status == 400
+    token = site.token("/documents", "/documents")
+    assert site.post("/documents", {**token, **posted}, role="curator").status == 400
     assert not site.state.names(f"decisions/{DOCUMENTS}")
 
 
@@ -142,7 +142,7 @@ def test_fields_are_picked_typed_emptied_and_given_back(site: DeskSite) -> None:
 
 
 def test_the_second_of_two_gets_the_page_anew_with_the_first_s_decision_and_what_was_typed(site: DeskSite) -> None:
-    token = site.token(f"/documents/{id_of('a')}", f"/documents/{id_of('a')}/decide")
+    token = site.token(f"/documents/{id_of('a')}", f"/documents/{id_of('a')}")
     site.place.decide("a", "IGNORED", who="ben")
     answer = site.decide("a", token=token, own_title="Mine", status="SAVED")
     assert answer.status == 409
@@ -150,7 +150,7 @@ def test_the_second_of_two_gets_the_page_anew_with_the_first_s_decision_and_what
     assert 'value="Mine"' in answer.text
     assert 'name="over" value="1"' in answer.text
     assert site.place.shown("a")["status"] == "IGNORED"
-    many = site.post("/documents/decide", {**site.token("/documents?status=", "/documents/decide"), "over": "0",
+    many = site.post("/documents", {**site.token("/documents?status=", "/documents"), "over": "0",
                                            "id": id_of("a"), "to": "SAVED"}, role="curator")  # fmt: skip
     assert many.status == 409
 

@@ -177,6 +177,7 @@ class FrontierControl:
             await asyncio.to_thread(owners.tell, edition, told, anew=bool(fields.get("anew")))
         if "alone" in fields:
             await asyncio.to_thread(owners.hear, whole(fields, "alone", 0))
+        await self._have_told(told, anew=bool(fields.get("anew")))
         return {"edition": owners.edition}
 
     async def take(self, uris: Sequence[Json]) -> Json:
@@ -198,8 +199,11 @@ class FrontierControl:
         taken = sum(one.answer in (Intake.NEW, Intake.RENEWED) for one in answers)
         return {"taken": taken, "passed": len(uris) - len(ours), "refused": _names(ours, whys)}
 
+    async def _have_told(self, told: Sequence[HostOwner], *, anew: bool) -> None:
+        """Pass on whose hosts are, where other processes crawl, too."""
+
     def _owners(self) -> Owners:
-        if self._frontier.owners is None:
+        if not isinstance(self._frontier.owners, Owners):
             why = "its crawl began without 'rules' in the [group.NAME] of the job; stop it, and start it again"
             raise NotReady("the owners of hosts", why)
         return self._frontier.owners

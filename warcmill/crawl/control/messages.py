@@ -132,7 +132,7 @@ def target(verb: str, fields: Mapping[str, Json]) -> Subject | None:
     if sum(map(bool, (uri, key, site))) > 1:
         raise BadInput(verb, "name one of uri, key and site")
     if site:
-        return Subject(text(fields, "crawl"), site=_queue(site))
+        return Subject(text(fields, "crawl"), site=queue_named(site))
     if uri or key:
         return Subject(text(fields, "crawl"), key or without_session(canonical(uri)))
     return None
@@ -193,7 +193,7 @@ def read_answer(line: bytes) -> Json:
     raise WarcmillError(why)
 
 
-def _queue(site: str) -> str:
+def queue_named(site: str) -> str:
     """The queue of a site: as in a URI, so a name in any script is found."""
     return queue_of(canonical(hosts.in_url(site if "://" in site else f"http://{site}/")))
 

@@ -40,7 +40,7 @@ from warcmill.errors import BadInput, WarcmillError
 from warcmill.formats.logs.crawllog import CrawlRecord
 
 if TYPE_CHECKING:
-    from warcmill.crawl.policies.owners import Owners
+    from warcmill.crawl.policies.owners import HeardOwners
 
 T = TypeVar("T")
 E = TypeVar("E", "Finish", "Defer")
@@ -323,7 +323,7 @@ class Frontier(Protocol):
     before it hears that again. `owners` says of which hosts it takes URIs that are offered; without, of all.
     """
 
-    owners: Owners | None
+    owners: HeardOwners | None
     transitions: Transitions
     note: Callable[[list[str]], None]
     warn: Callable[[str], None]

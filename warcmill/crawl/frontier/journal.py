@@ -158,9 +158,11 @@ def spent(totals: Iterable[Sequence[str | int]]) -> str:
     return _line(SPENT, [], {"sums": [*totals]})
 
 
-def group(lines: Iterable[str], lengths: Mapping[str, int], number: Mapping[str, str | int] | None = None) -> bytes:
-    """Return a group's lines and the lengths of the files with it, as one gzip member; `number` is what the
-    register says besides: how far the feed was read; its number and writer, where a frontier elsewhere hears it."""
+def group(
+    lines: Iterable[str], lengths: Mapping[str, int], number: Mapping[str, str | int | float] | None = None
+) -> bytes:  # fmt: skip
+    """Return a group's lines and the lengths of the files with it, as one gzip member; `number` is what the register
+    says besides: how far the feed was read; where a frontier elsewhere hears it, its number, writer and time."""
     end = f"{GROUP} {json.dumps({'files': lengths, **(number or {})}, sort_keys=True)}"
     return isal_zlib.compress("".join(f"{line}\n" for line in (*lines, end)).encode(), _LEVEL, _GZIP)
 

@@ -37,7 +37,7 @@ from warcmill.crawl.frontier.database import milliseconds
 from warcmill.crawl.frontier.queues import Queues, move_back, note_clock
 from warcmill.crawl.frontier.register import hand_over
 from warcmill.crawl.frontier.table import Name, Row, Table, pack_visit, read_visit, unusual
-from warcmill.crawl.policies.owners import Owners
+from warcmill.crawl.policies.owners import HeardOwners
 from warcmill.crawl.uri import FOREVER, Renew, Status, Uri, digest, waits
 from warcmill.errors import BadInput
 from warcmill.formats.logs.crawllog import CrawlRecord
@@ -79,7 +79,7 @@ class Ledger:
         self.spending = Spending(db)
         self.memories = Memories(db)
         self._is_purging = bool(db.execute(_PURGED).fetchall())
-        self.owners: Owners | None = None
+        self.owners: HeardOwners | None = None
 
     def offer(self, uris: Sequence[Uri]) -> list[Offered]:
         answers = [_checked(uri) for uri in uris]

@@ -70,7 +70,7 @@ from warcmill.crawl.frontier.outbox import (
 from warcmill.crawl.frontier.queues import by_queue
 from warcmill.crawl.frontier.register import Register, hand_over
 from warcmill.crawl.frontier.sender import Sender
-from warcmill.crawl.policies.owners import Owners
+from warcmill.crawl.policies.owners import HeardOwners
 from warcmill.crawl.policies.quotas import NAMES
 from warcmill.crawl.uri import FOREVER, Status, Transitions, Uri, digest
 from warcmill.errors import NotReady, Unavailable, WarcmillError, describe
@@ -105,7 +105,7 @@ class RedisFrontier:
         self._exit, self._gate_by = exit, GateBy.QUEUE
         self.transitions = transitions or Transitions(now=now)
         self.note: Callable[[list[str]], None] = _nothing
-        self.owners: Owners | None = None
+        self.owners: HeardOwners | None = None
         self._handed: sqlite3.Connection | None = None  # without a register
         self._writer = writer or (register.writer if register else uuid.uuid4().hex)
         self._files = ThreadPoolExecutor(1, thread_name_prefix="books")

@@ -8,6 +8,7 @@ has the places of records by which the launch answers a browser: a page that is 
 from __future__ import annotations
 
 import sqlite3
+import time
 import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ import msgspec
 
 from warcmill.crawl.frontier import Intake, Offered
 from warcmill.crawl.frontier.database import examine, transaction
-from warcmill.crawl.policies.owners import Owners
+from warcmill.crawl.policies.owners import HeardOwners
 from warcmill.crawl.uri import Uri, digest
 from warcmill.formats.logs.bounds import BoundTally
 from warcmill.formats.warc.writer import RecordPlace
@@ -81,15 +82,16 @@ class Register:
         """The number of the last group of the journal, over all launches; 0: they are not numbered."""
         return int(str(self._about("group") or 0))
 
-    def next_group(self) -> Mapping[str, str | int]:
+    def next_group(self) -> Mapping[str, str | int | float]:
         """Return what the end of a group of the journal names besides files: how far the feed of requests was read; for
-        a shared frontier that is to hear it, its number and its writer."""
+        a shared frontier that is to hear it, its number, its writer, and when it was written."""
         fed = self.number(FED)
         if not self.is_shared:
             return {FED: fed} if fed else {}
         number = self.group + 1
         self._put("group", number)
-        return {"group": number, "writer": self.writer, **({FED: fed} if fed else {})}
+        at = round(time.time(), 3)
+        return {"group": number, "writer": self.writer, "at": at, **({FED: fed} if fed else {})}
 
     def restore_group(self, writer: str, number: int) -> None:
         """Note who wrote the last group of a journal, and its number."""
@@ -149,7 +151,7 @@ class Register:
         row = self._db.execute("SELECT name, offset, length FROM places WHERE uri = ?", (uri,)).fetchone()
         return RecordPlace(*row) if row else None
 
-    def hand_over(self, owners: Owners, uris: Sequence[Uri], answers: list[Offered]) -> None:
+    def hand_over(self, owners: HeardOwners, uris: Sequence[Uri], answers: list[Offered]) -> None:
         """Answer those of some offers that are handed over: each once."""
         with self.whole():
             hand_over(owners, self._db, uris, answers)
@@ -201,7 +203,7 @@ class Register:
                 yield
 
 
-def hand_over(owners: Owners, db: sqlite3.Connection, uris: Sequence[Uri], answers: list[Offered]) -> None:
+def hand_over(owners: HeardOwners, db: sqlite3.Connection, uris: Sequence[Uri], answers: list[Offered]) -> None:
     """Answer those of some offers that are taken, and of a host that is not surely ours. `db` has what was handed over
     before, within a transaction of the caller."""
     others = [

@@ -40,7 +40,7 @@ from warcmill.crawl.frontier.database import copy, named, open_database, transac
 from warcmill.crawl.frontier.ledger import Ledger
 from warcmill.crawl.frontier.queues import by_queue
 from warcmill.crawl.frontier.register import Register
-from warcmill.crawl.policies.owners import Owners
+from warcmill.crawl.policies.owners import HeardOwners
 from warcmill.crawl.uri import Status, Transitions, Uri
 from warcmill.errors import BadConfig, Unavailable, WarcmillError, describe
 
@@ -83,11 +83,11 @@ class SqliteFrontier:
         self._changes = self.db.total_changes  # when it was last written back
 
     @property
-    def owners(self) -> Owners | None:
+    def owners(self) -> HeardOwners | None:
         return self.ledger.owners
 
     @owners.setter
-    def owners(self, owners: Owners | None) -> None:
+    def owners(self, owners: HeardOwners | None) -> None:
         self.ledger.owners = owners
 
     @property

@@ -30,6 +30,7 @@ from warcmill.base import clock
 from warcmill.crawl.books.books import Books, open_books
 from warcmill.crawl.books.files import Folders
 from warcmill.crawl.control.messages import ServiceVerb
+from warcmill.crawl.control.owners import ToldOwners
 from warcmill.crawl.control.sites import NAME as SITES
 from warcmill.crawl.control.sites import KeptSites
 from warcmill.crawl.durable import make_folder
@@ -376,7 +377,9 @@ async def _lead(running: Running, place: RedisPlace) -> Crew:
     """Lead the workers of a launch; return these."""
     crew, files = Crew(RedisLink(place, running.job.name)), files_of(papers_of(running.folders), running.job)
     alert = partial(running.logs.alert, "WARNING")
-    running.watch(leader := Leader(crew, running.launch, files, float(place.checkpoint_wait), alert))
+    owners = running.books.frontier.owners
+    told = ToldOwners(RedisLink(place, running.job.name), owners) if isinstance(owners, Owners) else None
+    running.watch(leader := Leader(crew, running.launch, files, float(place.checkpoint_wait), alert, told))
     await leader.begin()
     if place.leads_only:
         running.spider.only_lead()

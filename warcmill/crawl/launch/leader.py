@@ -16,7 +16,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from warcmill.crawl import durable
-from warcmill.crawl.frontier.crew import Crew, Order, RetiredWorker, WorkerSigns
+from warcmill.crawl.control.owners import ToldOwners
+from warcmill.crawl.frontier.crew import WRITER, Crew, Order, RetiredWorker, WorkerSigns
 from warcmill.crawl.job.job import Job
 from warcmill.crawl.launch.folders import PAPERS, LaunchFolders
 from warcmill.crawl.logs.statistics import Figure, Figures, Statistics
@@ -29,6 +30,8 @@ POLL = 0.1  # seconds
 WATCH_SECONDS = 1.0  # between two looks at the workers
 SILENT = 5.0  # seconds: a sign of life comes every second
 NETWORKS = "allow_private"
+OWNED = "owned"
+"""The file that is there when hosts have owners."""
 
 
 class Share(NamedTuple):
@@ -63,12 +66,15 @@ class Share(NamedTuple):
 
 
 class Leader:
-    """Leads the workers of a launch. `alert` hears of those that are silent, and that were retired."""
+    """Leads the workers of a launch. `alert` hears of those that are silent, and that were retired. `owners` tells them
+    whose hosts are, where these have owners."""
 
     def __init__(
-        self, crew: Crew, launch: Launch, files: Mapping[str, bytes], wait: float, alert: Callable[[str], None]
-    ) -> None:
+        self, crew: Crew, launch: Launch, files: Mapping[str, bytes], wait: float, alert: Callable[[str], None],
+        owners: ToldOwners | None = None,
+    ) -> None:  # fmt: skip
         self._crew, self._launch, self._files, self._wait, self._alert = crew, launch, files, wait, alert
+        self.owners = owners
         self._order: tuple[Order, str] = (Order.CONTINUE, "")
         self._number = 0
         self._is_paused = False
@@ -79,22 +85,29 @@ class Leader:
 
     async def begin(self) -> None:
         """Publish the launch: workers join it."""
-        await self._crew.publish(self._launch.id, self._files, is_new=True)
+        if self.owners:
+            await self.owners.tell(anew=True)
+        await self._crew.publish(self._launch.id, self._papers(), is_new=True)
 
     async def renew(self, files: Mapping[str, bytes] | None = None) -> None:
         """Publish it once more, edited perhaps: a Redis that was emptied has lost it."""
         self._files = self._files if files is None else files
         with suppress(Unavailable):
-            await self._crew.publish(self._launch.id, self._files, is_new=False)
+            await self._crew.publish(self._launch.id, self._papers(), is_new=False)
             for dead in self.retired.values():
                 await self._crew.bury(dead)
             await self._crew.pause(self._is_paused)
+
+    def _papers(self) -> Mapping[str, bytes]:
+        return {**self._files, **({OWNED: b""} if self.owners else {})}
 
     async def watch(self, own: Callable[[], Share], hear: Callable[[Iterable[Share]], None]) -> None:
         """Look after the workers until it is cancelled. `own` gives the figures of this process, and `hear` gets those
         of the others, who get all."""
         while True:
             await asyncio.sleep(WATCH_SECONDS)
+            if self.owners:
+                await self.owners.tell()
             with suppress(Unavailable):
                 await self._look()
                 hear(self.shares.values())
@@ -152,9 +165,33 @@ class Leader:
             self._alert(f"{error}. The reports lack what workers have crawled")
         return total
 
+    async def committed(self) -> list[Json]:
+        """Return each worker: its name, its host, the name of its register, and the last group of its journal that no
+        kill cuts off. Unavailable while Redis is."""
+        _, workers = await self._crew.workers()
+        alive = [one for one in workers if one.name not in self.retired]
+        return [[one.name, one.about.get("host", ""), one.token[:WRITER], one.about.get("group", 0)] for one in alive]
+
+    async def have_heard(self) -> bool:
+        """True if all workers that may crawl have heard whose hosts are, and visit none that is another's. A silent one
+        has not, until it is back, or retired."""
+        if self.owners is None:
+            return True
+        try:
+            _, workers = await self._crew.workers()
+        except Unavailable:
+            return False
+        if not (mark := self.owners.mark):
+            return False
+        signs = {**self._known, **{one.name: one for one in workers}}
+        heard = {one.name for one in workers if one.about.get("owners") == mark}
+        return all(name in heard for name, one in signs.items() if one.is_open and name not in self.retired)
+
     def close(self) -> None:
-        """Close the link to Redis."""
+        """Close the links to Redis."""
         self._crew.close()
+        if self.owners:
+            self.owners.close()
 
     async def _late(self, kind: Order) -> list[WorkerSigns]:
         """The workers that have not done the order yet."""

@@ -28,6 +28,7 @@ from warcmill.crawl.launch.folders import CONTROL, PAPERS, STATE
 from warcmill.crawl.launch.job_log import Word
 from warcmill.crawl.launch.launch import Running, at_once
 from warcmill.crawl.launch.leader import files_of
+from warcmill.crawl.policies.owners import HostOwner
 from warcmill.errors import Conflict, Unavailable, WarcmillError, describe
 from warcmill.formats.seeds import SEED_LIST
 from warcmill.model import Json
@@ -173,13 +174,26 @@ class Session(FrontierControl):
         }
 
     async def journal(self) -> Mapping[str, Json]:
-        """The launch, and the committed length of its journal."""
-        return {"launch": self._running.launch.id, "length": await self._running.books.journal_length()}
+        """The launch, and the committed length of its journal; its workers, where Redis has them now, as
+        `Leader.committed` does."""
+        running = self._running
+        found: dict[str, Json] = {"launch": running.launch.id, "length": await running.books.journal_length()}
+        if running.leader:
+            with suppress(Unavailable):
+                found["workers"] = await running.leader.committed()
+        return found
+
+    async def _have_told(self, told: Sequence[HostOwner], *, anew: bool) -> None:
+        """Tell the workers."""
+        if (leader := self._running.leader) and leader.owners:
+            await leader.owners.tell(told, anew=anew)
 
     async def give_up(self, hosts: Sequence[Json]) -> Json:
         """Hand over what waits of hosts; return those of which a visit is still under way, and those that the crawl
         was not told yet to be another's."""
         named, owners = {str(one) for one in hosts}, self._owners()
+        if (leader := self._running.leader) and not await leader.have_heard():
+            return {"busy": [*sorted(named)]}
         mine = {one for one in named if owners.is_ours(f"http://{one}/")}
         return {"busy": [*sorted(mine), *await self._running.spider.give_up(named - mine)]}
 

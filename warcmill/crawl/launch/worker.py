@@ -22,6 +22,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from warcmill.crawl.books.files import LOGS, Folders, recover
+from warcmill.crawl.control.owners import FollowedOwners
 from warcmill.crawl.durable import make_folder
 from warcmill.crawl.frontier.crew import Crew, Order, Orders, token_of
 from warcmill.crawl.frontier.link import CHECKPOINT_WAIT, PARTLY, RedisLink, RedisPlace
@@ -33,13 +34,13 @@ from warcmill.crawl.launch.database import on_redis, open_register
 from warcmill.crawl.launch.folders import NAME as LOCK
 from warcmill.crawl.launch.folders import Places
 from warcmill.crawl.launch.launch import Running, ServiceMaker, SpiderMaker, join_launch
-from warcmill.crawl.launch.leader import NETWORKS, Share
+from warcmill.crawl.launch.leader import NETWORKS, OWNED, Share
 from warcmill.crawl.logs.statistics import Figures
 from warcmill.crawl.visit.offers import Refusals
 from warcmill.crawl.visit.spider import Spider
 from warcmill.errors import BadConfig, Unavailable, WarcmillError
 from warcmill.formats.logs.bounds import BoundTally
-from warcmill.model import Launch
+from warcmill.model import Json, Launch
 
 log = logging.getLogger(__name__)
 OWN = ".worker"
@@ -73,8 +74,10 @@ class Worker:
         self._running: Running | None = None
         self._is_leaving, self._done = False, 0
         self._writer = self._token = self._edition = self._open = ""
-        self._purged = 0
+        self._purged = self._group = 0
         self._is_known = False  # the launch of which files are open
+        self._owners: FollowedOwners | None = None
+        self._mark: list[Json] = []  # whose hosts are, as far as it has heard that, and does so
         self._rate, self._share = MinuteRate(), Share("", summary={}, served={})
 
     async def run(self) -> None:
@@ -107,7 +110,7 @@ class Worker:
         register = open_register(self._places.database(self._job))
         self._writer, self._token = register.writer, token_of(register.writer)
         self._open = "" if register.is_clean else register.launch
-        self._is_known = True
+        self._is_known, self._group = True, register.group
         register.disconnect()
 
     @property
@@ -143,10 +146,15 @@ class Worker:
                 await asyncio.sleep(SIGN_SECONDS)
 
     async def _sign(self, crew: Crew) -> Orders:
-        """Give a sign of life."""
-        if self._running:
-            self._share = self._running.share()
-        figures = {**self._share._asdict(), "per_minute": self._rate.now(self._share.succeeded)}
+        """Give a sign of life, with the number of the last group of its journal that no kill cuts off."""
+        if (running := self._running) and not running.is_closed:
+            self._share = running.share()
+            with suppress(WarcmillError):  # the spider reports why the books have stopped
+                self._group = await running.books.frontier.run(lambda: running.register.group)
+        figures = {
+            **self._share._asdict(), "per_minute": self._rate.now(self._share.succeeded), "group": self._group,
+            "owners": self._mark,
+        }  # fmt: skip
         return await crew.sign(self._name, self._token, self._open, figures)
 
     async def _look(self, crew: Crew) -> None:
@@ -201,8 +209,14 @@ class Worker:
         frontier, register = on_redis(
             self._places.database(self._job), self._job, self._place, leads=False, exit=self._exit
         )
-        running = await join_launch(self._places, job, launch, frontier, register, self._spider, service)
+        self._owners = frontier.owners = FollowedOwners(RedisLink(self._place, self._job)) if OWNED in files else None
+        try:
+            running = await join_launch(self._places, job, launch, frontier, register, self._spider, service)
+        except BaseException:
+            self._let_go_owners()
+            raise
         self._running, self._edition = running, edition
+        await self._hear(running)
         signs = asyncio.create_task(self._follow(crew, running))
         signs.add_done_callback(lambda _: running.spider.stop())  # without them it would crawl unled
         try:
@@ -212,6 +226,7 @@ class Worker:
                     self._is_leaving = True
             await running.leave()
             self._open, self._share = "", running.share()
+            self._see_register()
         except BaseException:
             await running.abandon()
             raise
@@ -219,6 +234,7 @@ class Worker:
             self._running = None
             signs.cancel()
             found = await asyncio.gather(signs, return_exceptions=True)
+            self._let_go_owners()
         if isinstance(found[0], Exception):
             raise found[0]
         with suppress(Unavailable):
@@ -227,7 +243,7 @@ class Worker:
 
     def _read_job(self, files: Mapping[str, bytes]) -> Job:
         """The job that these files configure. BadConfig for one whose service this worker lacks."""
-        papers = dict(files)
+        papers = {name: data for name, data in files.items() if name != OWNED}
         networks = json.loads(papers.pop(NETWORKS))
         job = file.parse(papers, self._job)
         if job.service and not self._service:
@@ -245,6 +261,7 @@ class Worker:
                 running.spider.fail(error)
                 return None
             try:
+                await self._hear(running)
                 orders = await self._sign(crew)
                 await self._take(crew, running, orders)
                 if orders.kind == Order.CHECKPOINT and orders.launch == ours and orders.number > self._done:
@@ -258,6 +275,19 @@ class Worker:
             if is_ended or orders.current not in (ours, "", ours + PARTLY):
                 running.spider.stop()
                 return orders if is_ended else None
+
+    async def _hear(self, running: Running) -> None:
+        """Hear whose hosts are. It says so once no host that is another's is visited."""
+        if owners := self._owners:
+            await owners.refresh()
+            mark = owners.mark
+            self._mark = mark if await running.spider.keeps_to(owners) else []
+
+    def _let_go_owners(self) -> None:
+        self._mark = []
+        if self._owners:
+            self._owners.close()
+            self._owners = None
 
     async def _take(self, crew: Crew, running: Running, orders: Orders) -> None:
         """Take edits of the job's files, and the figures of the others; forget what others have purged."""

@@ -37,17 +37,12 @@ class HostOwner(NamedTuple):
     why: str = ""
 
 
-class Owners:
-    """The file at `path`; it is made when it is opened."""
+class HeardOwners:
+    """The hosts that are known to be a crawl's own, or forbidden. All others are not surely its own."""
 
-    def __init__(self, path: Path) -> None:
-        self._path, self.edition = path, 0
+    def __init__(self) -> None:
         self._ours = set[str]()
         self._forbidden: dict[str, str] = {}
-        self.alone_after = 0.0  # seconds
-        heard = path.stat().st_mtime if path.exists() else time.time()
-        self._read()
-        self._write(heard)
 
     def is_ours(self, uri: str) -> bool:
         """True if this crawl asks for a URI: of a host that is surely its own, or of none."""
@@ -60,7 +55,50 @@ class Owners:
     @property
     def is_alone(self) -> bool:
         """True if it was not told for so long that others may have its hosts now."""
-        return bool(self.alone_after) and time.time() - self._heard > self.alone_after
+        return False
+
+    async def refresh(self) -> None:
+        """Hear what is new, where that must be asked for."""
+
+    @property
+    def known(self) -> list[HostOwner]:
+        """Its own hosts, and the forbidden ones, sorted."""
+        ours = [HostOwner(host, OURS) for host in sorted(self._ours)]
+        return ours + [HostOwner(host, FORBIDDEN, why) for host, why in sorted(self._forbidden.items())]
+
+    def _put(self, one: HostOwner) -> None:
+        self._ours.discard(one.host)
+        self._forbidden.pop(one.host, None)
+        if one.owner == OURS:
+            self._ours.add(one.host)
+        elif one.owner == FORBIDDEN:
+            self._forbidden[one.host] = " ".join(one.why.split())
+
+    def _forget(self) -> None:
+        self._ours.clear()
+        self._forbidden.clear()
+
+
+class Owners(HeardOwners):
+    """The file at `path`; it is made when it is opened."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._path, self.edition = path, 0
+        self.alone_after = 0.0  # seconds
+        heard = path.stat().st_mtime if path.exists() else time.time()
+        self._read()
+        self._write(heard)
+
+    @property
+    def is_alone(self) -> bool:
+        """True if it was not told for so long that others may have its hosts now."""
+        return bool(self.alone_after) and self.alone_in < 0
+
+    @property
+    def alone_in(self) -> float:
+        """The seconds after which it is alone; without `alone_after` not more than 0."""
+        return self.alone_after - (time.time() - self._heard) if self.alone_after else 0.0
 
     def hear(self, alone_after: float) -> None:
         """Hear that the others are there; be alone after so many seconds without it."""
@@ -73,8 +111,7 @@ class Owners:
     def tell(self, edition: int, hosts: Sequence[HostOwner], *, anew: bool = False) -> None:
         """Note whose hosts are. `anew`: forget all others."""
         if anew:
-            self._ours.clear()
-            self._forbidden.clear()
+            self._forget()
         for one in hosts:
             self._put(one)
         self.edition = edition
@@ -88,14 +125,6 @@ class Owners:
                 os.fsync(file.fileno())
         except OSError as error:
             raise Unavailable(str(self._path), disk.reason(error, self._path)) from error
-
-    def _put(self, one: HostOwner) -> None:
-        self._ours.discard(one.host)
-        self._forbidden.pop(one.host, None)
-        if one.owner == OURS:
-            self._ours.add(one.host)
-        elif one.owner == FORBIDDEN:
-            self._forbidden[one.host] = " ".join(one.why.split())
 
     def _read(self) -> None:
         try:
@@ -120,11 +149,9 @@ class Owners:
 
     def _write(self, heard: float) -> None:
         """Write the file anew, as short as it can be."""
-        hosts = [HostOwner(host, OURS) for host in sorted(self._ours)]
-        hosts += [HostOwner(host, FORBIDDEN, why) for host, why in sorted(self._forbidden.items())]
         number = f"{self.edition}\n".encode()
         alone = f"{_ALONE}{self.alone_after:.0f}\n".encode()
-        durable.replace(self._path, alone + number + b"".join(map(_line, hosts)) + number)
+        durable.replace(self._path, alone + number + b"".join(map(_line, self.known)) + number)
         os.utime(self._path, (heard, heard))
         self._heard = heard
 

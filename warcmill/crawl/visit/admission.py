@@ -31,7 +31,7 @@ from warcmill.crawl.job.job import NOBODY, Job, Live
 from warcmill.crawl.logs import lines
 from warcmill.crawl.policies import decision, quotas
 from warcmill.crawl.policies.decision import AT_LEASE, Ask, Decision, Own, Verdict
-from warcmill.crawl.policies.owners import POLICY, Owners
+from warcmill.crawl.policies.owners import POLICY, HeardOwners
 from warcmill.crawl.policies.politeness import Politeness, wait
 from warcmill.crawl.policies.robots import Standing
 from warcmill.crawl.uri import Uri
@@ -167,7 +167,7 @@ class Admission:
         return Refusal(lines.ROBOTS_FORBID, Decision(Verdict.REJECT, "robots", f"robots.txt says {verdict.rule}"))
 
 
-def _forbidden(owners: Owners, uri: Uri) -> Decision | None:
+def _forbidden(owners: HeardOwners, uri: Uri) -> Decision | None:
     why = owners.forbids(uri.uri)
     return Decision(Verdict.REJECT, POLICY, why) if why else None
 

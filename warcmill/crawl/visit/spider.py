@@ -19,7 +19,7 @@ from warcmill.base import clock
 from warcmill.crawl.frontier import Change, Defer, Finish, Frontier, Lease, journal
 from warcmill.crawl.job.job import Audiences, End, Fetched
 from warcmill.crawl.logs.statistics import Figures
-from warcmill.crawl.policies.owners import Owners
+from warcmill.crawl.policies.owners import HeardOwners
 from warcmill.crawl.uri import Status, Uri
 from warcmill.crawl.visit.offers import AT_ONCE
 from warcmill.crawl.visit.visit import Kit, Visit
@@ -28,6 +28,7 @@ from warcmill.formats.logs import crawllog
 from warcmill.formats.seeds import lines
 
 HOLDER = "spider"
+SOON = 0.5  # seconds for which one waits to hear what is visited
 LONGEST_WAIT = 1.0  # seconds until it looks again
 TICK = 0.0005  # seconds: the database has its times in milliseconds
 PATIENCE = 20.0  # seconds that visits have to end, before they are given back
@@ -210,12 +211,21 @@ class Spider:
             await self._kit.books.frontier.defer([Defer(one.uri.crawl, one.uri.key, at, one) for one in later])
         return [lease for lease in leases if lease.uri.source not in unknown]
 
-    async def _owned(self, owners: Owners, leases: list[Lease]) -> list[Lease]:
+    async def _owned(self, owners: HeardOwners, leases: list[Lease]) -> list[Lease]:
         """Those of this crawl's hosts, and of forbidden ones, which their visit refuses. The others are handed over."""
-        others = [one for one in leases if not (owners.is_ours(one.uri.uri) or owners.forbids(one.uri.uri))]
-        if others:
+        if any(_is_others(owners, one) for one in leases):
+            await owners.refresh()
+        if others := [one for one in leases if _is_others(owners, one)]:
             await let_go(self._kit.books.frontier, (), others)
         return [one for one in leases if one not in others]
+
+    async def keeps_to(self, owners: HeardOwners) -> bool:
+        """True if no visit is under way of a host that is another's; False when that is not known within a moment."""
+        try:
+            async with asyncio.timeout(SOON), self._gate:  # nothing is between its lease and its visit
+                return not any(_is_others(owners, one) for one in self._visits.values())
+        except TimeoutError:
+            return False
 
     async def give_up(self, hosts: Collection[str]) -> list[str]:
         """Hand over what waits of hosts that are not this crawl's any more; return those of which a visit is still
@@ -264,6 +274,11 @@ class Spider:
             if given_back and not self._kit.books.stopped:
                 waits = [Defer(lease.uri.crawl, lease.uri.key, 0.0, lease) for lease in given_back]
                 await self._kit.books.frontier.defer(waits)
+
+
+def _is_others(owners: HeardOwners, lease: Lease) -> bool:
+    """True if the host of a lease is another's, and nobody forbids it."""
+    return not (owners.is_ours(lease.uri.uri) or owners.forbids(lease.uri.uri))
 
 
 async def let_go(frontier: Frontier, uris: Sequence[Uri], leases: Sequence[Lease] = ()) -> None:

@@ -16,7 +16,10 @@ _PLAIN_HYPHENS = str.maketrans(dict.fromkeys(_HYPHENS, "-"))
 _LABELLED = re.compile(r"ISBN(?:[- ]?1[03])?[^0-9]{0,12}((?:[0-9][- ]?){9,12}[0-9Xx])(?![0-9])", re.IGNORECASE)
 _THIRTEEN = re.compile(r"(?<![0-9.-])(97[89][- ]?[0-9](?:[- ]?[0-9]){9})(?![0-9])")
 _BARE = re.compile(r"(?:urn:isbn:|isbn[: ]{0,2})?([0-9][0-9 -]{7,16}[0-9Xx])", re.IGNORECASE)
-_DOI = re.compile(r"""(?<![0-9.])10\.[0-9]{4,9}(?:\.[0-9]{1,9}){0,3}/[^\s"<>{}|\\^`\x00-\x1f]{1,200}""")
+_DOI = re.compile(
+    r"(?<![0-9.])10\.[0-9]{4,9}(?:\.[0-9]{1,9}){0,3}/"
+    r"""[^\s"<>{}|\\^`\x00-\x1f\u200b-\u200f\u202a-\u202e\ud800-\udfff]{1,200}"""
+)
 _AFTER_DOI = ".,;:!?'\u2019\u201d\u00bb*"
 _BRACKETS = {")": "(", "]": "["}
 # Controls, and what would turn the letters of a page around: embeddings and overrides of direction.

@@ -1,8 +1,8 @@
 """Which bodies are documents, by their bytes: PDF, EPUB, OOXML, ODF, RTF, and what Office wrote up to 2003. Pure.
 
-`begins_as` sorts by the first bytes, as they come. A zip or a compound file may still be something else: who reads it
-to its end (`files`) decides. Types and names decide nothing. A body that begins as HTML is a page, whatever it is
-declared as; one of gzip that no Content-Encoding names is neither: a browser would save it as it is.
+`begins_as` sorts by the first bytes, as they come. A zip or a compound file may still be something else: its reader
+(`zipped`, `older`) decides. No type and no name makes a document. A body of HTML that is declared as one is a page; one
+of gzip that no Content-Encoding names is neither: a browser would save it as it is.
 """
 
 from __future__ import annotations
@@ -54,16 +54,21 @@ _MAGIC = {b"PK\x03\x04": Begin.ZIP, b"\xd0\xcf\x11\xe0": Begin.OLE, b"{\\rt": Be
 
 
 def begins_as(head: bytes, declared: str) -> Begin:
-    """The kind of a body that begins with `head`; a text of a page's type is a page too."""
+    """The kind of a body that begins with `head`. HTML is a page where it is declared as one, as a document or as nothing
+    in particular; a text of a page's type is one too."""
     if begin := _MAGIC.get(head[:4]):
         return begin
+    kind = kind_of(declared)
     if begins_as_html(head):
-        return Begin.PAGE if may_declare(declared) or kind_of(declared) is Kind.HTML else Begin.OTHER
+        return Begin.PAGE if kind in _SHOWN_OR_SAVED or declared.endswith(_DOWNLOADS) else Begin.OTHER
     if _PDF.search(head[:HEAD]):
         return Begin.PDF
-    return Begin.PAGE if kind_of(declared) is Kind.HTML and head.strip() and not is_binary(head) else Begin.OTHER
+    return Begin.PAGE if kind is Kind.HTML and head.strip() and not is_binary(head) else Begin.OTHER
 
 
+# HTML of another type is a text to a browser, such as the source of a page or a feed.
+_SHOWN_OR_SAVED = (Kind.HTML, Kind.UNDECLARED, Kind.PDF, Kind.OFFICE)
+_DOWNLOADS = ("/octet-stream", "download")
 _OF_NO_DOCUMENT = re.compile(
     r"(?:image|audio|video|font)/|text/(?:html|css|javascript|ecmascript|vnd\.wap\.wml)"
     r"|application/(?:xhtml\+xml|(?:x-)?javascript|ecmascript|(?:x-)?font)"

@@ -33,8 +33,9 @@ def read(data: bytes) -> DocumentFile:
     try:
         compound = _Compound(data)
     except _FAULTS as error:
-        words = (name for name in _STREAMS if name.title().encode("utf-16-le").lower() in data.lower())
-        return DocumentFile(_STREAMS.get(next(words, ""), ""), fault=_damaged(error))
+        begin = data[:_MOST_STREAM].lower()
+        found = next((name for name in _STREAMS if name.encode("utf-16-le") in begin), "")
+        return DocumentFile(_STREAMS.get(found, ""), fault=_damaged(error))
     name = next((name for name in _STREAMS if name in compound.streams), "")
     if not name:
         return DocumentFile("")
@@ -175,7 +176,7 @@ def _codec(codepage: int) -> str:
 
 
 _INFO = re.compile(rb"\{\\info\b")
-_FIELD = re.compile(rb"\{\\(title|subject|author|company|creatim)\b ?((?:[^{}\\]|\\.){0,5000})", re.DOTALL)
+_FIELD = re.compile(rb"\{\\(title|subject|author|company|creatim)\b ?+((?:[^{}\\]++|\\.)*+)", re.DOTALL)
 _NAMES = {b"title": "title", b"subject": "subject", b"author": "authors", b"company": "publisher", b"creatim": "date"}
 _CODEPAGE = re.compile(rb"\\ansicpg(\d{3,5})")
 _ESCAPE = re.compile(

@@ -169,9 +169,9 @@ class _Page:
 
     def _on_meta(self, node: LexborNode) -> None:
         attributes = node.attributes
-        content, name = attributes.get("content"), attributes.get("name") or attributes.get("property")
-        if content and name:
-            name = name.strip().lower()
+        content = attributes.get("content") or ""
+        names = {attributes.get(own) or "" for own in ("name", "property")} if content else ()
+        for name in sorted(filter(None, (one.strip().lower() for one in names))):
             if name.startswith(("og:", "article:", "book:")):
                 if len(self._og) < _MOST_OG:
                     self._og.setdefault(cleaned(name, 60), cleaned(content))

@@ -28,7 +28,8 @@ _UPRIGHT = 0.2  # radians
 _END = 4_096  # bytes in which the end is looked for
 _NAMES = {"Title": "title", "Author": "authors", "Subject": "subject", "CreationDate": "date"}
 _DATE = re.compile(r"D?:?(\d{4})(\d\d)?(\d\d)?")
-_XMP = re.compile(rb"<x:xmpmeta\b.{1,200000}?</x:xmpmeta>", re.DOTALL)
+_XMP, _END_OF_XMP = b"<x:xmpmeta", b"</x:xmpmeta>"
+_MOST_XMP = 200_000  # bytes
 
 
 def read(data: bytes) -> DocumentFile:
@@ -127,6 +128,8 @@ def _values(name: str, value: str) -> list[str]:
 
 def _of_xmp(data: bytes) -> dict[str, tuple[str, ...]]:
     """The properties of the last packet, which is that of the file; packets of its pictures are before it."""
-    at = data.rfind(b"<x:xmpmeta")
-    packet = _XMP.match(data, at) if at >= 0 else None
-    return properties_of(packet[0], DUBLIN | {"doi": "identifier"})[0] if packet else {}
+    begin = data.rfind(_XMP)
+    end = data.find(_END_OF_XMP, begin, begin + _MOST_XMP) if begin >= 0 else -1
+    if end < 0:
+        return {}
+    return properties_of(data[begin : end + len(_END_OF_XMP)], DUBLIN | {"doi": "identifier"})[0]

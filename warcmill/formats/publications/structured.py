@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from msgspec.structs import replace
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from warcmill.formats.harvested import NamedDocument
@@ -22,14 +23,15 @@ MOST_NAMED = 200  # documents of a page
 _MOST_VALUES = 50  # of a field
 _MOST_JSON = 1 << 20  # characters of a script
 _MOST_NODES, _DEEPEST = 20_000, 60
-_MOST_PROPERTIES = 5_000  # of all items of a page
-_PUBLICATIONS = re.compile(
-    r"(?:.*Article|.*DigitalDocument|.*Posting|AudioBook|Audiobook|Book|BookSeries|Chapter|Collection|ComicIssue|Course|"
-    r"CreativeWork|Dataset|EBook|Guide|HowTo|Legislation|LegislationObject|Manuscript|Map|MediaObject|DataDownload|"
-    r"DigitalDocument|Periodical|Play|Poster|Publication.*|Quotation|Report|Review|SheetMusic|Thesis|WebPage|ItemPage|"
-    r"AboutPage|LearningResource|PresentationDigitalDocument|Syllabus)",
-    re.DOTALL,
-)
+_MOST_PROPERTIES, _FARTHEST = 5_000, 200  # of all items of a page; elements between a property and its item
+_PUBLICATIONS = frozenset(
+    {"AudioBook", "Audiobook", "Book", "BookSeries", "Chapter", "Collection", "ComicIssue", "Course",
+     "CreativeWork", "DataDownload", "Dataset", "EBook", "Guide", "HowTo", "LearningResource", "Legislation",
+     "LegislationObject", "Manuscript", "Map", "MediaObject", "Periodical", "Play", "Poster",
+     "PublicationIssue", "PublicationVolume", "Quotation", "Report", "Review", "SheetMusic", "Syllabus",
+     "Thesis"}
+)  # fmt: skip
+_KINDS_OF_PUBLICATIONS = ("Article", "DigitalDocument", "Posting")  # as the ends of types
 _OF_A_PAGE = frozenset({"WebPage", "ItemPage", "AboutPage"})  # they count where they name a file
 _FILE = re.compile(r"\.(?:pdf|epub|docx?|xlsx?|pptx?|od[tsp]|rtf)(?:[?#;/]|$)", re.IGNORECASE)
 # A field of a document, by the names that carry it; the first name that has a value counts.
@@ -46,9 +48,9 @@ _META: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "doi": ("citation_doi",),
     },
     "dc": {
-        "urls": ("identifier", "identifier.uri", "identifier.url", "hasformat", "relation.hasformat"),
+        "urls": ("document_url", "identifier", "identifier.uri", "identifier.url", "hasformat", "relation.hasformat"),
         "title": ("title",),
-        "authors": ("creator", "creator.personalname", "contributor.author", "contributor"),
+        "authors": ("creator", "creators_name", "creator.personalname", "contributor.author", "contributor"),
         "publisher": ("publisher", "publisher.corporatename"),
         "date": ("issued", "date.issued", "date.published", "available", "date", "created", "date.created"),
         "isbn": ("identifier.isbn", "identifier", "source.isbn"),
@@ -56,9 +58,9 @@ _META: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     },
 }  # fmt: skip
 _NAMES = {name for fields in _META["citation"].values() for name in fields}
+_unwrapped = re.compile(r"\A\s*+(?://\s*+)?+(?:<!--|<!\[CDATA\[)|(?://)?+(?:-->|\]\]>)\s*+\Z").sub
 _DC = re.compile(r"(?:dc|dcterms|dct|eprints)[.:_](.{1,60})")
-_URLS = ("contentUrl", "encoding", "associatedMedia", "distribution", "encodings", "downloadUrl", "workExample", "url",
-         "@id", "mainEntityOfPage", "sameAs", "hasPart")  # fmt: skip
+_URLS = ("contentUrl", "downloadUrl", "encoding", "associatedMedia", "distribution", "workExample", "url", "@id")
 _FILES_BY_NATURE = frozenset({"contentUrl", "downloadUrl"})
 _IDENTIFIERS = ("isbn", "identifier", "doi", "sameAs", "@id", "url", "productID")
 
@@ -73,6 +75,7 @@ class StructuredData:
 
     def add_meta(self, name: str, content: str) -> None:
         """Add a `meta`, by its name in lower case."""
+        name = name.removeprefix("bepress_")
         if name in _NAMES:
             self._meta["citation"].setdefault(name, []).append(content)
         elif match := _DC.fullmatch(name):
@@ -80,8 +83,9 @@ class StructuredData:
 
     def add_json_ld(self, script: str) -> None:
         """Add a script; one that is not JSON, or too deep to be read, names nothing."""
+        script = _unwrapped("", script[:_MOST_JSON]).strip().removesuffix(";")
         try:
-            self._scripts.append(json.loads(script[:_MOST_JSON].strip().removesuffix(";"), strict=False))
+            self._scripts.append(json.loads(script, strict=False))
         except (ValueError, RecursionError):
             return
 
@@ -118,7 +122,7 @@ class StructuredData:
                 graph.setdefault(name, node)
         for node in nodes:
             types = [one.rpartition("/")[2].rpartition(":")[2] for one in _strings(node.get("@type"))]
-            if any(map(_PUBLICATIONS.fullmatch, types)) and (made := self._of_node(node, graph, types)):
+            if any(map(_is_publication, types)) and (made := self._of_node(node, graph, types)):
                 yield made
 
     def _of_node(
@@ -140,26 +144,23 @@ class StructuredData:
         return _document("jsonld", urls, title, authors, publisher, dates, named, named)
 
     def _of_microdata(self, tree: LexborHTMLParser) -> Iterator[NamedDocument]:
-        left = _MOST_PROPERTIES
-        for item in tree.css("[itemscope][itemtype]")[:MOST_NAMED]:
-            types = [one.rpartition("/")[2] for one in (item.attributes.get("itemtype") or "").split()]
-            if not any(map(_PUBLICATIONS.fullmatch, types)) or left < 0:
-                continue
-            properties = dict[str, list[str]]()
-            for node in item.css("[itemprop]")[:left]:
-                left -= 1
-                if node != item and _is_of(node, item):
-                    for name in (node.attributes.get("itemprop") or "").split():
-                        properties.setdefault(name, []).append(_value(node))
-            if identifier := item.attributes.get("itemid"):
-                properties.setdefault("@id", []).append(identifier)
+        items = dict[int, tuple[list[str], dict[str, list[str]]]]()
+        for item in tree.css("[itemscope][itemtype]"):
+            types = [one.rpartition("/")[2] for one in (item.attributes.get("itemtype") or "").split()[:_MOST_VALUES]]
+            if len(items) < MOST_NAMED and any(map(_is_publication, types)):
+                own = item.attributes.get("itemid")
+                items[item.mem_id] = types, {"@id": [own]} if own else {}
+        for node in tree.css("[itemprop]")[:_MOST_PROPERTIES]:
+            if known := items.get(_item_of(node)):
+                for name in (node.attributes.get("itemprop") or "").split()[:_MOST_VALUES]:
+                    known[1].setdefault(name, []).append(_value(node))
+        for types, properties in items.values():
             if made := self._of_node(properties, {}, types):
-                yield _by_microdata(made)
+                yield replace(made, by="microdata")
 
 
-def _by_microdata(made: NamedDocument) -> NamedDocument:
-    others = made.urls, made.title, made.authors, made.publisher, made.date, made.isbn, made.doi
-    return NamedDocument("microdata", *others)
+def _is_publication(type_: str) -> bool:
+    return type_ in _PUBLICATIONS or type_ in _OF_A_PAGE or type_.endswith(_KINDS_OF_PUBLICATIONS)
 
 
 def _document(
@@ -232,16 +233,16 @@ def _identifiers(value: Any) -> Iterator[str]:
             yield from _strings(one)
 
 
-def _is_of(node: LexborNode, item: LexborNode) -> bool:
-    """True if a property is of this item, and not of another inside it."""
+def _item_of(node: LexborNode) -> int:
+    """The number of the item that a property is of: the next one above it; 0 if that is too far."""
     above = node.parent
-    for _ in range(_DEEPEST * 4):
-        if above is None or above == item:
-            return above is not None
+    for _ in range(_FARTHEST):
+        if above is None:
+            break
         if "itemscope" in above.attributes:
-            return False
+            return int(above.mem_id)
         above = above.parent
-    return False
+    return 0
 
 
 _ATTRIBUTES = {

@@ -35,6 +35,7 @@ _OF_OOXML = DUBLIN | {"created": "date"}
 _OF_ODF = {"title": "title", "initial-creator": "authors", "subject": "subject", "creation-date": "date"} | {
     "language": "language"
 }
+_TITLES = frozenset({"title", "ctrtitle", "titel", "titre", "ttulo", "titolo"})  # names of a style follow the language
 _TEXT = 9_000  # characters of the beginning, about three pages
 _ITEMS = 5  # of an EPUB, in which identifiers are looked for: its cover and its first pages
 _SLIDES = 3
@@ -163,22 +164,22 @@ def _beginning(package: ZipFile, names: frozenset[str], parts: Sequence[str], ea
                     words = "".join(element.itertext()) if each == "p" else " ".join(element.itertext())
                     text.append(words)
                     left -= len(words)
-                    title = title or (identifiers.cleaned(words) if _style(element).endswith("title") else "")
+                    title = title or (identifiers.cleaned(words) if _style(element) in _TITLES else "")
         except FAULTS as error:
             return _Beginning("\n".join(text), title, f"its XML cannot be read: {type(error).__name__}")
     return _Beginning("\n".join(text), title)
 
 
 def _style(paragraph: Element) -> str:
-    """The name of a paragraph's style, or the kind of a shape on a slide; in lower case. A subtitle is not a title."""
+    """The name of a paragraph's style, or the kind of a shape on a slide; in lower case."""
     for name, value in paragraph.items():
         if local(name) == "style-name":
-            return value.lower().replace("subtitle", "")
+            return value.lower()
     for element in paragraph.iter():
         named = {"pStyle": "val", "ph": "type"}.get(local(element.tag))
         if named:
             found = next((value for name, value in element.items() if local(name) == named), "")
-            return found.lower().replace("subtitle", "")
+            return found.lower()
     return ""
 
 

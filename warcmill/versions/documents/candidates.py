@@ -20,7 +20,7 @@ from warcmill.versions.documents import dates, texts
 from warcmill.versions.documents.entries import Candidate
 
 MOST = 12  # candidates for a field
-PAGES = 20  # pages of a document that are looked at
+PAGES = 8  # pages of a document that are looked at
 NO_DATE, LATER, NO_PERSON = "not a date", "after the capture", "a user of a computer"
 _USERS = frozenset(
     ("admin", "administrator", "user", "owner", "author", "unknown", "anonymous", "guest", "windows user")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 from urllib.parse import unquote, urlsplit
 
 
@@ -181,6 +182,7 @@ def plain(text: str) -> str:
     return " ".join(kept.split())[:LONGEST].strip()
 
 
+@lru_cache(1 << 12)
 def clean(text: str) -> str:
     """A text without notes of format and size at its end, and without "PDF:" before it."""
     text = plain(text)
@@ -206,6 +208,7 @@ def clean(text: str) -> str:
     return text.strip(" \t,;:|-\u2013\u2014") if popped or first else text
 
 
+@lru_cache(1 << 12)
 def why_not(text: str) -> str:
     """Why a text is no good title; '' if it may be one."""
     if _URL.match(text) or _FILE_NAME.match(text):

@@ -1,7 +1,7 @@
 """The views of groups of clusters: they ask the group's own store, its PostgreSQL, for some seconds, and no crawl.
 
-A view only looks: it names the commands that change anything. Readers get neither hosts nor URIs that are hidden; a
-place in a list is named by what is shown.
+A view only looks; the forms that it shows post orders (`cluster_orders`). Readers get neither hosts nor URIs that are
+hidden; a place in a list is named by what is shown.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from warcmill.clusters.tables import STATUSES
 from warcmill.crawl.uri import canonical
 from warcmill.errors import BadInput, NotReady, Unavailable
 from warcmill.model import Json
+from warcmill.web.access import Role
+from warcmill.web.actions import command
 from warcmill.web.request import Answer, Asked, RefusedRequest, ShownPage
 from warcmill.web.served import Served
 from warcmill.web.views.search import way_to_record
@@ -38,15 +40,18 @@ STATES = (orders.WAITING, orders.DONE, orders.REFUSED)
 _OPTIONS = [("", "any"), *((one, one) for one in URI_STATUSES)]
 _PLACE = re.compile(r"([0-9]{1,18}):(.{0,300})", re.DOTALL)
 _DIGEST = re.compile(r"(?:[0-9a-f]{2}){1,32}")
-_NUMBER = re.compile(r"[0-9]{1,18}")
+NUMBER = re.compile(r"[0-9]{1,18}")
 _asking = threading.BoundedSemaphore(AT_ONCE)
 log = logging.getLogger(__name__)
 
 
 class ShownGroup(Struct, frozen=True):
-    """A group that is looked at, and the ways to its pages."""
+    """A group that is looked at, and the ways to its pages. `form`: the token of the forms of a page, which post an
+    order; '' for who may give none. `may_remove`: its user may take URIs away."""
 
     group: Group
+    form: str = ""
+    may_remove: bool = False
 
     @property
     def name(self) -> str:
@@ -75,6 +80,19 @@ class ShownGroup(Struct, frozen=True):
         """The address of a list of orders."""
         return _address(f"{self.path}/orders", fields)
 
+    def order(self, number: int) -> str:
+        """The address of an order's page."""
+        return f"{self.path}/orders/{number}"
+
+    def acts(self) -> list[tuple[str, str]]:
+        """The changes that the user may choose from, each with its word in a form."""
+        return [(one, one.capitalize()) for one in orders.CHANGES if one != "remove" or self.may_remove]
+
+    def command(self, act: str, *words: str, **fields: str) -> str:
+        """The command that gives the same order as a form."""
+        options = [f"--{name}={value}" for name, value in fields.items() if value]
+        return command(("uri", self.name, act, *options, *words))
+
 
 def _address(path: str, fields: Mapping[str, str]) -> str:
     given = {name: value for name, value in fields.items() if value}
@@ -82,24 +100,32 @@ def _address(path: str, fields: Mapping[str, str]) -> str:
 
 
 View = Callable[[Served, Asked], Answer]
+GroupView = Callable[[Asked, ShownGroup], Coroutine[Any, Any, Answer]]
 
 
-def _of_group(view: Callable[[Asked, ShownGroup], Coroutine[Any, Any, Answer]]) -> View:
+def of_group(view: GroupView, seconds: float = SECONDS) -> View:
     """A view of a group: 404 where luigi.cfg has none of the name, NotReady while its centre does not answer."""
 
     def found(served: Served, asked: Asked) -> Answer:
         name = asked.names["group"]
         if name not in served.groups():
-            return RefusedRequest(HTTPStatus.NOT_FOUND, "luigi.cfg has no group of clusters of this name")
+            why = "luigi.cfg has no group of clusters of this name"
+            return RefusedRequest(HTTPStatus.NOT_FOUND, why, f"group {name}")
         _check_texts(asked)
         shown, centre = ShownGroup(served.group_named(name)), f"the centre of group {name}"
+        if asked.user.role >= Role.CURATOR:
+            form = served.forms.new(asked.user, shown.orders())
+            shown = ShownGroup(shown.group, form, asked.user.role >= Role.OPERATOR)
         if not _asking.acquire(timeout=1):
             raise NotReady(centre, f"{AT_ONCE} others ask it, and wait; try again in some seconds")
         try:
-            return asyncio.run(_within(SECONDS, view(asked, shown)))
+            return asyncio.run(_within(seconds, view(asked, shown)))
         except (Unavailable, TimeoutError) as error:
             log.warning("%s: %s", asked.path, str(error) or "not within the seconds that a page has")
-            why = f"PostgreSQL did not answer within {SECONDS:.0f} s; the clusters crawl on, try again in a minute"
+            what = "the clusters crawl on, try again in a minute"
+            if asked.method == "POST":
+                what = "whether this was taken is not known: send the same again, a program with its Idempotency-Key"
+            why = f"PostgreSQL did not answer within {seconds:.0f} s; {what}"
             raise NotReady(centre, f"{why}. {error}" if asked.sees_hidden and str(error) else why) from error
         finally:
             _asking.release()
@@ -144,7 +170,7 @@ async def _clusters(shown: ShownGroup) -> list[dict[str, Json]]:
 
 async def _cluster(asked: Asked, shown: ShownGroup) -> Answer:
     """The hosts of a cluster, those with the most URIs first, with its row in the group."""
-    name, status, domain = asked.names["cluster"], _status(asked), asked.fields.get("domain", "").strip().lower()
+    name, status, domain = asked.names["cluster"], status_of(asked), asked.fields.get("domain", "").strip().lower()
     place = _host_place(asked.fields.get("before", ""))
     row = next((one for one in await _clusters(shown) if one["cluster"] == name), None)
     if row is None:
@@ -161,16 +187,16 @@ async def _cluster(asked: Asked, shown: ShownGroup) -> Answer:
         "older": shown.cluster(name, **same, before=last) if last else "",
         "first": shown.cluster(name, **same) if "before" in asked.fields else "",
     }  # fmt: skip
-    return ShownPage({"cluster": row, "hosts": [*rows], "before": last}, parts)
+    return ShownPage({"cluster": row, "hosts": [*rows], "before": last}, parts | {"unread": [*groups.unread(row)]})
 
 
 async def _host(asked: Asked, shown: ShownGroup) -> Answer:
     """A host: its counts, and its URIs, of all statuses or one."""
-    name, status, after = asked.names["host"], _status(asked), asked.fields.get("after", "")
+    name, status, after = asked.names["host"], status_of(asked), asked.fields.get("after", "")
     if after and not _DIGEST.fullmatch(after):
         raise BadInput("after", "it is not a place in this list")
     if not asked.sees_hidden and asked.hidden.are_in(name):
-        return _HIDDEN
+        return HIDDEN
     async with groups.asked(shown.group, SECONDS) as db:
         row = await lists.host(db, name)
         if row is None:
@@ -193,14 +219,14 @@ async def _uri(asked: Asked, shown: ShownGroup) -> Answer:
         return ShownPage({}, {"of": shown, "url": ""})
     uri, crawl, key = canonical(typed), asked.fields.get("crawl", ""), asked.fields.get("key", "")
     if not asked.sees_hidden and asked.hidden.are_in(uri):
-        return _HIDDEN
+        return HIDDEN
     async with groups.asked(shown.group, SECONDS) as db:
         row = await looking.get(db, uri, crawl, key)
         visits = await looking.history(db, uri, crawl, key, PAGE)
-        about = await lists.orders_for(db, uri, PAGE)
+        about = await lists.orders_for(db, uri, crawl, PAGE)
     status = HTTPStatus.OK if row or about else HTTPStatus.NOT_FOUND
     parts = {
-        "of": shown, "url": uri, "most": PAGE, "looked_at": lists.LOOKED_AT,
+        "of": shown, "url": uri, "crawl": crawl, "key": key, "most": PAGE,
         "captures": [
             f"/{way_to_record(uri, str(one['warc']), int(str(one['warc_offset'])))}" if "warc_offset" in one else ""
             for one in visits
@@ -209,12 +235,12 @@ async def _uri(asked: Asked, shown: ShownGroup) -> Answer:
     return ShownPage({"uri": row or {}, "visits": [*visits], "orders": [*about]}, parts, status)
 
 
-async def _orders(asked: Asked, shown: ShownGroup) -> Answer:
+async def order_list(asked: Asked, shown: ShownGroup) -> Answer:
     """The orders of a group, the newest first: of all states or one, of all clusters or one."""
     state, cluster, before = (asked.fields.get(name, "") for name in ("state", "cluster", "before"))
     if state not in ("", *STATES):
         raise BadInput("state", f"it is not one of {', '.join(STATES)}")
-    if before and not _NUMBER.fullmatch(before):
+    if before and not NUMBER.fullmatch(before):
         raise BadInput("before", "it is not the number of an order")
     async with groups.asked(shown.group, SECONDS) as db:
         found, last = await lists.orders(db, state or None, cluster or None, int(before or 0), PAGE)
@@ -227,10 +253,10 @@ async def _orders(asked: Asked, shown: ShownGroup) -> Answer:
     return ShownPage({"orders": [*found], "before": last}, parts)
 
 
-_HIDDEN = RefusedRequest(HTTPStatus.NOT_FOUND, "the archive does not show this address")
+HIDDEN = RefusedRequest(HTTPStatus.NOT_FOUND, "the archive does not show this address")
 
 
-def _status(asked: Asked) -> str | None:
+def status_of(asked: Asked) -> str | None:
     """The status that is asked for; None for all."""
     status = asked.fields.get("status", "")
     if status not in ("", *URI_STATUSES):
@@ -246,4 +272,4 @@ def _host_place(text: str) -> HostPlace:
     return HostPlace(int(match[1]), match[2]) if match else HostPlace()
 
 
-group, cluster, host, uri, order_list = map(_of_group, (_group, _cluster, _host, _uri, _orders))
+group, cluster, host, uri = map(of_group, (_group, _cluster, _host, _uri))

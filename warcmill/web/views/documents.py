@@ -48,14 +48,16 @@ class FieldChoice(Struct, frozen=True):
 
 
 def documents(served: Served, asked: Asked) -> Answer:
-    """The documents that fit the fields. A person who asks for nothing gets what is new."""
+    """The documents that fit the fields. A person who asks for nothing gets what is new. A form decides many."""
+    if asked.method == "POST":
+        return _decide_many(served, asked)
     if asked.in_json:
         with _desk(served) as desk:
             return ShownPage(looking.ask(desk, looking.query_of(asked.fields), OF_A_PROGRAM).json())
     fields = asked.fields if asked.fields.keys() & set(looking.FIELDS) else DEFAULT
     query = looking.query_of(fields)
     with _desk(served) as desk:
-        page = looking.ask(desk, query)
+        page, missing = looking.ask(desk, query), desk.missing
         if not asked.sees_hidden:  # what `without` leaves of a document without its URL is not one
             visible = (one for one in page.documents if not asked.hidden.are_in(one.entry.urls[0]))
             page = replace(page, documents=tuple(visible))
@@ -64,16 +66,16 @@ def documents(served: Served, asked: Asked) -> Answer:
     done = asked.fields.get("done", "")
     shown: dict[str, object] = {
         "page": page, "query": query, "titles": titles, "statuses": [(one, one) for one in STATUSES],
-        "types": [*TYPE_NAMES.items()], "count": _count(page),
+        "types": [*TYPE_NAMES.items()], "count": _count(page), "missing": missing,
         "back": urlencode({**same, "after": query.after} if query.after else same or {"status": ""}),
         "first": _way(same) if query.after else "", "next": _way({**same, "after": page.after}) if page.after else "",
         "done": int(done) if done.isascii() and done.isdigit() and len(done) < 7 else None,
-        "form": served.forms.new(asked.user, "/documents/decide") if asked.user.role >= Role.CURATOR else "",
+        "form": served.forms.new(asked.user, "/documents") if asked.user.role >= Role.CURATOR else "",
     }  # fmt: skip
     return ShownPage(page.json(), shown)
 
 
-def decide_many(served: Served, asked: Asked) -> Answer:
+def _decide_many(served: Served, asked: Asked) -> Answer:
     """Give one status to the documents that were ticked, or to all of the page."""
     fields, lists = asked.fields, asked.lists
     ids = lists.get("shown" if fields.get("which") == "all" else "id", ())
@@ -92,7 +94,10 @@ def decide_many(served: Served, asked: Asked) -> Answer:
 
 
 def document(served: Served, asked: Asked) -> Answer:
-    """A document: its fields with their candidates, its captures, its versions, and the decisions about it."""
+    """A document: its fields with their candidates, its captures, its versions, and the decisions about it. Its form
+    decides it."""
+    if asked.method == "POST":
+        return _decide(served, asked)
     with _desk(served) as desk:
         report = _report(desk, asked)
         if isinstance(report, DocumentReport) and not asked.sees_hidden:
@@ -103,7 +108,7 @@ def document(served: Served, asked: Asked) -> Answer:
         return _page(served, asked, report)
 
 
-def decide(served: Served, asked: Asked) -> Answer:
+def _decide(served: Served, asked: Asked) -> Answer:
     """Decide what the form has: a status, and each field that is picked or typed."""
     with _desk(served) as desk:
         report = _report(desk, asked)
@@ -150,7 +155,7 @@ def _page(
         "fields": [_choice(one, name, typed.get(f"own_{name}", "")) for name in LABELS],
         "note": typed.get(f"own_{NOTE}", one.decided.fields.get(NOTE, "")),
         "captures": [(each, *_ways(each)) for each in one.entry.captures[:100]],
-        "form": served.forms.new(asked.user, f"/documents/{one.entry.id}/decide") if may_decide else "",
+        "form": served.forms.new(asked.user, f"/documents/{one.entry.id}") if may_decide else "",
         "facts": [(LABELS[name], _choice(one, name, "").value or "-") for name in LABELS],
     }  # fmt: skip
     return ShownPage(report.json(), shown, status)
@@ -170,7 +175,7 @@ def _key(value: str) -> str:
 
 
 def _picked(one: DeskDocument, fields: Mapping[str, str]) -> Iterator[tuple[str, str | None]]:
-    """The fields that a form changes. What was typed counts before what was picked."""
+    """The fields that a form changes. A text that was typed counts before a candidate that was picked."""
     for name in WRITTEN:
         own, picked = fields.get(f"own_{name}", "").strip(), fields.get(name, KEEP)
         if name == NOTE:

@@ -11,7 +11,8 @@ import pytest
 from records import office_documents, pdfs
 from records.office_documents import zipped
 
-from warcmill.formats.publications import kinds, older, pdf, zipped as packages
+from warcmill.formats.publications import kinds, older, pdf
+from warcmill.formats.publications import zipped as packages
 from warcmill.formats.publications.kinds import DOC, DOCX, EPUB, OFFICE, PDF, PPT, PPTX, RTF, XLS, Begin, begins_as
 
 CP = 'xmlns:dc="http://purl.org/dc/elements/1.1/" xmlns:dcterms="http://purl.org/dc/terms/"'
@@ -72,15 +73,16 @@ def test_the_title_of_a_presentation_is_that_of_its_first_slide() -> None:
 def test_an_odt_and_an_epub() -> None:
     space = "urn:oasis:names:tc:opendocument:xmlns:meta:1.0"
     meta = (
-        f'<o:m xmlns:o="urn:o" xmlns:m="{space}" {CP}><dc:title>ODF</dc:title><m:initial-creator>Ann</m:initial-creator>'
-        "<dc:creator>Last</dc:creator><m:creation-date>2020-01-02</m:creation-date><dc:date>2021-01-01</dc:date></o:m>"
+        f'<o:m xmlns:o="urn:o" xmlns:m="{space}" {CP}><dc:title>ODF</dc:title>'
+        "<m:initial-creator>Ann</m:initial-creator><dc:creator>Last</dc:creator>"
+        "<m:creation-date>2020-01-02</m:creation-date><dc:date>2021-01-01</dc:date></o:m>"
     )
     found = packages.read(changed(office_documents.odt("doi:10.1000/x"), {"meta.xml": meta}))
     assert found.properties == {"title": ("ODF",), "authors": ("Ann",), "date": ("2020-01-02",)}
     assert (found.doi, found.fault) == (("10.1000/x",), "")
     package = (
-        f'<package xmlns="http://www.idpf.org/2007/opf" {CP}><metadata><dc:title>Book</dc:title><dc:creator>A</dc:creator>'
-        "<dc:creator>B</dc:creator><dc:identifier>urn:uuid:5</dc:identifier></metadata><manifest>"
+        f'<package xmlns="http://www.idpf.org/2007/opf" {CP}><metadata><dc:title>Book</dc:title>'
+        "<dc:creator>A</dc:creator><dc:creator>B</dc:creator><dc:identifier>urn:uuid:5</dc:identifier></metadata><manifest>"
         '<item id="a" href="x/a%20b.xhtml"/></manifest><spine><itemref idref="a"/></spine></package>'
     )
     page = "<html><h1>A Book</h1><p>ISBN 978-0-306-40615-7&nbsp;</p></html>"
@@ -164,7 +166,8 @@ def test_the_xmp_of_a_pdf_names_what_its_dictionary_lacks() -> None:
 
 
 def test_rtf() -> None:
-    data = rb"{\rtf1\ansi\ansicpg1251{\info{\title \'c4\u1086?\'ea}{\author A;B}{\company C}{\creatim\yr2020\mo1\dy3}}doi:10.1000/x}"
+    info = rb"{\info{\title \'c4\u1086?\'ea}{\author A;B}{\company C}{\creatim\yr2020\mo1\dy3}}"
+    data = rb"{\rtf1\ansi\ansicpg1251" + info + rb"doi:10.1000/x}"
     found = older.read_rtf(data)
     assert (found.type, found.fault, found.doi) == (RTF, "", ("10.1000/x",))
     assert found.properties == {
@@ -239,6 +242,10 @@ def test_a_compound_file_whose_sectors_are_in_a_circle_ends() -> None:
         (b"<?xml version='1.0'?><html>", "application/xhtml+xml", Begin.PAGE),
         (b"<!-- made by x --><svg>", "image/svg+xml", Begin.OTHER),
         (b"\x89PNG\r\n\x1a\n\0\0", "text/html", Begin.OTHER),
+        (b"<html><body>", "text/plain", Begin.OTHER),
+        (b"<html><body>", "", Begin.PAGE),
+        (b"<html><body>", "binary/octet-stream", Begin.PAGE),
+        (b"<html><body>", "application/msword", Begin.PAGE),
         (b"hello", "text/html", Begin.PAGE),
         (b"hello", "text/plain", Begin.OTHER),
         (b"\x1f\x8b\x08", "application/pdf", Begin.OTHER),
