@@ -3,8 +3,8 @@
     {index}/documents/{sink}.sqlite    what each has acknowledged: the digest of a document as it was sent, by id
 
 A document is noted as begun before it is sent, and acknowledged after the answer: killed at any moment, the next run
-sends it again, or takes away what came of it. A document that leaves the desk, as it is hidden, is withdrawn. A file that is
-lost costs only that all is sent again; but what was to be withdrawn is not known then, so empty the sink too.
+sends it again, or takes away what came of it. A document that leaves the desk, as it is hidden, is withdrawn. A file
+that is lost costs only that all is sent again; but what was to be withdrawn is not known then, so empty the sink too.
 
 Solr has every document. W3ACT has those of a target, as each of its documents has one; it deletes nothing, so what is
 withdrawn there gets the status DELETED.
