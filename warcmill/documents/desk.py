@@ -186,6 +186,15 @@ class Desk:
         found = self.database.execute("SELECT number FROM document WHERE id = ?", (document_id,)).fetchone()
         return self.numbered(found[0]) if found else None
 
+    def documents(self) -> Iterator[DeskDocument]:
+        """All documents of the version, in no order."""
+        for (number,) in self.database.execute("SELECT number FROM document"):
+            yield self.numbered(number)
+
+    def made_of(self) -> tuple[str, ...]:
+        """The names of what the table is made of: others for another version, list of targets or decision."""
+        return tuple(self._known(name) for name in ("version", "targets", "decision", "digest"))
+
     def numbered(self, number: int) -> DeskDocument:
         """The document of a row."""
         asked = "SELECT entry, target FROM entry JOIN document USING (number) WHERE number = ?"
