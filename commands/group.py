@@ -131,6 +131,8 @@ def _lines(one: Mapping[str, Json]) -> Iterator[str]:
         yield f"  retired {one['retired']}: {one['why']}"
     if one["moving"]:
         yield f"  {one['moving']:,} hosts leave it, or arrive there, just now"
+    if one["updater_fault"]:
+        yield f"  its updater has ended: {one['updater_fault']}"
     if one["rules_fault"]:
         yield f"  its rules have a fault, and the last good ones stay: {one['rules_fault']}"
     scope = cast("dict[str, Any]", one["scope"])

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from warcmill.base import clock
+from warcmill.base.escapes import printable
 from warcmill.clients.postgresql import Postgresql, PostgresqlPlace
 from warcmill.clusters import tables
 from warcmill.clusters.following import JournalPlace
@@ -178,6 +179,11 @@ class Centre:
     async def note_behind(self, behind: int) -> None:
         """Note how many bytes of journals come after the place."""
         await self.db.rows("UPDATE clusters SET behind = $2 WHERE cluster = $1", self.cluster, behind)
+
+    async def note_fault(self, fault: str) -> None:
+        """Note why the updater of the cluster ends, for who looks from elsewhere; '' once it works."""
+        put = "INSERT INTO about VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+        await self.db.rows(put, f"updater fault {self.cluster}", printable(fault))
 
     async def keep_sites(self, wanted: Mapping[str, Mapping[str, Any]]) -> None:
         """Keep what persons want of sites, in place of what was there."""

@@ -169,7 +169,10 @@ class JobJournals:
             return -1
 
 
-_AGAIN = "If the disk of the job came back from a copy: 'warcmill run updater {job} --again' reads all of it once more"
+_AGAIN = (
+    "If the disk of the job came back from a copy, stop its crawl: 'warcmill group GROUP recover --cluster {job}' has it"
+    " know what it visited since; or 'warcmill run updater {job} --again' reads all of it once more"
+)
 
 
 class _Journal:

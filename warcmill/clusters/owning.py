@@ -66,6 +66,11 @@ WITH lost AS MATERIALIZED (
 )
 {COUNT.format(of="lost")}
 """
+_EDITIONS = (
+    "SELECT coalesce((SELECT max(edition) FROM hosts), 0) AS newest,"
+    " coalesce((SELECT value::bigint FROM about WHERE name = $1), 0) AS told"
+)
+_TOLD = "INSERT INTO about VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 _TEXTS = ("key", "crawl", "hops", "via", "source", "payload")
 _ROWS = "SELECT uri, key, crawl, hops, via, source, payload, status, download_at FROM uris WHERE host = $1 AND"
 
@@ -86,7 +91,7 @@ class KeptRules:
 
     def __init__(self, place: RulesPlace, clusters: Sequence[str]) -> None:
         self.place, self._clusters = place, clusters
-        self._seen: tuple[int, int] | None = None
+        self._seen: list[tuple[int, int]] = []
         self._now: HostRules | None = None
         self.country: Country = no_country
         self.fault = ""
@@ -108,23 +113,19 @@ class KeptRules:
 
     async def current(self, db: Postgresql, cluster: str) -> HostRules:
         """Return the rules as they are now, and keep them in the centre. Of a file with a fault, the last good ones;
-        BadConfig if none were kept."""
-        try:
-            found = self.place.rules.stat()
-            seen = found.st_mtime_ns, found.st_size
-        except OSError:
-            seen = 0, 0
+        BadConfig if none were kept, or if they are by country and no file of countries was read."""
+        seen = [_seen(path) for path in (self.place.rules, self.place.countries) if path]
         if self._now and seen == self._seen:
             return self._now
-        self._seen = seen
         try:
             self._now, self.fault = self.read(), ""
         except BadConfig as error:
-            self.fault = str(error)
-            self._now = self._now or await self._kept(db)
-            if self._now is None:
-                raise
-            log.warning("%s; the last good rules stay, sha256 %s", error, self._now.digest[:12])
+            kept = self._now or await self._kept(db)
+            if kept is None or (kept.needs_countries and self.country is no_country):
+                raise  # without its countries a host would go to another cluster, for good
+            self._now, self.fault = kept, str(error)
+            log.warning("%s; the last good rules stay, sha256 %s", error, kept.digest[:12])
+        self._seen = seen
         await self._keep(db, cluster, self._now)
         return self._now
 
@@ -141,6 +142,15 @@ class KeptRules:
             await connection.execute("UPDATE clusters SET rules = $2 WHERE cluster = $1", cluster, rules.digest)
 
         await db.whole(act)
+
+
+def _seen(path: Path) -> tuple[int, int]:
+    """What tells a file from an edited one."""
+    try:
+        found = path.stat()
+    except OSError:  # who reads it says why
+        return 0, 0
+    return found.st_mtime_ns, found.st_size
 
 
 class HostAssigner:
@@ -268,22 +278,36 @@ async def _heir(connection: Any, cluster: str, gone: Collection[str]) -> str:
     return str(rows[0]["cluster"])
 
 
-async def tell(db: Postgresql, crawl: RunningJob, cluster: str, alone: float) -> None:
-    """Tell the crawl of a cluster whose hosts are, as far as it has not heard it. NotReady while none runs."""
-    known = _ask(crawl, "owners", alone=round(alone * 3600))["edition"]
-    newest = (await db.rows("SELECT coalesce(max(edition), 0) AS edition FROM hosts"))[0]["edition"]
-    if newest == known:
+async def hear(db: Postgresql, crawl: RunningJob, cluster: str, alone: float) -> None:
+    """Note that a cluster has reached the centre, and then let its crawl hear of it: so it stops before others may have
+    its hosts. NotReady while none runs."""
+    await db.rows("UPDATE clusters SET reached = now() WHERE cluster = $1", cluster)
+    _ask(crawl, "owners", alone=round(alone * 3600))
+
+
+async def tell(db: Postgresql, crawl: RunningJob, cluster: str, *, is_read: bool) -> None:
+    """Tell the crawl of a cluster whose hosts are, as far as it has not heard it; all anew where the centre has told it
+    another edition: it, or the crawl, came back from a copy, or is a new one. NotReady while no crawl runs, or while its
+    journal is not read, by which hosts are assigned that such a centre does not know."""
+    known = _ask(crawl, "owners")["edition"]
+    row = (await db.rows(_EDITIONS, f"told {cluster}"))[0]
+    newest, told = row["newest"], row["told"]
+    if newest == known == told:
         return
-    anew = known > newest  # the centre came back from an older copy
+    anew = known != told
+    if anew and not is_read:
+        raise NotReady("the centre", f"it has told another edition than {known}; the journal is read first")
     known = 0 if anew else known
     query = "SELECT * FROM hosts WHERE edition > $1 AND edition <= $2 ORDER BY edition LIMIT $3"
-    while rows := await db.rows(query, known, newest, TOLD_AT_ONCE):
+    while anew or known < newest:
+        rows = await db.rows(query, known, newest, TOLD_AT_ONCE)
         hosts: list[Json] = [
             [row["host"], _owner(row, cluster), row["rule"] if row["forbidden"] else ""]
             for row in rows if row["host"] and not any(letter.isspace() for letter in row["host"])
         ]  # fmt: skip
-        known = rows[-1]["edition"]
+        known = rows[-1]["edition"] if rows else newest
         _ask(crawl, "owners", edition=known, hosts=hosts, anew=anew)
+        await db.rows(_TOLD, f"told {cluster}", str(known))
         anew = False
 
 
@@ -446,7 +470,7 @@ async def retire(
         if row is None:
             raise NotReady(f"cluster {cluster}", "the centre has no row of it")
         silent = row["since"].total_seconds() / 3600
-        if row["retired"] is None and not gone and silent < alone:
+        if row["retired"] is None and not gone and silent < alone + SECONDS / 3600:  # in which its crawl may have heard
             told = f"it has reached the centre {silent:.1f} hours ago, and may crawl for {alone:g}"
             raise NotReady(f"cluster {cluster}", f"{told}; wait, or vouch with --gone that its machine is off")
         query = "UPDATE clusters SET retired = coalesce(retired, now()), why = $2 WHERE cluster = $1"

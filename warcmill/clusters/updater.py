@@ -19,11 +19,11 @@ from warcmill.clusters.following import JobJournals
 from warcmill.clusters.group import Group
 from warcmill.clusters.news import News, NewsBatch, batch_of
 from warcmill.clusters.orders import give_orders
-from warcmill.clusters.owning import HostAssigner, KeptRules, Moves, tell
+from warcmill.clusters.owning import HostAssigner, KeptRules, Moves, hear, tell
 from warcmill.clusters.scopes import ScopeKeeper
 from warcmill.crawl.control.calls import RunningJob
 from warcmill.crawl.fetch.addresses import Resolver
-from warcmill.errors import Busy, NotReady, Unavailable
+from warcmill.errors import Busy, NotReady, Unavailable, WarcmillError
 
 MOST = 10_000  # changes of a transaction
 REACHED = 10.0  # seconds between two notes that the centre was reached
@@ -43,7 +43,7 @@ class Updater:
     ) -> None:  # fmt: skip
         self._group, self._journals, self._crawl, self._again = group, journals, crawl, again
         self.ended = asyncio.Event()
-        self._is_away = False
+        self._is_away = self._is_good = False
         self._behind = -1  # as it was noted last
         self._scope = ScopeKeeper(journals.folder, journals.name)
         self._owned = group.owned
@@ -64,7 +64,7 @@ class Updater:
                 try:
                     centre = centre or await self._opened()
                     is_busy = await self.step(centre)
-                    self._note_back()
+                    await self._note_good(centre)
                 except (Unavailable, Busy) as error:
                     if isinstance(error, Busy) and not self._is_away:
                         raise
@@ -74,6 +74,11 @@ class Updater:
                     centre = None
                     await self._wait(AGAIN)
                     continue
+                except WarcmillError as error:
+                    if centre:
+                        with suppress(Unavailable):  # the end itself is what counts
+                            await centre.note_fault(str(error))
+                    raise
                 if not is_busy:
                     await self._wait(POLL)
         finally:
@@ -86,9 +91,12 @@ class Updater:
         """Write some news into the centre, and give the orders that wait; False if there was nothing to do."""
         await self._scope.look(centre.db)
         before = await centre.place()
+        due = self._journals.waiting(before)
         with closing(self._journals.after(before)) as groups:
             batch = batch_of(groups, MOST)
+        read = self._journals.waiting(before)  # before what is behind: it may grow meanwhile
         behind = self._journals.waiting(batch.place if batch else before)
+        is_read = read - behind >= due  # all that the journal had at the begin
         if self._assigner:
             await self._assign(centre, batch)
         if batch:
@@ -100,7 +108,7 @@ class Updater:
         elif behind != self._behind:
             await centre.note_behind(behind)
         self._behind = behind
-        given = await give_orders(centre, self._crawl, lambda: self._tell(centre, is_read=not batch or not behind))
+        given = await give_orders(centre, self._crawl, lambda: self._tell(centre, is_read=is_read))
         if (sites := self._journals.sites.read()) != self._sites:
             await centre.keep_sites(sites)
             self._sites = sites
@@ -113,16 +121,16 @@ class Updater:
         hosts = {host for one in batch.news if isinstance(one, News) for host in one.hosts} if batch else ()
         await self._assigner.assign(centre.db, hosts)
         await self._assigner.refresh(centre.db)
-        if time.monotonic() - self._reached > REACHED:
-            await centre.db.rows("UPDATE clusters SET reached = now() WHERE cluster = $1", centre.cluster)
-            self._reached = time.monotonic()
 
     async def _tell(self, centre: Centre, *, is_read: bool) -> None:
         """Tell the crawl whose hosts are, and move those on that leave or arrive. NotReady while none runs."""
         if self._owned is None:
             return
         try:
-            await tell(centre.db, self._crawl, centre.cluster, self._owned.alone)
+            if time.monotonic() - self._reached > min(REACHED, self._owned.alone * 900):
+                await hear(centre.db, self._crawl, centre.cluster, self._owned.alone)
+                self._reached = time.monotonic()
+            await tell(centre.db, self._crawl, centre.cluster, is_read=is_read)
             await self._moves.step(centre.db, self._crawl, is_read=is_read)
         except NotReady as error:
             if self._warned != error.why:
@@ -145,10 +153,13 @@ class Updater:
             log.warning("%s; the journal waits on the disk", error)
         self._is_away = True
 
-    def _note_back(self) -> None:
+    async def _note_good(self, centre: Centre) -> None:
         if self._is_away:
             log.warning("the centre of %s answers again", self._group.name)
         self._is_away = False
+        if not self._is_good:
+            await centre.note_fault("")
+        self._is_good = True
 
     async def _wait(self, seconds: float) -> None:
         with suppress(TimeoutError):

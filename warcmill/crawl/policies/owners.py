@@ -27,6 +27,7 @@ POLICY = "owner"
 """The policy that refuses a URI of a forbidden host."""
 OURS, OTHERS, FORBIDDEN, _ALONE = "+", "-", "!", "@"
 _LONGEST = 255
+SET_BACK = 60.0  # seconds by which a clock is kept in time
 
 
 class HostOwner(NamedTuple):
@@ -59,8 +60,9 @@ class Owners:
 
     @property
     def is_alone(self) -> bool:
-        """True if it was not told for so long that others may have its hosts now."""
-        return bool(self.alone_after) and time.time() - self._heard > self.alone_after
+        """True if it was not told for so long that others may have its hosts now; or if the clock was set back, by which
+        nobody knows for how long."""
+        return bool(self.alone_after) and not -SET_BACK <= time.time() - self._heard <= self.alone_after
 
     def hear(self, alone_after: float) -> None:
         """Hear that the others are there; be alone after so many seconds without it."""
