@@ -285,11 +285,14 @@ async def _scope(args: argparse.Namespace, kept: Group) -> int:
 
 
 async def _recover(args: argparse.Namespace, kept: Group) -> int:
+    from tasks.config import groups
     from warcmill.clusters import group, recovery
 
     if args.centre:
         return await _recover_centre(args, kept)
     _refuse_unknown(args.cluster, kept)
+    if groups.is_here(args.cluster):
+        groups.forget_owners(args.cluster)  # its disk may have come back from a copy, with older ones
     async with group.asked(kept, LONG) as db:
         found = await recovery.order_frontier(db, args.cluster, is_owned=kept.owned is not None)
     counts = f"{found.hosts:,} hosts, {found.waiting:,} URIs that wait, {found.visited:,} that were visited"

@@ -7,6 +7,7 @@ from pathlib import Path
 from tasks.config import engines, sections
 from tasks.config.sections import jobs_of, needed, value
 from tasks.config.settings import settings
+from warcmill.base import disk
 from warcmill.base.escapes import did_you_mean
 from warcmill.clients.postgresql import read_place
 from warcmill.clusters.following import JobJournals
@@ -14,7 +15,9 @@ from warcmill.clusters.group import Group
 from warcmill.clusters.owning import RulesPlace
 from warcmill.crawl.fetch.addresses import Resolver, read_hosts
 from warcmill.crawl.job import file
-from warcmill.errors import BadConfig, BadInput, NotReady
+from warcmill.crawl.launch import folders
+from warcmill.crawl.policies import owners
+from warcmill.errors import BadConfig, BadInput, Busy, NotReady, Unavailable
 from warcmill.model import parse_job
 
 GROUP = "group."
@@ -92,3 +95,16 @@ def journals_of(job: str) -> JobJournals:
     if not engines.is_here(job):
         raise NotReady(f"job {job}", "its folder is not on this machine; its updater runs beside its crawl")
     return JobJournals(engines.own_engine(section).places, job, engines.running_job(job))
+
+
+def forget_owners(job: str) -> None:
+    """Have the crawl of a job on this machine begin without hosts of its own, until its updater gives them. Busy while it
+    runs."""
+    state = engines.own_engine(engines.section_of(job) or "").places.state(job)
+    if found := folders.holder(state):
+        raise Busy(f"the crawl of {job}, by pid {found.pid},", f"end it first: warcmill pulse stop {job}")
+    path = state / owners.NAME
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise Unavailable(str(path), disk.reason(error, path)) from error
