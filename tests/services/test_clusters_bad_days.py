@@ -219,6 +219,39 @@ def test_a_retirement_is_whole_or_not_at_all_and_the_last_cluster_has_none(
         assert "is retired" in pair.warcmill("group", GROUP, "recover", "--cluster", EAST, code=1)
 
 
+def test_a_disk_that_is_found_lost_later_is_fetched_again_and_so_is_what_it_had_of_hosts_that_had_moved(
+    postgresql: PostgresqlServer, tmp_path: Path
+) -> None:
+    with clustered_pair(tmp_path, postgresql, 8) as (pair, asked):
+        pair.begin()
+        updaters = pair.update_all()
+        pair.wait_for(len(HOSTS) * 8 + 1, "http://%")
+        mine = {page for page, jobs in asked_by(asked).items() if jobs == [EAST] and page[1] != "/"}
+        for host in ("e1.example", "e2.example"):
+            pair.asked("group", GROUP, "move", host, WEST)
+        until(lambda: not pair.query("SELECT 1 FROM hosts WHERE moving IS NOT NULL") and pair.waiting() == 0)
+        updaters[0].kill()
+        updaters[0].wait()
+        os.kill(pair.pid_of(EAST), signal.SIGKILL)
+        words = ["group", GROUP, "retire", EAST, "--reason", "fire", "--gone"]
+        pair.asked(*words)
+        until(lambda: not pair.query("SELECT 1 FROM hosts WHERE moving IS NOT NULL") and pair.waiting() == 0)
+        number = len(asked)
+        assert {*asked_by(asked[number:])} == set()
+        pair.asked(*words, "--lost")
+        until(lambda: {*asked_by(asked[number:])} >= mine)
+        until(lambda: pair.waiting() == 0)
+        assert {job for jobs in asked_by(asked[number:]).values() for job in jobs} == {WEST}
+        assert all(len(jobs) == 1 for jobs in asked_by(asked[number:]).values())
+        before = len(asked)
+        assert pair.asked(*words, "--lost") == {"cluster": EAST, "hosts": 0}
+        until(lambda: pair.waiting() == 0)
+        assert len(asked) == before, "once"
+        shutil.rmtree(pair.line.folders["jobs"] / EAST)
+        books = pair.books()
+        assert (books["clusters"][0]["differences"], books["miscounted"]) == ([], [])
+
+
 def test_the_frontier_of_a_cluster_whose_hosts_have_no_owners_comes_back_from_the_centre(
     postgresql: PostgresqlServer, tmp_path: Path
 ) -> None:

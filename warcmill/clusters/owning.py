@@ -53,7 +53,7 @@ _ASSIGN = (
 _LOST = f"""
 WITH lost AS MATERIALIZED (
   SELECT u.host, u.digest, u.status AS was, 'Scheduled' AS now FROM uris u JOIN hosts h USING (host)
-  WHERE h.cluster = $1 AND NOT h.forbidden AND u.status IN ('Parsed', 'Failed') AND u.uri ~ '^https?://'
+  WHERE NOT h.forbidden AND u.status IN ('Parsed', 'Failed') AND u.uri ~ '^https?://'
     AND coalesce(u.hops, '') NOT LIKE '%P'
     AND EXISTS (SELECT 1 FROM visits v WHERE v.host = u.host AND v.digest = u.digest AND v.cluster = $1)
     AND NOT EXISTS (
@@ -61,7 +61,8 @@ WITH lost AS MATERIALIZED (
       LEFT JOIN unnest($2::text[], $3::text[]) AS s(launch, stage) ON s.launch = v.launch AND s.stage = j.stage
       WHERE v.host = u.host AND v.digest = u.digest AND (v.cluster <> $1 OR s.stage IS NOT NULL))
 ), again AS (
-  UPDATE uris u SET status = now, download_at = NULL, last_update = now() FROM lost l
+  UPDATE uris u SET status = now, cluster = $1, launch = '', journal = 0, download_at = NULL, last_update = now()
+  FROM lost l
   WHERE u.host = l.host AND u.digest = l.digest
 )
 {COUNT.format(of="lost")}
@@ -71,7 +72,13 @@ _EDITIONS = (
     " coalesce((SELECT value::bigint FROM about WHERE name = $1), 0) AS told"
 )
 _TOLD = "INSERT INTO about VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+# Of hosts that had others before, which know what was lost as visited.
+_LOST_OF_OTHERS = (
+    "SELECT host, cluster, moving FROM hosts h WHERE cluster <> $1 AND leaves IS DISTINCT FROM $1 AND EXISTS (SELECT 1"
+    " FROM uris u WHERE u.host = h.host AND u.cluster = $1 AND u.launch = '' AND status = 'Scheduled') ORDER BY host"
+)
 _TEXTS = ("key", "crawl", "hops", "via", "source", "payload")
+_NOT_ITS_OWNERS = "cluster <> (SELECT h.cluster FROM hosts h WHERE h.host = uris.host)"
 _ROWS = "SELECT uri, key, crawl, hops, via, source, payload, status, download_at FROM uris WHERE host = $1 AND"
 
 log = logging.getLogger(__name__)
@@ -418,13 +425,18 @@ def _visited(row: Any) -> Json:
     return {"visited": row["uri"], "key": row["key"] or "", "crawl": row["crawl"], "status": row["status"]}
 
 
-def _line(row: Any) -> Json:
+def _line(row: Any) -> dict[str, Json]:
     """A row as the line of a dump: see `dump.line_of`, which takes its time for a million."""
     found: dict[str, Json] = {name: row[name] for name in _TEXTS if row[name]}
     found |= {"uri": row["uri"], "queue": queue_of(row["uri"]), "priority": 1}
     if row["status"] == Status.SUSPENDED:
         return found | {"until": None}
     return found | ({"until": row["download_at"].timestamp()} if row["download_at"] else {})
+
+
+def _again(row: Any) -> dict[str, Json]:
+    """The line of a URI that is fetched though it was visited."""
+    return _line(row) | {"renew": True}
 
 
 async def move(db: Postgresql, host: str, cluster: str) -> bool:
@@ -459,7 +471,7 @@ async def retire(
 ) -> int:  # fmt: skip
     """Retire a cluster, and give its hosts to heirs by the rules; return how many. NotReady until it has been alone for
     so many hours, unless it is known to be `gone`. `verified`: as its disk is lost, the launches and stages of it that
-    the store has; what neither they nor another cluster have is fetched again."""
+    the store has; what neither they nor another cluster have is fetched again, of hosts that have left it before, too."""
 
     async def act(connection: Any) -> int:
         await connection.execute(LOCK)
@@ -481,6 +493,7 @@ async def retire(
             pairs = [*map(list, zip(*verified, strict=True))] or [[], []]
             await connection.execute("LOCK TABLE hosts IN SHARE ROW EXCLUSIVE MODE")
             await connection.execute(_LOST, cluster, *pairs)
+            await _order_lost(connection, cluster)
         hosts = await connection.fetch(
             "SELECT host, addresses, moving FROM hosts WHERE cluster = $1 ORDER BY host FOR UPDATE",
             cluster,
@@ -505,6 +518,17 @@ async def retire(
         return len(hosts)
 
     return await db.whole(act)
+
+
+async def _order_lost(connection: Any, cluster: str) -> None:
+    """Order what a cluster has lost from those that have its hosts already. NotReady while one of these moves."""
+    for row in await connection.fetch(_LOST_OF_OTHERS, cluster):
+        if row["moving"]:
+            raise NotReady(f"host {row['host']}", f"it moves to {row['cluster']} just now; try again once it is there")
+        lost = f"{_ROWS} launch = '' AND status = 'Scheduled' AND {_NOT_ITS_OWNERS} ORDER BY digest"
+        await _order(connection, row["cluster"], "take", lost, row["host"], _again)
+        query = "UPDATE uris SET cluster = $2 WHERE host = $1 AND cluster = $3 AND launch = '' AND status = 'Scheduled'"
+        await connection.execute(query, row["host"], row["cluster"], cluster)
 
 
 def told_of(row: Mapping[str, Any]) -> dict[str, Json]:
@@ -536,7 +560,7 @@ async def explain(db: Postgresql, kept: KeptRules, resolver: Resolver, host: str
 
 async def order_visited(connection: Any, cluster: str, host: str, *, others: bool = False) -> None:
     """Order from a cluster to know what was visited of a host; `others`: what its owner has not visited."""
-    more = " AND cluster <> (SELECT h.cluster FROM hosts h WHERE h.host = uris.host)" if others else ""
+    more = f" AND {_NOT_ITS_OWNERS}" if others else ""
     query = f"{_ROWS} status NOT IN ('Scheduled', 'Suspended'){more} ORDER BY digest"
     await _order(connection, cluster, "visited", query, host, _visited)
 
