@@ -98,8 +98,8 @@ def journals_of(job: str) -> JobJournals:
 
 
 def forget_owners(job: str) -> None:
-    """Have the crawl of a job on this machine begin without hosts of its own, until its updater gives them. Busy while it
-    runs."""
+    """Have the crawl of a job on this machine begin without hosts of its own, until its updater gives them. Busy while
+    it runs."""
     state = engines.own_engine(engines.section_of(job) or "").places.state(job)
     if found := folders.holder(state):
         raise Busy(f"the crawl of {job}, by pid {found.pid},", f"end it first: warcmill pulse stop {job}")

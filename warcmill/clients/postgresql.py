@@ -14,7 +14,7 @@ from warcmill.errors import BadConfig, Unavailable
 T = TypeVar("T")
 SCHEMES = ("postgresql", "postgres")
 CONNECT_SECONDS, SECONDS = 10.0, 600.0
-# Seconds until the server ends the session, and its locks, of one whose machine or network is gone: else it takes hours.
+# Seconds until the server ends the session, and the locks, of one whose machine or network is gone: else hours.
 _GONE = {"tcp_keepalives_idle": "60", "tcp_keepalives_interval": "10", "tcp_keepalives_count": "3"}
 TRIES, AGAIN = 20, 0.05  # of a transaction that was in another's way; seconds until the second
 _REFUSED = ("28", "3D", "42501")  # who asks is not let in; there is no such database; a right is lacking

@@ -170,8 +170,8 @@ class JobJournals:
 
 
 _AGAIN = (
-    "If the disk of the job came back from a copy, stop its crawl: 'warcmill group GROUP recover --cluster {job}' has it"
-    " know what it visited since; or 'warcmill run updater {job} --again' reads all of it once more"
+    "If the disk of the job came back from a copy, stop its crawl: 'warcmill group GROUP recover --cluster {job}' has"
+    " it know what it visited since; or 'warcmill run updater {job} --again' reads all of it once more"
 )
 
 

@@ -152,7 +152,7 @@ class KeptRules:
 
 
 def _seen(path: Path) -> tuple[int, int]:
-    """What tells a file from an edited one."""
+    """The time and the size of a file, by which an edited one is seen."""
     try:
         found = path.stat()
     except OSError:  # who reads it says why
@@ -294,7 +294,7 @@ async def hear(db: Postgresql, crawl: RunningJob, cluster: str, alone: float) ->
 
 async def tell(db: Postgresql, crawl: RunningJob, cluster: str, *, is_read: bool) -> None:
     """Tell the crawl of a cluster whose hosts are, as far as it has not heard it; all anew where the centre has told it
-    another edition: it, or the crawl, came back from a copy, or is a new one. NotReady while no crawl runs, or while its
+    another edition: it, or the crawl, came back from a copy, or is new. NotReady while no crawl runs, or while its
     journal is not read, by which hosts are assigned that such a centre does not know."""
     known = _ask(crawl, "owners")["edition"]
     row = (await db.rows(_EDITIONS, f"told {cluster}"))[0]
@@ -471,7 +471,7 @@ async def retire(
 ) -> int:  # fmt: skip
     """Retire a cluster, and give its hosts to heirs by the rules; return how many. NotReady until it has been alone for
     so many hours, unless it is known to be `gone`. `verified`: as its disk is lost, the launches and stages of it that
-    the store has; what neither they nor another cluster have is fetched again, of hosts that have left it before, too."""
+    the store has; what neither they nor another cluster have is fetched again, also of hosts that had left it."""
 
     async def act(connection: Any) -> int:
         await connection.execute(LOCK)

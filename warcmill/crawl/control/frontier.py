@@ -181,7 +181,7 @@ class FrontierControl:
 
     async def take(self, uris: Sequence[Json]) -> Json:
         """Take URIs that other crawls have handed over; pass over those of hosts that are not this one's: whoever has
-        a host is given all of it. One that left this frontier is taken again, and so is one that was visited if its line
+        a host is given all of it. One that left this frontier is taken again; so is one that was visited, if its line
         has `renew`."""
         owners = self._frontier.owners
         try:

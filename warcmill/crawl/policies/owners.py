@@ -60,7 +60,7 @@ class Owners:
 
     @property
     def is_alone(self) -> bool:
-        """True if it was not told for so long that others may have its hosts now; or if the clock was set back, by which
+        """True if it was not told for so long that others may have its hosts now; or if the clock was set back, as then
         nobody knows for how long."""
         return bool(self.alone_after) and not -SET_BACK <= time.time() - self._heard <= self.alone_after
 
