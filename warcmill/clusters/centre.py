@@ -11,7 +11,6 @@ import json
 import os
 import socket
 from collections.abc import Iterable, Mapping
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
@@ -29,7 +28,6 @@ from warcmill.formats import surt
 from warcmill.model import Json
 
 SPACES = 30  # that a line to the crawl has more, for each URI
-EMPTY: Mapping[str, Json] = MappingProxyType({})
 NEWS = (
     "CREATE TEMP TABLE IF NOT EXISTS news (host text, digest bytea, crawl text, uri text, key text, is_taken boolean,"
     " hops text, via text, source text, payload text, if_waiting text, otherwise text, refused_waiting int,"
@@ -221,10 +219,9 @@ class Centre:
             if batch.stage:
                 row = self.cluster, after.launch, batch.journal, batch.stage
                 await connection.execute("INSERT INTO journals VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING", *row)
-            changes = sum(one.changes for one in batch.news if isinstance(one, News))
             done = await connection.execute(
                 _PLACE, self.cluster, after.launch, after.stage, after.journal, after.read, after.log_read, after.tail,
-                batch.groups, changes, len(refused), behind, before.launch, before.journal, before.read,
+                batch.groups, batch.changes, len(refused), behind, before.launch, before.journal, before.read,
             )  # fmt: skip
             if done != "UPDATE 1":
                 raise Busy(f"the updating of {self.cluster}", "look for its other updater, and end that")
@@ -279,14 +276,14 @@ async def place_of(connection: Any, cluster: str) -> JournalPlace:
 
 
 async def order_parts(
-    connection: Any, cluster: str, verb: str, name: str, lines: Iterable[Json], more: Mapping[str, Json] = EMPTY
-) -> None:
-    """Order something of many URIs from a cluster, as many in an order as a line to the crawl has room for."""
-    head = msgspec.json.encode({**more}).decode()[:-1] + ("," if more else "")
-    rows, some, size = list[tuple[str, str, str, int]](), list[str](), 0
+    connection: Any, cluster: str, verb: str, name: str, lines: Iterable[Json], host: str = ""
+) -> None:  # fmt: skip
+    """Order something of many URIs from a cluster, of one `host` or of several, as many in an order as a line to the
+    crawl has room for."""
+    rows, some, size = list[tuple[str, str, str, int, str]](), list[str](), 0
 
     def end() -> None:
-        rows.append((cluster, verb, f'{head}"{name}":[{",".join(some)}]}}', len(some)))
+        rows.append((cluster, verb, f'{{"{name}":[{",".join(some)}]}}', len(some), host))
         some.clear()
 
     for line in lines:
@@ -299,7 +296,8 @@ async def order_parts(
         size += length
     if some:
         end()
-    await connection.executemany("INSERT INTO orders (cluster, verb, subject, uris) VALUES ($1, $2, $3, $4)", rows)
+    query = "INSERT INTO orders (cluster, verb, subject, uris, last_host) VALUES ($1, $2, $3, $4, $5)"
+    await connection.executemany(query, rows)
 
 
 def surt_of_host(host: str) -> str:

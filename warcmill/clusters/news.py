@@ -215,6 +215,11 @@ class NewsBatch(NamedTuple):
     groups: int
     stage: str = ""
 
+    @property
+    def changes(self) -> int:
+        """The lines that have news."""
+        return sum(one.changes for one in self.news if isinstance(one, News))
+
 
 def host_of(uri: str) -> str:
     """The host of a URI, as the centre has it."""

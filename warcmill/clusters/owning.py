@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -38,6 +39,8 @@ MISS_LEAST, MISS_MOST = 60.0, 7 * 86_400.0  # and of a host without any: twice a
 DUE_AT_ONCE = 20
 TOLD_AT_ONCE = 500  # hosts of a line to the crawl
 ROWS_AT_ONCE = 5000
+HOSTS_AT_ONCE = 20  # of which rows are changed by a statement
+SETTLED_AT_ONCE = 50_000  # URIs of hosts that arrive in one transaction
 LEAVES, ARRIVES = "leaves", "arrives"
 LOCK = "SELECT pg_advisory_xact_lock(hashtext('warcmill-owners'))"
 _NEXT = "nextval('host_editions')"
@@ -79,7 +82,14 @@ _LOST_OF_OTHERS = (
 )
 _TEXTS = ("key", "crawl", "hops", "via", "source", "payload")
 _NOT_ITS_OWNERS = "cluster <> (SELECT h.cluster FROM hosts h WHERE h.host = uris.host)"
-_ROWS = "SELECT uri, key, crawl, hops, via, source, payload, status, download_at FROM uris WHERE host = $1 AND"
+_COLUMNS = "SELECT uri, key, crawl, hops, via, source, payload, status, download_at FROM uris"
+_ROWS, _ROWS_OF = f"{_COLUMNS} WHERE host = $1 AND", f"{_COLUMNS} WHERE host = ANY($1::text[]) AND"
+_ARRIVED = (
+    f"SELECT host, scheduled + suspended AS waits FROM hosts h WHERE cluster = $1 AND moving = '{ARRIVES}' AND NOT EXISTS"
+    " (SELECT 1 FROM orders o WHERE o.cluster = $1 AND state = 'waiting' AND verb = 'visited' AND last_host = h.host)"
+    " ORDER BY host LIMIT $2 FOR UPDATE"
+)
+_PORT = re.compile(r":[0-9]+$")
 
 log = logging.getLogger(__name__)
 
@@ -344,10 +354,9 @@ class Moves:
         moves. NotReady while no crawl runs."""
         query = "SELECT host, cluster, leaves, moving FROM hosts WHERE moving IS NOT NULL AND $1 IN (cluster, leaves)"
         rows = await db.rows(f"{query} ORDER BY host LIMIT {TOLD_AT_ONCE}", self._cluster)
-        arriving = [row["host"] for row in rows if row["moving"] == ARRIVES and row["cluster"] == self._cluster]
+        if any(row["moving"] == ARRIVES and row["cluster"] == self._cluster for row in rows):
+            await settle(db, self._cluster)
         leaving = {row["host"] for row in rows if row["moving"] == LEAVES and row["leaves"] == self._cluster}
-        for host in arriving:
-            await _settle(db, host, self._cluster)
         if done := sorted(leaving & self._given_up) if is_read else []:
             await db.whole(lambda connection: hand_on(connection, done, self._cluster))
         self._given_up &= leaving
@@ -361,15 +370,23 @@ async def hand_on(connection: Any, hosts: Iterable[str], old: str) -> None:
     """Give hosts, of which their `old` owner does nothing more, to the new ones: which sites are suspended, their rates
     and what was visited is ordered to be known there; what waits is in no frontier until they have arrived."""
     await connection.execute(LOCK)
-    for host in sorted(hosts):
-        owner = await connection.fetchval("SELECT cluster FROM hosts WHERE host = $1 FOR UPDATE", host)
-        waits = "status IN ('Scheduled', 'Suspended')"
-        moved = "UPDATE uris SET cluster = $2, launch = '', journal = 0, last_update = now() WHERE host = $1 AND"
-        await connection.execute(f"{moved} {waits}", host, owner)
-        await _hand_on_sites(connection, host, old, owner)
-        await _order(connection, owner, "visited", f"{_ROWS} NOT ({waits}) ORDER BY digest", host, _visited)
-        query = f"UPDATE hosts SET moving = '{ARRIVES}', leaves = NULL, edition = {_NEXT} WHERE host = $1"
-        await connection.execute(query, host)
+    names, waits = sorted(hosts), "status IN ('Scheduled', 'Suspended')"
+    query = "SELECT host, cluster, parsed + failed + removed AS visited FROM hosts WHERE host = ANY($1::text[])"
+    rows = await connection.fetch(f"{query} ORDER BY host FOR UPDATE", names)
+    moved = "UPDATE uris u SET cluster = h.cluster, launch = '', journal = 0, last_update = now() FROM hosts h"
+    for at in range(0, len(names), HOSTS_AT_ONCE):  # each has its time
+        some = names[at : at + HOSTS_AT_ONCE]
+        await connection.execute(f"{moved} WHERE h.host = ANY($1::text[]) AND u.host = h.host AND u.{waits}", some)
+    sites = {str(row["site"]) for row in await connection.fetch("SELECT DISTINCT site FROM sites")}
+    wished = sites | {_PORT.sub("", site) for site in sites}
+    for row in rows:
+        host, owner = row["host"], row["cluster"]
+        if host in wished:
+            await _hand_on_sites(connection, host, old, owner)
+        if row["visited"]:
+            await _order(connection, owner, "visited", f"{_ROWS} NOT ({waits}) ORDER BY digest", host, _visited)
+    query = f"UPDATE hosts SET moving = '{ARRIVES}', leaves = NULL, edition = {_NEXT} WHERE host = ANY($1::text[])"
+    await connection.execute(query, names)
 
 
 async def _hand_on_sites(connection: Any, host: str, old: str, owner: str) -> None:
@@ -391,34 +408,38 @@ async def _hand_on_sites(connection: Any, host: str, old: str, owner: str) -> No
         await connection.executemany("INSERT INTO orders (cluster, verb, subject, uris) VALUES ($1, $2, $3, 1)", orders)
 
 
-async def _settle(db: Postgresql, host: str, cluster: str) -> None:
-    """Let a host be its new owner's, once that knows what was visited; order what waits."""
+async def settle(db: Postgresql, cluster: str) -> None:
+    """Let hosts that arrive be their new owner's, some of those of which it knows what was visited; order what
+    waits."""
 
     async def act(connection: Any) -> None:
         await connection.execute(LOCK)
-        query = "SELECT cluster FROM hosts WHERE host = $1 AND moving = $2 FOR UPDATE"
-        waits = "SELECT EXISTS (SELECT 1 FROM orders WHERE cluster = $1 AND state = 'waiting' AND verb = 'visited'"
-        if await connection.fetchval(query, host, ARRIVES) != cluster:
-            return
-        if await connection.fetchval(f"{waits} AND subject->>'host' = $2)", cluster, host):
-            return
-        done = f"UPDATE hosts SET moving = NULL, since = now(), edition = {_NEXT} WHERE host = $1"
-        await connection.execute(done, host)
-        waiting = f"{_ROWS} status IN ('Scheduled', 'Suspended') AND launch = '' ORDER BY digest"
-        await _order(connection, cluster, "take", waiting, host, _line)
+        hosts, number = list[str](), 0
+        for row in await connection.fetch(_ARRIVED, cluster, TOLD_AT_ONCE):
+            if hosts and number + row["waits"] > SETTLED_AT_ONCE:
+                break
+            hosts.append(row["host"])
+            number += row["waits"]
+        done = f"UPDATE hosts SET moving = NULL, since = now(), edition = {_NEXT} WHERE host = ANY($1::text[])"
+        await connection.execute(done, hosts)
+        waiting = f"{_ROWS_OF} status IN ('Scheduled', 'Suspended') AND launch = '' ORDER BY host, digest"
+        await _order(connection, cluster, "take", waiting, hosts, _line)
 
     await db.whole(act)
 
 
-async def _order(connection: Any, cluster: str, verb: str, query: str, host: str, line: Callable[[Any], Json]) -> None:
-    """Order the URIs of a query, some thousand in memory."""
+async def _order(
+    connection: Any, cluster: str, verb: str, query: str, of: str | list[str], line: Callable[[Any], Json]
+) -> None:  # fmt: skip
+    """Order the URIs of a query, of a host or some, a few thousand in memory."""
     name, some = {"take": "uris", "visited": "visited"}[verb], list[Json]()
-    async for row in connection.cursor(query, host, prefetch=ROWS_AT_ONCE):
+    host = of if isinstance(of, str) else ""
+    async for row in connection.cursor(query, of, prefetch=ROWS_AT_ONCE):
         some.append(line(row))
         if len(some) == ROWS_AT_ONCE:
-            await order_parts(connection, cluster, verb, name, some, {"host": host})
+            await order_parts(connection, cluster, verb, name, some, host)
             some = []
-    await order_parts(connection, cluster, verb, name, some, {"host": host})
+    await order_parts(connection, cluster, verb, name, some, host)
 
 
 def _visited(row: Any) -> Json:
@@ -503,14 +524,16 @@ async def retire(
             one["address"]: one["cluster"] for one in await connection.fetch(_KNOWN, every, retired) if one["cluster"]
         }
         free = list[str]()
+        heirs = list[tuple[str, str, str]]()
         for host in hosts:
             one = rules.judge(host["host"], host["addresses"], country=country, known=known, gone=retired)
             heir = await _heir(connection, one.cluster or rules.default, retired)
             known |= {address: heir for address in host["addresses"] if address not in known}
-            update = f"UPDATE hosts SET cluster = $2, rule = $3, since = now(), edition = {_NEXT} WHERE host = $1"
-            await connection.execute(update, host["host"], heir, f"{one.rule}; {cluster} is retired")
+            heirs.append((host["host"], heir, f"{one.rule}; {cluster} is retired"))
             if host["moving"] != LEAVES:  # else its old owner is still to let go
                 free.append(host["host"])
+        update = f"UPDATE hosts SET cluster = $2, rule = $3, since = now(), edition = {_NEXT} WHERE host = $1"
+        await connection.executemany(update, heirs)
         leaving = await connection.fetch("SELECT host FROM hosts WHERE leaves = $1 AND moving = $2", cluster, LEAVES)
         await connection.execute("UPDATE orders SET state = 'refused', reason = $2, ended = now() WHERE cluster = $1"
                                  " AND state = 'waiting'", cluster, f"{cluster} is retired")  # fmt: skip

@@ -88,7 +88,8 @@ class Updater:
                 await centre.close()
 
     async def step(self, centre: Centre) -> bool:
-        """Write some news into the centre, and give the orders that wait; False if there was nothing to do."""
+        """Write some news into the centre, and give the orders that wait; False if what is left can wait a moment: few
+        news at a time cost more."""
         await self._scope.look(centre.db)
         before = await centre.place()
         due = self._journals.waiting(before)
@@ -112,7 +113,7 @@ class Updater:
         if (sites := self._journals.sites.read()) != self._sites:
             await centre.keep_sites(sites)
             self._sites = sites
-        return bool(batch) or given
+        return given or (batch is not None and (bool(batch.stage) or batch.changes >= MOST))
 
     async def _assign(self, centre: Centre, batch: NewsBatch | None) -> None:
         """Assign the hosts of news that are new, and keep the addresses of others fresh."""
