@@ -11,6 +11,7 @@ import json
 import os
 import socket
 from collections.abc import Iterable, Mapping
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -27,6 +28,7 @@ from warcmill.errors import Busy, NotReady
 from warcmill.formats import surt
 from warcmill.model import Json
 
+_place = attrgetter("host", "digest")  # of a row in the order of all
 SPACES = 30  # that a line to the crawl has more, for each URI
 NEWS = (
     "CREATE TEMP TABLE IF NOT EXISTS news (host text, digest bytea, crawl text, uri text, key text, is_taken boolean,"
@@ -305,15 +307,11 @@ def surt_of_host(host: str) -> str:
     return surt.surt(f"http://{host}/").partition("(")[2].partition(")")[0] if host else ""
 
 
-def _place(one: UriNews) -> tuple[str, bytes]:
-    """The place of a row in the order of all."""
-    return one.host, one.digest
-
-
 def _row(one: UriNews) -> tuple[object, ...]:
     return (
-        one.host, one.digest, _text(one.crawl), _text(one.uri), _text(one.key), one.is_taken, _text(one.hops),
-        _text(one.via), _text(one.source), _text(one.payload), one.if_waiting, one.otherwise, *one.refused,
+        one.host, one.digest, one.crawl and _text(one.crawl), _text(one.uri), one.key and _text(one.key), one.is_taken,
+        one.hops and _text(one.hops), one.via and _text(one.via), one.source and _text(one.source),
+        one.payload and _text(one.payload), one.if_waiting, one.otherwise, *one.refused,
         one.download_at, one.download_started, one.download_finished, one.http_status, one.hash, one.address,
     )  # fmt: skip
 

@@ -141,10 +141,11 @@ class News:
         found = self._of(more.get("crawl", ""), key, uri)
         found.is_taken, found.uri, found.key = True, uri, key if key != uri else None
         found.payload = more.get("payload")
-        self.handed.pop(found.digest, None)  # it has come back
+        if self.handed:
+            self.handed.pop(found.digest, None)  # it has come back
         found.hops, found.via = more.get("hops", hops), more.get("via", via)
         found.source = source if source not in ("", "-") else "" if source else uri
-        found.if_waiting = found.otherwise = waits(until)
+        found.if_waiting = found.otherwise = waits(until) if until else Status.SCHEDULED
         found.download_at = _moment(until)
 
     def _visit(self, entry: JournalLine, status: Status, logged: Mapping[str, CrawlRecord]) -> None:

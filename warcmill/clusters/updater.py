@@ -128,10 +128,10 @@ class Updater:
         if self._owned is None:
             return
         try:
-            if time.monotonic() - self._reached > min(REACHED, self._owned.alone * 900):
+            await tell(centre.db, self._crawl, centre.cluster, is_read=is_read)
+            if time.monotonic() - self._reached > min(REACHED, self._owned.alone * 900):  # now it knows whose hosts are
                 await hear(centre.db, self._crawl, centre.cluster, self._owned.alone)
                 self._reached = time.monotonic()
-            await tell(centre.db, self._crawl, centre.cluster, is_read=is_read)
             await self._moves.step(centre.db, self._crawl, is_read=is_read)
         except NotReady as error:
             if self._warned != error.why:
