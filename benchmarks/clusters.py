@@ -14,6 +14,7 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +159,9 @@ def cpu_of(server: PostgresqlServer) -> float:
     found = process.running(server.folder, server.name)
     assert found
     pids = [found.pid, *(one.pid for one in process.descendants(found))]
-    fields = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in pids]
+    fields = list[list[str]]()
+    for pid in pids:
+        with suppress(FileNotFoundError):  # it has ended, and is counted with its parent
+            fields.append(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split())
     own = sum(int(one[11]) + int(one[12]) for one in fields)
     return (own + sum(int(one) for one in fields[0][13:15])) / os.sysconf("SC_CLK_TCK")

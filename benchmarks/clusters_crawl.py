@@ -1,9 +1,9 @@
-"""Measure the CPU of a page that is crawled in a group, its updater and PostgreSQL included, beside the same crawl alone.
+"""Measure the CPU of a page that is crawled in a group, with its updater and PostgreSQL, beside the same crawl alone.
 
     ./scripts/bench clusters_crawl
 
-The site and the job are those of `benchmarks.crawl`, without politeness: 12 kB and 51 links a page. The job is endless on
-both sides; in the group its host has an owner, by rules. CPU is that of all processes from their start until the last
+The site and the job are those of `benchmarks.crawl`, without politeness: 12 kB and 51 links a page. The job is endless
+on both sides; in the group its host has an owner, by rules. CPU is that of all processes from their start until the last
 page is in the centre, by turns; the site's server does not count. An updater that waits costs some too.
 """
 
@@ -54,7 +54,9 @@ def rows() -> Iterator[tuple[str, ...]]:
             rounds = [(_in_group(server, url, number), _alone(url)) for number in range(ROUNDS)]
         finally:
             server.stop()
-    ours, alone = (median(one) / PAGES * 1000 for one in zip(*[(sum(mine), peer) for mine, peer in rounds], strict=True))
+    ours, alone = (
+        median(one) / PAGES * 1000 for one in zip(*[(sum(mine), peer) for mine, peer in rounds], strict=True)
+    )
     ratio = median(sum(mine) / peer for mine, peer in rounds)
     crawl, updater, centre = (median(one) / PAGES * 1000 for one in zip(*[mine for mine, _ in rounds], strict=True))
     parts = f"crawl {crawl:.2f}, updater {updater:.2f}, PostgreSQL {centre:.2f}"

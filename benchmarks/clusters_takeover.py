@@ -11,6 +11,7 @@ The heir's crawl takes the orders later, at the speed of `load`.
 from __future__ import annotations
 
 import asyncio
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -33,7 +34,9 @@ from warcmill.crawl.uri import digest
 
 URIS, HOSTS, SETTLED = 1_000_000, 1000, 2.0
 EAST, WEST = "east", "west"
-COLUMNS = "host", "digest", "cluster", "crawl", "uri", "status", "hops", "via", "source", "last_update", "launch", "journal"  # fmt: skip
+COLUMNS = (
+    "host", "digest", "cluster", "crawl", "uri", "status", "hops", "via", "source", "last_update", "launch", "journal",
+)  # fmt: skip
 Row = tuple[str, str, str, str, str]
 
 
@@ -63,7 +66,8 @@ async def _measured(server: PostgresqlServer) -> list[Row]:
     bare = time.process_time() + cpu_of(server) - before
     await connection.copy_records_to_table("uris", records=waiting, columns=COLUMNS)
     hosts = sorted({row[0] for row in waiting})
-    put = "INSERT INTO hosts (host, surt, cluster, scheduled) SELECT h, s, $3, $4 FROM unnest($1::text[], $2::text[]) n(h, s)"
+    put = "INSERT INTO hosts (host, surt, cluster, scheduled) SELECT h, s, $3, $4"
+    put = f"{put} FROM unnest($1::text[], $2::text[]) n(h, s)"
     await connection.execute(put, hosts, [surt_of_host(one) for one in hosts], EAST, URIS // len(hosts))
     await connection.execute("VACUUM ANALYZE")
     await connection.execute("CHECKPOINT")
@@ -80,7 +84,7 @@ async def _measured(server: PostgresqlServer) -> list[Row]:
         ordered = (await db.rows("SELECT sum(uris) AS number FROM orders WHERE cluster = $1", WEST))[0]["number"]
         assert ordered == URIS
     ours = steps[-1]
-    print(f"{steps[0]:.1f} s to retire, {steps[1] - steps[0]:.1f} s to settle")
+    print(f"{steps[0]:.1f} s to retire, {steps[1] - steps[0]:.1f} s to settle", file=sys.stderr)
     shown = f"{ours:.1f} s", f"{bare:.1f} s COPY", f"{ours / bare:.2f} x", "4 x"
     return [(f"takeover of {URIS:,} URIs that wait", *shown)]
 
@@ -90,4 +94,5 @@ def _waiting() -> Iterator[tuple[object, ...]]:
     for number in range(URIS):
         one = uri_of(number, "http://www.example.org/archive/index.html")
         name = digest("", one.key)
-        yield host_of(one.uri), name, EAST, "", one.uri, "Scheduled", one.hops, one.via, one.source, now, "20261129000000", 1
+        uri = one.uri, "Scheduled", one.hops, one.via, one.source
+        yield host_of(one.uri), name, EAST, "", *uri, now, "20261129000000", 1
