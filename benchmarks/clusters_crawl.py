@@ -2,9 +2,10 @@
 
     ./scripts/bench clusters_crawl
 
-The site and the job are those of `benchmarks.crawl`, without politeness: 12 kB and 51 links a page. The job is endless
-on both sides; in the group its host has an owner, by rules. CPU is that of all processes from their start until the last
-page is in the centre, by turns; the site's server does not count. An updater that waits costs some too.
+The site and the job are those of `benchmarks.crawl`, without politeness: 12 kB and 51 links a page. The job is
+endless on both sides; in the group its host has an owner, by rules. CPU is that of all processes from their start
+until the last page is in the centre, by turns; the site's server does not count. An updater that waits costs some
+too.
 """
 
 from __future__ import annotations

@@ -86,8 +86,8 @@ _COLUMNS = "SELECT uri, key, crawl, hops, via, source, payload, status, download
 _ROWS, _ROWS_OF = f"{_COLUMNS} WHERE host = $1 AND", f"{_COLUMNS} WHERE host = ANY($1::text[]) AND"
 _ARRIVED = (
     f"SELECT host, scheduled + suspended AS waits FROM hosts h WHERE cluster = $1 AND moving = '{ARRIVES}'"
-    " AND NOT EXISTS (SELECT 1 FROM orders o WHERE o.cluster = $1 AND state = 'waiting' AND verb = 'visited' AND last_host = h.host)"
-    " ORDER BY host LIMIT $2 FOR UPDATE"
+    " AND NOT EXISTS (SELECT 1 FROM orders o WHERE o.cluster = $1 AND state = 'waiting' AND verb = 'visited'"
+    " AND last_host = h.host) ORDER BY host LIMIT $2 FOR UPDATE"
 )
 _PORT = re.compile(r":[0-9]+$")
 
