@@ -277,7 +277,10 @@ class _Limit(NamedTuple):
         return self.length < 0 or start + group.end <= self.length
 
 
-_AGAIN = "If the disk of the job came back from a copy: 'warcmill run updater {job} --again' reads all of it once more"
+_AGAIN = (
+    "If the disk of the job came back from a copy, stop its crawl: 'warcmill group GROUP recover --cluster {job}' has"
+    " it know what it visited since; or 'warcmill run updater {job} --again' reads all of it once more"
+)
 
 
 class _Journal:
