@@ -127,7 +127,9 @@ def _switch_documents_on(folder: Path) -> None:
     """A curator's list of the documents of two sites."""
     watched = folder / "watched.json"
     watched.write_text(WATCHED)
-    print(f"{folder / 'luigi.cfg'} also gets [documents]: a curator's list of new publications; {watched} has its sites")
+    print(
+        f"{folder / 'luigi.cfg'} also gets [documents]: a curator's list of new publications; {watched} has its sites"
+    )
     with (folder / "luigi.cfg").open("a") as config:
         config.write(DOCUMENTS.format(watched=watched))
 
