@@ -46,6 +46,7 @@ from warcmill.web.access import ROLES, OneTime, TokenFile, WebAccess
 from warcmill.web.actions import Actions
 from warcmill.web.app import application
 from warcmill.web.archive import NO_INDEX, Archive
+from warcmill.web.askers import Askers
 from warcmill.web.rendering import STYLE
 from warcmill.web.served import Served
 
@@ -92,6 +93,7 @@ def run(args: argparse.Namespace) -> int:
             group_named=groups.group_named,
             desk=partial(desk.opened, line) if config.index else None,
             has_documents=desk.is_on,
+            askers=Askers(engines.running_job),
         )
         try:
             server.serve(application(served), asked.listen, asked.port, partial(_begin, served, replay, asked))

@@ -26,6 +26,7 @@ from warcmill.web.views import (
     script_editor,
     scripts,
     search,
+    watch,
 )
 
 GET, POST = ("GET", "HEAD"), ("POST",)
@@ -84,8 +85,13 @@ ROUTES = (
     Route("/jobs", GET, Role.READER, jobs.all_jobs, "jobs.html", "Jobs"),
     Route("/jobs/{job}", GET, Role.READER, jobs.job, "job.html"),
     Route("/jobs/{job}/start", GET + POST, Role.OPERATOR, jobs.action("start"), "action.html"),
-    Route("/jobs/{job}/checkpoint", GET + POST, Role.OPERATOR, jobs.action("checkpoint"), "action.html"),
-    Route("/jobs/{job}/stop", GET + POST, Role.OPERATOR, jobs.action("stop"), "action.html"),
+    Route("/jobs/{job}/watch", GET, Role.READER, watch.watch, "watch.html"),
+    Route("/jobs/{job}/queue", GET, Role.READER, watch.queue, "queue.html"),
+    Route("/jobs/{job}/leave-out", GET + POST, Role.CURATOR, jobs.action("leave out"), "action.html"),
+    Route("/jobs/{job}/pause", GET + POST, Role.CURATOR, jobs.action("pause"), "action.html"),
+    Route("/jobs/{job}/resume", GET + POST, Role.CURATOR, jobs.action("resume"), "action.html"),
+    Route("/jobs/{job}/checkpoint", GET + POST, Role.CURATOR, jobs.action("checkpoint"), "action.html"),
+    Route("/jobs/{job}/stop", GET + POST, Role.CURATOR, jobs.action("stop"), "action.html"),
     Route("/jobs/{job}/retry", GET + POST, Role.CURATOR, jobs.action("retry"), "action.html"),
     Route("/jobs/{job}/scripts/{name}", GET, Role.READER, script_editor.page, "script.html"),
     Route("/jobs/{job}/scripts/{name}/step", POST, Role.CURATOR, script_editor.step, body=LARGEST_SCRIPT),

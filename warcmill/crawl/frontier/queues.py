@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from msgspec.structs import asdict
 
-from warcmill.crawl.frontier import POLITE, Gate, Rate
+from warcmill.crawl.frontier import POLITE, Gate, QueuePlace, QueueSlice, Rate
 from warcmill.crawl.frontier.database import Names, milliseconds, select_in
 from warcmill.crawl.uri import FOREVER
 from warcmill.errors import BadInput
@@ -44,6 +44,14 @@ _TIME = struct.Struct("<d")  # a hit of a rate
 _ANY = 1 << 30  # leases of a gate that has no bound
 _SET_BACK = 1.0  # seconds: less is how clocks are kept right
 _LATER = '%"tries": %'  # a URI that is tried again, in `more`; a quote within a payload has a backslash before it
+
+_NEXT = "FROM waiting WHERE until IS NULL AND (queue, priority, id) > (?, ?, ?) ORDER BY queue, priority, id LIMIT"
+_LAST_OF_SLICE = f"SELECT queue, priority, id {_NEXT} 1 OFFSET ?"
+_SLICE = (
+    "SELECT queues.name, counted.items FROM"
+    f" (SELECT queue, count(*) AS items FROM (SELECT queue {_NEXT} ?) GROUP BY queue) AS counted"
+    " JOIN queues ON queues.id = counted.queue"
+)
 
 Place = tuple[int, int]
 """Priority and id of a row: its place in the order."""
@@ -154,6 +162,12 @@ class Queues:
             self._looked[spider] = next(reversed(found))
             self.expect(now + SOON)
         return list(found)
+
+    def slice(self, after: QueuePlace, limit: int) -> QueueSlice:
+        """Count the next rows that may be leased, by queue."""
+        last = self._db.execute(_LAST_OF_SLICE, (*after, limit - 1)).fetchone()
+        counts: list[tuple[str, int]] = self._db.execute(_SLICE, (*after, limit)).fetchall()
+        return QueueSlice(counts, last)
 
     def give_back(self, queue: int) -> None:
         """Note that a lease of a queue has ended."""
