@@ -1,7 +1,7 @@
 """The hosts for which most waits, counted some rows at a time: a look never walks all that waits. Asks the frontier.
 
 Each call counts the next rows in the order of the queues, and after the last one the counts are those of a whole round.
-So what is small is exact at each call, and 10^6 rows take some ten calls. Nothing is counted while nobody looks.
+So what is small is exact at each call, and 10^6 rows take some hundred calls. Nothing is counted while nobody looks.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from msgspec import Struct
 from warcmill.crawl.frontier import FIRST_PLACE, Frontier, QueuePlace
 from warcmill.errors import NotReady
 
-ROWS = 20_000  # of one call
+ROWS = 10_000  # of one call
 MOST = 100  # hosts that are named
 
 

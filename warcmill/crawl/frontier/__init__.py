@@ -231,7 +231,7 @@ class Begins(Enum):
 
 
 QueuePlace = tuple[int, int, int]
-"""A place in the order of queues: of a queue, a priority and a row."""
+"""A place in the order of queues: a queue, a priority and a row in it; with row 0, the end of the queue."""
 
 FIRST_PLACE: QueuePlace = (-1, 0, 0)
 

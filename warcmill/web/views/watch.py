@@ -6,6 +6,7 @@ They ask crawls of our own crawler alone, by the control socket. A job of anothe
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlencode
@@ -13,9 +14,9 @@ from urllib.parse import urlencode
 from warcmill.audit.answers import jobs as job_answers
 from warcmill.audit.answers.jobs import LineJob
 from warcmill.crawl.policies import scope
-from warcmill.crawl.policies.scope import SurtPrefixes
 from warcmill.errors import BadConfig, BadInput, NotReady, Unavailable
 from warcmill.formats import surt as surts
+from warcmill.formats.logs import crawllog
 from warcmill.model import Json
 from warcmill.web.actions import command
 from warcmill.web.askers import CrawlNow
@@ -59,17 +60,17 @@ def watch(served: Served, asked: Asked) -> Answer:
 
 
 def queue(served: Served, asked: Asked) -> Answer:
-    """What waits in a running crawl: all, or those URIs that begin so, counted some slices at a time."""
+    """What waits in a running crawl: all, or what is of a host, or begins so, counted some slices at a time."""
     found = _job(served, asked)
     if isinstance(found, RefusedRequest):
         return found
-    begins, after = asked.fields.get("begins", "").strip(), number_in(asked.fields, "after", 0)
+    host, begins = (asked.fields.get(name, "").strip() for name in ("host", "begins"))
+    after = number_in(asked.fields, "after", 0)
     hits, looked = (number_in(asked.fields, name, 0) for name in ("hits", "looked"))
     prefix = scope.beginning(begins) if begins else ""
-    covers = SurtPrefixes([prefix]).covering
     try:
         part = served.askers.queue(
-            found.job, after, AT_ONCE, (lambda uri: covers(surts.surt(uri)) is not None) if prefix else None
+            found.job, after, AT_ONCE, partial(_fits, host, prefix) if host or prefix else None
         )
     except BadConfig as error:
         raise NotReady(error.key, f"{error.why}. {ABROAD}") from error
@@ -77,19 +78,24 @@ def queue(served: Served, asked: Asked) -> Answer:
         raise NotReady(error.what, f"{error.why}. {SILENT}") from error
     hits, looked = hits + len(part.uris), looked + part.looked
     rows = part.uris[:AT_ONCE]
-    fields = {"begins": begins} if begins else {}
+    fields = {name: text for name, text in (("host", host), ("begins", begins)) if text}
     going = {**fields, "after": str(part.next), "hits": str(hits), "looked": str(looked)}
     answer: dict[str, Json] = {
-        "begins": begins, "hits": hits, "job": found.job, "looked": looked, "next": part.next, "prefix": prefix,
+        "begins": begins, "hits": hits, "host": host, "job": found.job, "looked": looked, "next": part.next, "prefix": prefix,
         "uris": [dict(one) for one in rows],
     }  # fmt: skip
     words = ("job", found.job, "list", f"--limit={AT_ONCE}", *((f"--after={after}",) if after else ()))
     shown: dict[str, object] = {
         "rows": rows, "more": len(part.uris) - len(rows), "first": f"?{urlencode(fields)}" if after else "",
         "next": f"?{urlencode(going)}" if part.next else "", "command": command(words),
-        "leave_out": urlencode({"begins": begins}) if begins else "", "is_of_queue": True,
+        "leave_out": urlencode({"begins": begins}) if begins else "",
     }  # fmt: skip
     return ShownPage(answer, shown)
+
+
+def _fits(host: str, prefix: str, uri: str) -> bool:
+    """True for a URI of the host, where one is named, that begins so."""
+    return (not host or crawllog.host(uri) == host) and surts.surt(uri).startswith(prefix)
 
 
 def _job(served: Served, asked: Asked) -> LineJob | RefusedRequest:
