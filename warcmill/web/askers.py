@@ -135,9 +135,7 @@ class _Asker:
 
     def _heard(self) -> CrawlNow:
         try:
-            answers = {
-                verb: cast("Mapping[str, Any]", self._crawl.ask(verb, PATIENCE)) for verb in VERBS
-            }  # four lines, some ms
+            answers = {verb: cast("Mapping[str, Any]", self._crawl.ask(verb, PATIENCE)) for verb in VERBS}
         except NotReady as error:
             return replace(self.now, why=str(error), is_running=False, has_ended=bool(self.now.answers))
         except WarcmillError as error:

@@ -50,8 +50,8 @@ _SLICE = (
     " GROUP BY queue ORDER BY queue"
 )
 _IN_QUEUE = (
-    "SELECT count(*), max(id) FROM (SELECT id FROM waiting WHERE until IS NULL AND queue = ? AND priority = ? AND id > ?"
-    " ORDER BY id LIMIT ?)"
+    "SELECT count(*), max(id) FROM (SELECT id FROM waiting WHERE until IS NULL AND queue = ? AND priority = ?"
+    " AND id > ? ORDER BY id LIMIT ?)"
 )
 _NEXT_PRIORITY = "SELECT min(priority) FROM waiting WHERE until IS NULL AND queue = ? AND priority >= ?"
 _LEAST, _BEFORE = -(1 << 63), -1  # a priority; a row that is before all others

@@ -193,13 +193,10 @@ class Session(FrontierControl):
         other processes."""
         spider, now = self._running.spider, clock.steady()
         found = spider.visited()
-        rows: list[Json] = [
-            {
-                "seconds": max(0, int(now - uri.download_started)) if uri.download_started else 0,
-                "tries": uri.tries, "uri": shown(uri.uri),
-            }  # fmt: skip
-            for uri in found[:MOST_NAMED]
-        ]
+        rows = list[Json]()
+        for uri in found[:MOST_NAMED]:
+            seconds = max(0, int(now - uri.download_started)) if uri.download_started else 0
+            rows.append({"seconds": seconds, "tries": uri.tries, "uri": shown(uri.uri)})
         return {"elsewhere": spider.elsewhere.under_way, "number": len(found), "uris": rows}
 
     async def hosts(self) -> Json:

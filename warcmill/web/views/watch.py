@@ -47,7 +47,8 @@ def watch(served: Served, asked: Asked) -> Answer:
     left = [] if now.has_ended or not now.answers else _left(now)
     answers = now.answers or {}
     answer: dict[str, Json] = {
-        "asked": now.asked, "ended": now.has_ended, "job": found.job, "launch_id": launch_id, "left": [*left],
+        "asked": now.asked, "ended": now.has_ended, "job": found.job, "launch_id": launch_id, "left": [{"by": by, "seconds": seconds} for by, seconds in left],
+       
         "running": now.is_running, "todo": todo, "why": why, **{name: dict(one) for name, one in answers.items()},
     }  # fmt: skip
     shown: dict[str, object] = {
@@ -69,9 +70,7 @@ def queue(served: Served, asked: Asked) -> Answer:
     hits, looked = (number_in(asked.fields, name, 0) for name in ("hits", "looked"))
     prefix = scope.beginning(begins) if begins else ""
     try:
-        part = served.askers.queue(
-            found.job, after, AT_ONCE, partial(_fits, host, prefix) if host or prefix else None
-        )
+        part = served.askers.queue(found.job, after, AT_ONCE, partial(_fits, host, prefix) if host or prefix else None)
     except BadConfig as error:
         raise NotReady(error.key, f"{error.why}. {ABROAD}") from error
     except Unavailable as error:
@@ -128,7 +127,7 @@ def _span(seconds: int) -> str:
     """A length of time in its largest two units: `2 h 5 min`."""
     units = (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1))
     place = next((at for at, (_, length) in enumerate(units) if seconds >= length), 3)
-    parts = []
+    parts = list[str]()
     for unit, length in units[place : place + 2]:
         number, seconds = divmod(seconds, length)
         parts += [f"{number:,} {unit}"] if number or not parts else []

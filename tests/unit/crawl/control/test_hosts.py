@@ -45,7 +45,7 @@ def test_slices_of_any_length_count_each_row_once(tmp_path: Path, limit: int) ->
     assert most <= limit
 
 
-def test_looks_go_on_until_a_round_is_whole_and_then_begin_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_looks_go_on_until_a_round_is_whole_and_begin_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hosts, "ROWS", 10)
 
     async def scenario() -> None:
