@@ -26,7 +26,7 @@ that browser an operator's until serve ends: who starts serve can run every verb
 prints a token, once, for a person or a program; only its digest is kept. A browser changes
 it for a cookie at /sign-in, a program sends 'Authorization: Bearer TOKEN', or the token as the
 password of Basic, with any user. A reader looks, searches and replays; a curator does that
-too; an operator also starts and stops crawls.
+too, steers and stops crawls that run; an operator also starts them.
 
 Each page sends by ?format=json the document of the verb of its name. Pages show the state
 folder, and how old it is: they ask no engine, store or server. Those of a group of clusters,

@@ -45,7 +45,8 @@ class AskedJob(Protocol):
 class CrawlNow(Struct, frozen=True):
     """A crawl as it answered last: the answers to VERBS by their names, none before the first one. `asked`: when, UTC.
 
-    `why`: the reason for which it does not answer now; `has_ended`: as it has ended since, or another has begun.
+    `why`: the reason for which it does not answer now; `has_ended`: as it has ended since; `is_silent`: as a socket is there, and
+    nobody answers.
     `documents`, `bytes`: of the last half minute, a thousand seconds' worth of each.
     """
 
@@ -53,6 +54,7 @@ class CrawlNow(Struct, frozen=True):
     asked: str = ""
     why: str = ""
     is_running: bool = False
+    is_silent: bool = False
     has_ended: bool = False
     documents: int = 0
     bytes: int = 0
@@ -137,9 +139,9 @@ class _Asker:
         try:
             answers = {verb: cast("Mapping[str, Any]", self._crawl.ask(verb, PATIENCE)) for verb in VERBS}
         except NotReady as error:
-            return replace(self.now, why=str(error), is_running=False, has_ended=bool(self.now.answers))
+            return replace(self.now, why=str(error), is_running=False, is_silent=False, has_ended=bool(self.now.answers))
         except WarcmillError as error:
-            return replace(self.now, why=str(error), is_running=False)
+            return replace(self.now, why=str(error), is_running=False, is_silent=True)
         documents, size = self._rates(answers["state"])
         return CrawlNow(answers, clock.now(), is_running=True, documents=documents, bytes=size)
 

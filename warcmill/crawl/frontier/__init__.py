@@ -482,8 +482,10 @@ class Frontier(Protocol):
         ...
 
     async def queues_after(self, after: QueuePlace, limit: int) -> QueueSlice:
-        """Count what may be leased by queue, of all crawls: so many rows from a place on; no more are read. NotReady where
-        the frontier is shared: it has no such call."""
+        """Count what may be leased by queue, of all crawls: so many rows from a place on; no more are read.
+
+        NotReady where the frontier is shared: it has no such call.
+        """
         ...
 
     async def tally(self, crawl: str | None = None) -> Sequence[Waited]:

@@ -54,7 +54,7 @@ class Newest:
         """The newest pages, the newest first; parts of pages are left out."""
         return [
             {
-                "size": line.content_size or 0, "status": line.status or 0, "time": line.second,
+                "size": line.size or 0, "status": line.status or 0, "time": line.second,
                 "type": line.mime or "", "uri": shown(line.uri),
             }
             for line in reversed(self._pages)

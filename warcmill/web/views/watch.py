@@ -41,18 +41,18 @@ def watch(served: Served, asked: Asked) -> Answer:
     except BadConfig as error:
         why, todo = str(error), ABROAD
     if now.why and not now.has_ended:
-        why, todo = now.why, SILENT if now.asked else ""
+        why, todo = now.why, SILENT if now.is_silent else ""
     newest = found.newest
     launch_id = now.launch_id or (newest.launch.id if newest else "")
     left = [] if now.has_ended or not now.answers else _left(now)
     answers = now.answers or {}
     answer: dict[str, Json] = {
-        "asked": now.asked, "ended": now.has_ended, "job": found.job, "launch_id": launch_id, "left": [{"by": by, "seconds": seconds} for by, seconds in left],
-       
+        "asked": now.asked, "ended": now.has_ended, "job": found.job, "launch_id": launch_id,
+        "left": [{"by": by, "seconds": seconds} for by, seconds in left],
         "running": now.is_running, "todo": todo, "why": why, **{name: dict(one) for name, one in answers.items()},
     }  # fmt: skip
     shown: dict[str, object] = {
-        "now": now, "every": EVERY if now.is_running or (now.asked and not now.has_ended) else "",
+        "now": now, "every": EVERY if now.is_running or now.is_silent else "",
         "command": command(("job", found.job, "watch")), "written": now.asked,
         "lefts": [(text, _span(seconds)) for text, seconds in left],
         "rate": f"{now.documents / 1000:,.1f}", "size_rate": now.bytes // 1000,
@@ -80,7 +80,8 @@ def queue(served: Served, asked: Asked) -> Answer:
     fields = {name: text for name, text in (("host", host), ("begins", begins)) if text}
     going = {**fields, "after": str(part.next), "hits": str(hits), "looked": str(looked)}
     answer: dict[str, Json] = {
-        "begins": begins, "hits": hits, "host": host, "job": found.job, "looked": looked, "next": part.next, "prefix": prefix,
+        "begins": begins, "hits": hits, "host": host, "job": found.job, "looked": looked,
+        "next": part.next, "prefix": prefix,
         "uris": [dict(one) for one in rows],
     }  # fmt: skip
     words = ("job", found.job, "list", f"--limit={AT_ONCE}", *((f"--after={after}",) if after else ()))

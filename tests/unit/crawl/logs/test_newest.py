@@ -28,13 +28,17 @@ def newest(*lines: CrawlRecord) -> Newest:
 
 def test_pages_are_the_newest_first_and_parts_are_none() -> None:
     found = newest(
-        line("http://a.example/"), line("http://a.example/robots.txt", hops="P"),
-        line("http://a.example/i.png", hops="E"), line("http://a.example/2", 404, "L"), line("http://b.example/", -2, "L"), line("dns:a.example", 1, "P"),
-    )  # fmt: skip
+        line("http://a.example/"),
+        line("http://a.example/robots.txt", hops="P"),
+        line("http://a.example/i.png", hops="E"),
+        line("http://a.example/2", 404, "L"),
+        line("http://b.example/", -2, "L"),
+        line("dns:a.example", 1, "P"),
+    )
     pages = [cast("dict[str, Any]", one) for one in found.pages()]
     assert [one["uri"] for one in pages] == ["http://a.example/2", "http://a.example/"]
     assert pages[1] == {
-        "size": 100, "status": 200, "time": "2026-11-21T08:17:37Z", "type": "text/html", "uri": "http://a.example/",
+        "size": 120, "status": 200, "time": "2026-11-21T08:17:37Z", "type": "text/html", "uri": "http://a.example/",
     }  # fmt: skip
 
 
