@@ -101,7 +101,7 @@ class Askers:
             return True
 
     def queue(self, job: str, after: int, most: int, fits: Callable[[str], bool] | None = None) -> QueuePart:
-        """What waits in a crawl, in order of arrival: so many URIs at most, of a few slices. Raises its refusal."""
+        """Some of the URIs that wait, in order of arrival: `most` of them, or those of a few slices that fit."""
         found, looked = list[Mapping[str, Any]](), 0
         with closing(self._opened(job)) as crawl:
             for _ in range(SLICES if fits else 1):

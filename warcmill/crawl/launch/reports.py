@@ -25,7 +25,7 @@ from warcmill.crawl.control.hosts import host_of
 from warcmill.crawl.frontier import Waiting
 from warcmill.crawl.logs import lines
 from warcmill.crawl.logs.logs import Logs
-from warcmill.crawl.logs.newest import Newest
+from warcmill.crawl.logs.newest import NewestLines
 from warcmill.crawl.logs.progress import duration, number, size
 from warcmill.crawl.logs.statistics import Figure, Figures, Statistics
 from warcmill.crawl.policies.decision import Decision
@@ -238,7 +238,7 @@ class Reporter:
 
     def __init__(self, figures: Figures, logs: Logs) -> None:
         self._figures, self._logs = figures, logs
-        self.newest = Newest(figures)
+        self.newest = NewestLines(figures)
         self.first_failure = ""
         self.policies_failed: Counter[str] = Counter()
 

@@ -1,7 +1,7 @@
-"""What a launch has done last, for who watches it: its newest pages, and how hosts answer. In memory, and bounded.
+"""The newest of a launch, for who watches it: its last pages, and how hosts answer. In memory, and bounded. Pure.
 
-It hears each line of crawl.log that is durable, as the figures do. A line costs the same however long the crawl is. It
-begins anew with the process: what happened before is in the logs.
+It hears each line of crawl.log that is durable, as the figures do. A line costs the same however long the crawl is.
+It begins anew with the process; the logs have all that was before.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ HOSTS = 5000  # that are kept, those that answered last
 
 
 class HostFate(Struct):
-    """How a host answers: the `status` that came last, and how many URIs got no answer."""
+    """The answers of a host: the `status` that came last, and how many URIs got no answer."""
 
     status: int = 0
     failed: int = 0
 
 
-class Newest:
+class NewestLines:
     """The newest of a launch. `figures` are those of all that it has done."""
 
     def __init__(self, figures: Figures) -> None:
@@ -65,7 +65,7 @@ class Newest:
         return [name for name, _ in zip(reversed(self._hosts), range(most), strict=False)]
 
     def host(self, name: str) -> dict[str, Json]:
-        """How a host answers: `status` and `failed` are null where it is not known, or it has not answered for long."""
+        """The answers of a host: `status` and `failed` are null where it is not known, or it has not answered for long."""
         row, fate = self._figures.hosts.get(name), self._hosts.get(name)
         return {
             "bytes": row[Figure.BYTES] if row else 0, "done": row[Figure.URLS] if row else 0,

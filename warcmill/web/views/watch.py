@@ -61,7 +61,7 @@ def watch(served: Served, asked: Asked) -> Answer:
 
 
 def queue(served: Served, asked: Asked) -> Answer:
-    """What waits in a running crawl: all, or what is of a host, or begins so, counted some slices at a time."""
+    """The URIs that wait in a running crawl: all, or those of a host, or that begin so, counted some slices at a time."""
     found = _job(served, asked)
     if isinstance(found, RefusedRequest):
         return found

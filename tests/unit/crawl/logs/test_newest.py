@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from warcmill.crawl.logs.newest import HOSTS, PAGES, Newest
+from warcmill.crawl.logs.newest import HOSTS, PAGES, NewestLines
 from warcmill.crawl.logs.statistics import Figures
 from warcmill.formats.logs import crawllog
 from warcmill.formats.logs.crawllog import CrawlRecord
@@ -17,9 +17,9 @@ def line(uri: str, status: int = 200, hops: str = "-", notes: str = "-") -> Craw
     return found
 
 
-def newest(*lines: CrawlRecord) -> Newest:
+def newest(*lines: CrawlRecord) -> NewestLines:
     figures = Figures()
-    made = Newest(figures)
+    made = NewestLines(figures)
     for one in lines:
         figures.add(one)
         made.add(one)
