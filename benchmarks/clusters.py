@@ -14,6 +14,7 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -73,13 +74,13 @@ async def _measured(folder: Path, server: PostgresqlServer) -> list[Row]:
         await connection.close()
         kept = Group("bench", read_place("centre", server.url(name)), (JOB,))
         await group.make(kept)
-        before, begun = _cpu(server), time.process_time()
+        before, begun = cpu_of(server), time.process_time()
         if name == "ours":
             await _update(kept, journals)
         else:
             begun += await _merge(server.url(name), journals)
         await asyncio.sleep(SETTLED)
-        speeds.append(changes / (time.process_time() - begun + _cpu(server) - before))
+        speeds.append(changes / (time.process_time() - begun + cpu_of(server) - before))
     ours, bare = speeds
     shown = f"{ours:,.0f}/CPU s", f"{bare:,.0f}/CPU s COPY, merge"
     return [(f"updater, {changes:,} changes of a journal", *shown, f"{ours / bare:.2f} x as fast", "0.5")]
@@ -96,11 +97,11 @@ def _written(folder: Path) -> ClusterJournals:
         for first in range(0, PAGES, GROUP):
             lines = list[str]()
             for page in range(first, min(first + GROUP, PAGES)):
-                found, visit = _uri(page), _uri(page)
+                found, visit = uri_of(page), uri_of(page)
                 visit.status, visit.http_status, visit.download_finished = Status.PARSED, 200, 1.79e9 + page
                 visit.host_ip = "192.0.2.1"
                 lines.append(journal.visited(visit, b"h" * 25))
-                links = [_uri(number + one + 1, found.uri) for one in range(LINKS)]
+                links = [uri_of(number + one + 1, found.uri) for one in range(LINKS)]
                 number += LINKS
                 lines += journal.offered(links, NEW, 0.0)
                 length += log.write(_line(visit))
@@ -118,7 +119,7 @@ def _line(uri: Uri) -> bytes:
     return crawllog.render(line, "bench-20261129000000000-00000-1~bench~0.warc.gz", 123_456_789)
 
 
-def _uri(number: int, via: str = "") -> Uri:
+def uri_of(number: int, via: str = "") -> Uri:
     """A URI of 56 letters."""
     host = f"www.host{number % HOSTS:04}.example"
     text = f"http://{host}/archive/{number:09}/article.html"
@@ -154,11 +155,14 @@ async def _merge(url: str, journals: ClusterJournals) -> float:
     return spent
 
 
-def _cpu(server: PostgresqlServer) -> float:
+def cpu_of(server: PostgresqlServer) -> float:
     """The CPU seconds of the server and all its processes, those that have ended too."""
     found = process.running(server.folder, server.name)
     assert found
     pids = [found.pid, *(one.pid for one in process.descendants(found))]
-    fields = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in pids]
+    fields = list[list[str]]()
+    for pid in pids:
+        with suppress(FileNotFoundError):  # it has ended, and is counted with its parent
+            fields.append(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split())
     own = sum(int(one[11]) + int(one[12]) for one in fields)
     return (own + sum(int(one) for one in fields[0][13:15])) / os.sysconf("SC_CLK_TCK")

@@ -146,7 +146,7 @@ def _list(args: argparse.Namespace, desk: Desk, _: Callable[[], Store]) -> int:
     if desk.missing:
         err(desk.missing)
         return 0
-    number = "more than 10,000 documents" if page.found is None else counted(page.found, "document", "documents")
+    number = "many documents" if page.found is None else counted(page.found, "document", "documents")
     err(number + (f"; the next ones: --after {page.after}" if page.after else ""))
     return 0
 

@@ -1,26 +1,30 @@
-"""warcmill feed check: check a feed, and show its content."""
+"""warcmill feed: check a feed, and show its content; exchange jobs with another crawler."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
-from commands.console.arguments import add_json
-from commands.console.show import as_json, out
+from commands.console.arguments import add_json, job
+from commands.console.show import as_json, err, out
 from warcmill.base.schedule import NAMED
 from warcmill.clients import feed_source
-from warcmill.errors import BadInput
+from warcmill.errors import BadInput, Conflict
 from warcmill.formats.feed import Depth, Feed, Target, TargetScope, read
 from warcmill.model import Json
 
-SUMMARY = "check a crawl feed for faults, and count its targets"
+SUMMARY = "check a crawl feed, and count its targets; import and export jobs of brozzler"
 EPILOG = """\
 examples:
   warcmill feed check /srv/feeds/targets.jsonl
   warcmill feed check targets.json --json | jq -r '.faults[].where'
+  warcmill feed import --from brozzler news.yaml
+  warcmill feed export --to brozzler news > news.yaml
 
-Reads JSON Lines, or one JSON list, of targets. Names every faulty target by its line or
+check reads JSON Lines, or one JSON list, of targets. Names every faulty target by its line or
 its place in the list; a crawl leaves such targets out. Then counts the sound targets, and
 their schedules, by depth, scope and frequency. Needs no line and no configuration.
 
@@ -33,18 +37,42 @@ crawls do not log in. Such targets are named, and are not a fault.
 --json: {"targets", "seeds", "depths", "scopes", "frequencies", "ignore_robots",
 "refresh", "without_login": [id], "faults": [{"where", "why"}], "notes": [{"where", "why"}]}
 
-exit codes: 0 sound, 1 faults, or no targets, 2 usage, 4 it could not be read
+import makes a job of the built-in crawler of brozzler's job-conf: its papers are an edition,
+and its name is the id, or the host of the first seed. No crawl is begun: 'warcmill pulse
+start' or 'warcmill schedule' does. An import that differs replaces an earlier one, unless
+somebody has edited the job since. export prints a job as a job-conf: an imported one as it
+was, until it is edited. What the other crawler would not do is listed on stderr, a line
+each; then nothing is written, and the exit code is 1, unless there is --lossy. A password
+may only be ${NAME}, a variable of the environment. YAML has no aliases and no tags here.
+
+exit codes: 0 sound, or done, 1 faults, no targets, or something cannot be kept, 2 usage,
+3 configuration, 4 it could not be read, or the archive did not answer
 """
+BROZZLER = "brozzler"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """check FILE, --json."""
-    parser.add_argument("action", choices=("check",), help="what to do with it")
-    parser.add_argument("file", metavar="FILE", help="a feed")
-    add_json(parser)
+    """check FILE, --json; import --from brozzler FILE and export --to brozzler JOB, --lossy."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="check|import|export")
+    check, read_in, write_out = (actions.add_parser(name, allow_abbrev=False) for name in ("check", "import", "export"))
+    check.add_argument("file", metavar="FILE", help="a feed")
+    add_json(check)
+    read_in.add_argument("--from", dest="of", choices=(BROZZLER,), required=True, help="the crawler whose file it is")
+    read_in.add_argument("file", metavar="FILE", help="a job-conf")
+    write_out.add_argument("--to", dest="of", choices=(BROZZLER,), required=True, help="the crawler that is to read it")
+    write_out.add_argument("job", type=job, metavar="JOB", help="a job of the built-in crawler")
+    for one in (read_in, write_out):
+        one.add_argument("--lossy", action="store_true", help="leave out what cannot be kept")
 
 
 def run(args: argparse.Namespace) -> int:
+    """Check a feed, or exchange a job."""
+    if args.action == "check":
+        return _check(args)
+    return _import(args) if args.action == "import" else _export(args)
+
+
+def _check(args: argparse.Namespace) -> int:
     """Check the feed and print what it contains. Exit 1 for any fault, and for a feed without targets."""
     feed = read(feed_source.read_file(args.file), args.file)
     if args.json:
@@ -53,6 +81,55 @@ def run(args: argparse.Namespace) -> int:
         for line in _lines(feed):
             out(line)
     return int(bool(feed.left_out) or not feed.targets)
+
+
+def _import(args: argparse.Namespace) -> int:
+    """Make a job of a job-conf. Conflict if somebody has edited the job, or made it otherwise."""
+    from commands.console.luigi_cfg import job_of, list_job  # checking a feed needs no archive
+    from commands.console.papers import open_papers, person
+    from tasks.config import folders
+    from warcmill.crawl.job import brozzler
+    from warcmill.formats import job_conf
+    from warcmill.markers.papers import read_papers
+
+    known = job_conf.read(feed_source.read_file(args.file), args.file)
+    made = brozzler.papers(known, args.file, job_of(known.seeds[0].url))
+    if _is_refused(made.lost, lossy=args.lossy):
+        return 1
+    papers = open_papers(made.name)
+    newest = papers.settle()
+    there = read_papers(papers.folder)
+    if there and there != made.papers and not brozzler.is_as_imported(there, made.name):
+        raise Conflict(f"job {made.name}", "it was edited, or made otherwise; give the file another id")
+    number = newest.number if newest else 0
+    edition = papers.save(made.papers, who=person(), why="warcmill feed import --from brozzler", made_from=number)
+    list_job(Path(folders.config_file()), made.name)
+    seeds = len(known.seeds)
+    out(f"{made.name}: {seeds:,} {'seed' if seeds == 1 else 'seeds'}, edition {edition.number}")
+    out(f"next: warcmill pulse start {made.name}")
+    return 0
+
+
+def _export(args: argparse.Namespace) -> int:
+    """Print a job as a job-conf."""
+    from commands.console.papers import open_papers
+    from warcmill.crawl.job import brozzler, file
+    from warcmill.formats import job_conf
+
+    made = brozzler.conf(file.files_in(open_papers(args.job).folder), args.job)
+    if _is_refused(made.lost, lossy=args.lossy):
+        return 1
+    sys.stdout.write(job_conf.write(made.conf).decode())
+    return 0
+
+
+def _is_refused(lost: Iterable[str], *, lossy: bool) -> bool:
+    """Name what cannot be kept; True if that ends it."""
+    lines = list(lost)
+    err(*(f"not kept: {line}" for line in lines))
+    if lines and not lossy:
+        err("nothing was written; with --lossy the rest is")
+    return bool(lines) and not lossy
 
 
 def _json(faults: list[BadInput]) -> list[Json]:

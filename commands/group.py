@@ -135,6 +135,8 @@ def _lines(one: Mapping[str, Json]) -> Iterator[str]:
         yield f"  retired {one['retired']}: {one['why']}"
     if one["moving"]:
         yield f"  {one['moving']:,} hosts leave it, or arrive there, just now"
+    if one["updater_fault"]:
+        yield f"  its updater has ended: {one['updater_fault']}"
     if one["rules_fault"]:
         yield f"  its rules have a fault, and the last good ones stay: {one['rules_fault']}"
     scope = cast("dict[str, Any]", one["scope"])
@@ -287,11 +289,14 @@ async def _scope(args: argparse.Namespace, kept: Group) -> int:
 
 
 async def _recover(args: argparse.Namespace, kept: Group) -> int:
+    from tasks.config import groups
     from warcmill.clusters import group, recovery
 
     if args.centre:
         return await _recover_centre(args, kept)
     _refuse_unknown(args.cluster, kept)
+    if groups.is_here(args.cluster):
+        groups.forget_owners(args.cluster)  # its disk may have come back from a copy, with older ones
     async with group.asked(kept, LONG) as db:
         found = await recovery.order_frontier(db, args.cluster, is_owned=kept.owned is not None)
     counts = f"{found.hosts:,} hosts, {found.waiting:,} URIs that wait, {found.visited:,} that were visited"

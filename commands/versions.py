@@ -46,7 +46,7 @@ examples:
 
 A version is a numbered list of WARCs, and the index of their captures, or, with --of text,
 of the words in them. 'warcmill scan' publishes a new one when there is something new.
---of documents is of publications; a line is what one crawl has of one.
+--of documents is of publications; each counts once for each launch that has it.
 --of modules, depgraph and distributions are of a package index: each is a LevelDB, made of
 the files of dumps, which pypi.UpdateLevelDb publishes ("warcs" of --json counts these).
 list shows them all; diff lists the WARCs by which two differ, and what was hidden or shown
@@ -77,7 +77,7 @@ running
 LINES = {
     cdx.NAME: "captures",
     text.NAME: "documents",
-    documents.NAME: "parts",
+    documents.NAME: "documents",
     **dict.fromkeys(data_sets.NAMES, "keys"),
 }  # what a line is
 INPUTS = dict.fromkeys(data_sets.NAMES, ("dump file", "dump files"))

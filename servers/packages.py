@@ -70,6 +70,8 @@ SOURCES = (
     "bagit",
     "bagit-profile",
     "surt",
+    "jstyleson",
+    "urlcanon",
 )  # no wheels exist: built last, with what the same lock has installed before
 
 
@@ -121,6 +123,13 @@ def commons_ip() -> Path:
     wanted = DEPENDENCY.format(group=group, artifact=artifact, version=pins.COMMONS_IP_VERSION)
     pom = POM.format(managed=JACKSON_BOM.format(version=pins.JACKSON_VERSION), dependencies=wanted)
     return _jars(f"commons-ip-{pins.COMMONS_IP_VERSION}", pom, pins.COMMONS_IP_SHA256)
+
+
+def any23() -> Path:
+    """A folder with any23 and its dependencies, in `lib/`."""
+    group, artifact = pins.ANY23.split(":")
+    wanted = DEPENDENCY.format(group=group, artifact=artifact, version=pins.ANY23_VERSION)
+    return _jars(f"any23-{pins.ANY23_VERSION}", POM.format(managed="", dependencies=wanted), pins.ANY23_SHA256)
 
 
 def solr() -> Path:

@@ -45,6 +45,10 @@ COMMONS_IP_VERSION: Final = "2.10.0"
 JACKSON_VERSION: Final = "2.18.3"
 # sha256 of the listing of all jars by name, as above: 28 lines.
 COMMONS_IP_SHA256: Final = "e8aa841048e579aec2d1ec37a4559cafec48e760707928430edcb280beb04bdb"
+ANY23: Final = "org.apache.any23:apache-any23-core"
+ANY23_VERSION: Final = "2.7"
+# sha256 of the listing of all jars by name, as above: 164 lines.
+ANY23_SHA256: Final = "c189b240050e747d0df1d29cddd4c360a89474c8ba6ea662ee7d2bd0e7f7d146"
 # The Eclipse compiler: a Java runtime has none, and the driver of commons-ip has to be compiled.
 ECJ: Final = "org.eclipse.jdt:ecj:3.33.0"
 ECJ_SHA256: Final = "f7686c4960cf70c2ebc5c500a73a8cfc04541b730c18f1c5c21329889b137f45"

@@ -14,7 +14,7 @@ from warcmill.errors import Unavailable
 
 NAME = "solr"
 CORE = "discovery"
-CONFIGSET = "warcmill"
+CONFIGSET, DOCUMENTS = "warcmill", "warcmill-documents"
 READY_SECONDS = 120
 SECONDS = 60
 JVM = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")  # it lives for minutes: a quick start counts
@@ -79,10 +79,10 @@ class SolrServer(Struct, frozen=True):
         path = f"/{core}/admin/ping"
         process.wait_ready(self.folder, NAME, lambda: self._status(path) == http.client.OK, READY_SECONDS)
 
-    def add(self, core: str) -> None:
-        """Make a core of our schema, unless it is there: about 1 s."""
+    def add(self, core: str, configset: str = CONFIGSET) -> None:
+        """Make a core of one of our schemas, unless it is there: about 1 s."""
         if not (self.folder / "home" / core / "core.properties").exists():
-            self._admin(f"CREATE&name={core}&configSet={CONFIGSET}")
+            self._admin(f"CREATE&name={core}&configSet={configset}")
         self.wait_loaded(core)
 
     def remove(self, core: str) -> None:
@@ -156,7 +156,8 @@ def down(work: Path) -> list[str]:
 def _prepare(folder: Path) -> None:
     for name in ("home", "empty", "logs"):
         (folder / name).mkdir(parents=True, exist_ok=True)
-    shutil.copytree(CONF, folder / "home" / "configsets" / CONFIGSET / "conf", dirs_exist_ok=True)
+    for configset, conf in ((CONFIGSET, CONF), (DOCUMENTS, CONF.parent / "documents")):
+        shutil.copytree(conf, folder / "home" / "configsets" / configset / "conf", dirs_exist_ok=True)
     (folder / "home" / "solr.xml").write_text("<solr/>\n", encoding="ascii")
     (folder / "jetty.xml").write_text(JETTY, encoding="ascii")
     (folder / "log4j2.xml").write_text(LOG4J, encoding="ascii")

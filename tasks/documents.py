@@ -12,6 +12,7 @@ from tasks.config.settings import NO_INDEX, settings
 from tasks.files import StoreScan, Verify, VirusScan
 from tasks.index import FIRST, FOLD, fold_data
 from tasks.line import OpenRoots, open_line
+from tasks.sinks import bring_documents
 from tasks.step import StageStep, ToRun
 from tasks.summary import ScanEnding
 from warcmill import chain, layout
@@ -77,7 +78,7 @@ class UpdateDocuments(luigi.Task):
     Requires: nothing; it takes every launch that has its documents.extracted, of any day.
     Output:   none; a version is its list in the state, and its files in the index root.
     Changes:  adds a version, and moves the link to the current one; with nothing new it makes none. Makes extracts
-              again that are missing or damaged. Brings the desk up to date.
+              again that are missing or damaged. Brings the desk up to date, and then `[documents]` solr and w3act.
     Re-run:   safe; ends what a killed fold began. Of two at once one wins; the other fails, or finds nothing to do.
     """
 
@@ -92,8 +93,8 @@ class UpdateDocuments(luigi.Task):
         index = open_folder("index", line.settings.index)
         data = Documents(line.state, extractor.making(line.settings, Extracts(index)), index)
         troubles = fold_data(line, index, data).troubles
-        with desk.opened(line):  # brings its table up to date: with the version, the watched targets and the decisions
-            pass
+        with desk.opened(line) as found:  # up to date: with the version, the watched targets and the decisions
+            troubles = (*troubles, *bring_documents(index, found))
         if troubles:
             raise Unsettled(str(self.task_family), list(troubles))
         self.done = True

@@ -21,6 +21,7 @@ from msgspec import Struct, field
 from msgspec.structs import astuple
 
 from tasks import health
+from tasks.config import register
 from tasks.config.settings import notice_channels, settings
 from warcmill import errors, layout
 from warcmill.audit import day_summary, gaps
@@ -28,7 +29,7 @@ from warcmill.audit.day_summary import ScannedDays
 from warcmill.base import clock
 from warcmill.clients import notice
 from warcmill.clients.notice import Channels, Notice, Trouble
-from warcmill.errors import NotReady, WarcmillError
+from warcmill.errors import Busy, NotReady, WarcmillError
 from warcmill.markers.attempts import Attempts
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Json, Key, Launch
@@ -61,9 +62,25 @@ class ScanEnding(Struct):
             with self._noted("not every summary of its days is written"):
                 day_summary.rewrite(state, settings().rootmap(), self._scanned(), settings().wanted())
             of_steps.extend(self._troubles(state))
+        self._tell()
         troubles = (*self.unreadable, *self.watched, *of_steps)
         health.note_end(self.scan, self.dates, len(troubles))
         self._notify(troubles)
+
+    def _tell(self) -> None:
+        """Tell the register. An error is only logged, and `health` has the lag: the scan does not depend on it."""
+        try:
+            if register.place()[0]:
+                from tasks.line import open_line
+                from tasks.sinks import tell_register  # it imports the clients of all servers
+
+                tell_register(open_line(), self.launches)
+        except Busy:
+            log.info("%s: another scan tells the register", self.scan)
+        except (WarcmillError, OSError) as error:
+            log.error("%s: the register: %s", self.scan, error)
+        except Exception:  # a fault in Warcmill
+            log.exception("%s: the register", self.scan)
 
     @contextmanager
     def _noted(self, what: str) -> Iterator[None]:

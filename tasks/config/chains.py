@@ -102,6 +102,45 @@ class documents(Section):  # noqa: N801 - the section has the name of the class
     since = TextKey(default="", description="look through the launches from this day on, by their ids; empty: off")
     jobs = TextKey(default="", description="look through only these jobs, separated by commas; empty: all")
     watched = TextKey(default="", description="path of a list of targets, as a feed has them; empty: the newest feed")
+    solr = TextKey(default="", description="URL of a Solr's core that gets the documents too; empty: none")
+    w3act = TextKey(default="", description="URL of a W3ACT that gets the documents of targets; empty: none")
+    user = TextKey(default="", description="email of a user of W3ACT; empty: it wants no login")
+    password = TextKey(default="", description="its password, as ${NAME}, a variable of the environment")
+    password_file = TextKey(default="", description="file with that password as its only line")
+
+
+class W3actLogin(Struct, frozen=True):
+    """A W3ACT by its URL, and the login that it wants."""
+
+    url: str
+    user: str
+    password: str
+
+
+def documents_solr() -> tuple[str, str]:
+    """The Solr that gets the documents, and its core, or BadConfig; '' twice if there is none."""
+    url = sections.value(DOCUMENTS, "solr").rstrip("/")
+    server, _, core = url.rpartition("/")
+    parts = urlsplit(server)
+    if url and (parts.scheme not in ("http", "https") or len(parts.path) < 2 or not _COLLECTION_NAME.fullmatch(core)):
+        raise BadConfig("[documents] solr", "is not the URL of a core, such as http://127.0.0.1:8983/solr/documents")
+    return server, core
+
+
+def w3act() -> W3actLogin | None:
+    """The W3ACT that gets the documents, or BadConfig; None if there is none."""
+    keys, password = sections.read(documents), sections.secret(DOCUMENTS, "password")
+    if not keys.w3act:
+        if keys.user or password:
+            raise BadConfig("[documents] w3act", "is not set, and its login is; set both, or neither")
+        return None
+    from warcmill.clients import asked
+
+    if not asked.is_url(keys.w3act):
+        raise BadConfig("[documents] w3act", "is not a URL such as https://w3act.example/act, without user or query")
+    if bool(keys.user) != bool(password):
+        raise BadConfig("[documents] user", "it takes user and password_file, or neither")
+    return W3actLogin(keys.w3act, keys.user, password)
 
 
 def check_columns_installed() -> str:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from tasks.config import engines, sections
 from tasks.config.sections import jobs_of, needed, value
 from tasks.config.settings import settings
+from warcmill.base import disk
 from warcmill.base.escapes import did_you_mean
 from warcmill.clients.postgresql import read_place
 from warcmill.clusters.following import ClusterJournals, Committed, JobJournals
@@ -16,7 +17,9 @@ from warcmill.clusters.group import Group
 from warcmill.clusters.owning import RulesPlace
 from warcmill.crawl.fetch.addresses import Resolver, read_hosts
 from warcmill.crawl.job import file
-from warcmill.errors import BadConfig, BadInput, NotReady
+from warcmill.crawl.launch import folders
+from warcmill.crawl.policies import owners
+from warcmill.errors import BadConfig, BadInput, Busy, NotReady, Unavailable
 from warcmill.model import parse_job
 from warcmill.stores.opening import is_remote
 
@@ -101,3 +104,16 @@ def journals_of(job: str) -> ClusterJournals:
             root = replace(places, output=Path(one.place), layout=one.layout)
             workers.append(JobJournals(places, job, committed, one.root, root))
     return ClusterJournals(JobJournals(places, job, committed), workers, committed)
+
+
+def forget_owners(job: str) -> None:
+    """Have the crawl of a job on this machine begin without hosts of its own, until its updater gives them. Busy while
+    it runs."""
+    state = engines.own_engine(engines.section_of(job) or "").places.state(job)
+    if found := folders.holder(state):
+        raise Busy(f"the crawl of {job}, by pid {found.pid},", f"end it first: warcmill pulse stop {job}")
+    path = state / owners.NAME
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise Unavailable(str(path), disk.reason(error, path)) from error

@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
-from tasks.config import chains, proofs, sections
+from tasks.config import chains, proofs, register, sections
 from tasks.config.roots import ENGINE
 from tasks.config.sections import jobs_of, value
 from warcmill.audit import remedies
@@ -172,6 +172,35 @@ def _ask_cdx_server(_: Settings, __: str, seconds: float) -> HealthReply:
     return HealthReply(shown(url))
 
 
+def _ask_documents_solr(_: Settings, __: str, seconds: float) -> HealthReply:
+    from warcmill.clients.solr import Solr
+
+    server, core = chains.documents_solr()
+    with Solr(server, seconds) as solr:
+        return HealthReply(f"{solr.name(core)}: {solr.count(core):,} documents")
+
+
+def _ask_w3act(_: Settings, __: str, seconds: float) -> HealthReply:
+    from warcmill.clients.w3act import W3act
+
+    login = chains.w3act()
+    assert login, "it is set"
+    with closing(W3act(login.url, login.user, login.password, seconds)) as w3act:
+        w3act.log_in()
+    return HealthReply(login.url)
+
+
+def _ask_register(config: Settings, *__: object) -> HealthReply:
+    """The lag of the register, which nobody asks; Unavailable if it is behind."""
+    from warcmill.audit.answers import register as answers
+
+    url, _ = register.place()
+    lag = answers.lag(config.open_state(), url)
+    if lag.launches:
+        raise Unavailable(f"the register {url}", str(lag))
+    return HealthReply(f"{url}: {lag}")
+
+
 def _ask_frontier(_: Settings, section: str, *__: object) -> HealthReply:
     from tasks.config import engines
     from warcmill.crawl.frontier.link import examined
@@ -323,6 +352,14 @@ SERVICES: tuple[Service, ...] = (
     Service("server", "scale", ("[scale] url",), prove=proofs.check_scale),
     Service("server", "cdx server", ("[index] cdx_server",), "start it, or correct [index] cdx_server",
             used=_where_set("index", "cdx_server"), ask=_ask_cdx_server, prove=proofs.check_cdx_server),
+    Service("server", "solr of documents", ("[documents] solr",), "start Solr, or correct [documents] solr",
+            used=_where_set("documents", "solr"), ask=_ask_documents_solr),
+    Service("server", "w3act", ("[documents] w3act",),
+            "start it, or correct w3act, user and password_file of [documents]",
+            used=_where_set("documents", "w3act"), ask=_ask_w3act),
+    Service("server", "register", ("[register] url",),
+            "start it, or correct [register] url; each scan sends what it lacks",
+            used=_where_set("register", "url"), ask=_ask_register, optional=True),  # nothing waits for it
     Service("server", "pywb", ("[serve] pywb",), prove=proofs.check_serve),
     Service("server", "redis [{section}]", ("[engine.NAME] frontier",), "start it, or correct [{section}]",
             used=lambda config: [section for section in _engines(config) if value(section, "frontier")],

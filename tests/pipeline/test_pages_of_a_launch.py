@@ -14,7 +14,7 @@ from typing import Any
 
 import preloaded
 import pytest
-from sites.several_hosts import Page, page, serve
+from sites.several_hosts import Page, serve
 
 HOSTS = ("a.example", "b.example")
 HERE = ["--allow-private", "127.0.0.0/8", "--no-delay"]

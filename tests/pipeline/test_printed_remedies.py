@@ -49,6 +49,7 @@ TYPED = {
     "group {} explain {}": "",
     "doctor": "doctor",
     "doctor --json": "doctor --json",
+    "feed import --from": "",
     "import FOLDER --job {}": "import empty --job elections",
     "init": "init new",
     "init --adopt": "init --adopt index",

@@ -63,6 +63,9 @@ ADDRESSES: Mapping[str, tuple[tuple[str, Mapping[str, str]], ...]] = {
             "scripts/{name}/results",
         )
     },
+    # The desk, tests/unit/web/test_documents.py.
+    "/documents": (("/documents", {}),),
+    "/documents/{id}": (("/documents/00000000", {}),),
     # A group, tests/services/test_clusters_pages.py.
     "/groups": (("/groups", {}),),
     "/groups/{group}": (("/groups/web", {}),),
@@ -143,7 +146,7 @@ def asked_as(site: WebSite, role: str) -> Iterator[tuple[str, str]]:
         for path, fields in ADDRESSES[route.path] or logs:
             for form in ({}, {"format": "json"}):
                 answer = site.get(path, {**fields, **form}, role=role)
-                assert answer.status < 500 or path.startswith(("/as-of/", "/packages/", "/healthz")), path
+                assert answer.status < 500 or path.startswith(("/as-of/", "/packages/", "/documents", "/healthz")), path
                 yield f"{path} {fields} {form}", unescape(answer.text) + str(answer.headers)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import asyncpg
 import pytest
+from records.countries import mmdb
 from sites.name_server import SILENT, names
 
 from servers.postgresql import PostgresqlServer
@@ -17,6 +18,7 @@ from warcmill.clusters import group, owning
 from warcmill.clusters.group import Group
 from warcmill.clusters.owning import HostAssigner, KeptRules, RulesPlace
 from warcmill.crawl.fetch.addresses import Resolver
+from warcmill.errors import BadConfig
 
 RULES = """
 default = "east"
@@ -148,3 +150,85 @@ def test_addresses_are_fresh_while_something_waits_and_a_dead_host_is_asked_ever
     assert [one[:2] for one in dead] == [(["127.0.0.8"], 1), (["127.0.0.8"], 2), (["127.0.0.8"], 3)]
     assert [round(one[2] / 60) for one in dead] == [1, 2, 4]
     assert last[2] <= owning.MISS_MOST
+
+
+def test_names_of_every_sort_are_assigned_and_end_no_updater(kept: Group) -> None:
+    long = ".".join(["a" * 63, "b" * 63, "c" * 63, "d" * 61])
+    odd = [
+        long, f"{'e' * 64}.example", "a..b.example", "-.example", ".example", "xn--a.example", "xn--.example",
+        "[::1]", "127.0.1.9", "a_b.example", "ü.example", "%00.example", "a\u202eb.example", "x" * 255, "1.2.3.4.5",
+        "[fe80::1%25eth0]", "0x7f.1", "a b.example", "'; drop table hosts; --",
+    ]  # fmt: skip
+    assert len(long) == 253
+    with names({long: ["0 A 127.0.1.7"]}) as port:
+        found = asyncio.run(assigned(kept, Resolver(servers=[("127.0.0.1", port)]), *odd))
+    assert found.keys() == {*odd}
+    assert (found[long]["cluster"], found["127.0.1.9"]["cluster"]) == ("west", "west")
+
+
+def test_an_answer_that_is_another_each_time_and_not_of_this_world_moves_no_host(kept: Group) -> None:
+    async def act() -> list[asyncpg.Record]:
+        zone, seen = {"h.example": ["0 A 127.0.0.7"]}, []
+        with names(zone) as port:
+            async with group.asked(kept) as db:
+                one = assigner(kept, Resolver(servers=[("127.0.0.1", port)]))
+                await one.assign(db, ["h.example"])
+                for answer in ("0 A 127.0.1.8", "0 AAAA ::ffff:127.0.1.8", "0 A 0.0.0.0", "0 A 255.255.255.255"):
+                    zone["h.example"] = [answer]
+                    await db.rows("UPDATE hosts SET due = now() - interval '1 s', scheduled = 1")
+                    one = assigner(kept, Resolver(servers=[("127.0.0.1", port)]))
+                    await one.refresh(db)
+                    await asyncio.sleep(0.3)
+                    await one.refresh(db)
+                    await one.assign(db, ["h.example"])
+                    seen.append((await rows(kept))["h.example"])
+        return seen
+
+    found = asyncio.run(act())
+    assert [row["addresses"][0].rpartition(".")[2] for row in found] == ["8", "8", "0", "255"]
+    assert {(row["cluster"], row["edition"]) for row in found} == {("east", found[0]["edition"])}
+
+
+def test_without_its_file_of_countries_no_host_is_assigned_by_rules_that_cannot_see_them(
+    place: PostgresqlPlace, tmp_path: Path
+) -> None:
+    rules, path = tmp_path / "rules.toml", tmp_path / "countries.mmdb"
+    rules.write_text('default = "east"\n[[rule]]\ncountry = "ET"\ncluster = "west"\n')
+    named = RulesPlace(rules, path)
+    found = Group("web", place, JOBS, named)
+    assert asyncio.run(group.make(found))
+    resolver = Resolver({f"h{n}.example": (f"196.188.0.{n}",) for n in range(5)})
+
+    async def act(kept: KeptRules, *hosts: str) -> dict[str, asyncpg.Record]:
+        async with group.asked(found) as db:
+            await HostAssigner(kept, resolver, "east").assign(db, hosts)
+        return await rows(found)
+
+    path.write_bytes(mmdb({"196.188.0.0/16": "ET"}))
+    kept = KeptRules(named, JOBS)
+    assert asyncio.run(act(kept, "h0.example"))["h0.example"]["cluster"] == "west"
+    path.unlink()
+    assert asyncio.run(act(kept, "h1.example"))["h1.example"]["cluster"] == "west", "the last good ones stay"
+    assert "countries.mmdb cannot be read" in kept.fault
+    begun = KeptRules(named, JOBS)
+    for _ in range(2):
+        with pytest.raises(BadConfig, match=r"countries\.mmdb cannot be read"):
+            asyncio.run(act(begun, "h2.example"))
+    assert "h2.example" not in asyncio.run(rows(found))
+    path.write_bytes(mmdb({"196.188.0.0/16": "NL"}))
+    assert asyncio.run(act(kept, "h3.example"))["h3.example"]["cluster"] == "east", "it is read when it is back"
+    assert not kept.fault
+    rules.unlink()
+    assert asyncio.run(act(kept, "h4.example"))["h4.example"]["cluster"] == "east"
+    assert "rules.toml" in kept.fault
+
+
+def test_a_session_whose_machine_is_gone_is_ended_by_the_server_within_minutes(kept: Group) -> None:
+    """Its lock is the updater's: nobody else updates the cluster until then."""
+
+    async def act() -> list[str]:
+        async with group.asked(kept) as db:
+            shown = [await db.rows(f"SHOW tcp_keepalives_{one}") for one in ("idle", "interval", "count")]
+        return [one[0][0] for one in shown]
+
+    assert asyncio.run(act()) == ["60", "10", "3"]

@@ -190,7 +190,7 @@ def test_a_journal_that_came_back_from_an_older_disk_is_refused_by_name_and_read
 @pytest.mark.parametrize(
     ("statement", "code", "words"),
     [
-        ("UPDATE about SET value = '4' WHERE name = 'version'", 3, "its tables are of version 4, and this Warcmill"),
+        ("UPDATE about SET value = '9' WHERE name = 'version'", 3, "its tables are of version 9, and this Warcmill"),
         ("DROP TABLE about", 1, "it has no tables yet: warcmill group web init"),
         ("UPDATE about SET value = 'other' WHERE name = 'group'", 1, "has the tables of group other, not of web"),
         ("DELETE FROM clusters", 1, f"cluster {JOB} is not ready: the centre has no row of it"),

@@ -14,11 +14,13 @@ from urllib.parse import quote, urlencode
 
 import pytest
 from crawls import centres
+from indexing.document_archive import DocumentArchive, id_of, warc
 from indexing.searchable import Searchable
 from launches import launch_sorts
 from launches.engine import LAUNCH, Engine
 from playwright.sync_api import Browser, Page, expect
 from records.captures import response
+from records.pdfs import pdf
 from records.warcs import warc_gz, warcinfo
 from requesting import script_books
 
@@ -28,6 +30,7 @@ from servers.postgresql import PostgresqlServer
 from servers.serving import RunningServe
 from warcmill.audit import day_summary, survey
 from warcmill.audit.day_summary import ScannedDays
+from warcmill.extracts.harvest import HarvestWorkers
 from warcmill.extracts.text_workers import TextWorkers
 from warcmill.web.access import Role, add_token
 from warcmill.web.routes import ROUTES
@@ -46,16 +49,28 @@ jobs={",".join(JOBS)}
 frequency=daily
 start=2016-10-19T00:00:00Z
 
+[documents]
+since=2016-10-01
+
 [group.{centres.NAME}]
 centre={{centre}}
 jobs={centres.EAST}, {centres.WEST}
 """
+BEES, WASPS = pdf("Of bees", title="Bees and others"), pdf("Of wasps")
 NAMES = {
+    "id": id_of(BEES),
     "job": JOBS[0], "launch_id": LAUNCH.id, "group": centres.NAME, "cluster": centres.EAST, "host": centres.LARGE,
     "number": "1",
 }  # fmt: skip
+OF_DOCUMENTS = {
+    "http://s.example/": f"{TITLE.decode()}<h1>Insects</h1><a href=/bees.pdf>All about bees</a>"
+    f" <a href=/wasps.pdf>&lt;b&gt; \u202egpj.exe {'W' * 900}</a>",
+    "http://s.example/bees.pdf": BEES,
+    "http://s.example/wasps.pdf": WASPS,
+}  # fmt: skip
 OF_SCRIPTS = {"name": "shop", "key": quote(quote(script_books.MARKUP, safe=""))}
 MORE = {
+    "/documents": ["?status=", f"?words={HOSTILE}&status=NEW&days=9999"],
     "/groups/{group}/clusters/{cluster}": ["?status=Failed"],
     "/groups/{group}/uri": [f"?{urlencode({'url': url})}" for url in (f"http://{centres.LARGE}/0", centres.ODD)],
     "/jobs/{job}": ["?status=RUNNING", "?status=STOP"],
@@ -78,6 +93,10 @@ def served(tmp_path_factory: pytest.TempPathFactory, postgresql: PostgresqlServe
     with TextWorkers(1) as made.workers:
         made.add("20161021234428", {"a.warc.gz": warc_gz(warcinfo(), *pages)})
         made.fold()
+    documents = DocumentArchive(made.base)
+    with HarvestWorkers(1) as documents.readers:
+        documents.add("20161022234428", {"d.warc.gz": warc(OF_DOCUMENTS)})
+        documents.fold()
     days = DAY, DAY + timedelta(days=1)
     found = survey.find(first.state, first.rootmap, *days)
     day_summary.rewrite(first.state, first.rootmap, ScannedDays(*days, found.launches, frozenset()), {})
@@ -159,3 +178,33 @@ def test_a_script_is_set_by_the_keyboard_without_javascript(served: RunningServe
         page.keyboard.press("Enter")
         page.wait_for_url(f"**/jobs/{JOBS[0]}")
         expect(page.get_by_role("rowheader", name="museums")).to_be_attached()
+
+
+def test_a_curator_s_day_by_the_keyboard_without_javascript(served: RunningServe, browser: Browser) -> None:
+    with browsing.window(browser, 320, token=served.token, scripts=False) as page:
+        page.goto(f"{served.address}documents")
+        browsing.press_to(page, "All")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/documents?status=")
+        browsing.press_to(page, "All about bees")  # the box before it
+        page.keyboard.press("Space")
+        browsing.press_to(page, "make them")
+        page.keyboard.type("SAVED")
+        browsing.press_to(page, "Decide")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/documents?status=&done=1")
+        expect(page.get_by_text("1 document is decided.")).to_be_visible()
+        page.goto(f"{served.address}documents/{id_of(BEES)}")
+        browsing.press_to(page, "Other title")
+        page.keyboard.type("Bees, wasps and ants")
+        browsing.press_to(page, "Decide")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("heading", level=1)).to_have_text("Bees, wasps and ants")
+        page.reload()
+        browsing.press_to(page, "Other title")
+        page.keyboard.press("Shift+Tab")
+        page.keyboard.press("ArrowDown")  # as crawls have it
+        browsing.press_to(page, "Decide")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("heading", level=1)).to_have_text("All about bees")
+        expect(page.get_by_role("row", name="title withdrawn")).to_have_count(1)

@@ -246,6 +246,7 @@ JSON = (
     Place("warcmill/audit/health.py", only=("Level",)),
     Place("commands/feed.py", only=("counted",), documents=True),
     Place("warcmill/audit/answers/files.py", only=("answer", "_file")),
+    Place("warcmill/audit/answers/register.py", only=("document", "_StageState")),
     Place("commands/plan.py", documents=True),
     Place("commands/import.py", documents=True),
     Place("warcmill/pulse/reported_jobs.py", documents=True),
@@ -360,6 +361,9 @@ NONE_OF_ITS_OWN = {
     "warcmill/clients/solr.py",
     "warcmill/index/sink_solr.py",
     "warcmill/index/sink_cdx.py",
+    # The documents of warcmill/documents/desk.py, for servers.
+    "warcmill/clients/w3act.py",
+    "warcmill/documents/sinks.py",
     # What a worker process answers to its starter, and a scan's process to the command that shows it.
     "tasks/logs.py",
     "warcmill/base/worker.py",

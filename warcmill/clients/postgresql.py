@@ -14,6 +14,8 @@ from warcmill.errors import BadConfig, Unavailable
 T = TypeVar("T")
 SCHEMES = ("postgresql", "postgres")
 CONNECT_SECONDS, SECONDS = 10.0, 600.0
+# Seconds until the server ends the session, and the locks, of one whose machine or network is gone: else hours.
+_GONE = {"tcp_keepalives_idle": "60", "tcp_keepalives_interval": "10", "tcp_keepalives_count": "3"}
 TRIES, AGAIN = 20, 0.05  # of a transaction that was in another's way; seconds until the second
 _REFUSED = ("28", "3D", "42501")  # who asks is not let in; there is no such database; a right is lacking
 _PASSING = ("08", "53", "57", "58", "25006", "XX")  # connection, room, shutdown, disk; it only reads; it is damaged
@@ -62,7 +64,9 @@ class Postgresql:
         try:
             found = await asyncpg.connect(
                 place.url, password=place.password or None, timeout=patience, command_timeout=seconds,
-                server_settings={"application_name": name, "timezone": "UTC", "statement_timeout": limit},
+                server_settings={
+                    "application_name": name, "timezone": "UTC", "statement_timeout": limit, **_GONE,
+                },
             )  # fmt: skip
         except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
             raise _ours(place, error) from error

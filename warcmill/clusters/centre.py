@@ -11,12 +11,13 @@ import json
 import os
 import socket
 from collections.abc import Collection, Iterable, Mapping
-from types import MappingProxyType
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import msgspec
 
 from warcmill.base import clock
+from warcmill.base.escapes import printable
 from warcmill.clients.postgresql import Postgresql, PostgresqlPlace
 from warcmill.clusters import tables
 from warcmill.clusters.following import OWN, JournalPlace
@@ -27,8 +28,8 @@ from warcmill.errors import Busy, NotReady
 from warcmill.formats import surt
 from warcmill.model import Json
 
+_place = attrgetter("host", "digest")  # of a row in the order of all
 SPACES = 30  # that a line to the crawl has more, for each URI
-EMPTY: Mapping[str, Json] = MappingProxyType({})
 NEWS = (
     "CREATE TEMP TABLE IF NOT EXISTS news (host text, digest bytea, crawl text, uri text, key text, is_taken boolean,"
     " hops text, via text, source text, payload text, if_waiting text, otherwise text, refused_waiting int,"
@@ -225,6 +226,11 @@ class Centre:
 
         await self.db.whole(act)
 
+    async def note_fault(self, fault: str) -> None:
+        """Note why the updater of the cluster ends, for who looks from elsewhere; '' once it works."""
+        put = "INSERT INTO about VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+        await self.db.rows(put, f"updater fault {self.cluster}", printable(fault))
+
     async def keep_sites(self, wanted: Mapping[str, Mapping[str, Any]]) -> None:
         """Keep what persons want of sites, in place of what was there."""
         rows = [
@@ -318,14 +324,14 @@ async def places_of(connection: Any, cluster: str) -> dict[str, JournalPlace]:
 
 
 async def order_parts(
-    connection: Any, cluster: str, verb: str, name: str, lines: Iterable[Json], more: Mapping[str, Json] = EMPTY
-) -> None:
-    """Order something of many URIs from a cluster, as many in an order as a line to the crawl has room for."""
-    head = msgspec.json.encode({**more}).decode()[:-1] + ("," if more else "")
-    rows, some, size = list[tuple[str, str, str, int]](), list[str](), 0
+    connection: Any, cluster: str, verb: str, name: str, lines: Iterable[Json], host: str = ""
+) -> None:  # fmt: skip
+    """Order something of many URIs from a cluster, of one `host` or of several, as many in an order as a line to the
+    crawl has room for."""
+    rows, some, size = list[tuple[str, str, str, int, str]](), list[str](), 0
 
     def end() -> None:
-        rows.append((cluster, verb, f'{head}"{name}":[{",".join(some)}]}}', len(some)))
+        rows.append((cluster, verb, f'{{"{name}":[{",".join(some)}]}}', len(some), host))
         some.clear()
 
     for line in lines:
@@ -338,7 +344,8 @@ async def order_parts(
         size += length
     if some:
         end()
-    await connection.executemany("INSERT INTO orders (cluster, verb, subject, uris) VALUES ($1, $2, $3, $4)", rows)
+    query = "INSERT INTO orders (cluster, verb, subject, uris, last_host) VALUES ($1, $2, $3, $4, $5)"
+    await connection.executemany(query, rows)
 
 
 def surt_of_host(host: str) -> str:
@@ -346,17 +353,13 @@ def surt_of_host(host: str) -> str:
     return surt.surt(f"http://{host}/").partition("(")[2].partition(")")[0] if host else ""
 
 
-def _place(one: UriNews) -> tuple[str, bytes]:
-    """The place of a row in the order of all."""
-    return one.host, one.digest
-
-
 def _row(one: UriNews) -> tuple[object, ...]:
     return (
-        one.host, one.digest, _text(one.crawl), _text(one.uri), _text(one.key), one.is_taken, _text(one.hops),
-        _text(one.via), _text(one.source), _text(one.payload), one.if_waiting, one.otherwise, *one.refused,
-        *one.origin[:3], one.origin.at > 0, one.is_first, one.at, one.wait, one.waits_at, one.download_at,
-        one.download_started, one.download_finished, one.http_status, one.hash, one.address,
+        one.host, one.digest, one.crawl and _text(one.crawl), _text(one.uri), one.key and _text(one.key), one.is_taken,
+        one.hops and _text(one.hops), one.via and _text(one.via), one.source and _text(one.source),
+        one.payload and _text(one.payload), one.if_waiting, one.otherwise, *one.refused, *one.origin[:3],
+        one.origin.at > 0, one.is_first, one.at, one.wait, one.waits_at, one.download_at, one.download_started,
+        one.download_finished, one.http_status, one.hash, one.address,
     )  # fmt: skip
 
 

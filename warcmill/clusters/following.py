@@ -165,6 +165,8 @@ class JobJournals:
         paths = journals(logs, place.stage) if logs.is_dir() else []
         is_lost = place.stage and not (logs / f"{journal.NAME}.{place.stage}").exists()
         if is_lost or (not paths and place.read):
+            if self.writer != OWN and not self._own.folders(Launch(self.name, place.launch)).own.is_dir():
+                return None  # the job was recovered from the centre, and the disk of this worker was lost, too
             what = f"the journal of launch {place.launch}, stage {place.stage if is_lost else _FINAL}, which was read,"
             raise Mismatch(what, "a file", f"none in {logs}; bring it back. {_AGAIN.format(job=self.name)}")
         return paths[0] if paths else None
@@ -275,7 +277,10 @@ class _Limit(NamedTuple):
         return self.length < 0 or start + group.end <= self.length
 
 
-_AGAIN = "If the disk of the job came back from a copy: 'warcmill run updater {job} --again' reads all of it once more"
+_AGAIN = (
+    "If the disk of the job came back from a copy, stop its crawl: 'warcmill group GROUP recover --cluster {job}' has"
+    " it know what it visited since; or 'warcmill run updater {job} --again' reads all of it once more"
+)
 
 
 class _Journal:

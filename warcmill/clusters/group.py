@@ -68,6 +68,7 @@ async def status(group: Group, seconds: float = 60.0) -> list[dict[str, Json]]:
         " (SELECT count(*) FROM orders o WHERE o.cluster = c.cluster AND state = 'waiting') AS orders,"
         f" {_IS_UPDATED.format(cluster='c.cluster')} AS is_updated,"
         " (SELECT value FROM about WHERE name = 'rules fault ' || c.cluster) AS fault,"
+        " (SELECT value FROM about WHERE name = 'updater fault ' || c.cluster) AS updater_fault,"
         " (SELECT coalesce(max(edition), 0) FROM scopes) AS newest,"
         " (SELECT count(*) FROM hosts o WHERE moving IS NOT NULL AND c.cluster IN (o.cluster, o.leaves)) AS moving"
         " FROM clusters c LEFT JOIN (SELECT cluster AS written, max(launch) AS launch, sum(groups)::bigint AS groups,"
@@ -103,6 +104,7 @@ def _as_json(row: Any) -> dict[str, Json]:
         "updater": row["updater"] if row["is_updated"] else "", "orders": row["orders"],
         "retired": clock.text(row['retired']) if row["retired"] else "", "why": row["why"],
         "rules": row["rules"], "rules_fault": row["fault"] or "", "moving": row["moving"],
+        "updater_fault": row["updater_fault"] or "",
         "scope": {"edition": row["scope"], "newest": row["newest"], "note": row["scope_note"]},
         "writers": writers, "strangers": row["strangers"],
         "updated": clock.text(row['updated']) if row["updated"] else "",

@@ -171,7 +171,8 @@ class News:
         is_first = origin.at > 0 and "renew" not in more
         has_status = found.otherwise is not None
         found.payload = more.get("payload")
-        self.handed.pop(found.digest, None)  # it has come back
+        if self.handed:
+            self.handed.pop(found.digest, None)  # it has come back
         found.hops, found.via = more.get("hops", hops), more.get("via", via)
         found.source = source if source not in ("", "-") else "" if source else uri
         if is_first and has_status:
@@ -179,7 +180,7 @@ class News:
         found.is_first, found.origin = is_first, origin
         if not is_first:
             found.begin(origin)
-        found.if_waiting = found.otherwise = waits(until)
+        found.if_waiting = found.otherwise = waits(until) if until else Status.SCHEDULED
         found.download_at = _moment(until)
 
     def _visit(
@@ -263,6 +264,16 @@ class NewsBatch(NamedTuple):
 
     news: list[News | Break]
     read: dict[str, ReadJournals]
+
+    @property
+    def changes(self) -> int:
+        """The lines that have news."""
+        return sum(one.changes for one in self.news if isinstance(one, News))
+
+    @property
+    def has_stage(self) -> bool:
+        """True if the journal of a stage was read to its end."""
+        return any(one.stages for one in self.read.values())
 
 
 def host_of(uri: str) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -38,6 +39,8 @@ MISS_LEAST, MISS_MOST = 60.0, 7 * 86_400.0  # and of a host without any: twice a
 DUE_AT_ONCE = 20
 TOLD_AT_ONCE = 500  # hosts of a line to the crawl
 ROWS_AT_ONCE = 5000
+HOSTS_AT_ONCE = 20  # of which rows are changed by a statement
+SETTLED_AT_ONCE = 50_000  # URIs of hosts that arrive in one transaction
 LEAVES, ARRIVES = "leaves", "arrives"
 LOCK = "SELECT pg_advisory_xact_lock(hashtext('warcmill-owners'))"
 _NEXT = "nextval('host_editions')"
@@ -53,7 +56,7 @@ _ASSIGN = (
 _LOST = f"""
 WITH lost AS MATERIALIZED (
   SELECT u.host, u.digest, u.status AS was, 'Scheduled' AS now FROM uris u JOIN hosts h USING (host)
-  WHERE h.cluster = $1 AND NOT h.forbidden AND u.status IN ('Parsed', 'Failed') AND u.uri ~ '^https?://'
+  WHERE NOT h.forbidden AND u.status IN ('Parsed', 'Failed') AND u.uri ~ '^https?://'
     AND coalesce(u.hops, '') NOT LIKE '%P'
     AND EXISTS (SELECT 1 FROM visits v WHERE v.host = u.host AND v.digest = u.digest AND v.cluster = $1)
     AND NOT EXISTS (
@@ -61,13 +64,32 @@ WITH lost AS MATERIALIZED (
       LEFT JOIN unnest($2::text[], $3::text[]) AS s(launch, stage) ON s.launch = v.launch AND s.stage = j.stage
       WHERE v.host = u.host AND v.digest = u.digest AND (v.cluster <> $1 OR s.stage IS NOT NULL))
 ), again AS (
-  UPDATE uris u SET status = now, download_at = NULL, last_update = now() FROM lost l
+  UPDATE uris u SET status = now, cluster = $1, launch = '', journal = 0, download_at = NULL, last_update = now()
+  FROM lost l
   WHERE u.host = l.host AND u.digest = l.digest
 )
 {COUNT.format(of="lost")}
 """
+_EDITIONS = (
+    "SELECT coalesce((SELECT max(edition) FROM hosts), 0) AS newest,"
+    " coalesce((SELECT value::bigint FROM about WHERE name = $1), 0) AS told"
+)
+_TOLD = "INSERT INTO about VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+# Of hosts that had others before, which know what was lost as visited.
+_LOST_OF_OTHERS = (
+    "SELECT host, cluster, moving FROM hosts h WHERE cluster <> $1 AND leaves IS DISTINCT FROM $1 AND EXISTS (SELECT 1"
+    " FROM uris u WHERE u.host = h.host AND u.cluster = $1 AND u.launch = '' AND status = 'Scheduled') ORDER BY host"
+)
 _TEXTS = ("key", "crawl", "hops", "via", "source", "payload")
-_ROWS = "SELECT uri, key, crawl, hops, via, source, payload, status, download_at FROM uris WHERE host = $1 AND"
+_NOT_ITS_OWNERS = "cluster <> (SELECT h.cluster FROM hosts h WHERE h.host = uris.host)"
+_COLUMNS = "SELECT uri, key, crawl, hops, via, source, payload, status, download_at FROM uris"
+_ROWS, _ROWS_OF = f"{_COLUMNS} WHERE host = $1 AND", f"{_COLUMNS} WHERE host = ANY($1::text[]) AND"
+_ARRIVED = (
+    f"SELECT host, scheduled + suspended AS waits FROM hosts h WHERE cluster = $1 AND moving = '{ARRIVES}'"
+    " AND NOT EXISTS (SELECT 1 FROM orders o WHERE o.cluster = $1 AND state = 'waiting' AND verb = 'visited'"
+    " AND last_host = h.host) ORDER BY host LIMIT $2 FOR UPDATE"
+)
+_PORT = re.compile(r":[0-9]+$")
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +108,7 @@ class KeptRules:
 
     def __init__(self, place: RulesPlace, clusters: Sequence[str]) -> None:
         self.place, self._clusters = place, clusters
-        self._seen: tuple[int, int] | None = None
+        self._seen: list[tuple[int, int]] = []
         self._now: HostRules | None = None
         self.country: Country = no_country
         self.fault = ""
@@ -108,23 +130,19 @@ class KeptRules:
 
     async def current(self, db: Postgresql, cluster: str) -> HostRules:
         """Return the rules as they are now, and keep them in the centre. Of a file with a fault, the last good ones;
-        BadConfig if none were kept."""
-        try:
-            found = self.place.rules.stat()
-            seen = found.st_mtime_ns, found.st_size
-        except OSError:
-            seen = 0, 0
+        BadConfig if none were kept, or if they are by country and no file of countries was read."""
+        seen = [_seen(path) for path in (self.place.rules, self.place.countries) if path]
         if self._now and seen == self._seen:
             return self._now
-        self._seen = seen
         try:
             self._now, self.fault = self.read(), ""
         except BadConfig as error:
-            self.fault = str(error)
-            self._now = self._now or await self._kept(db)
-            if self._now is None:
-                raise
-            log.warning("%s; the last good rules stay, sha256 %s", error, self._now.digest[:12])
+            kept = self._now or await self._kept(db)
+            if kept is None or (kept.needs_countries and self.country is no_country):
+                raise  # without its countries a host would go to another cluster, for good
+            self._now, self.fault = kept, str(error)
+            log.warning("%s; the last good rules stay, sha256 %s", error, kept.digest[:12])
+        self._seen = seen
         await self._keep(db, cluster, self._now)
         return self._now
 
@@ -141,6 +159,15 @@ class KeptRules:
             await connection.execute("UPDATE clusters SET rules = $2 WHERE cluster = $1", cluster, rules.digest)
 
         await db.whole(act)
+
+
+def _seen(path: Path) -> tuple[int, int]:
+    """The time and the size of a file, by which an edited one is seen."""
+    try:
+        found = path.stat()
+    except OSError:  # who reads it says why
+        return 0, 0
+    return found.st_mtime_ns, found.st_size
 
 
 class HostAssigner:
@@ -268,28 +295,36 @@ async def _heir(connection: Any, cluster: str, gone: Collection[str]) -> str:
     return str(rows[0]["cluster"])
 
 
-async def tell(db: Postgresql, crawl: RunningJob, cluster: str, alone: float) -> None:
-    """Tell the crawl of a cluster whose hosts are, as far as it has not heard it; then that the others are there: one
-    that was alone has not its old hosts for a moment. NotReady while none runs."""
-    known = _ask(crawl, "owners")["edition"]
-    newest = (await db.rows("SELECT coalesce(max(edition), 0) AS edition FROM hosts"))[0]["edition"]
-    if newest != known:
-        await _tell_hosts(db, crawl, cluster, known, newest)
+async def hear(db: Postgresql, crawl: RunningJob, cluster: str, alone: float) -> None:
+    """Note that a cluster has reached the centre, and then let its crawl hear of it: so it stops before others may have
+    its hosts. NotReady while none runs."""
+    await db.rows("UPDATE clusters SET reached = now() WHERE cluster = $1", cluster)
     _ask(crawl, "owners", alone=round(alone * 3600))
 
 
-async def _tell_hosts(db: Postgresql, crawl: RunningJob, cluster: str, known: int, newest: int) -> None:
-    """Tell the crawl of a cluster whose hosts are that have an edition after one, up to the newest."""
-    anew = known > newest  # the centre came back from an older copy
+async def tell(db: Postgresql, crawl: RunningJob, cluster: str, *, is_read: bool) -> None:
+    """Tell the crawl of a cluster whose hosts are, as far as it has not heard it; all anew where the centre has told it
+    another edition: it, or the crawl, came back from a copy, or is new. NotReady while no crawl runs, or while its
+    journal is not read, by which hosts are assigned that such a centre does not know."""
+    known = _ask(crawl, "owners")["edition"]
+    row = (await db.rows(_EDITIONS, f"told {cluster}"))[0]
+    newest, told = row["newest"], row["told"]
+    if newest == known == told:
+        return
+    anew = known != told
+    if anew and not is_read:
+        raise NotReady("the centre", f"it has told another edition than {known}; the journal is read first")
     known = 0 if anew else known
     query = "SELECT * FROM hosts WHERE edition > $1 AND edition <= $2 ORDER BY edition LIMIT $3"
-    while rows := await db.rows(query, known, newest, TOLD_AT_ONCE):
+    while anew or known < newest:
+        rows = await db.rows(query, known, newest, TOLD_AT_ONCE)
         hosts: list[Json] = [
             [row["host"], _owner(row, cluster), row["rule"] if row["forbidden"] else ""]
             for row in rows if row["host"] and not any(letter.isspace() for letter in row["host"])
         ]  # fmt: skip
-        known = rows[-1]["edition"]
+        known = rows[-1]["edition"] if rows else newest
         _ask(crawl, "owners", edition=known, hosts=hosts, anew=anew)
+        await db.rows(_TOLD, f"told {cluster}", str(known))
         anew = False
 
 
@@ -319,10 +354,9 @@ class Moves:
         moves. NotReady while no crawl runs."""
         query = "SELECT host, cluster, leaves, moving FROM hosts WHERE moving IS NOT NULL AND $1 IN (cluster, leaves)"
         rows = await db.rows(f"{query} ORDER BY host LIMIT {TOLD_AT_ONCE}", self._cluster)
-        arriving = [row["host"] for row in rows if row["moving"] == ARRIVES and row["cluster"] == self._cluster]
+        if any(row["moving"] == ARRIVES and row["cluster"] == self._cluster for row in rows):
+            await settle(db, self._cluster)
         leaving = {row["host"] for row in rows if row["moving"] == LEAVES and row["leaves"] == self._cluster}
-        for host in arriving:
-            await _settle(db, host, self._cluster)
         if done := sorted(leaving & self._given_up) if is_read else []:
             await db.whole(lambda connection: hand_on(connection, done, self._cluster))
         self._given_up &= leaving
@@ -336,15 +370,23 @@ async def hand_on(connection: Any, hosts: Iterable[str], old: str) -> None:
     """Give hosts, of which their `old` owner does nothing more, to the new ones: which sites are suspended, their rates
     and what was visited is ordered to be known there; what waits is in no frontier until they have arrived."""
     await connection.execute(LOCK)
-    for host in sorted(hosts):
-        owner = await connection.fetchval("SELECT cluster FROM hosts WHERE host = $1 FOR UPDATE", host)
-        waits = "status IN ('Scheduled', 'Suspended')"
-        moved = "UPDATE uris SET cluster = $2, launch = '', journal = 0, last_update = now() WHERE host = $1 AND"
-        await connection.execute(f"{moved} {waits}", host, owner)
-        await _hand_on_sites(connection, host, old, owner)
-        await _order(connection, owner, "visited", f"{_ROWS} NOT ({waits}) ORDER BY digest", host, _visited)
-        query = f"UPDATE hosts SET moving = '{ARRIVES}', leaves = NULL, edition = {_NEXT} WHERE host = $1"
-        await connection.execute(query, host)
+    names, waits = sorted(hosts), "status IN ('Scheduled', 'Suspended')"
+    query = "SELECT host, cluster, parsed + failed + removed AS visited FROM hosts WHERE host = ANY($1::text[])"
+    rows = await connection.fetch(f"{query} ORDER BY host FOR UPDATE", names)
+    moved = "UPDATE uris u SET cluster = h.cluster, launch = '', journal = 0, last_update = now() FROM hosts h"
+    for at in range(0, len(names), HOSTS_AT_ONCE):  # each has its time
+        some = names[at : at + HOSTS_AT_ONCE]
+        await connection.execute(f"{moved} WHERE h.host = ANY($1::text[]) AND u.host = h.host AND u.{waits}", some)
+    sites = {str(row["site"]) for row in await connection.fetch("SELECT DISTINCT site FROM sites")}
+    wished = sites | {_PORT.sub("", site) for site in sites}
+    for row in rows:
+        host, owner = row["host"], row["cluster"]
+        if host in wished:
+            await _hand_on_sites(connection, host, old, owner)
+        if row["visited"]:
+            await _order(connection, owner, "visited", f"{_ROWS} NOT ({waits}) ORDER BY digest", host, _visited)
+    query = f"UPDATE hosts SET moving = '{ARRIVES}', leaves = NULL, edition = {_NEXT} WHERE host = ANY($1::text[])"
+    await connection.execute(query, names)
 
 
 async def _hand_on_sites(connection: Any, host: str, old: str, owner: str) -> None:
@@ -366,47 +408,56 @@ async def _hand_on_sites(connection: Any, host: str, old: str, owner: str) -> No
         await connection.executemany("INSERT INTO orders (cluster, verb, subject, uris) VALUES ($1, $2, $3, 1)", orders)
 
 
-async def _settle(db: Postgresql, host: str, cluster: str) -> None:
-    """Let a host be its new owner's, once that knows what was visited; order what waits."""
+async def settle(db: Postgresql, cluster: str) -> None:
+    """Let hosts that arrive be their new owner's, some of those of which it knows what was visited; order what
+    waits."""
 
     async def act(connection: Any) -> None:
         await connection.execute(LOCK)
-        query = "SELECT cluster FROM hosts WHERE host = $1 AND moving = $2 FOR UPDATE"
-        waits = "SELECT EXISTS (SELECT 1 FROM orders WHERE cluster = $1 AND state = 'waiting' AND verb = 'visited'"
-        if await connection.fetchval(query, host, ARRIVES) != cluster:
-            return
-        if await connection.fetchval(f"{waits} AND subject->>'host' = $2)", cluster, host):
-            return
-        done = f"UPDATE hosts SET moving = NULL, since = now(), edition = {_NEXT} WHERE host = $1"
-        await connection.execute(done, host)
-        waiting = f"{_ROWS} status IN ('Scheduled', 'Suspended') AND launch = '' ORDER BY digest"
-        await _order(connection, cluster, "take", waiting, host, _line)
+        hosts, number = list[str](), 0
+        for row in await connection.fetch(_ARRIVED, cluster, TOLD_AT_ONCE):
+            if hosts and number + row["waits"] > SETTLED_AT_ONCE:
+                break
+            hosts.append(row["host"])
+            number += row["waits"]
+        done = f"UPDATE hosts SET moving = NULL, since = now(), edition = {_NEXT} WHERE host = ANY($1::text[])"
+        await connection.execute(done, hosts)
+        waiting = f"{_ROWS_OF} status IN ('Scheduled', 'Suspended') AND launch = '' ORDER BY host, digest"
+        await _order(connection, cluster, "take", waiting, hosts, _line)
 
     await db.whole(act)
 
 
-async def _order(connection: Any, cluster: str, verb: str, query: str, host: str, line: Callable[[Any], Json]) -> None:
-    """Order the URIs of a query, some thousand in memory."""
+async def _order(
+    connection: Any, cluster: str, verb: str, query: str, of: str | list[str], line: Callable[[Any], Json]
+) -> None:  # fmt: skip
+    """Order the URIs of a query, of a host or some, a few thousand in memory."""
     name, some = {"take": "uris", "visited": "visited"}[verb], list[Json]()
-    async for row in connection.cursor(query, host, prefetch=ROWS_AT_ONCE):
+    host = of if isinstance(of, str) else ""
+    async for row in connection.cursor(query, of, prefetch=ROWS_AT_ONCE):
         some.append(line(row))
         if len(some) == ROWS_AT_ONCE:
-            await order_parts(connection, cluster, verb, name, some, {"host": host})
+            await order_parts(connection, cluster, verb, name, some, host)
             some = []
-    await order_parts(connection, cluster, verb, name, some, {"host": host})
+    await order_parts(connection, cluster, verb, name, some, host)
 
 
 def _visited(row: Any) -> Json:
     return {"visited": row["uri"], "key": row["key"] or "", "crawl": row["crawl"], "status": row["status"]}
 
 
-def _line(row: Any) -> Json:
+def _line(row: Any) -> dict[str, Json]:
     """A row as the line of a dump: see `dump.line_of`, which takes its time for a million."""
     found: dict[str, Json] = {name: row[name] for name in _TEXTS if row[name]}
     found |= {"uri": row["uri"], "queue": queue_of(row["uri"]), "priority": 1}
     if row["status"] == Status.SUSPENDED:
         return found | {"until": None}
     return found | ({"until": row["download_at"].timestamp()} if row["download_at"] else {})
+
+
+def _again(row: Any) -> dict[str, Json]:
+    """The line of a URI that is fetched though it was visited."""
+    return _line(row) | {"renew": True}
 
 
 async def move(db: Postgresql, host: str, cluster: str) -> bool:
@@ -441,7 +492,7 @@ async def retire(
 ) -> int:  # fmt: skip
     """Retire a cluster, and give its hosts to heirs by the rules; return how many. NotReady until it has been alone for
     so many hours, unless it is known to be `gone`. `verified`: as its disk is lost, the launches and stages of it that
-    the store has; what neither they nor another cluster have is fetched again."""
+    the store has; what neither they nor another cluster have is fetched again, also of hosts that had left it."""
 
     async def act(connection: Any) -> int:
         await connection.execute(LOCK)
@@ -452,7 +503,7 @@ async def retire(
         if row is None:
             raise NotReady(f"cluster {cluster}", "the centre has no row of it")
         silent = row["since"].total_seconds() / 3600
-        if row["retired"] is None and not gone and silent < alone:
+        if row["retired"] is None and not gone and silent < alone + SECONDS / 3600:  # in which its crawl may have heard
             told = f"it has reached the centre {silent:.1f} hours ago, and may crawl for {alone:g}"
             raise NotReady(f"cluster {cluster}", f"{told}; wait, or vouch with --gone that its machine is off")
         query = "UPDATE clusters SET retired = coalesce(retired, now()), why = $2 WHERE cluster = $1"
@@ -463,6 +514,7 @@ async def retire(
             pairs = [*map(list, zip(*verified, strict=True))] or [[], []]
             await connection.execute("LOCK TABLE hosts IN SHARE ROW EXCLUSIVE MODE")
             await connection.execute(_LOST, cluster, *pairs)
+            await _order_lost(connection, cluster)
         hosts = await connection.fetch(
             "SELECT host, addresses, moving FROM hosts WHERE cluster = $1 ORDER BY host FOR UPDATE",
             cluster,
@@ -472,14 +524,16 @@ async def retire(
             one["address"]: one["cluster"] for one in await connection.fetch(_KNOWN, every, retired) if one["cluster"]
         }
         free = list[str]()
+        heirs = list[tuple[str, str, str]]()
         for host in hosts:
             one = rules.judge(host["host"], host["addresses"], country=country, known=known, gone=retired)
             heir = await _heir(connection, one.cluster or rules.default, retired)
             known |= {address: heir for address in host["addresses"] if address not in known}
-            update = f"UPDATE hosts SET cluster = $2, rule = $3, since = now(), edition = {_NEXT} WHERE host = $1"
-            await connection.execute(update, host["host"], heir, f"{one.rule}; {cluster} is retired")
+            heirs.append((host["host"], heir, f"{one.rule}; {cluster} is retired"))
             if host["moving"] != LEAVES:  # else its old owner is still to let go
                 free.append(host["host"])
+        update = f"UPDATE hosts SET cluster = $2, rule = $3, since = now(), edition = {_NEXT} WHERE host = $1"
+        await connection.executemany(update, heirs)
         leaving = await connection.fetch("SELECT host FROM hosts WHERE leaves = $1 AND moving = $2", cluster, LEAVES)
         await connection.execute("UPDATE orders SET state = 'refused', reason = $2, ended = now() WHERE cluster = $1"
                                  " AND state = 'waiting'", cluster, f"{cluster} is retired")  # fmt: skip
@@ -487,6 +541,17 @@ async def retire(
         return len(hosts)
 
     return await db.whole(act)
+
+
+async def _order_lost(connection: Any, cluster: str) -> None:
+    """Order what a cluster has lost from those that have its hosts already. NotReady while one of these moves."""
+    for row in await connection.fetch(_LOST_OF_OTHERS, cluster):
+        if row["moving"]:
+            raise NotReady(f"host {row['host']}", f"it moves to {row['cluster']} just now; try again once it is there")
+        lost = f"{_ROWS} launch = '' AND status = 'Scheduled' AND {_NOT_ITS_OWNERS} ORDER BY digest"
+        await _order(connection, row["cluster"], "take", lost, row["host"], _again)
+        query = "UPDATE uris SET cluster = $2 WHERE host = $1 AND cluster = $3 AND launch = '' AND status = 'Scheduled'"
+        await connection.execute(query, row["host"], row["cluster"], cluster)
 
 
 def told_of(row: Mapping[str, Any]) -> dict[str, Json]:
@@ -518,7 +583,7 @@ async def explain(db: Postgresql, kept: KeptRules, resolver: Resolver, host: str
 
 async def order_visited(connection: Any, cluster: str, host: str, *, others: bool = False) -> None:
     """Order from a cluster to know what was visited of a host; `others`: what its owner has not visited."""
-    more = " AND cluster <> (SELECT h.cluster FROM hosts h WHERE h.host = uris.host)" if others else ""
+    more = f" AND {_NOT_ITS_OWNERS}" if others else ""
     query = f"{_ROWS} status NOT IN ('Scheduled', 'Suspended'){more} ORDER BY digest"
     await _order(connection, cluster, "visited", query, host, _visited)
 

@@ -71,6 +71,7 @@ CREATE TABLE sites (
 
 -- `load` and `part` are of an order that is a part of a file, or was made once under a name; `given` and `last_...` say
 -- how far one for a prefix is.
+-- `last_host` of one for what was visited is its host.
 CREATE TABLE orders (
   number bigserial PRIMARY KEY, cluster text NOT NULL REFERENCES clusters, verb text NOT NULL, subject jsonb NOT NULL,
   uris int NOT NULL DEFAULT 0, made timestamptz NOT NULL DEFAULT now(), state text NOT NULL DEFAULT 'waiting',

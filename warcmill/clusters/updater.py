@@ -19,11 +19,11 @@ from warcmill.clusters.following import ClusterJournals, JournalPlace
 from warcmill.clusters.group import STRANGE, Group
 from warcmill.clusters.news import News, NewsBatch, batch_of
 from warcmill.clusters.orders import give_orders
-from warcmill.clusters.owning import HostAssigner, KeptRules, Moves, tell
+from warcmill.clusters.owning import HostAssigner, KeptRules, Moves, hear, tell
 from warcmill.clusters.scopes import ScopeKeeper
 from warcmill.crawl.control.calls import RunningJob
 from warcmill.crawl.fetch.addresses import Resolver
-from warcmill.errors import Busy, NotReady, Unavailable
+from warcmill.errors import Busy, NotReady, Unavailable, WarcmillError
 
 MOST = 10_000  # changes of a transaction
 REACHED = 10.0  # seconds between two notes that the centre was reached
@@ -43,7 +43,7 @@ class Updater:
     ) -> None:  # fmt: skip
         self._group, self._journals, self._crawl, self._again = group, journals, crawl, again
         self.ended = asyncio.Event()
-        self._is_away = False
+        self._is_away = self._is_good = False
         self._noted: object = None  # of the writers, as the centre has it
         self._faults: dict[str, str] = {}
         self._strangers = ""
@@ -66,7 +66,7 @@ class Updater:
                 try:
                     centre = centre or await self._opened()
                     is_busy = await self.step(centre)
-                    self._note_back()
+                    await self._note_good(centre)
                 except (Unavailable, Busy) as error:
                     if isinstance(error, Busy) and not self._is_away:
                         raise
@@ -76,6 +76,11 @@ class Updater:
                     centre = None
                     await self._wait(AGAIN)
                     continue
+                except WarcmillError as error:
+                    if centre:
+                        with suppress(Unavailable):  # the end itself is what counts
+                            await centre.note_fault(str(error))
+                    raise
                 if not is_busy:
                     await self._wait(POLL)
         finally:
@@ -85,7 +90,8 @@ class Updater:
                 await centre.close()
 
     async def step(self, centre: Centre) -> bool:
-        """Write some news into the centre, and give the orders that wait; False if there was nothing to do."""
+        """Write some news into the centre, and give the orders that wait; False if what is left can wait a moment: few
+        news at a time cost more."""
         await self._scope.look(centre.db)
         before, faults = await centre.places(), dict[str, str]()
         there = self._journals.waiting(before, faults)
@@ -107,7 +113,7 @@ class Updater:
         if (sites := self._journals.sites.read()) != self._sites:
             await centre.keep_sites(sites)
             self._sites = sites
-        return bool(batch) or given
+        return given or (batch is not None and (batch.has_stage or batch.changes >= MOST))
 
     async def _note_writers(
         self, centre: Centre, places: Mapping[str, JournalPlace], faults: dict[str, str]
@@ -137,16 +143,16 @@ class Updater:
         hosts = {host for one in batch.news if isinstance(one, News) for host in one.hosts} if batch else ()
         await self._assigner.assign(centre.db, hosts)
         await self._assigner.refresh(centre.db)
-        if time.monotonic() - self._reached > REACHED:
-            await centre.db.rows("UPDATE clusters SET reached = now() WHERE cluster = $1", centre.cluster)
-            self._reached = time.monotonic()
 
     async def _tell(self, centre: Centre, *, is_read: bool) -> None:
         """Tell the crawl whose hosts are, and move those on that leave or arrive. NotReady while none runs."""
         if self._owned is None:
             return
         try:
-            await tell(centre.db, self._crawl, centre.cluster, self._owned.alone)
+            await tell(centre.db, self._crawl, centre.cluster, is_read=is_read)
+            if time.monotonic() - self._reached > min(REACHED, self._owned.alone * 900):  # now it knows whose hosts are
+                await hear(centre.db, self._crawl, centre.cluster, self._owned.alone)
+                self._reached = time.monotonic()
             await self._moves.step(centre.db, self._crawl, is_read=is_read)
         except NotReady as error:
             if self._warned != error.why:
@@ -170,10 +176,13 @@ class Updater:
             log.warning("%s; the journal waits on the disk", error)
         self._is_away = True
 
-    def _note_back(self) -> None:
+    async def _note_good(self, centre: Centre) -> None:
         if self._is_away:
             log.warning("the centre of %s answers again", self._group.name)
         self._is_away = False
+        if not self._is_good:
+            await centre.note_fault("")
+        self._is_good = True
 
     async def _wait(self, seconds: float) -> None:
         with suppress(TimeoutError):

@@ -36,7 +36,8 @@ _DATE = re.compile(r"[0-9]{4}(-(0[1-9]|1[0-2])(-(0[1-9]|[12][0-9]|3[01]))?)?")
 
 
 class DocumentDecision(Struct, frozen=True):
-    """The part of a decision that is about one document. `status`: '' leaves it. A field: None withdraws what a person wrote."""
+    """The part of a decision that is about one document. `status`: '' leaves it. A field: None withdraws what a person
+    wrote."""
 
     id: str
     status: str = ""

@@ -97,8 +97,8 @@ class PublishedEntries(Struct, frozen=True):
 
 
 class DeskSources(Struct, frozen=True):
-    """The parts that the desk is made of. `watched` reads the list of watched targets, `targets` is a name of that list, another
-    one for each: a list of tens of thousands is not read to look at a page."""
+    """The parts that the desk is made of. `watched` reads the list of watched targets, `targets` is a name of that
+    list, another one for each: a list of tens of thousands is not read to look at a page."""
 
     state: LocalStore
     index: LocalStore
@@ -185,6 +185,15 @@ class Desk:
         """A document of the version; None if it has no such."""
         found = self.database.execute("SELECT number FROM document WHERE id = ?", (document_id,)).fetchone()
         return self.numbered(found[0]) if found else None
+
+    def documents(self) -> Iterator[DeskDocument]:
+        """All documents of the version, in no order."""
+        for (number,) in self.database.execute("SELECT number FROM document"):
+            yield self.numbered(number)
+
+    def made_of(self) -> tuple[str, ...]:
+        """The names of what the table is made of: others for another version, list of targets or decision."""
+        return tuple(self._known(name) for name in ("version", "targets", "decision", "digest"))
 
     def numbered(self, number: int) -> DeskDocument:
         """The document of a row."""

@@ -8,7 +8,7 @@ have more, the documents are taken in their order, and the page is full soon.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from msgspec import Struct
@@ -25,7 +25,7 @@ from warcmill.markers.decisions import RecordedDecision
 from warcmill.model import Json
 from warcmill.versions import hidden_list, text
 
-FEW = 10_000
+FEW, SLOWER = 10_000, 100
 MOST = 50  # documents of a page
 WATCHED = "watched"  # as a target: any
 FAMILY_WORDS = (*FAMILIES, OTHER)
@@ -33,7 +33,7 @@ FIELDS = ("status", "target", "prefix", "type", "days", "words", "publisher", "a
 _PLACE = re.compile(r"([0-9-]{0,10})_([0-9]{14})_([0-9]{1,15})")
 _WORD = re.compile(r'"([^"]*)"?|([^\s"]+)')
 _ORDER = "ORDER BY published DESC, first_seen DESC, number DESC"
-_PAGE = "SELECT number, published, first_seen FROM"
+_ROWS = "SELECT number, published, first_seen FROM"
 
 
 class DeskQuery(Struct, frozen=True):
@@ -52,8 +52,8 @@ class DeskQuery(Struct, frozen=True):
 
 
 class DeskPage(Struct, frozen=True):
-    """A part of an answer. `found`: how many there are, None if more than FEW. `after`: the place of the next page, ''
-    after the last one. `decision`: the last decision that is in it."""
+    """A part of an answer. `found`: how many there are; None if more than FEW, or to count them would take long.
+    `after`: the place of the next page, '' after the last one. `decision`: the last decision that is in it."""
 
     documents: tuple[DeskDocument, ...]
     found: int | None
@@ -94,11 +94,13 @@ class DocumentReport(Struct, frozen=True):
 
 
 class _Condition(Struct, frozen=True):
-    """A condition: the rows that it means, by an index of their own, and the test of one row."""
+    """A condition: the rows that it means, by an index of their own, and the test of one row. `is_slow`: to test a row
+    takes as long as to find many."""
 
     rows: str
     test: str
     values: tuple[str, ...]
+    is_slow: bool = False
 
 
 def query_of(fields: Mapping[str, str]) -> DeskQuery:
@@ -120,22 +122,34 @@ def query_of(fields: Mapping[str, str]) -> DeskQuery:
 def ask(desk: Desk, query: DeskQuery, most: int = MOST) -> DeskPage:
     """The documents that fit, the newest publication first."""
     conditions = list(_conditions(query))
-    counts = [_count(desk, one) for one in conditions]
-    leading = conditions[counts.index(min(counts))] if counts and min(counts) <= FEW else None
-    others = [one for one in conditions if one is not leading]
-    tests, values = "".join(f" AND {one.test}" for one in others), [value for one in others for value in one.values]
-    if leading:
-        source, values = f"({leading.rows}) CROSS JOIN document USING (number)", [*leading.values, *values]
-    else:
-        source = "document INDEXED BY by_publication"
-    found = None if counts and not leading else _number(desk, source if leading else "document", tests, values)
+    counts = {one: _count(desk, one.rows, one.values) for one in conditions}
+    slow = next((one for one in conditions if one.is_slow), None)
+    few = [one for one in conditions if counts[one] <= FEW]
+    leading = min(few, key=lambda one: counts[one] * (SLOWER if slow and one is not slow else 1), default=None)
+    last = slow if slow is not leading else None
+    others = [one for one in conditions if one is not leading and one is not last]
+    values = [value for one in (*([leading] if leading else []), *others) for value in one.values]
+    source = f"({leading.rows}) CROSS JOIN document USING (number)" if leading else "document INDEXED BY by_publication"
+    asked = f"{_ROWS} {source} WHERE true{''.join(f' AND {one.test}' for one in others)}"
+    found = None
+    if leading and len(conditions) == 1:
+        found = counts[leading]
+    elif not conditions:
+        found = _count(desk, "SELECT number FROM document", ())
+    elif leading and (not last or counts[leading] <= FEW // SLOWER):
+        whole = f"SELECT 1 FROM ({asked}) AS document" + (f" WHERE {last.test}" if last else "")  # noqa: S608
+        found = _count(desk, whole, (*values, *(last.values if last else ())))
     if match := _PLACE.fullmatch(query.after):
-        tests += " AND (published, first_seen, number) < (?, ?, CAST(? AS INTEGER))"
+        asked += " AND (published, first_seen, number) < (?, ?, CAST(? AS INTEGER))"
         values += match.groups()
-    rows = desk.database.execute(f"{_PAGE} {source} WHERE true{tests} {_ORDER} LIMIT {most + 1}", values).fetchall()
+    asked = f"{asked} {_ORDER}"
+    if last:  # of rows in their order, until the page is full
+        asked = f"SELECT * FROM ({asked} LIMIT -1) AS document WHERE {last.test}"  # noqa: S608
+        values += last.values
+    rows = desk.database.execute(f"{asked} LIMIT {most + 1}", values).fetchall()
     after = "_".join(map(str, (rows[most - 1][1], rows[most - 1][2], rows[most - 1][0]))) if len(rows) > most else ""
     documents = tuple(desk.numbered(number) for number, _, _ in rows[:most])
-    return DeskPage(documents, found, after, desk.number)
+    return DeskPage(documents, found if found is not None and found <= FEW else None, after, desk.number)
 
 
 def about(desk: Desk, document_id: str) -> DocumentReport:
@@ -156,15 +170,10 @@ def each(desk: Desk, query: DeskQuery) -> Iterator[DeskDocument]:
         query = replace(query, after=page.after)
 
 
-def _count(desk: Desk, one: _Condition) -> int:
-    asked = f"SELECT count(*) FROM (SELECT 1 FROM ({one.rows}) LIMIT {FEW + 1})"  # noqa: S608 - of our own texts
-    return int(desk.database.execute(asked, one.values).fetchone()[0])
-
-
-def _number(desk: Desk, source: str, tests: str, values: list[str]) -> int | None:
-    asked = f"SELECT count(*) FROM (SELECT 1 FROM {source} WHERE true{tests} LIMIT {FEW + 1})"  # noqa: S608
-    found = int(desk.database.execute(asked, values).fetchone()[0])
-    return found if found <= FEW else None
+def _count(desk: Desk, asked: str, values: Sequence[str]) -> int:
+    """The number of rows, up to FEW and one."""
+    counted = f"SELECT count(*) FROM (SELECT 1 FROM ({asked}) LIMIT {FEW + 1})"  # noqa: S608 - of our own texts
+    return int(desk.database.execute(counted, values).fetchone()[0])
 
 
 def _conditions(query: DeskQuery) -> Iterator[_Condition]:
@@ -192,7 +201,7 @@ def _conditions(query: DeskQuery) -> Iterator[_Condition]:
         rows = (
             "SELECT rowid AS number FROM words WHERE words MATCH ?"  # as a list it would be made whole: half a second
         )
-        yield _Condition(rows, f"EXISTS ({rows} AND rowid = document.number)", (words,))
+        yield _Condition(rows, f"EXISTS ({rows} AND rowid = document.number)", (words,), is_slow=True)
 
 
 def _spans(typed: str) -> list[tuple[str, str]]:

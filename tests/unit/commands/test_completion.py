@@ -111,7 +111,6 @@ def test_every_argument_can_be_completed_or_is_free(verb: str) -> None:
         "WORDS",
         "ID",
         "FIELD",
-        "WORDS",
         "TYPE",
         "HOST",
         "DAY",

@@ -92,8 +92,11 @@ def test_each_filter_finds_its_documents(
     assert sorted(asked(desk, **fields)) == sorted(found)
     page = looking.ask(desk, looking.query_of(fields))
     assert page.found == len(found)
-    monkeypatch.setattr(looking, "FEW", -1)  # so that no condition leads, as among a million
-    assert asked(desk, **fields) == "".join(NAMES[one.entry.id] for one in page.documents)
+    in_order = "".join(NAMES[one.entry.id] for one in page.documents)
+    for few, slower in ((-1, 1), (10_000, 0), (10_000, 10_000_000)):  # no condition leads, words never do, or always
+        monkeypatch.setattr(looking, "FEW", few)
+        monkeypatch.setattr(looking, "SLOWER", slower or 100)
+        assert asked(desk, **fields) == in_order
 
 
 def test_pages_follow_each_other_without_a_gap_in_any_order(desk: Desk) -> None:

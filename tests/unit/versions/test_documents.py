@@ -8,7 +8,7 @@ import pytest
 from indexing.harvests import DocumentIndex, document, entries, id_of, page, revisit, shown, why
 
 from warcmill.formats.harvested import NamedDocument
-from warcmill.versions.documents import published, texts
+from warcmill.versions.documents import parts, published, texts
 
 S = "http://s.example"
 LATER, LAST = "20261221081736", "20270121081736"
@@ -97,6 +97,25 @@ def test_the_files_of_one_publication_share_its_title(tmp_path: Path) -> None:
         tmp_path, [document(pdf), document(epub), page(f"{S}/honey", (pdf, "PDF"), (epub, "EPUB"), h1="On honey")]
     )
     assert shown(found, "title") == {pdf: "On honey", epub: "On honey"}
+
+
+def test_two_urls_of_one_body_are_one_document_of_a_page(tmp_path: Path) -> None:
+    one, two = f"{S}/honey.pdf", f"{S}/download?id=1"
+    found = entries(tmp_path, [
+        document(one, "honey"), document(two, "honey", LATER),
+        page(f"{S}/p", (one, "PDF"), (two, "Download"), h1="On honey"),
+    ])  # fmt: skip
+    assert shown(found, "title") == {one: "On honey"}
+
+
+def test_a_document_at_the_foot_of_each_page_is_not_one_of_theirs(tmp_path: Path) -> None:
+    foot, pdf = f"{S}/privacy.pdf", f"{S}/honey.pdf"
+    pages = [page(f"{S}/{number}", (foot, "Privacy notice"), h1=f"Page {number}") for number in range(30)]
+    found = entries(tmp_path, [
+        document(foot), document(pdf), *pages,
+        page(f"{S}/honey", (pdf, "PDF", "Documents"), (foot, "Privacy notice"), h1="On honey"),
+    ])  # fmt: skip
+    assert shown(found, "title") == {foot: "Privacy notice", pdf: "On honey"}
 
 
 def test_a_document_without_a_page_is_there_with_the_name_of_its_file(tmp_path: Path) -> None:
@@ -275,3 +294,17 @@ def test_markup_and_text_from_right_to_left_stay_text(tmp_path: Path) -> None:
         document(f"{S}/a.pdf"), page(f"{S}/p", (f"{S}/a.pdf", "<script>alert(1)</script> of \u202ebees")),
     ])  # fmt: skip
     assert found[f"{S}/a.pdf"].shown("title") == "<script>alert(1)</script> of bees"
+
+
+def test_what_was_hidden_since_a_version_is_taken_from_its_entries(tmp_path: Path) -> None:
+    made, pdf = DocumentIndex(tmp_path), f"{S}/a.pdf"
+    made.add(job=[document(pdf, "a"), document(f"{S}/copy.pdf", "a", LATER), page(f"{S}/p", (pdf, "The bee"))])
+    found = made.entry("a")
+    assert parts.visible(found, (b"example,t)",)) == found
+    without_page = parts.visible(found, (b"example,s)/p ",))
+    assert without_page
+    assert (without_page.shown("title"), without_page.shown("landing_page_url")) == ("a", "")
+    without_copy = parts.visible(found, (b"example,s)/copy", b"example,s)/a.pdf 2019"))
+    assert without_copy
+    assert (without_copy.urls, len(without_copy.captures)) == ((pdf,), 1)
+    assert parts.visible(found, (b"example,s)/a", b"example,s)/copy")) is None

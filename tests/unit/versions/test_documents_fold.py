@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import os
+import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -183,3 +187,36 @@ def test_a_launch_without_documents_is_read_once(archive: DocumentArchive, monke
     monkeypatch.setattr(Documents, "_records", lambda self, one: read.append(one.name) or records(self, one))
     archive.fold()
     assert {*read} == {f"daily/{TWO}/b.warc.gz"}
+
+
+def _fold_and_die(archive: DocumentArchive, at: int) -> bool:
+    """Fold in a child that is killed as it opens, links, renames or removes for the n-th time; True if it was."""
+    if not (child := os.fork()):
+        left = itertools.count(-at)
+
+        def hook(event: str, _: object) -> None:
+            if event in ("open", "os.link", "os.rename", "os.remove", "sqlite3.connect") and next(left) == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        sys.addaudithook(hook)
+        archive.fold()
+        os._exit(0)
+    return os.WIFSIGNALED(os.waitpid(child, 0)[1])
+
+
+def test_a_fold_that_is_killed_anywhere_is_ended_by_the_next(archive: DocumentArchive) -> None:
+    archive.add(ONE, {"a.warc.gz": warc({f"{S}/": PAGE, f"{S}/bees.pdf": BEES})})
+    archive.fold()
+    archive.add(TWO, {"b.warc.gz": warc({f"{S}/wasps.pdf": WASPS}, "2016-10-20T23:44:28Z")})
+    kills = 0
+    while _fold_and_die(archive, 7 * kills):
+        kills += 1
+        assert titles(archive) in (
+            {"/bees.pdf": "All about bees"},
+            {"/bees.pdf": "All about bees", "/wasps.pdf": "Of wasps"},
+        )
+    assert kills > 5
+    archive.fold()
+    assert titles(archive) == {"/bees.pdf": "All about bees", "/wasps.pdf": "Of wasps"}
+    assert verify(archive.state.store, archive.index, "documents").findings == ()
+    assert [path for path in (archive.base / "index/versions").iterdir() if path.is_file()] == []

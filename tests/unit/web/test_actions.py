@@ -209,6 +209,8 @@ def test_each_action_has_the_words_of_a_verb() -> None:
     from commands.console.parser import parser_of  # noqa: PLC0415
 
     for row in ACTIONS.values():
-        verb, *words = row.filled(job=JOB, launch_id=LAUNCH.id, reason="--help", name="shop", key="--help", begins="a.example")
+        verb, *words = row.filled(
+            job=JOB, launch_id=LAUNCH.id, reason="--help", name="shop", key="--help", entry="--help", begins="--help"
+        )
         parsed = parser_of(verb).parse_args([*words, *(["--", "-a-name"] if verb == "accept" else [])])
         assert getattr(parsed, "reason", "--help") == "--help"

@@ -182,10 +182,11 @@ class FrontierControl:
 
     async def take(self, uris: Sequence[Json]) -> Json:
         """Take URIs that other crawls have handed over; pass over those of hosts that are not this one's: whoever has
-        a host is given all of it. One that left this frontier is taken again."""
+        a host is given all of it. One that left this frontier is taken again; so is one that was visited, if its line
+        has `renew`."""
         owners = self._frontier.owners
         try:
-            named = [dump.uri_of(one) for one in uris]  # type: ignore[arg-type] # TypeError unless it is an object
+            named = [_handed(one) for one in uris]  # type: ignore[arg-type] # TypeError unless it is an object
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise BadInput("take", f"a line of it is none of a dump: {error!r}") from error
         ours = [uri for uri in named if owners is None or owners.is_ours(uri.uri)]
@@ -227,6 +228,13 @@ class FrontierControl:
             return {"changed": 1}
         changed = await self._frontier.defer([Defer(target.crawl, target.key, until)])
         return {"changed": sum(changed)}
+
+
+def _handed(line: Mapping[str, Json]) -> Uri:
+    """The URI of a line that is handed over."""
+    uri = dump.uri_of(line)
+    uri.renew = Renew(force=True) if line.get("renew") else None
+    return uri
 
 
 def _names(uris: Sequence[Uri], whys: Sequence[str]) -> list[Json]:

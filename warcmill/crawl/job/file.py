@@ -63,10 +63,11 @@ LISTS = ("defaults", "policies", "patterns", "extensions", "allow_private", "nam
 NUMBERS = {"workers": (1, 1000), "warc_size": (1, 1 << 40), "checkpoint_hours": (0, 24 * 366), "hops": (0, 255)}
 FLAGS = ("no_delay", "endless", "scope_log", "results_log")
 SCRIPTS = "scripts"  # whose results are lines of results.jsonl
+IMPORTED = "imported"  # the file of another crawler that the job was made from, which no crawl reads
 SERVICES = ("requests", SCRIPTS)  # flags of which one may be set: the room that serves who asks for URIs
 KEYS = (
     "contact", "queue_by", "gate_by", "expires", "pages", "revisits", *FLAGS, *SERVICES, *NUMBERS, *LISTS, *TABLES,
-    *SHEET_KEYS, SHEETS,
+    *SHEET_KEYS, SHEETS, IMPORTED,
 )  # fmt: skip
 
 
@@ -235,6 +236,7 @@ def described(files: Mapping[str, bytes], name: str) -> Job:
     values.refuse_unknown(CONFIGURATION, found, KEYS)
     seeds = _lines(files, SEEDS)
     service = _service(found)
+    values.as_table(found.get(IMPORTED, {}), f"{CONFIGURATION} [{IMPORTED}]")
     if lacks_seeds(files):
         raise BadConfig(SEEDS, f"job {name} has no seed in it: URLs to begin with, a line each")
     texts = {key: values.text_list(found, key) for key in LISTS}

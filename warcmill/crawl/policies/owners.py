@@ -27,6 +27,7 @@ POLICY = "owner"
 """The policy that refuses a URI of a forbidden host."""
 OURS, OTHERS, FORBIDDEN, _ALONE = "+", "-", "!", "@"
 _LONGEST = 255
+SET_BACK = 60.0  # seconds by which a clock is kept in time
 
 
 class HostOwner(NamedTuple):
@@ -92,8 +93,9 @@ class Owners(HeardOwners):
 
     @property
     def is_alone(self) -> bool:
-        """True if it was not told for so long that others may have its hosts now."""
-        return bool(self.alone_after) and self.alone_in < 0
+        """True if it was not told for so long that others may have its hosts now; or if the clock was set back, as then
+        nobody knows for how long."""
+        return bool(self.alone_after) and not -SET_BACK <= time.time() - self._heard <= self.alone_after
 
     @property
     def alone_in(self) -> float:

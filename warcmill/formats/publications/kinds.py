@@ -54,8 +54,8 @@ _MAGIC = {b"PK\x03\x04": Begin.ZIP, b"\xd0\xcf\x11\xe0": Begin.OLE, b"{\\rt": Be
 
 
 def begins_as(head: bytes, declared: str) -> Begin:
-    """The kind of a body that begins with `head`. HTML is a page where it is declared as one, as a document or as nothing
-    in particular; a text of a page's type is one too."""
+    """The kind of a body that begins with `head`. HTML is a page where it is declared as one, as a document or as
+    nothing in particular; a text of a page's type is one too."""
     if begin := _MAGIC.get(head[:4]):
         return begin
     kind = kind_of(declared)

@@ -57,11 +57,11 @@ class LinkingPage(Struct, frozen=True):
 
     @property
     def data(self) -> Iterator[NamedDocument]:
-        """What it says of itself, if that is of the document: it has no other."""
+        """Its data about itself, if they are of the document: it has no other."""
         return (one for one in self.facts.named if not one.urls and (self.documents <= 1 or self.is_named))
 
 
-class Subject(Struct, frozen=True):
+class CrawledDocument(Struct, frozen=True):
     """A document in one crawl: what its bytes say, None where a crawl has revisits alone; its first URL and time; and
     its pages, best first."""
 
@@ -71,7 +71,7 @@ class Subject(Struct, frozen=True):
     pages: Sequence[LinkingPage] = ()
 
 
-def candidates(subject: Subject, is_shared: IsShared) -> dict[str, tuple[RankedCandidate, ...]]:
+def candidates(subject: CrawledDocument, is_shared: IsShared) -> dict[str, tuple[RankedCandidate, ...]]:
     """The candidates of each field that has any, best first. `is_shared`: if two documents of a host have a text."""
     found = {
         "landing_page_url": _landing(subject),
@@ -86,7 +86,7 @@ def candidates(subject: Subject, is_shared: IsShared) -> dict[str, tuple[RankedC
 
 
 def best(ranked: Iterable[RankedCandidate]) -> tuple[RankedCandidate, ...]:
-    """The best MOST; of two with one value the better. What is not good is behind all that is."""
+    """The best MOST; of two with one value the better. Those that are not good are behind all others."""
     found: dict[str, RankedCandidate] = {}
     for one in sorted(ranked, key=lambda one: (bool(one.candidate.why_not), one.rank, one.candidate.value)):
         found.setdefault(one.candidate.value, one)
@@ -124,7 +124,7 @@ _NAMED, _LINK, _DATA, _H1, _TITLE, _AGREED, _HEADING = range(7)
 _ELSEWHERE, _PROPERTY, _LARGEST, _WORD, _FILE = 7, 20, 21, 22, 23
 
 
-def title_texts(subject: Subject) -> Iterator[TitleText]:
+def title_texts(subject: CrawledDocument) -> Iterator[TitleText]:
     """The texts by which a document may be called."""
     for number, page in enumerate(subject.pages):
         for level, value, by in _of_page(page):
@@ -160,7 +160,7 @@ def _agree(one: str, other: str) -> bool:
     return " " in short and short in long
 
 
-def _titles(subject: Subject, is_shared: IsShared) -> Iterator[RankedCandidate]:
+def _titles(subject: CrawledDocument, is_shared: IsShared) -> Iterator[RankedCandidate]:
     for at, title in enumerate(title_texts(subject)):
         value = title.text
         why_not = "" if title.by == "filename" else texts.why_not(value)
@@ -172,13 +172,13 @@ def _titles(subject: Subject, is_shared: IsShared) -> Iterator[RankedCandidate]:
             )
 
 
-def _landing(subject: Subject) -> Iterator[RankedCandidate]:
+def _landing(subject: CrawledDocument) -> Iterator[RankedCandidate]:
     for page in subject.pages:
         by = next((named.by for named in page.named), "up" if page.is_named else "link")
         yield RankedCandidate(page.rank, Candidate(page.url, by, page.url, page.date))
 
 
-def _said(subject: Subject) -> Iterator[tuple[tuple[int, ...], LinkingPage, NamedDocument]]:
+def _said(subject: CrawledDocument) -> Iterator[tuple[tuple[int, ...], LinkingPage, NamedDocument]]:
     """The structured data that are of the document: those that name it, then those of a landing page."""
     for number, page in enumerate(subject.pages):
         yield from (((0, number), page, named) for named in page.named)
@@ -186,7 +186,7 @@ def _said(subject: Subject) -> Iterator[tuple[tuple[int, ...], LinkingPage, Name
             yield from (((1, number), page, named) for named in page.data)
 
 
-def _publishers(subject: Subject) -> Iterator[RankedCandidate]:
+def _publishers(subject: CrawledDocument) -> Iterator[RankedCandidate]:
     for rank, page, named in _said(subject):
         yield from _some(rank, (named.publisher,), named.by, page.url, page.date)
     yield from _of_file(subject, (2,), "publisher")
@@ -194,7 +194,7 @@ def _publishers(subject: Subject) -> Iterator[RankedCandidate]:
         yield from _some((3,), (page.facts.og.get("og:site_name", ""),), "og", page.url, page.date)
 
 
-def _dates(subject: Subject) -> Iterator[RankedCandidate]:
+def _dates(subject: CrawledDocument) -> Iterator[RankedCandidate]:
     found = [(rank, named.date, named.by, page.url, page.date) for rank, page, named in _said(subject)]
     for page in subject.pages[:1]:
         if page.documents <= 1:
@@ -211,7 +211,7 @@ def _dates(subject: Subject) -> Iterator[RankedCandidate]:
             yield RankedCandidate(rank, Candidate(value or texts.plain(text), by, url, seen, why_not))
 
 
-def _authors(subject: Subject) -> Iterator[RankedCandidate]:
+def _authors(subject: CrawledDocument) -> Iterator[RankedCandidate]:
     for rank, page, named in _said(subject):
         yield from _some(rank, (_joined(named.authors),), named.by, page.url, page.date)
     for authors in (subject.facts.properties.get("authors", ()),) if subject.facts else ():
@@ -224,14 +224,14 @@ def _joined(authors: Sequence[str]) -> str:
     return "; ".join(filter(None, map(texts.plain, dict.fromkeys(authors[:100]))))[: texts.LONGEST]
 
 
-def _identifiers(subject: Subject, field: str) -> Iterator[RankedCandidate]:
+def _identifiers(subject: CrawledDocument, field: str) -> Iterator[RankedCandidate]:
     for rank, page, named in _said(subject):
         yield from _some(rank, getattr(named, field), named.by, page.url, page.date)
     if subject.facts:
         yield from _some((2,), getattr(subject.facts, field), "text", subject.url, subject.date)
 
 
-def _of_file(subject: Subject, rank: tuple[int, ...], name: str) -> Iterator[RankedCandidate]:
+def _of_file(subject: CrawledDocument, rank: tuple[int, ...], name: str) -> Iterator[RankedCandidate]:
     properties: Mapping[str, tuple[str, ...]] = subject.facts.properties if subject.facts else {}
     yield from _some(rank, properties.get(name, ()), "property", subject.url, subject.date)
 

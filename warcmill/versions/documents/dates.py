@@ -1,4 +1,4 @@
-"""The date of a publication as YYYY, YYYY-MM or YYYY-MM-DD, from what pages and files say. Pure."""
+"""The date of a publication in one form, from pages and files; it stands alone as texts have no part in it. Pure."""
 
 from __future__ import annotations
 

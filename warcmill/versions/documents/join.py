@@ -30,7 +30,7 @@ from warcmill.formats.harvested import DocumentFacts, HarvestedRecord, NamedDocu
 from warcmill.formats.index.urlkey import urlkey
 from warcmill.stores import temporary_names
 from warcmill.versions.documents import candidates, texts
-from warcmill.versions.documents.candidates import PAGES, LinkingPage, Subject, TitleText
+from warcmill.versions.documents.candidates import PAGES, CrawledDocument, LinkingPage, TitleText
 from warcmill.versions.documents.entries import DocumentCapture
 from warcmill.versions.documents.parts import MOST, EntryPart
 
@@ -47,7 +47,7 @@ _SCHEMA = """
     CREATE TABLE held (key TEXT, date TEXT, subject INTEGER, url TEXT, warc INTEGER, offset INTEGER, revisit INTEGER);
     CREATE TABLE revisit (payload TEXT, key TEXT, of TEXT, at TEXT, date TEXT, url TEXT, warc INTEGER, offset INTEGER);
     CREATE TABLE up (key TEXT, subject INTEGER);
-    CREATE TABLE page (no INTEGER PRIMARY KEY, url TEXT, date TEXT, documents INTEGER, facts BLOB);
+    CREATE TABLE page (no INTEGER PRIMARY KEY, url TEXT, date TEXT, host TEXT, documents INTEGER, facts BLOB);
     CREATE TABLE link (subject INTEGER, page INTEGER, text TEXT, heading TEXT, names INTEGER, named BLOB);
     CREATE TABLE used (text INTEGER, work INTEGER);
 """
@@ -60,6 +60,21 @@ _RESOLVE = """
     INSERT INTO held SELECT key, date, subject.no, url, warc, offset, 1
     FROM revisit JOIN subject ON subject.name = 'p' || payload WHERE payload != '';
     DELETE FROM revisit WHERE payload != '';
+"""
+# What stands at the foot of half of the pages of a host is not a document of a page that has others.
+_WITHOUT_EVERYWHERE = """
+    CREATE TABLE host AS SELECT host, count(*) AS pages FROM page GROUP BY host;
+    CREATE UNIQUE INDEX host_by_name ON host (host);
+    CREATE TABLE everywhere AS
+    SELECT link.subject, page.host FROM link JOIN page ON page.no = link.page GROUP BY link.subject, page.host
+    HAVING count(*) >= 20
+    AND count(DISTINCT page.no) * 2 >= (SELECT pages FROM host WHERE host.host = page.host);
+    CREATE TABLE less AS SELECT page.no, count(DISTINCT subject.work) AS number FROM everywhere
+    JOIN link ON link.subject = everywhere.subject JOIN page ON page.no = link.page AND page.host = everywhere.host
+    JOIN subject ON subject.no = link.subject GROUP BY page.no;
+    CREATE UNIQUE INDEX less_by_page ON less (no);
+    UPDATE page SET documents = documents - (SELECT number FROM less WHERE less.no = page.no)
+    WHERE documents > (SELECT number FROM less WHERE less.no = page.no);
 """
 _BEFORE = "SELECT subject FROM held WHERE key = ? AND date <= ? AND NOT revisit ORDER BY date DESC LIMIT 1"
 _AT = f"SELECT DISTINCT subject FROM held WHERE key = ? ORDER BY date DESC LIMIT {BODIES}"  # noqa: S608 - a constant
@@ -103,7 +118,7 @@ def join(folder: Path, read: Read) -> Iterator[JoinedPart]:
 
 
 class _Crawl:
-    """What is known of a crawl, in a database; and the filter, which has a bit for the hash of each document's key."""
+    """A crawl as far as it is known, in a database; and the filter: a bit for the hash of each document's key."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._do = database.execute
@@ -158,11 +173,8 @@ class _Crawl:
         if facts.payload:
             self._do("INSERT OR IGNORE INTO payload VALUES (?, ?)", (facts.payload, subject))
             self._do("INSERT OR IGNORE INTO named VALUES (?, ?)", (subject, facts.payload))
-        self._do_many("INSERT INTO up VALUES (?, ?)", ((Key(url), subject) for url in dict.fromkeys(facts.up[:PAGES])))
-
-    def _do_many(self, statement: str, rows: Iterable[tuple[object, ...]]) -> None:
-        for row in rows:
-            self._do(statement, row)
+        for url in dict.fromkeys(facts.up[:PAGES]):
+            self._do("INSERT INTO up VALUES (?, ?)", (Key(url), subject))
 
     def _subject(self, name: str, facts: DocumentFacts | None = None) -> int:
         found = self._do("SELECT no FROM subject WHERE name = ?", (name,)).fetchone()
@@ -180,6 +192,8 @@ class _Crawl:
                 ups = self._do("SELECT subject FROM up WHERE key = ?", (Key(one.url),)).fetchall() if has_up else ()
                 self._take_page(one, one.page, [subject for (subject,) in ups])
         self._do("CREATE INDEX link_by_subject ON link (subject, page)")
+        self._run(_WITHOUT_EVERYWHERE)  # it commits first
+        self._do("BEGIN")
 
     def _take_page(self, one: HarvestedRecord, page: PageFacts, ups: list[int]) -> None:
         own, found, works, targets = Key(one.url), list[_FoundLink](), set[int](), set[int]()
@@ -189,8 +203,8 @@ class _Crawl:
             targets.add(slot % _SLOTS)
             subjects = self._at(key) if key != own else ()
             found += (_FoundLink(subject, _cut(link.text), _cut(link.heading)) for subject in subjects)
-            if subjects or _ending(key)[1]:
-                works.add(_work(key))
+            if not subjects and _ending(key)[1]:
+                works.add(_work(key))  # it was not captured
         targets.discard(hash(own) % _SLOTS)
         for slot in targets:
             self._linked[slot] = min(self._linked[slot] + 1, 0xFFFF_FFFF)
@@ -204,8 +218,8 @@ class _Crawl:
         works |= {self._work_of(subject) for subject in {one_link.subject for one_link in found}}
         own_data = tuple(named for named in page.named if not named.urls)[: candidates.MOST]
         kept = replace(page, links=(), named=own_data, title=_cut(page.title), h1=_cut(page.h1))
-        row = (one.url, one.date, len(works), _encode(kept))
-        number = self._do("INSERT INTO page (url, date, documents, facts) VALUES (?,?,?,?)", row).lastrowid
+        row = (one.url, one.date, own.partition(")")[0], len(works), _encode(kept))
+        number = self._do("INSERT INTO page (url, date, host, documents, facts) VALUES (?,?,?,?,?)", row).lastrowid
         for one_link in dict.fromkeys(found):
             subject, *said = astuple(one_link)
             self._do("INSERT INTO link VALUES (?,?,?,?,?,?)", (subject, number, *said))
@@ -234,13 +248,13 @@ class _Crawl:
             pages = tuple((Key(page.url), page.date) for page in subject.pages)
             yield JoinedPart(name, self._part(number, subject), at, pages)
 
-    def _subject_of(self, number: int, facts: bytes | None) -> Subject:
+    def _subject_of(self, number: int, facts: bytes | None) -> CrawledDocument:
         url, date = self._do(
             "SELECT url, date FROM held WHERE subject = ? ORDER BY date, key LIMIT 1", (number,)
         ).fetchone()
         pages = (_FoundPage(*row) for row in self._do(_PAGES, (number,)))
         chosen = heapq.nsmallest(PAGES, pages, key=lambda page: (page.rank(self._linked), page.url))
-        return Subject(
+        return CrawledDocument(
             _facts_of.decode(facts) if facts else None, url, date, [self._page(number, one) for one in chosen]
         )
 
@@ -263,7 +277,7 @@ class _Crawl:
         found = self._do("SELECT DISTINCT work FROM used WHERE text = ? LIMIT 2", (_use(title),)).fetchall()
         return len(found) > 1
 
-    def _part(self, number: int, subject: Subject) -> EntryPart:
+    def _part(self, number: int, subject: CrawledDocument) -> EntryPart:
         rows = self._do(_LISTED, (number, MOST)).fetchall()
         captures = tuple(_capture(*row) for row in rows)
         urls, count = self._do("SELECT count(DISTINCT url), count(*) FROM held WHERE subject = ?", (number,)).fetchone()

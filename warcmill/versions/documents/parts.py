@@ -9,6 +9,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from warcmill.formats.index.urlkey import urlkey
+from warcmill.versions import hidden_list
 from warcmill.versions.documents.candidates import RankedCandidate, best
 from warcmill.versions.documents.entries import FIELDS, Candidate, DocumentCapture, Entry
 
@@ -18,7 +20,7 @@ _OF_THE_FILE = frozenset(("property", "largest", "filename", "modified", "text")
 
 
 class EntryPart(Struct, frozen=True, omit_defaults=True):
-    """What one crawl has of a body: as DocumentFacts and Entry have it. A part of revisits alone has no `type`.
+    """The share of one crawl in a body: as DocumentFacts and Entry have it. A part of revisits alone has no `type`.
 
     `urls`, `captures`: how many there are in all; the first MOST of them are listed. `payloads`: the digests by which
     revisits name it.
@@ -91,6 +93,25 @@ def with_version(entry: Entry, version_of: str, earlier: EntryPart | None) -> En
     return replace(entry, version_of=version_of, fields=fields)
 
 
+def visible(entry: Entry, prefixes: tuple[bytes, ...]) -> Entry | None:
+    """An entry without what prefixes hide, as `Hidden.prefixes` has them; None if nothing is left.
+
+    A version has nothing that was hidden when it was made. This is for what was hidden since.
+    """
+
+    def is_shown(url: str, date: str) -> bool:
+        return not hidden_list.is_hidden(f"{urlkey(url)} {date}".encode(), prefixes)
+
+    captures = tuple(one for one in entry.captures if is_shown(one.url, one.date))
+    urls = tuple(url for url in entry.urls if any(one.url == url for one in captures) or is_shown(url, "9"))
+    if not captures:
+        return None
+    fields = {
+        field: tuple(one for one in found if is_shown(one.url, one.date)) for field, found in entry.fields.items()
+    }
+    return replace(entry, captures=captures, urls=urls, fields=fields)
+
+
 def _are_whole(parts: Iterable[EntryPart]) -> bool:
     return all(part.captures == len(part.listed_captures) for part in parts)
 
@@ -102,7 +123,7 @@ def _urls(parts: Sequence[EntryPart]) -> tuple[str, ...]:
 
 
 def _fields(parts: Sequence[EntryPart]) -> dict[str, tuple[Candidate, ...]]:
-    """The candidates of all parts. A text that is no good in one crawl, as two documents share it, is so in each."""
+    """The candidates of all parts. A text that is not good in one crawl, as two documents share it, is so in each."""
     found: dict[str, tuple[Candidate, ...]] = {}
     for field in FIELDS:
         ranked = [one for part in parts for one in part.fields.get(field, ())]

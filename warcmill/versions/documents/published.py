@@ -1,7 +1,7 @@
 """The entries of a published version of the data set `documents`: the parts of all crawls, merged by body. Reads only.
 
-What is hidden, or has a virus, is not in a version. Revisits in one crawl whose body is in another meet it here, and so
-do the bodies that a URL had one after the other.
+A version has nothing that is hidden, or has a virus. Revisits in one crawl whose body is in another meet it here, and
+so do the bodies that a URL had one after the other.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def changed(index: LocalStore, before: Published | None, after: Published) -> It
 
 
 @contextmanager
-def reading(index: LocalStore, published: Published) -> Iterator[Reading]:
+def reading(index: LocalStore, published: Published) -> Iterator[DocumentVersion]:
     """The segments of a version, open: who asks for many entries opens them once."""
     with ExitStack() as stack:
         crawls = segment.crawls(index, published.segments)
@@ -76,11 +76,11 @@ def reading(index: LocalStore, published: Published) -> Iterator[Reading]:
         for one in published.segments:
             path = one.files[SQLITE].path
             segments[one.name] = _OpenSegment(path, stack.enter_context(opened(index, path)), live[one.name])
-        yield Reading(crawls, segments)
+        yield DocumentVersion(crawls, segments)
 
 
 class _Body(Struct, frozen=True):
-    """What a URL had at a time: the id, and the part that says so."""
+    """The body that a URL had at a time: the id, and the part that says so."""
 
     date: str
     id: str
@@ -134,14 +134,14 @@ class _OpenSegment:
             raise BadInput(f"index:{self._path}", f"a part of a document is invalid: {error}") from error
 
 
-class Reading:
+class DocumentVersion:
     """An open version."""
 
     def __init__(self, crawls: Mapping[str, KeptCrawl], segments: Mapping[str, _OpenSegment]) -> None:
         self._crawls, self._by_name, self._segments = crawls, segments, list(segments.values())
 
     def made(self) -> dict[str, tuple[str, frozenset[str]]]:
-        """What each crawl was made of."""
+        """The sources of each crawl."""
         return {name: (one.token, one.hidden) for name, one in self._crawls.items() if one.token}
 
     def ids(self) -> Iterator[str]:
@@ -160,7 +160,7 @@ class Reading:
         found = [part for one in self._segments for part in one.parts(f"b{id_}")]
         return self._entry(id_, found) if found else None
 
-    def touched_by(self, crawls: Iterable[str], other: Reading) -> Iterator[str]:
+    def touched_by(self, crawls: Iterable[str], other: DocumentVersion) -> Iterator[str]:
         """The ids whose entries may depend on what some crawls have, in this version or another; some several times."""
         for name in crawls:
             if crawl := self._crawls.get(name):

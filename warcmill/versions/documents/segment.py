@@ -11,7 +11,6 @@ has no inputs in the last one.
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -33,7 +32,7 @@ from warcmill.versions.text import SQLITE, opened, sqlite_errors
 
 GENERATION = 1  # of the join; another one joins every crawl anew
 _SCHEMA = """
-    PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -32000;
+    PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -8000;
     CREATE TABLE crawl (no INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, token TEXT NOT NULL, hidden TEXT NOT NULL);
     CREATE TABLE input (crawl INTEGER, line TEXT);
     CREATE TABLE part (name TEXT, crawl INTEGER, has_page INTEGER, data BLOB);
@@ -76,7 +75,7 @@ class KeptCrawl(Struct, frozen=True):
     hidden: frozenset[str]
 
 
-class WrittenSegment(Struct, frozen=True):
+class WrittenCrawls(Struct, frozen=True):
     """A segment that is not published yet: an open file that has no name any more."""
 
     stream: BinaryIO
@@ -96,7 +95,7 @@ def crawls(index: LocalStore, known: Sequence[Segment]) -> dict[str, KeptCrawl]:
     for segment in known:
         with opened(index, segment.files[SQLITE].path) as database:
             for number, name, token_, hidden in database.execute("SELECT no, name, token, hidden FROM crawl"):
-                found[name] = KeptCrawl(segment, number, token_, frozenset(json.loads(hidden)))
+                found[name] = KeptCrawl(segment, number, token_, frozenset(filter(None, hidden.split("\n"))))
     return found
 
 
@@ -152,7 +151,7 @@ class SegmentWriter:
             self._database.executemany("INSERT INTO payload VALUES (?,?,?)", payloads)
             self.parts += 1
         self._database.executemany("INSERT INTO input VALUES (?,?)", ((number, one.line()) for one in crawl.inputs))
-        self._do("UPDATE crawl SET hidden = ? WHERE no = ?", (json.dumps(sorted(crawl.met)), number))
+        self._do("UPDATE crawl SET hidden = ? WHERE no = ?", ("\n".join(sorted(crawl.met)), number))
         self._inputs += crawl.inputs
         self._hidden |= crawl.met
 
@@ -170,7 +169,7 @@ class SegmentWriter:
 
     def _copy(self, name: str, crawl: KeptCrawl) -> None:
         number = self._crawl(name, crawl.token)
-        self._do("UPDATE crawl SET hidden = ? WHERE no = ?", (json.dumps(sorted(crawl.hidden)), number))
+        self._do("UPDATE crawl SET hidden = ? WHERE no = ?", ("\n".join(sorted(crawl.hidden)), number))
         for table, columns in _COPIED.items():
             taken = columns.replace("crawl", "?")
             query = f"INSERT INTO main.{table} SELECT {taken} FROM old.{table} WHERE crawl = ?"  # noqa: S608 - of constants
@@ -181,15 +180,15 @@ class SegmentWriter:
         self._hidden |= crawl.hidden
 
     def _crawl(self, name: str, token_: str) -> int:
-        row = self._do("INSERT INTO crawl (name, token, hidden) VALUES (?, ?, '[]')", (name, token_))
+        row = self._do("INSERT INTO crawl (name, token, hidden) VALUES (?, ?, '')", (name, token_))
         return int(row.lastrowid or 0)
 
-    def written(self) -> WrittenSegment:
+    def written(self) -> WrittenCrawls:
         """End it."""
         self._database.executescript(_INDEXES)  # it commits first
         self._database.close()
         made = SegmentSources(tuple(sorted(self._inputs)), frozenset(self._hidden))
-        return WrittenSegment(self._path.open("rb"), self.parts, made)
+        return WrittenCrawls(self._path.open("rb"), self.parts, made)
 
 
 @contextmanager
@@ -199,7 +198,7 @@ def writing(index: LocalStore) -> Iterator[SegmentWriter]:
         yield SegmentWriter(index, stack)
 
 
-def commit(index: LocalStore, folder: str, written: WrittenSegment) -> Segment:
+def commit(index: LocalStore, folder: str, written: WrittenCrawls) -> Segment:
     """Publish a segment's files in a folder, read them back, and count what was read."""
     document, name = segments.named(written.made)
     path = f"{folder}/{name}{SQLITE}"

@@ -210,7 +210,7 @@ def clean(text: str) -> str:
 
 @lru_cache(1 << 12)
 def why_not(text: str) -> str:
-    """Why a text is no good title; '' if it may be one."""
+    """Why a text is not a good title; '' if it may be one."""
     if _URL.match(text) or _FILE_NAME.match(text):
         return FILE
     if _OF_PROGRAM.match(text):

@@ -28,7 +28,7 @@ from warcmill.versions.documents.entries import Entry
 from warcmill.versions.documents.texts import sharable
 
 LAUNCHES = 3  # without a page of a target, after which it is named
-_MONTH = re.compile(r"\d{6}")
+_MONTH = re.compile(r"\d{4}-\d{2}")
 _NUMBER = re.compile(r"\d+")
 
 

@@ -78,7 +78,7 @@ def history(served: Served, asked: Asked) -> Answer:
         "months": _months(year, [one for one in seen if one.capture.time.startswith(year)]) if year in years else [],
         "hide": f"/hide?{urlencode({'entry': url})}",
     }  # fmt: skip
-    return ShownPage(answer, shown, is_of_index=True)
+    return ShownPage(answer, shown)
 
 
 def _url(asked: Asked) -> str:

@@ -202,7 +202,7 @@ def _ways(one: DocumentCapture) -> tuple[str, str]:
 
 def _count(page: DeskPage) -> str:
     if page.found is None:
-        return f"More than {looking.FEW:,} documents, the newest publication first."
+        return "Many documents, the newest publication first."
     if not page.found:
         return "No document fits. Ask for more days, for all targets, or for another status."
     many = "1 document" if page.found == 1 else f"{page.found:,} documents"

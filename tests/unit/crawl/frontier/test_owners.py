@@ -64,3 +64,15 @@ def test_one_that_hears_nothing_for_so_long_is_alone_also_after_a_restart(tmp_pa
     assert again.is_alone
     again.hear(3600)
     assert not again.is_alone
+
+
+def test_one_whose_clock_was_set_back_is_alone_until_it_hears_again(tmp_path: Path) -> None:
+    """It cannot know for how long it heard nothing."""
+    path = tmp_path / "owners"
+    Owners(path).hear(3600)
+    for ahead, is_alone in ((30, False), (300, True), (86_400, True)):
+        os.utime(path, (time.time() + ahead,) * 2)
+        assert Owners(path).is_alone is is_alone
+    owners = Owners(path)
+    owners.hear(3600)
+    assert not owners.is_alone
