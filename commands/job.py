@@ -97,7 +97,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     listed = actions.choices["list"]
     listed.add_argument("--limit", type=int, default=100, metavar="NUMBER", help="how many; by default 100")
     listed.add_argument("--after", type=int, default=0, metavar="NUMBER", help="the 'next' of the list before")
-    actions.choices[LEAVE_OUT].add_argument("begins", metavar="BEGINNING", help="of URLs; a host, or a SURT prefix")
+    actions.choices[LEAVE_OUT].add_argument(
+        "begins", metavar="URL", help="the beginning of a URL, a host, or a SURT prefix"
+    )
     watched = actions.choices["watch"]
     watched.add_argument("--seconds", type=int, default=2, metavar="NUMBER", help="between two lines; by default 2")
     _add_rate(actions.choices["rate"])

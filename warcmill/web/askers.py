@@ -45,9 +45,8 @@ class AskedJob(Protocol):
 class CrawlNow(Struct, frozen=True):
     """A crawl as it answered last: the answers to VERBS by their names, none before the first one. `asked`: when, UTC.
 
-    `why`: the reason for which it does not answer now; `has_ended`: as it has ended since; `is_silent`: as a socket is there, and
-    nobody answers.
-    `documents`, `bytes`: of the last half minute, a thousand seconds' worth of each.
+    `why`: the reason for which it does not answer now; `has_ended`: as it has ended since; `is_silent`: as a socket is
+    there, and nobody answers. `documents`, `bytes`: of the last half minute, a thousand seconds' worth of each.
     """
 
     answers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -139,7 +138,8 @@ class _Asker:
         try:
             answers = {verb: cast("Mapping[str, Any]", self._crawl.ask(verb, PATIENCE)) for verb in VERBS}
         except NotReady as error:
-            return replace(self.now, why=str(error), is_running=False, is_silent=False, has_ended=bool(self.now.answers))
+            has_ended = bool(self.now.answers)
+            return replace(self.now, why=str(error), is_running=False, is_silent=False, has_ended=has_ended)
         except WarcmillError as error:
             return replace(self.now, why=str(error), is_running=False, is_silent=True)
         documents, size = self._rates(answers["state"])

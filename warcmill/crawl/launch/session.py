@@ -189,8 +189,8 @@ class Session(FrontierControl):
         return {"pages": self._running.reporter.newest.pages()}
 
     async def active(self) -> Json:
-        """The URIs that this process is fetching, in the order in which they were begun; `number` counts all of them, and
-        `elsewhere` those of other processes."""
+        """The URIs that this process is fetching, those that were begun first at first; `number` counts all of them,
+        and `elsewhere` those of other processes."""
         spider, now = self._running.spider, clock.steady()
         found = spider.visited()
         rows = list[Json]()

@@ -65,7 +65,7 @@ class NewestLines:
         return [name for name, _ in zip(reversed(self._hosts), range(most), strict=False)]
 
     def host(self, name: str) -> dict[str, Json]:
-        """The answers of a host: `status` and `failed` are null where it is not known, or it has not answered for long."""
+        """The answers of a host: `status` and `failed` are null where it is not known, or has been silent for long."""
         row, fate = self._figures.hosts.get(name), self._hosts.get(name)
         return {
             "bytes": row[Figure.BYTES] if row else 0, "done": row[Figure.URLS] if row else 0,

@@ -25,7 +25,7 @@ from warcmill.web.served import Served
 from warcmill.web.views.launches import number_in
 
 AT_ONCE = 200  # URIs of the queue on a page
-EVERY = "2"  # seconds between two looks of a page
+EVERY, SELDOM = "2", "5"  # seconds between two looks of a page; while a crawl may begin
 ABROAD = "Watch it by the same command on the machine where it is crawled."
 SILENT = "It is asked again each second. If this stays, see its process and its disk: warcmill doctor"
 
@@ -45,14 +45,16 @@ def watch(served: Served, asked: Asked) -> Answer:
     newest = found.newest
     launch_id = now.launch_id or (newest.launch.id if newest else "")
     left = [] if now.has_ended or not now.answers else _left(now)
-    answers = now.answers or {}
+    every = EVERY if now.is_running or now.is_silent else ""
+    if not every and found.may_run and not now.has_ended and todo != ABROAD:
+        every = SELDOM
     answer: dict[str, Json] = {
         "asked": now.asked, "ended": now.has_ended, "job": found.job, "launch_id": launch_id,
         "left": [{"by": by, "seconds": seconds} for by, seconds in left],
-        "running": now.is_running, "todo": todo, "why": why, **{name: dict(one) for name, one in answers.items()},
+        "running": now.is_running, "todo": todo, "why": why, **{name: dict(one) for name, one in now.answers.items()},
     }  # fmt: skip
     shown: dict[str, object] = {
-        "now": now, "every": EVERY if now.is_running or now.is_silent else "",
+        "now": now, "every": every,
         "command": command(("job", found.job, "watch")), "written": now.asked,
         "lefts": [(text, _span(seconds)) for text, seconds in left],
         "rate": f"{now.documents / 1000:,.1f}", "size_rate": now.bytes // 1000,
@@ -61,7 +63,7 @@ def watch(served: Served, asked: Asked) -> Answer:
 
 
 def queue(served: Served, asked: Asked) -> Answer:
-    """The URIs that wait in a running crawl: all, or those of a host, or that begin so, counted some slices at a time."""
+    """The URIs that wait in a running crawl: all, those of a host, or those that begin so, counted slice by slice."""
     found = _job(served, asked)
     if isinstance(found, RefusedRequest):
         return found
