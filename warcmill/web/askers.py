@@ -9,15 +9,15 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from typing import Any, Final, Protocol, cast
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from warcmill.base import clock
-from warcmill.errors import NotReady, WarcmillError
+from warcmill.errors import NotReady, Unavailable, WarcmillError
 from warcmill.model import Json
 
 EVERY: Final = 1.0  # seconds between two rounds
@@ -77,7 +77,7 @@ class Askers:
 
     def __init__(self, opened: Callable[[str], AskedJob]) -> None:
         self._opened = opened
-        self._lock = threading.Lock()
+        self._lock, self._turn = threading.Lock(), threading.Lock()
         self._asking: dict[str, _Asker] = {}
 
     def look(self, job: str) -> CrawlNow:
@@ -99,10 +99,20 @@ class Askers:
             del self._asking[job]
             return True
 
+    @contextmanager
+    def _alone(self, job: str) -> Iterator[None]:
+        """Read one queue at a time: a crawl does not pay for many who look at it."""
+        if not self._turn.acquire(timeout=PATIENCE):
+            raise Unavailable(f"the queue of {job}", "others look at it; load this page again in some seconds")
+        try:
+            yield
+        finally:
+            self._turn.release()
+
     def queue(self, job: str, after: int, most: int, fits: Callable[[str], bool] | None = None) -> QueuePart:
         """Some of the URIs that wait, in order of arrival: `most` of them, or those of a few slices that fit."""
         found, looked = list[Mapping[str, Any]](), 0
-        with closing(self._opened(job)) as crawl:
+        with self._alone(job), closing(self._opened(job)) as crawl:
             for _ in range(SLICES if fits else 1):
                 size = SLICE if fits else most
                 page = cast("Mapping[str, Any]", crawl.ask("list", PATIENCE, after=after, limit=size))

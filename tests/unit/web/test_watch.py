@@ -13,7 +13,8 @@ from operating.web_site import WebSite
 from warcmill.audit.answers.line import AuditedLine, JobEngine
 from warcmill.errors import BadConfig, NotReady, Unavailable
 from warcmill.model import Json
-from warcmill.web.askers import Askers
+from warcmill.web.askers import Askers, CrawlNow
+from warcmill.web.hidden import HiddenNames
 
 JOB, LAUNCH_ID = "daily", "20261121081844"
 MARKUP = "http://a.example/<script>\u202e"
@@ -122,3 +123,10 @@ def test_leaving_out_shows_its_command_and_keeps_each_letter(site: WebSite) -> N
     assert shown["words"] == ["job", JOB, "leave-out", "--", begins]
     assert site.get(path, {"begins": "x y"}, role="curator").status == 400
     assert site.get(path, {"begins": begins}, role="reader").status == 403
+
+
+def test_readers_get_no_name_of_what_is_hidden() -> None:
+    pages = [{"uri": "http://a.example/x"}, {"uri": "http://b.example/"}]
+    now = CrawlNow({"recent": {"pages": pages}, "hosts": {"hosts": [{"host": "a.example"}]}, "state": {"first": "ok"}})
+    found = HiddenNames((b"example,a)/",)).without(now)
+    assert found.answers == {"recent": {"pages": pages[1:]}, "hosts": {"hosts": []}, "state": {"first": "ok"}}
