@@ -49,7 +49,7 @@ port={port}
 replay_port={replay_port}
 """
 _FORM = re.compile(r'name="form" value="([^"]+)"')
-_BEGINS = re.compile(r'name="begins" value="([^"]+)"')
+_BEGINS = re.compile(r'name="begins" type="text" value="([^"]+)"')
 
 
 @pytest.fixture(scope="module")

@@ -103,7 +103,8 @@ def test_a_crawl_that_cannot_be_asked_is_named_with_what_to_do(tmp_path: Path) -
     found = away.get(f"/jobs/{JOB}/watch", {"format": "json"}).document
     assert ("no crawl of it runs" in found["why"], found["running"], found["ended"]) == (True, False, False)
     assert "data-refresh" not in away.get(f"/jobs/{JOB}/watch").text
-    assert away.get(f"/jobs/{JOB}/queue").status == 503
+    found = away.get(f"/jobs/{JOB}/queue", {"format": "json"}).document
+    assert ("no crawl of it runs" in found["why"], found["todo"]) == (True, "Start it: warcmill pulse start daily")
     silent = site_of(tmp_path / "3", lambda _: Crawl(Unavailable("the socket", "timed out")))
     found = silent.get(f"/jobs/{JOB}/watch", {"format": "json"}).document
     assert ("timed out" in found["why"], "warcmill doctor" in found["todo"]) == (True, True)
@@ -116,12 +117,15 @@ def test_a_job_of_another_engine_leads_to_its_page(site: WebSite) -> None:
     assert site.get("/jobs/none/watch").status == 404
 
 
-def test_leaving_out_shows_its_command_and_keeps_each_letter(site: WebSite) -> None:
+def test_leaving_out_shows_its_command_and_refuses_what_begins_no_url(site: WebSite) -> None:
     begins = "a.example/über?x=1&y='2'"
     path = f"/jobs/{JOB}/leave-out"
     shown = site.get(path, {"begins": begins, "format": "json"}, role="curator").document
     assert shown["words"] == ["job", JOB, "leave-out", "--", begins]
-    assert site.get(path, {"begins": "x y"}, role="curator").status == 400
+    assert site.get(path, role="curator").status == 200
+    refused = site.post(path, {"begins": "x y"}, role="curator")
+    assert (refused.status, "is not the beginning of a URL" in refused.text) == (400, True)
+    assert site.post(path, {"begins": begins}, role="curator").status == 303
     assert site.get(path, {"begins": begins}, role="reader").status == 403
 
 

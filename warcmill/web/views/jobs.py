@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from http import HTTPStatus
-from urllib.parse import unquote
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -125,9 +124,7 @@ def _action(word: str, served: Served, asked: Asked) -> Answer:
             return found
         names = found
     if word == "leave out":
-        begins = asked.fields.get("begins", "")
-        names = {**names, "begins": (unquote(begins) if asked.method == "POST" else begins).strip()}
-        scope.beginning(names["begins"])
+        names = {**names, "begins": asked.fields.get("begins", "").strip() or "URL"}
     target = TakenAction("", word, job=names.get("job", ""), launch_id=names.get("launch_id", ""), who=asked.user.name)
     if why := _unknown(line, target):
         return RefusedRequest(HTTPStatus.NOT_FOUND, why)
@@ -138,6 +135,8 @@ def _action(word: str, served: Served, asked: Asked) -> Answer:
     if asked.method != "POST":
         return _shown(served, asked, form)
     try:
+        if word == "leave out":
+            scope.beginning(asked.fields.get("begins", "").strip())
         words = form.words(parse_reason(asked.fields.get("reason", "")) if form.has_reason else "")
     except BadInput as error:
         return _shown(served, asked, form, error)
@@ -210,6 +209,7 @@ def _shown(served: Served, asked: Asked, form: _Form, wrong: BadInput | None = N
     }
     shown: dict[str, object] = {
         "typed": asked.fields.get("reason", ""),
+        "begins": asked.fields.get("begins", ""),
         "command": actions.command(words),
         "form": form,
         "wrong": wrong,

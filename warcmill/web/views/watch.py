@@ -19,7 +19,7 @@ from warcmill.formats import surt as surts
 from warcmill.formats.logs import crawllog
 from warcmill.model import Json
 from warcmill.web.actions import command
-from warcmill.web.askers import CrawlNow
+from warcmill.web.askers import CrawlNow, QueuePart
 from warcmill.web.request import Answer, Asked, RefusedRequest, ShownPage
 from warcmill.web.served import Served
 from warcmill.web.views.launches import number_in
@@ -70,21 +70,23 @@ def queue(served: Served, asked: Asked) -> Answer:
     host, begins = (asked.fields.get(name, "").strip() for name in ("host", "begins"))
     after = number_in(asked.fields, "after", 0)
     hits, looked = (number_in(asked.fields, name, 0) for name in ("hits", "looked"))
-    prefix = scope.beginning(begins) if begins else ""
+    prefix, why, todo = scope.beginning(begins) if begins else "", "", ""
     try:
         part = served.askers.queue(found.job, after, AT_ONCE, partial(_fits, host, prefix) if host or prefix else None)
     except BadConfig as error:
-        raise NotReady(error.key, f"{error.why}. {ABROAD}") from error
+        part, why, todo = QueuePart((), 0, 0), str(error), ABROAD
     except Unavailable as error:
-        raise NotReady(error.what, f"{error.why}. {SILENT}") from error
+        part, why, todo = QueuePart((), 0, 0), str(error), "Load this page again in a minute."
+    except NotReady as error:
+        part, why, todo = QueuePart((), 0, 0), str(error), f"Start it: {command(('pulse', 'start', found.job))}"
     hits, looked = hits + len(part.uris), looked + part.looked
     rows = part.uris[:AT_ONCE]
     fields = {name: text for name, text in (("host", host), ("begins", begins)) if text}
     going = {**fields, "after": str(part.next), "hits": str(hits), "looked": str(looked)}
     answer: dict[str, Json] = {
         "begins": begins, "hits": hits, "host": host, "job": found.job, "looked": looked,
-        "next": part.next, "prefix": prefix,
-        "uris": [dict(one) for one in rows],
+        "next": part.next, "prefix": prefix, "todo": todo,
+        "uris": [dict(one) for one in rows], "why": why,
     }  # fmt: skip
     words = ("job", found.job, "list", f"--limit={AT_ONCE}", *((f"--after={after}",) if after else ()))
     shown: dict[str, object] = {
