@@ -1,4 +1,4 @@
-"""A running crawl is watched in Chromium: its page follows it without a reload, passes the judges, and leads to the end."""
+"""A running crawl in Chromium: its page follows it without a reload, passes the judges, and leads to the end."""
 
 from __future__ import annotations
 
