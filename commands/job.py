@@ -12,13 +12,17 @@ from typing import Any
 
 from commands.console import frontiers
 from commands.console.arguments import add_json, job, reason
+from commands.console.papers import open_papers, person
 from commands.console.show import as_json, out
 from tasks.config import engines
 from warcmill.crawl.control import control
 from warcmill.crawl.control.calls import RunningJob
 from warcmill.crawl.frontier.crew import Crew, RetiredWorker, WorkerSigns
 from warcmill.crawl.frontier.link import RedisLink
-from warcmill.errors import BadConfig
+from warcmill.crawl.job.file import EXCLUDE
+from warcmill.crawl.policies import scope
+from warcmill.errors import BadConfig, NotReady
+from warcmill.formats.seeds import coding_of
 from warcmill.model import Json
 
 SUMMARY = "edit a job of the built-in crawler; look at its running crawl, and steer it"
@@ -38,6 +42,9 @@ examples:
   warcmill job daily resume --site slow.example.org
   warcmill job daily remove https://example.org/calendar?day=1
   warcmill job daily list --limit 20
+  warcmill job daily recent
+  warcmill job daily active
+  warcmill job daily hosts
   warcmill job daily rate --site example.org --hits 10 --window 60
   warcmill job daily rate --site example.org --none
   warcmill job daily dump frontier.jsonl.gz
@@ -45,6 +52,7 @@ examples:
   warcmill job daily rebuild
   warcmill job daily books
   warcmill job daily workers
+  warcmill job daily leave-out example.org/calendar
   warcmill job daily retry --missed
   warcmill job daily retire w2 --reason "its disk is broken"
 
@@ -91,12 +99,13 @@ cannot be taken, somebody else has saved the job meanwhile, or there is nothing 
 
 LONG = 3600.0  # seconds for a checkpoint, or for a download to end
 TARGET = ("resume", "suspend", "remove")
+LEAVE_OUT = "leave-out"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """JOB, and what to do, with its own arguments."""
     parser.add_argument("job", type=job, metavar="JOB", help="the crawl's name")
-    names = (*ACTIONS, *OF_WORKERS, *frontiers.ACTIONS, *OF_PAPERS)
+    names = (*ACTIONS, *OF_WORKERS, *frontiers.ACTIONS, *OF_PAPERS, LEAVE_OUT)
     actions = parser.add_subparsers(dest="action", required=True, metavar="|".join(names))
     for name in names:
         actions.add_parser(name, allow_abbrev=False)
@@ -109,6 +118,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     listed = actions.choices["list"]
     listed.add_argument("--limit", type=int, default=100, metavar="NUMBER", help="how many; by default 100")
     listed.add_argument("--after", type=int, default=0, metavar="NUMBER", help="the 'next' of the list before")
+    actions.choices[LEAVE_OUT].add_argument(
+        "begins", metavar="URL", help="the beginning of a URL, a host, or a SURT prefix"
+    )
     watched = actions.choices["watch"]
     watched.add_argument("--seconds", type=int, default=2, metavar="NUMBER", help="between two lines; by default 2")
     _add_rate(actions.choices["rate"])
@@ -155,6 +167,8 @@ def run(args: argparse.Namespace) -> int:
         from commands.console import job_papers  # it imports what crawls, which others do without
 
         return job_papers.ACTIONS[args.action](args)
+    if args.action == LEAVE_OUT:
+        return _leave_out(args)
     answer: Any
     if args.action in OF_WORKERS:
         answer = asyncio.run(_of_workers(args))
@@ -222,6 +236,29 @@ def _retired(args: argparse.Namespace, answer: Any) -> Iterator[str]:
     yield f"{args.worker} on {answer['host']} is retired: {answer['visits']:,} visits since its last stage have no file"
 
 
+def _leave_out(args: argparse.Namespace) -> int:
+    """Add a prefix to the exclude.txt of a job, as an edition. One that is there already adds nothing."""
+    prefix, papers = scope.beginning(args.begins), open_papers(args.job)
+    newest = papers.settle()
+    if newest is None:
+        raise NotReady(f"job {args.job}", f"it has no files yet: 'warcmill crawl URL --job {args.job}' writes them")
+    path = papers.folder / EXCLUDE
+    before = path.read_bytes() if path.exists() else b""
+    text = before.decode(coding_of(before))
+    is_new = scope.read(text).covering(prefix) is None
+    if is_new:
+        added = f"{text}{'' if not text or text.endswith(chr(10)) else chr(10)}{prefix}\n".encode()
+        newest = papers.save({EXCLUDE: added}, who=person(), why=f"leave out {prefix}", made_from=newest.number)
+    if args.json:
+        print(as_json({"edition": newest.number, "new": is_new, "prefix": prefix}))
+        return 0
+    if is_new:
+        out(f"{args.job}: {prefix} is left out, edition {newest.number}; a running crawl takes that within a second")
+    else:
+        out(f"{args.job}: {prefix} is left out already")
+    return 0
+
+
 def _fields(args: argparse.Namespace) -> dict[str, Json]:
     given = {name: value for name, value in vars(args).items() if name not in ("job", "action", "json")}
     return {name: value for name, value in given.items() if value not in (None, "")}
@@ -284,6 +321,36 @@ def _listed(args: argparse.Namespace, answer: Any) -> Iterator[str]:
         yield f"more: warcmill job {args.job} list --after {answer['next']}"
 
 
+def _recent(args: argparse.Namespace, answer: Any) -> Iterator[str]:
+    for one in answer["pages"]:
+        yield f"{one['time']}  {one['status']:>5}  {one['size']:>12,}  {one['type'] or '-':<24}  {one['uri']}"
+    if not answer["pages"]:
+        yield f"{args.job} has brought no page yet"
+
+
+def _active(args: argparse.Namespace, answer: Any) -> Iterator[str]:
+    for one in answer["uris"]:
+        yield f"{one['seconds']:>6,} s  {one['uri']}"
+    if more := answer["number"] - len(answer["uris"]):
+        yield f"and {more:,} more"
+    if answer["elsewhere"]:
+        yield f"other processes fetch {answer['elsewhere']:,} more"
+    if not answer["number"]:
+        yield f"{args.job} fetches nothing now"
+
+
+def _hosts(args: argparse.Namespace, answer: Any) -> Iterator[str]:
+    for one in answer["hosts"]:
+        numbers = (one["waiting"], one["done"], one["failed"], one["status"])
+        yield "".join(f"{'-' if number is None else f'{number:,}':>12}" for number in numbers) + f"  {one['host']}"
+    if answer["hosts"]:
+        yield f"{args.job}: URIs that wait, that are done, that failed, and the last status, by host"
+    if answer["why"]:
+        yield answer["why"]
+    elif not answer["whole"]:
+        yield f"{answer['counted']:,} of what waits are counted yet; ask again for more"
+
+
 def _members(answer: Any) -> list[tuple[str, str]]:
     """The members of an answer as text, without those that are empty."""
     shown = ((name, _text(value)) for name, value in sorted(answer.items()))
@@ -313,6 +380,9 @@ ACTIONS: Mapping[str, Callable[[argparse.Namespace, Any], Any]] = {
     "remove": _changed,
     "get": _got,
     "list": _listed,
+    "recent": _recent,
+    "active": _active,
+    "hosts": _hosts,
     "rate": _said("the rate is set"),
 }
 """The actions, and the text of the answer to each."""

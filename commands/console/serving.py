@@ -47,6 +47,7 @@ from warcmill.web.access import ROLES, OneTime, TokenFile, WebAccess
 from warcmill.web.actions import Actions
 from warcmill.web.app import application
 from warcmill.web.archive import NO_INDEX, Archive
+from warcmill.web.askers import Askers
 from warcmill.web.rendering import STYLE
 from warcmill.web.served import Served
 
@@ -94,6 +95,7 @@ def run(args: argparse.Namespace) -> int:
             desk=partial(desk.opened, line) if config.index else None,
             has_documents=desk.is_on,
             job_desk=OwnJobs(),
+            askers=Askers(engines.running_job),
         )
         try:
             server.serve(application(served), asked.listen, asked.port, partial(_begin, served, replay, asked))

@@ -1,4 +1,4 @@
-"""An operator's day by the pages of `warcmill serve`: a real crawl is started, watched, stopped, and archived."""
+"""A day by the pages of `warcmill serve`: a real crawl is started, watched, steered, stopped, and archived."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from html import unescape
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import preloaded
 import pytest
@@ -48,6 +49,7 @@ port={port}
 replay_port={replay_port}
 """
 _FORM = re.compile(r'name="form" value="([^"]+)"')
+_BEGINS = re.compile(r'name="begins" type="text" value="([^"]+)"')
 
 
 @pytest.fixture(scope="module")
@@ -98,9 +100,12 @@ class Operator(requests.Session):
 
     def act(self, path: str, **fields: str) -> Any:
         """Open the page of an action, press its button, and wait for its end; return its document."""
-        form = _FORM.search(self.page(path))
+        page = self.page(path)
+        form, begins = _FORM.search(page), _BEGINS.search(page)
         assert form
-        done = self.post(f"{self.base}{path}", {"form": form[1], **fields}, headers={"Origin": self.base})
+        fields |= {"begins": begins[1]} if begins else {}
+        address = f"{self.base}{path.partition('?')[0]}"
+        done = self.post(address, {"form": form[1], **fields}, headers={"Origin": self.base})
         shown = done.url.removeprefix(self.base)
         assert shown.startswith("/actions/"), done.text
         until(lambda: self.document(shown)["exit_code"] is not None)
@@ -155,3 +160,55 @@ def test_a_crawl_is_started_watched_stopped_and_archived_by_pages(line: Line) ->
         assert sorted(taken) == ["checkpoint", "start", "start", "stop"]
         assert operator.document(f"/jobs/{JOB}")["owed"] == []
     assert {one["kind"] for one in owed} <= {"not launched"}
+
+
+def of_host(watched: Any) -> Any:
+    return next((one for one in watched["hosts"]["hosts"] if one["host"] == HOST), {}) if "hosts" in watched else {}
+
+
+def test_a_crawl_is_watched_and_steered_by_pages(line: Line, site: int) -> None:
+    here = f"/jobs/{JOB}"
+    with served(line) as curator:
+        unknown = curator.document(f"{here}/watch")
+        assert (unknown["running"], unknown["ended"], "no crawl of it runs" in unknown["why"]) == (False, False, True)
+        assert curator.act(f"{here}/start")["exit_code"] == 0
+        until(lambda: len(curator.document(f"{here}/watch").get("recent", {}).get("pages", ())) > 5)
+        until(lambda: of_host(curator.document(f"{here}/watch")).get("waiting"))
+        watched = curator.document(f"{here}/watch")
+        assert (watched["running"], of_host(watched)["status"], of_host(watched)["done"] > 5) == (True, 200, True)
+        shown = curator.page(f"{here}/watch")
+        newest = watched["recent"]["pages"][-1]["uri"]
+        assert f'href="/captures?url={quote(newest, safe="/")}"' in shown
+        assert 'data-refresh="2"' in shown
+        assert f"warcmill job {JOB} watch" in shown
+
+        until(lambda: curator.document(f"{here}/queue?begins={HOST}:{site}/3")["hits"])
+        waits = curator.document(f"{here}/queue?begins={HOST}:{site}/3")
+        assert waits["hits"] < waits["looked"]
+        assert all(f":{site}/3" in one["uri"] for one in waits["uris"])
+        left_out = curator.act(f"{here}/leave-out?begins={HOST}:{site}/3")
+        assert (left_out["exit_code"], left_out["words"][:3]) == (0, ["job", JOB, "leave-out"]), left_out["output"]
+        log = line.folders["output"] / "logs" / JOB / watched["launch_id"] / "crawl.log"
+        until(lambda: f" -5000 - http://{HOST}:{site}/3" in re.sub(" +", " ", log.read_text()))
+        assert "http://(example,a,:" in (line.folders["jobs"] / JOB / "exclude.txt").read_text()
+
+        assert curator.act(f"{here}/pause")["exit_code"] == 0
+        until(lambda: curator.document(f"{here}/watch")["state"]["state"] == "PAUSED")
+        assert curator.act(f"{here}/resume")["exit_code"] == 0
+        until(lambda: curator.document(f"{here}/watch")["state"]["state"] == "RUNNING")
+
+
+def test_a_crawl_that_ends_while_it_is_watched_leads_to_its_launch(line: Line) -> None:
+    here = f"/jobs/{JOB}"
+    with served(line) as curator:
+        assert curator.act(f"{here}/start")["exit_code"] == 0
+        until(lambda: curator.document(f"{here}/watch")["running"])
+        assert line.warcmill("pulse", "stop", JOB).returncode == 0
+        until(lambda: curator.document(f"{here}/watch")["ended"])
+        watched, shown = curator.document(f"{here}/watch"), curator.page(f"{here}/watch")
+        assert watched["state"]["launch"] == watched["launch_id"]
+        assert ("This crawl has ended" in shown, "data-refresh" in shown) == (True, False)
+        way = f"/launches/{JOB}/{watched['launch_id']}"
+        assert f'href="{way}"' in shown
+        assert watched["launch_id"] in curator.page(way)
+        assert f"/jobs/{JOB}/pause" not in shown

@@ -49,6 +49,8 @@ ADDRESSES: Mapping[str, tuple[tuple[str, Mapping[str, str]], ...]] = {
     "/launches/{job}/{launch_id}/reports/{stage}/{name:path}": (),
     "/jobs": (("/jobs", {}),),
     "/jobs/{job}": ((f"/jobs/{sample.JOB}", {}),),
+    "/jobs/{job}/watch": ((f"/jobs/{sample.JOB}/watch", {}),),  # of a crawl of ours: tests/unit/web/test_watch.py
+    "/jobs/{job}/queue": ((f"/jobs/{sample.JOB}/queue", {}),),
     # A job with scripts, tests/unit/web: test_script_pages.py and test_script_editor.py.
     **{
         f"/jobs/{{job}}/{part}": ((f"/jobs/{sample.JOB}/{part.format(name='shop', key='1')}", {}),)

@@ -89,6 +89,22 @@ ACTIONS: Final[Mapping[str, ActionVerb]] = {
         ("pulse", "stop", "{job}"),
         "Ends the running launch. If it has ended already, its end is recorded.",
     ),
+    "pause": ActionVerb(
+        "Pause",
+        ("job", "{job}", "pause"),
+        "Begins no more downloads, and lets those under way end. The crawl waits until it is resumed.",
+    ),
+    "resume": ActionVerb(
+        "Resume",
+        ("job", "{job}", "resume"),
+        "Continues a crawl that is paused.",
+    ),
+    "leave out": ActionVerb(
+        "Leave out",
+        ("job", "{job}", "leave-out", "--", "{begins}"),
+        "Adds this beginning to the exclude.txt of the job, as a new edition of it. A running crawl refuses all that"
+        " begins so from then on, and so does each later launch. What it has fetched stays.",
+    ),
     "retry": ActionVerb(
         "Ask again",
         ("job", "{job}", "retry", "--missed"),

@@ -28,6 +28,7 @@ from warcmill.web.views import (
     script_editor,
     scripts,
     search,
+    watch,
 )
 
 GET, POST = ("GET", "HEAD"), ("POST",)
@@ -94,6 +95,11 @@ ROUTES = (
     Route("/jobs/{job}/papers", GET + POST, Role.CURATOR, job_form.texts, "job_texts.html", body=LARGEST_LIST),
     Route("/jobs/{job}/history", GET + POST, Role.CURATOR, job_form.history, "job_history.html"),
     Route("/jobs/{job}/start", GET + POST, Role.CURATOR, jobs.action("start"), "action.html"),
+    Route("/jobs/{job}/watch", GET, Role.READER, watch.watch, "watch.html"),
+    Route("/jobs/{job}/queue", GET, Role.READER, watch.queue, "queue.html"),
+    Route("/jobs/{job}/leave-out", GET + POST, Role.CURATOR, jobs.action("leave out"), "action.html"),
+    Route("/jobs/{job}/pause", GET + POST, Role.CURATOR, jobs.action("pause"), "action.html"),
+    Route("/jobs/{job}/resume", GET + POST, Role.CURATOR, jobs.action("resume"), "action.html"),
     Route("/jobs/{job}/checkpoint", GET + POST, Role.CURATOR, jobs.action("checkpoint"), "action.html"),
     Route("/jobs/{job}/stop", GET + POST, Role.CURATOR, jobs.action("stop"), "action.html"),
     Route("/jobs/{job}/retry", GET + POST, Role.CURATOR, jobs.action("retry"), "action.html"),

@@ -23,6 +23,7 @@ from warcmill.scripts.folder import ScriptPlace
 from warcmill.web.access import Forms, WebAccess
 from warcmill.web.actions import Actions
 from warcmill.web.archive import Archive
+from warcmill.web.askers import AskedJob, Askers
 
 if TYPE_CHECKING:
     from warcmill.scripts.debugger import ScriptDebugger  # of the extra `scripts`
@@ -131,6 +132,10 @@ def _no_group(name: str) -> Group:
     raise BadConfig(f"[group.{name}]", "there is no such section")
 
 
+def _no_crawl(job: str) -> AskedJob:
+    raise BadConfig(f"job {job}", "its crawl cannot be asked by this server")
+
+
 class Served(Struct, frozen=True):
     """The parts that views may ask. Between requests it keeps the keys of forms and sessions, and which actions run.
 
@@ -143,6 +148,7 @@ class Served(Struct, frozen=True):
     by luigi.cfg as it is now; `group_named`: a group, or BadConfig. `desk` opens the desk of documents; None for a line
     without an index root; `has_documents`: crawls are searched for documents, by luigi.cfg as it is now.
     `job_desk`: what edits and begins jobs.
+    `askers` ask the crawls that are watched.
     """
 
     state: MarkerStore
@@ -163,6 +169,7 @@ class Served(Struct, frozen=True):
     desk: Callable[[], AbstractContextManager[Desk]] | None = None
     has_documents: Callable[[], bool] = lambda: False
     job_desk: JobDesk | None = None
+    askers: Askers = field(default_factory=lambda: Askers(_no_crawl))
 
     def missing(self) -> Iterator[str]:
         """The parts that are not there to be searched or replayed, each with the command that brings it."""

@@ -79,6 +79,18 @@ class Controlled(Protocol):
         """Return some of the URIs that wait, and where the next call begins."""
         ...
 
+    async def recent(self) -> Json:
+        """Return the newest pages."""
+        ...
+
+    async def active(self) -> Json:
+        """Return what is being fetched."""
+        ...
+
+    async def hosts(self) -> Json:
+        """Return hosts by what waits, and how they answer. Counts a bounded number of rows."""
+        ...
+
     async def rate(self, fields: Mapping[str, Json]) -> Json:
         """Set the rate of a site, or of all sites without a rate of their own."""
         ...
@@ -217,6 +229,8 @@ class Control:
                 return await crawl.list(messages.text(fields, "crawl"), after, limit)
             case "rate":
                 return await crawl.rate(fields)
+            case "recent" | "active" | "hosts":
+                return await {"recent": crawl.recent, "active": crawl.active, "hosts": crawl.hosts}[verb]()
         return await self._do_to(verb, messages.target(verb, fields), fields)
 
     async def _do_much(self, verb: str, fields: Mapping[str, Json]) -> Json:

@@ -46,6 +46,9 @@ FIELDS: Mapping[str, Fields] = {
     "remove": _TARGET,
     "get": {"crawl": str, "uri": str, "key": str},
     "list": {"crawl": str, "after": int, "limit": int},
+    "recent": {},
+    "active": {},
+    "hosts": {},
     "rate": {
         "site": str, "hits": int, "window": (int, float), "scale": (int, float), "moderated": bool, "at_once": int,
         "none": bool,

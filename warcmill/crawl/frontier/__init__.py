@@ -230,6 +230,19 @@ class Begins(Enum):
     CONTINUES = "continues"
 
 
+QueuePlace = tuple[int, int, int]
+"""A place in the order of queues: a queue, a priority and a row in it; with row 0, the end of the queue."""
+
+FIRST_PLACE: QueuePlace = (-1, 0, 0)
+
+
+class QueueSlice(NamedTuple):
+    """Some rows in the order of queues: how many of each queue, and where the next call begins; None after the last."""
+
+    counts: Sequence[tuple[str, int]]
+    next: QueuePlace | None
+
+
 class Waiting(Struct, frozen=True):
     """The URIs that a frontier still has: `by_queue` counts URIs by the name of their queue, the longest first.
 
@@ -466,6 +479,13 @@ class Frontier(Protocol):
 
     async def waiting(self, longest: int) -> Waiting:
         """Count what waits, in all crawls; only so many of the longest queues are named. Walks each row that waits."""
+        ...
+
+    async def queues_after(self, after: QueuePlace, limit: int) -> QueueSlice:
+        """Count what may be leased by queue, of all crawls: so many rows from a place on; no more are read.
+
+        NotReady where the frontier is shared: it has no such call.
+        """
         ...
 
     async def tally(self, crawl: str | None = None) -> Sequence[Waited]:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from msgspec.structs import asdict
 
-from warcmill.crawl.frontier import POLITE, Gate, Rate
+from warcmill.crawl.frontier import POLITE, Gate, QueuePlace, QueueSlice, Rate
 from warcmill.crawl.frontier.database import Names, milliseconds, select_in
 from warcmill.crawl.uri import FOREVER
 from warcmill.errors import BadInput
@@ -44,6 +44,17 @@ _TIME = struct.Struct("<d")  # a hit of a rate
 _ANY = 1 << 30  # leases of a gate that has no bound
 _SET_BACK = 1.0  # seconds: less is how clocks are kept right
 _LATER = '%"tries": %'  # a URI that is tried again, in `more`; a quote within a payload has a backslash before it
+
+_SLICE = (
+    "SELECT queue, count(*) FROM (SELECT queue FROM waiting WHERE until IS NULL AND queue > ? ORDER BY queue LIMIT ?)"
+    " GROUP BY queue ORDER BY queue"
+)
+_IN_QUEUE = (
+    "SELECT count(*), max(id) FROM (SELECT id FROM waiting WHERE until IS NULL AND queue = ? AND priority = ?"
+    " AND id > ? ORDER BY id LIMIT ?)"
+)
+_NEXT_PRIORITY = "SELECT min(priority) FROM waiting WHERE until IS NULL AND queue = ? AND priority >= ?"
+_LEAST, _BEFORE = -(1 << 63), -1  # a priority; a row that is before all others
 
 Place = tuple[int, int]
 """Priority and id of a row: its place in the order."""
@@ -154,6 +165,33 @@ class Queues:
             self._looked[spider] = next(reversed(found))
             self.expect(now + SOON)
         return list(found)
+
+    def slice(self, after: QueuePlace, limit: int) -> QueueSlice:
+        """Count the next rows that may be leased, by queue: several queues whole, or a part of one that is longer."""
+        queue, priority, row = after
+        if row:
+            return self._part(queue, priority, row, limit)
+        found: list[tuple[int, int]] = self._db.execute(_SLICE, (queue, limit)).fetchall()
+        if sum(number for _, number in found) < limit:
+            return QueueSlice(self._named(found), None)
+        if len(found) == 1:
+            return self._part(found[0][0], _LEAST, 0, limit)
+        return QueueSlice(self._named(found[:-1]), (found[-2][0], 0, 0))
+
+    def _part(self, queue: int, priority: int, row: int, limit: int) -> QueueSlice:
+        """Count the next rows of one queue, of one priority."""
+        following: int | None = self._db.execute(_NEXT_PRIORITY, (queue, priority)).fetchone()[0]
+        if following is None:
+            return QueueSlice((), (queue, 0, 0))
+        row = row if following == priority else 0
+        number, last = self._db.execute(_IN_QUEUE, (queue, following, row, limit)).fetchone()
+        place = (queue, following, last) if number == limit else (queue, following + 1, _BEFORE)
+        return QueueSlice(self._named([(queue, number)]), place)
+
+    def _named(self, counts: Iterable[tuple[int, int]]) -> list[tuple[str, int]]:
+        numbers = dict(counts)
+        names = select_in(self._db, "SELECT id, name FROM queues WHERE id IN", numbers)
+        return [(name, numbers[queue]) for queue, name in names]
 
     def give_back(self, queue: int) -> None:
         """Note that a lease of a queue has ended."""

@@ -34,6 +34,8 @@ from warcmill.crawl.frontier import (
     Lease,
     Memory,
     Offered,
+    QueuePlace,
+    QueueSlice,
     Rate,
     SiteRow,
     Sums,
@@ -439,6 +441,9 @@ class RedisFrontier:
             queues += found
             if cursor == b"0":
                 return waiting_of(waits, done, out, queues, longest)
+
+    async def queues_after(self, after: QueuePlace, limit: int) -> QueueSlice:  # noqa: ARG002 - as the protocol has it
+        raise NotReady("what waits by host", "a frontier in Redis does not count it; the report of the launch will")
 
     async def tally(self, crawl: str | None = None) -> Sequence[Waited]:
         sums: dict[tuple[str, str, str], tuple[int, int, int]] = {}

@@ -24,6 +24,8 @@ from warcmill.crawl.frontier import (
     Lease,
     Memory,
     Offered,
+    QueuePlace,
+    QueueSlice,
     Rate,
     SiteRow,
     Sums,
@@ -246,6 +248,9 @@ class SqliteFrontier:
 
     async def waiting(self, longest: int) -> Waiting:
         return await self._beside(lambda: self.ledger.waiting(longest))
+
+    async def queues_after(self, after: QueuePlace, limit: int) -> QueueSlice:
+        return await self._beside(lambda: self.ledger.queues.slice(after, limit))
 
     async def tally(self, crawl: str | None = None) -> Sequence[Waited]:
         return await self._beside(lambda: self.ledger.tally(crawl))

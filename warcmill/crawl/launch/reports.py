@@ -21,9 +21,11 @@ from msgspec import Struct, field
 
 from warcmill.crawl import durable
 from warcmill.crawl.books.books import BookEntry, Kept
+from warcmill.crawl.control.hosts import host_of
 from warcmill.crawl.frontier import Waiting
 from warcmill.crawl.logs import lines
 from warcmill.crawl.logs.logs import Logs
+from warcmill.crawl.logs.newest import NewestLines
 from warcmill.crawl.logs.progress import duration, number, size
 from warcmill.crawl.logs.statistics import Figure, Figures, Statistics
 from warcmill.crawl.policies.decision import Decision
@@ -219,8 +221,7 @@ def _remaining(by_queue: Mapping[str, int]) -> dict[str, int]:
     """The number of URIs that wait, by host: queues are by host and port."""
     found: dict[str, int] = {}
     for queue, items in by_queue.items():
-        host = queue if queue.endswith("]") else queue.rpartition(":")[0] or queue
-        found[host] = found.get(host, 0) + items
+        found[host_of(queue)] = found.get(host_of(queue), 0) + items
     return found
 
 
@@ -237,6 +238,7 @@ class Reporter:
 
     def __init__(self, figures: Figures, logs: Logs) -> None:
         self._figures, self._logs = figures, logs
+        self.newest = NewestLines(figures)
         self.first_failure = ""
         self.policies_failed: Counter[str] = Counter()
 
@@ -245,6 +247,7 @@ class Reporter:
         offers.taken(result.found, kept.offered)
         if result.line:
             self._figures.add(result.line)
+            self.newest.add(result.line)
 
     def failed(self, line: CrawlRecord, why: str) -> None:
         """A URI got no answer, or was refused."""

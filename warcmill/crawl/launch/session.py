@@ -15,9 +15,11 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from warcmill.base import clock
 from warcmill.crawl.control.calls import CallsOverRedis
 from warcmill.crawl.control.control import Control
-from warcmill.crawl.control.frontier import FrontierControl
+from warcmill.crawl.control.frontier import MOST_NAMED, FrontierControl
+from warcmill.crawl.control.hosts import MOST, HostCount
 from warcmill.crawl.durable import failed
 from warcmill.crawl.frontier.link import RedisLink
 from warcmill.crawl.job import file
@@ -29,6 +31,7 @@ from warcmill.crawl.launch.job_log import Word
 from warcmill.crawl.launch.launch import Running, at_once
 from warcmill.crawl.launch.leader import files_of
 from warcmill.crawl.policies.owners import HostOwner
+from warcmill.crawl.uri import shown
 from warcmill.errors import Conflict, Unavailable, WarcmillError, describe
 from warcmill.formats.seeds import SEED_LIST
 from warcmill.model import Json
@@ -49,6 +52,7 @@ class Session(FrontierControl):
         folders = running.folders
         self._edits = Edits(folders.job, folders.own, running.kit.live)
         self._watched = Watched(running.watched())
+        self._hosts = HostCount(running.books.frontier)
 
     async def run(self) -> End:
         """Crawl to the end, with a checkpoint when something is left; a second signal ends it at once."""
@@ -167,11 +171,44 @@ class Session(FrontierControl):
             "queued": moment.queued,
             "bytes": moment.bytes,
             "under_way": moment.busy,
+            "ceilings": self._ceilings(),
             **({"alone": True} if (owners := running.books.frontier.owners) and owners.is_alone else {}),
             **({"results": running.books.results_length} if running.job.results_log else {}),
             **running.summary(),
             **({"served": running.answers()} if running.service else {}),
         }
+
+    def _ceilings(self) -> dict[str, Json]:
+        """The ceilings of the launch that are set."""
+        found = self._running.kit.live.job.ceilings
+        names = ("bytes", "documents", "seconds")
+        return {name: getattr(found, name) for name in names if getattr(found, name)}
+
+    async def recent(self) -> Json:
+        """The newest pages that this process has got."""
+        return {"pages": self._running.reporter.newest.pages()}
+
+    async def active(self) -> Json:
+        """The URIs that this process is fetching, those that were begun first at first; `number` counts all of them,
+        and `elsewhere` those of other processes."""
+        spider, now = self._running.spider, clock.steady()
+        found = spider.visited()
+        rows = list[Json]()
+        for uri in found[:MOST_NAMED]:
+            seconds = max(0, int(now - uri.download_started)) if uri.download_started else 0
+            rows.append({"seconds": seconds, "tries": uri.tries, "uri": shown(uri.uri)})
+        return {"elsewhere": spider.elsewhere.under_way, "number": len(found), "uris": rows}
+
+    async def hosts(self) -> Json:
+        """The hosts for which most waits, then those that answered last. `waiting` is null where it was not counted;
+        `counted` is the number of URIs that were, and `whole` is false while that is not all."""
+        newest, found = self._running.reporter.newest, await self._hosts.look()
+        waits = dict(found.by_host)
+        is_all = found.is_whole and len(waits) < MOST  # then nothing waits of a host that is not named
+        names = list(dict.fromkeys([*waits, *newest.hosts(MOST)]))[:MOST]
+        absent = 0 if is_all else None
+        rows: list[Json] = [{**newest.host(name), "waiting": waits.get(name, absent)} for name in names]
+        return {"counted": found.rows, "hosts": rows, "whole": found.is_whole, "why": found.why}
 
     async def journal(self) -> Mapping[str, Json]:
         """The launch, and the committed length of its journal; its workers, where Redis has them now, as

@@ -142,6 +142,16 @@ def prefix(text: str) -> str:
     return HTTP + found.removeprefix(HTTPS).removeprefix(HTTP)
 
 
+def beginning(text: str) -> str:
+    """Return the prefix of all that begins as a URL does, or a host; or of a SURT. BadInput for another text."""
+    if "://(" in text:
+        return prefix(text)
+    try:
+        return prefix(surts.surt(surts.canonical(text if "://" in text else f"http://{text}")))
+    except (BadInput, ValueError) as error:
+        raise BadInput(repr(text), "is not the beginning of a URL, such as example.org/calendar") from error
+
+
 class CrawlScope(Struct, frozen=True):
     """The prefixes of sites and of exclusions, the seeds that are pages, and the most hops from a seed."""
 

@@ -57,6 +57,10 @@ class Spider:
         """The number of URIs that are being visited."""
         return len(self._visits)
 
+    def visited(self) -> Sequence[Uri]:
+        """The URIs that are being visited; the one that was begun first is the first."""
+        return [lease.uri for lease in self._visits.values()]
+
     @property
     def seconds(self) -> float:
         """For how long the launch has run, whatever the clock is set to meanwhile."""

@@ -18,6 +18,7 @@ from warcmill.audit.answers.line import AuditedLine
 from warcmill.audit.findings import OF_SEEDS
 from warcmill.base import clock
 from warcmill.base.schedule import newest_due
+from warcmill.crawl.policies import scope
 from warcmill.errors import BadInput
 from warcmill.model import Json, Launch, parse_reason, stamp_time
 from warcmill.web import actions
@@ -30,7 +31,8 @@ from warcmill.web.views import scripts
 NEWEST = 10  # actions on a page
 NAMED = 200  # findings that the form of accept names one by one
 LONGEST_LIST = 65_536  # characters of the names in one command
-OF_JOBS = ("start", "checkpoint", "stop", "retry")
+OF_OUR_CRAWLER = ("pause", "resume", "leave out")
+OF_JOBS = ("start", "checkpoint", "stop", "retry", *OF_OUR_CRAWLER)
 REASONED = ("accept", "close")
 OF_SCRIPTS = ("run script", "delete script", "again")
 
@@ -124,6 +126,8 @@ def _action(word: str, served: Served, asked: Asked) -> Answer:
         if isinstance(found, RefusedRequest):
             return found
         names = found
+    if word == "leave out":
+        names = {**names, "begins": asked.fields.get("begins", "").strip() or "URL"}
     target = TakenAction("", word, job=names.get("job", ""), launch_id=names.get("launch_id", ""), who=asked.user.name)
     if why := _unknown(line, target):
         return RefusedRequest(HTTPStatus.NOT_FOUND, why)
@@ -134,6 +138,8 @@ def _action(word: str, served: Served, asked: Asked) -> Answer:
     if asked.method != "POST":
         return _shown(served, asked, form)
     try:
+        if word == "leave out":
+            scope.beginning(asked.fields.get("begins", "").strip())
         words = form.words(parse_reason(asked.fields.get("reason", "")) if form.has_reason else "")
     except BadInput as error:
         return _shown(served, asked, form, error)
@@ -155,6 +161,8 @@ def _unknown(line: AuditedLine, target: TakenAction) -> str:
             return "luigi.cfg has no engine that crawls a job of this name"
         if not engine.driven:
             return f"its crawls are not started or stopped here: [{engine.section}] of luigi.cfg has no url"
+        if target.action in OF_OUR_CRAWLER and engine.kind != "warcmill":
+            return "it is not crawled by the built-in crawler, which alone takes this"
     return ""
 
 
@@ -204,6 +212,7 @@ def _shown(served: Served, asked: Asked, form: _Form, wrong: BadInput | None = N
     }
     shown: dict[str, object] = {
         "typed": asked.fields.get("reason", ""),
+        "begins": asked.fields.get("begins", ""),
         "command": actions.command(words),
         "form": form,
         "wrong": wrong,
