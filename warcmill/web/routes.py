@@ -16,8 +16,6 @@ from warcmill.web.served import Served
 from warcmill.web.views import (
     archive_site,
     captures,
-    cluster_orders,
-    clusters,
     documents,
     job_form,
     jobs,
@@ -30,6 +28,7 @@ from warcmill.web.views import (
     search,
     watch,
 )
+from warcmill.web.views.groups import cluster_orders, clusters
 
 GET, POST = ("GET", "HEAD"), ("POST",)
 LARGEST_FORM = 16_384  # bytes

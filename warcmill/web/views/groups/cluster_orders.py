@@ -25,7 +25,17 @@ from warcmill.errors import BadInput, Conflict
 from warcmill.model import Json
 from warcmill.web.access import Role
 from warcmill.web.request import Answer, Asked, MovedTo, RefusedRequest, ShownPage
-from warcmill.web.views.clusters import HIDDEN, MOST, NUMBER, PAGE, SECONDS, ShownGroup, of_group, order_list, status_of
+from warcmill.web.views.groups.clusters import (
+    HIDDEN,
+    MOST,
+    NUMBER,
+    PAGE,
+    SECONDS,
+    ShownGroup,
+    of_group,
+    order_list,
+    status_of,
+)
 
 LIMIT = 100  # URIs of a list, where a program asks for no other number
 LOAD_SECONDS = 25.0  # for a file; what is in the centre then stays, and the same file continues

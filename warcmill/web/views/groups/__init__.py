@@ -1,0 +1,1 @@
+"""The views of groups of clusters, and of their orders."""
