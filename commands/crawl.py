@@ -28,6 +28,7 @@ examples:
   warcmill crawl https://members.example/ --cookies cookies.txt
   warcmill crawl http://intranet.example/ --allow-private 10.20.0.0/16 --no-delay
   warcmill crawl https://www.example.org/ --config crawl.toml --no-line
+  warcmill crawl https://www.example.org/ --look
   warcmill crawl https://www.example.org/ --frontier redis://127.0.0.1:6379/0 --job shared
 
 The archive is that of LUIGI_CONFIG_PATH, or of luigi.cfg in this folder, or the folder
@@ -59,6 +60,10 @@ A crawl outlives its terminal. The same command finds it again, prints since whe
 and how far it is, watches it on, and brings it into the archive; Ctrl-C then asks whether
 to leave it running or to stop it. One that ended meanwhile is brought in, and nothing is
 begun. Off a terminal: exit 5, with the commands that watch and stop it.
+
+--look asks each URL once, over its redirects, and its robots.txt; it prints the answers, and
+crawls nothing. --json: {"looks": [{"url", "status", "to", "type", "robots", "forbidden",
+"why"}]}; exit 1 if one does not answer, or its robots.txt forbids it.
 
 exit codes: 0 crawled, and nothing of this launch is missing in the archive, 1 no URL may
 be fetched, nothing was, the --job has other seeds or another scope, or the launch has a gap,
@@ -97,6 +102,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", type=Path, metavar="FILE", help="a crawl.toml with further settings")
     parser.add_argument("--no-line", action="store_true", help="only crawl: 'warcmill scan' does the rest later")
     parser.add_argument("--verbose", action="store_true", help="show the log of the steps too")
+    parser.add_argument("--look", action="store_true", help="ask each URL once, and crawl nothing")
+    parser.add_argument("--json", action="store_true", help="print JSON, for programs; with --look")
     crawl_options.add_inside(parser, several="six")
     parser.add_argument(
         "--frontier", metavar="URL", help="the Redis that keeps what is still to be fetched: redis://HOST:6379/0"
@@ -113,9 +120,15 @@ def run(args: argparse.Namespace) -> int:
         sys.stderr.write("warcmill crawl: --replace is for the job that --job names\n")
         return 2
 
+    if args.json and not args.look:
+        sys.stderr.write("warcmill crawl: --json is for --look\n")
+        return 2
+
     from commands.console import crawl  # it imports Luigi, which --help does without
 
     config = folders.find()
+    if args.look:
+        return crawl.look(args, SCOPES[args.scope], is_new=config is None)
     plan = crawl.plan(args, SCOPES[args.scope], is_new=config is None)
     if code := crawl.refused(plan):
         return code

@@ -1,4 +1,4 @@
-"""warcmill job: look at a running crawl of the built-in crawler, and steer it."""
+"""warcmill job: edit a job of the built-in crawler; look at its running crawl, and steer it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import asyncio
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 from commands.console import frontiers
@@ -24,9 +25,14 @@ from warcmill.errors import BadConfig, NotReady
 from warcmill.formats.seeds import coding_of
 from warcmill.model import Json
 
-SUMMARY = "look at a running crawl of the built-in crawler, and steer it"
+SUMMARY = "edit a job of the built-in crawler; look at its running crawl, and steer it"
 EPILOG = """\
 examples:
+  warcmill job daily edit
+  warcmill job daily edit --from form.toml --why "no calendars"
+  warcmill job daily try --from form.toml
+  warcmill job daily history
+  warcmill job daily undo
   warcmill job daily state
   warcmill job daily watch
   warcmill job daily pause
@@ -67,12 +73,27 @@ compares the frontier with them. retry, of a job that does not run, begins a lau
 asks again for some URLs, or for all that the newest launch missed, and for what waits:
 'warcmill report JOB --missed' lists them. What is out of the scope is counted, and not asked.
 
+edit prints the form of a job: its title, addresses, what to keep, what to leave out, limits,
+browser, pace, schedule. With --from it saves the fields in FILE, TOML or JSON, as an edition
+of the job's papers: who, when, why; a field that FILE lacks stays. What the form has no field
+for, and each comment of crawl.toml, stays too. Whole papers are the fields crawl_toml,
+seeds_txt, surts_txt and exclude_txt. --new makes the job. If the job runs, it prints what
+counts at once, and what waits for the next launch. try judges the newest launch by the edited
+rules, from its crawl log, and asks no site: what they would leave out, by which rule, and
+what they would take. history lists the editions; undo goes back to the one before, or to
+--edition, as a new one.
+
 --json: what the crawl answers, as one document; for watch a document a line. state:
 {"state", "launch", "done", "queued", ...}; add: {"answers": [{"uri", "answer", "why"}]};
 list: {"uris": [{"uri", "queue", "status", ...}], "next"}; get: as one of the uris;
+edit: the fields, each a text; with --from: {"at_once", "changed", "edition", "job", "said",
+"waits"}; try: {"asked", "behind", "launch", "left_out": [{"rule", "number", "first"}],
+"left_out_number", "refused", "scope_log", "taken", "whole"}; history: {"editions":
+[{"number", "time", "who", "why", "made_from", "papers"}]}; undo: {"changed", "edition"}
 workers: {"workers": [{"name", "state", "host", "version", "leases", "per_minute", ...}]}
 
-exit codes: 0 done, 1 no crawl of the job runs, it refused, or the URI is not known,
+exit codes: 0 done, 1 no crawl of the job runs, it refused, the URI is not known, a field
+cannot be taken, somebody else has saved the job meanwhile, or there is nothing to go back to,
 2 usage, 3 configuration, 4 the crawl does not answer
 """
 
@@ -84,7 +105,7 @@ LEAVE_OUT = "leave-out"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """JOB, and what to do, with its own arguments."""
     parser.add_argument("job", type=job, metavar="JOB", help="the crawl's name")
-    names = (*ACTIONS, *OF_WORKERS, *frontiers.ACTIONS, LEAVE_OUT)
+    names = (*ACTIONS, *OF_WORKERS, *frontiers.ACTIONS, *OF_PAPERS, LEAVE_OUT)
     actions = parser.add_subparsers(dest="action", required=True, metavar="|".join(names))
     for name in names:
         actions.add_parser(name, allow_abbrev=False)
@@ -104,6 +125,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     watched.add_argument("--seconds", type=int, default=2, metavar="NUMBER", help="between two lines; by default 2")
     _add_rate(actions.choices["rate"])
     frontiers.add_arguments(actions.choices)
+    _add_papers(actions.choices)
     actions.choices["retire"].add_argument("worker", type=job, metavar="WORKER", help="the name of a worker")
     actions.choices["retire"].add_argument(
         "--reason", type=reason, required=True, metavar="TEXT", help="how you know; kept among the reports"
@@ -115,6 +137,17 @@ def _add_targets(choices: Mapping[str, argparse.ArgumentParser]) -> None:
         what = choices[name].add_mutually_exclusive_group(required=name != "resume")
         what.add_argument("uri", nargs="?", metavar="URL", help="a URL")
         what.add_argument("--site", metavar="NAME", help="all that waits of a host")
+
+
+def _add_papers(choices: Mapping[str, argparse.ArgumentParser]) -> None:
+    for name in ("edit", "try"):
+        choices[name].add_argument(
+            "--from", type=Path, dest="source", metavar="FILE", help="fields of the form, in TOML or JSON; - is stdin"
+        )
+    choices["edit"].add_argument("--new", action="store_true", help="make the job")
+    choices["undo"].add_argument("--edition", type=int, default=0, metavar="NUMBER", help="back to this one")
+    for name in ("edit", "undo"):
+        choices[name].add_argument("--why", default="", metavar="TEXT", help="kept with the edition")
 
 
 def _add_rate(parser: argparse.ArgumentParser) -> None:
@@ -132,6 +165,10 @@ def run(args: argparse.Namespace) -> int:
         return frontiers.ACTIONS[args.action](args)
     if args.action == LEAVE_OUT:
         return _leave_out(args)
+    if args.action in OF_PAPERS:
+        from commands.console import job_papers  # it imports what crawls, which others do without
+
+        return job_papers.ACTIONS[args.action](args)
     answer: Any
     if args.action in OF_WORKERS:
         answer = asyncio.run(_of_workers(args))
@@ -324,6 +361,9 @@ def _text(value: Json) -> str:
     """A value as people read it; a table as `200 36, 404 1`."""
     return ", ".join(f"{name} {one}" for name, one in value.items()) if isinstance(value, dict) else str(value)
 
+
+OF_PAPERS = ("edit", "try", "history", "undo")
+"""The actions on the papers of a job, which need no crawl."""
 
 OF_WORKERS: Mapping[str, Callable[[argparse.Namespace, Any], Any]] = {"workers": _workers, "retire": _retired}
 """The actions that ask the Redis of the frontier, and the text of the answer to each."""

@@ -52,7 +52,7 @@ VERBS: dict[str, dict[str, str]] = {
         "pypi": "crawl a package index, in full or what has changed; ask what is known of its packages",
         "group": "see and keep a group of clusters: endless jobs whose URIs one PostgreSQL has",
         "uri": "look at the URIs of a group of clusters, and change them",
-        "job": "look at a running crawl of the built-in crawler, and steer it",
+        "job": "edit a job of the built-in crawler; look at its running crawl, and steer it",
         "scan": "bring some days up to date: run the scans, then reconcile",
         "backfill": "run the line over a long interval, day by day",
         "make": "run the step that publishes a marker, and first the steps that it rests on",

@@ -18,11 +18,10 @@ from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 from typing import Final, Protocol
-from zoneinfo import ZoneInfo
 
 from msgspec import Struct
 
-from commands.console import luigi_cfg
+from commands.console import luigi_cfg, scheduled
 from commands.console.arguments import job as job_name
 from commands.console.show import err, out
 from tasks.config import engines
@@ -30,13 +29,11 @@ from tasks.config import feed as feeds
 from tasks.config import pypi as indexes
 from tasks.config.folders import config_file
 from tasks.config.settings import check_hardened
-from warcmill.base import clock
-from warcmill.base.schedule import LONGEST, NAMED, Frequency, Schedule, check_time, newest_due
+from warcmill.base.schedule import NAMED, in_words
 from warcmill.crawl import durable
 from warcmill.crawl.engine import WarcmillEngine
 from warcmill.crawl.uri import canonical
 from warcmill.errors import BadConfig, BadInput, NotReady, Unavailable
-from warcmill.model import stamp_time
 
 SUMMARY = "have a job crawled daily, weekly, ..., and the archive run by cron or systemd"
 EPILOG = """\
@@ -67,7 +64,6 @@ FREQUENCY: hourly, daily, weekly, monthly, quarterly, sixmonthly, annual, or eve
 exit codes: 0 done, or done already, 1 the job was never crawled here, 2 usage,
 3 configuration, 4 luigi.cfg, the crontab or systemd could not be changed
 """
-_EACH_MONTH = 28  # the last day that each month has
 _SINCE = "$(date -u -d {} +%F)-$(date -u -d tomorrow +%F)"
 _LUIGI = "luigi --module tasks.{} {} --date-interval"
 
@@ -138,11 +134,11 @@ def run(args: argparse.Namespace) -> int:
             return _usage("--remove takes no FREQUENCY")
         return _remove(config, target.job)
     try:
-        wanted = _wanted(args.frequency, args.zone)
+        wanted = in_words(args.frequency, args.zone, scheduled.now())
     except ValueError as error:
         return _usage(f"FREQUENCY: {error}")
     _check_job(target)
-    _write(config, target.job, wanted)
+    scheduled.write(config, target.job, wanted, out)
     _timers(config, install=args.install)
     return 0
 
@@ -175,45 +171,6 @@ def _check_job(target: ScheduledTarget) -> None:
             raise NotReady(f"job {job}", f"it has no crawl.toml; crawl it once: {first}")
 
 
-def _wanted(words: list[str], zone: str) -> Schedule:
-    """The schedule that the words ask for, from now on; ValueError if they are not one."""
-    at = ""
-    if len(words) > 1 and words[-2].lower() == "at":
-        *words, _, at = words
-        at = at.zfill(5)
-    try:
-        frequency = Frequency.parse(" ".join(words))
-    except ValueError as error:
-        raise ValueError(str(error).lower()) from error
-    if at:
-        check_time(frequency, at, zone or "UTC")
-    elif zone:
-        raise ValueError("--zone is for a time of day: daily at 02:00 --zone ZONE")
-    return Schedule(stamp_time(clock.stamp()).replace(second=0), frequency, at=at, zone=zone or "UTC")
-
-
-def _write(config: Path, job: str, wanted: Schedule) -> None:
-    now, section, frequency = wanted.start, f"job.{job}", wanted.frequency
-    start = now
-    if job in engines.scheduled():
-        before = engines.schedule_of(job)
-        if section not in luigi_cfg.parsed(luigi_cfg.read(config)):
-            raise BadConfig(f"[{section}]", f"is not in {config}, but in another file that Luigi reads; edit it there")
-        if before.frequency == frequency and (before.at, before.zone) == (wanted.at, wanted.zone):
-            out(f"{job}: crawled {before.words} already, since {clock.text(before.start)}")
-            return
-        if not wanted.at:
-            start = newest_due(before, now) or before.start  # what is past is not owed by the new frequency
-    keys = {"frequency": str(frequency).lower(), "start": clock.text(start), "at": wanted.at}
-    keys["zone"] = wanted.zone if wanted.at and wanted.zone != "UTC" else ""
-    luigi_cfg.edit(config, lambda text: luigi_cfg.scheduled(text, job, keys))
-    first = clock.text(next(wanted.due(now, now + LONGEST))) if wanted.at else keys["start"]
-    out(f"{job}: crawled {wanted.words}, first due {first}: [{section}] of {config}")
-    day = start.astimezone(ZoneInfo(wanted.zone)).day
-    if frequency.months and day > _EACH_MONTH:
-        out(f"{job}: in a month without a day {day} it is due on the last day")
-
-
 def _timers(config: Path, *, install: bool) -> None:
     way = here(config)
     if way.are_there():
@@ -228,13 +185,8 @@ def _timers(config: Path, *, install: bool) -> None:
 
 
 def _remove(config: Path, job: str) -> int:
-    section, known = f"job.{job}", engines.scheduled()
-    if job in known:
-        if not luigi_cfg.edit(config, lambda text: luigi_cfg.unscheduled(text, job)):
-            raise BadConfig(f"[{section}]", f"is not in {config}, but in another file that Luigi reads; edit it there")
-        out(f"{job}: no longer scheduled; what is archived stays")
-    else:
-        out(f"{job}: it is not scheduled")
+    known = engines.scheduled()
+    scheduled.remove(config, job, out)
     if others := [name for name in known if name != job]:
         out(f"What runs the archive stays, for: {', '.join(others)}")
         return 0

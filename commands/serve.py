@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 
 from commands.console.arguments import add_json
+from commands.console.show import err
+from tasks.config import folders
 from warcmill.web.access import ROLES
 
 SUMMARY = "look at the line and its crawls in a browser, search the archive, and replay"
@@ -21,12 +24,14 @@ examples:
   curl -H "Authorization: Bearer $TOKEN" 'http://127.0.0.1:8090/search?q=freedom&format=json'
   curl http://127.0.0.1:8090/healthz
 
-Open the printed address in a browser. Without tokens it has a one-time token, which makes
-that browser an operator's until serve ends: who starts serve can run every verb. 'token add'
-prints a token, once, for a person or a program; only its digest is kept. A browser changes
-it for a cookie at /sign-in, a program sends 'Authorization: Bearer TOKEN', or the token as the
-password of Basic, with any user. A reader looks, searches and replays; a curator does that
-too, steers and stops crawls that run; an operator also starts them.
+In a folder without an archive it makes one, as 'warcmill crawl' does. Open the printed address
+in a browser: where nothing was crawled yet it opens on "Archive a site". Without tokens it has a
+one-time token, which makes that browser an operator's until serve ends: who starts serve can run
+every verb. 'token add' prints a token, once, for a person or a program; only its digest is kept.
+A browser changes it for a cookie at /sign-in, a program sends 'Authorization: Bearer TOKEN', or
+the token as the password of Basic, with any user. A reader looks, searches and replays; a curator
+also makes and edits jobs, and starts, steers and stops their crawls; an operator may do all, such
+as to let inside addresses in, or to leave robots.txt aside.
 
 Each page sends by ?format=json the document of the verb of its name. Pages show the state
 folder, and how old it is: they ask no engine, store or server. Those of a group of clusters,
@@ -92,6 +97,11 @@ def _port(text: str) -> int:
 
 def run(args: argparse.Namespace) -> int:
     """Serve until a signal; or what else is asked of the server."""
+    if args.what is None and folders.find() is None:
+        from commands.console import crawl_options  # it imports what crawls, which others do without
+
+        os.environ[folders.VARIABLE] = str(crawl_options.new_archive(err))
+
     from commands.console import serving  # with the web, which --help does without
 
     return serving.run(args)

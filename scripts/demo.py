@@ -52,6 +52,18 @@ destination={destination}
 """
 
 
+DOCUMENTS = """
+[documents]
+since=2016-01-01
+watched={watched}
+"""
+WATCHED = """[
+ {"id": 1, "title": "A curator's site", "seeds": ["http://docs.example/"], "watched": true},
+ {"id": 2, "title": "A government", "seeds": ["http://gov.example/", "http://assets.gov.example/"], "watched": true}
+]
+"""
+
+
 def main(words: list[str]) -> int:
     """Make the folder unless it exists, and bring it up to date; return 0 if the archive reconciles."""
     os.environ["PATH"] = f"{BIN}{os.pathsep}{os.environ['PATH']}"
@@ -84,6 +96,7 @@ def _demo(folder: Path) -> int:
     os.environ["LUIGI_CONFIG_PATH"] = str(folder / "luigi.cfg")
     if "\n[package]" not in (folder / "luigi.cfg").read_text():
         _switch_packages_on(folder)
+        _switch_documents_on(folder)
     _crawl(folder / "output" / "jobs")
     days = f"{DAY}-{datetime.now(UTC).date() + timedelta(days=1)}"
     if run("warcmill", "scan", days, may_be=(0, 1), shown=SCANNED):  # a seed of the bundled crawl was not got
@@ -92,6 +105,7 @@ def _demo(folder: Path) -> int:
     code = run("warcmill", "reconcile", days, may_be=(0, 1), shown=RECONCILED)
     import demo_serve  # noqa: PLC0415 - it imports this module
 
+    run("warcmill", "documents", "list")
     run("warcmill", "search", "limited upload rights", "--site", "docs.example")
     _where_to_look(folder, time.monotonic() - began)
     # Its site is up again, and slow: a crawl of it that is started from a page can be watched and stopped.
@@ -107,6 +121,17 @@ def _switch_packages_on(folder: Path) -> None:
     with (folder / "luigi.cfg").open("a") as config:
         config.write(section)
     run("warcmill", "init", "--adopt", "package", "--create")
+
+
+def _switch_documents_on(folder: Path) -> None:
+    """A curator's list of the documents of two sites."""
+    watched = folder / "watched.json"
+    watched.write_text(WATCHED)
+    print(
+        f"{folder / 'luigi.cfg'} also gets [documents]: a curator's list of new publications; {watched} has its sites"
+    )
+    with (folder / "luigi.cfg").open("a") as config:
+        config.write(DOCUMENTS.format(watched=watched))
 
 
 def _crawl(jobs: Path) -> None:

@@ -41,6 +41,7 @@ def open_page(config: Path, words: str, job: str = "") -> None:
         _look(server, words)
         if sys.stdout.isatty():
             print(f"Open it in a browser: {server.entrance}", flush=True)
+            print(f"New publications, for a curator: {server.address}documents?status=NEW", flush=True)
             if job:
                 print(
                     f"The site of the job '{job}' is up: start a crawl of it at {server.address}jobs/{job}", flush=True

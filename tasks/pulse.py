@@ -31,7 +31,6 @@ from warcmill.launches.view import of_checkpoint
 from warcmill.markers import decisions, locks
 from warcmill.markers.claim import Claim
 from warcmill.markers.facts.pulse import Continued, Started
-from warcmill.markers.papers import SCRIPTS
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Json, Key, Launch, stamp_time
 from warcmill.pulse import broken_launches, feed
@@ -415,16 +414,15 @@ def _fed(job: str, due: str) -> list[luigi.Task]:
 
 
 def _look_at_papers(line: OpenRoots, engine: Engine, job: str) -> None:
-    """Make an edition of what was edited by hand in a job of scripts, so that its launch names it. Without the store
-    none can be made: that is logged, and holds up no crawl."""
+    """Make an edition of what was edited by hand in a job of our own engine, so that its launch names it. Without the
+    store none can be made: that is logged, and holds up no crawl."""
     if engine.kind != engines.WARCMILL:
         return
     folder = engines.own_engine(engines.section_of(job)).places.job(job)
-    if (folder / SCRIPTS).is_dir():
-        try:
-            papers_of(line, folder, job).settle()
-        except WarcmillError as error:
-            log.warning("%s: the launch names no edition of what was edited by hand since the last: %s", job, error)
+    try:
+        papers_of(line, folder, job).settle()
+    except WarcmillError as error:
+        log.warning("%s: the launch names no edition of what was edited by hand since the last: %s", job, error)
 
 
 def _prepared(state: MarkerStore, engine: Engine, job: str, due: str) -> dict[str, Json]:

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -24,7 +24,7 @@ from commands.console import attached, chosen_job, crawl_options, pulse
 from commands.console.chosen_job import ChosenJob
 from commands.console.luigi_cfg import engine_for, job_of, list_job
 from commands.console.scanner import log_file
-from commands.console.show import counted, err, out
+from commands.console.show import as_json, counted, err, out
 from tasks import logs
 from tasks.audited import audited
 from tasks.config.engines import scheduled
@@ -229,15 +229,41 @@ def _with_login(args: argparse.Namespace, name: str, plan: CrawlPlan) -> Mapping
 def _reserved(args: argparse.Namespace, config: Path, written: Mapping[str, bytes]) -> str:
     """Choose the job once more, and write the files of a new one: of two crawls of a host that begin at once, the
     second sees the job of the first. Return its name."""
-    with locks.alone(open_line().state, f"jobs.{args.job or job_of(args.urls[0])}"):
-        name, why = _chosen(args, written)
+    base = args.job or job_of(args.urls[0])
+    return reserve(config, base, written, lambda: _chosen(args, written), args.frontier or "")
+
+
+def reserve(
+    config: Path, base: str, written: Mapping[str, bytes], choose: Callable[[], ChosenJob], frontier: str = ""
+) -> str:
+    """Choose a job, and write the files of a new one, while nobody else chooses one of this `base`. Return its name."""
+    with locks.alone(open_line().state, f"jobs.{base}"):
+        name, why = choose()
         if why:
             out(f"{name}: {why}")
-        list_job(config, name, args.frontier or "")
+        list_job(config, name, frontier)
         with closing(engine_for(name)) as engine:
             if not (engine.places.job(name) / CONFIGURATION).exists():
                 engine.configure(name, written)
         return name
+
+
+def look(args: argparse.Namespace, scope: TargetScope, *, is_new: bool) -> int:
+    """Ask each URL once, and print what it answers; nothing is crawled. 1 if one does not answer, or is forbidden."""
+    written = files(_settings(args, None), args.urls, scope)
+    job = file.described(written, args.job or job_of(args.urls[0]))
+    networks: Sequence[str] = ()
+    if not is_new:
+        with closing(engine_for(job.name)) as engine:
+            networks = engine.allow_private
+    looks = [asyncio.run(reachability.look(url.partition("#")[0], job, networks)) for url in args.urls]
+    if args.json:
+        print(as_json(reachability.looks_in_json(looks)))
+    else:
+        for one in looks:
+            out(f"{one.url}: {one.status or one.why}{f', {one.type}' if one.type else ''}")
+            out(*([f"  leads to {one.to}"] if one.to else []), *([f"  {one.robots}"] if one.robots else []))
+    return int(any(not one.is_there or one.is_forbidden for one in looks))
 
 
 def _so_far(engine: WarcmillEngine, name: str) -> str:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from commands.console.job_desk import OwnJobs
 from commands.console.script_jobs import script_place
 from commands.console.show import as_json, err, out
 from tasks import desk, logs
@@ -94,6 +95,7 @@ def run(args: argparse.Namespace) -> int:
             desk=partial(desk.opened, line) if config.index else None,
             has_documents=desk.is_on,
             askers=Askers(engines.running_job),
+            job_desk=OwnJobs(),
         )
         try:
             server.serve(application(served), asked.listen, asked.port, partial(_begin, served, replay, asked))

@@ -219,7 +219,7 @@ def test_a_time_of_day_in_a_zone_is_written_found_again_and_taken_back(crawled: 
         (("daily", "at", "25:00"), "'25:00' is not a time of day, such as 02:00"),
         (("every", "6", "hours", "at", "02:00"), "every 6 hours has no time of day"),
         (("daily", "at", "02:00", "--zone", "Europe/Bärlin"), "is not a time zone, such as Europe/Berlin"),
-        (("daily", "--zone", "Europe/Berlin"), "--zone is for a time of day"),
+        (("daily", "--zone", "Europe/Berlin"), "the zone is for a time of day"),
         (("daily", "at"), "'daily at' is not one of"),
     ],
 )

@@ -70,6 +70,8 @@ OF_DOCUMENTS = {
 }  # fmt: skip
 OF_SCRIPTS = {"name": "shop", "key": quote(quote(script_books.MARKUP, safe=""))}
 MORE = {
+    "/captures": ["?url=http://a.example/1", "?url=http://nowhere.example/"],
+    "/hide": ["?entry=http://a.example/1"],
     "/documents": ["?status=", f"?words={HOSTILE}&status=NEW&days=9999"],
     "/groups/{group}/clusters/{cluster}": ["?status=Failed"],
     "/groups/{group}/uri": [f"?{urlencode({'url': url})}" for url in (f"http://{centres.LARGE}/0", centres.ODD)],
@@ -123,8 +125,16 @@ def addresses(page: Page, served: RunningServe) -> Iterator[str]:
             parts = [name.partition(":")[0] for _, name, _, _ in Formatter().parse(route.path) if name]
             assert set(parts) <= names.keys(), f"{route.path}: give NAMES a value for each part"
             path = re.sub(r"\{(\w+)[^}]*\}", lambda match: {**names, "job": job}[match[1]], route.path)  # noqa: B023
-            yield path
+            yield a_record(page, served) if path == "/record" else path
             yield from (path + fields for fields in MORE.get(route.path, []))
+
+
+def a_record(page: Page, served: RunningServe) -> str:
+    """The address of the header of a record, as the page of a URL links to it."""
+    page.goto(f"{served.address}captures?url=http://a.example/1")
+    way = page.get_by_role("link", name="header").first.get_attribute("href")
+    assert way
+    return way
 
 
 def a_log(page: Page, served: RunningServe) -> dict[str, str]:

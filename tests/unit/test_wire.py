@@ -289,6 +289,10 @@ JSON = (
     Place("warcmill/crawl/control/messages.py", only=("FIELDS", "_TARGET"), documents=True),
     Place("warcmill/requests/serving/service.py", only=("RequestService", "_OF_CRAWL"), documents=True),
     Place("warcmill/crawl/control/frontier.py", only=("_MAY", "as_json", "_loaded"), documents=True),
+    Place("warcmill/crawl/launch/reachability.py", only=("FirstLook.json", "looks_in_json")),
+    Place("warcmill/crawl/job/form.py", only=("JobForm",), fields=("JobForm",)),
+    Place("warcmill/markers/job_edits.py", only=("SavedPapers.json", "history", "undone")),
+    Place("warcmill/reports/rule_trial.py", only=("RuleHits.json", "RuleTrial.json")),
     Place("commands/console/frontiers.py", only=("_dump", "_load", "_rebuild", "_answer"), documents=True),
 )
 KINDS = {"claims": CLAIMS, "reports": REPORTS, "notices": NOTICES, "json": JSON}
@@ -302,6 +306,10 @@ NONE_OF_ITS_OWN = {
     "commands/accept.py",
     "commands/job.py",
     "commands/console/scanner.py",
+    # Their answers are those of warcmill/markers/job_edits.py, warcmill/reports/rule_trial.py and reachability.py.
+    "commands/console/crawl.py",
+    "commands/console/job_papers.py",
+    "warcmill/web/views/job_form.py",
     # Its JSON is text in a page; what programs get is of warcmill/scripts/answers.py and the book of tasks.
     "warcmill/web/views/scripts.py",
     # What a step answers is for the page's own script.

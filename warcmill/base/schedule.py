@@ -11,7 +11,7 @@ skips is due once, as much later as the clocks are put forward; of one that come
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, time, timedelta
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -125,6 +125,23 @@ class Schedule(Struct, frozen=True, order=True):
 
     def _is_before_end(self, moment: datetime) -> bool:
         return self.end is None or moment < self.end
+
+
+def in_words(words: Sequence[str], zone: str, start: datetime) -> Schedule:
+    """The schedule that the words ask for: `daily`, `every 6 hours`, `weekly at 02:00`. ValueError if they are none."""
+    at = ""
+    if len(words) > 1 and words[-2].lower() == "at":
+        *words, _, at = words
+        at = at.zfill(5)
+    try:
+        frequency = Frequency.parse(" ".join(words))
+    except ValueError as error:
+        raise ValueError(str(error).lower()) from error
+    if at:
+        check_time(frequency, at, zone or "UTC")
+    elif zone:
+        raise ValueError("the zone is for a time of day: daily at 02:00")
+    return Schedule(start, frequency, at=at, zone=zone or "UTC")
 
 
 def newest_due(schedule: Schedule, now: datetime) -> datetime | None:

@@ -23,11 +23,11 @@ from msgspec import Struct
 
 from warcmill.base import disk
 from warcmill.crawl import durable
-from warcmill.crawl.launch.folders import PAPERS
+from warcmill.crawl.launch.folders import EDITION, PAPERS
 from warcmill.errors import BadInput, Conflict, NewerEdition, Unavailable
 from warcmill.markers.editions import Edition, JobEditions
 
-MARK = "edition.json"
+MARK = EDITION
 SCRIPTS = "scripts"  # the folder
 LONGEST = 1 << 20  # bytes of a script
 _is_name = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}").fullmatch

@@ -74,6 +74,11 @@ ACTIONS: Final[Mapping[str, ActionVerb]] = {
         ("pulse", "start", "{job}", "--again"),
         "Launches one more crawl, due now, unless one is running.",
     ),
+    "crawl": ActionVerb(
+        "Archive",
+        ("crawl", "--job={job}", "--", "{url}"),
+        "Crawls the address and all below its folder, then brings it into the archive.",
+    ),
     "checkpoint": ActionVerb(
         "Checkpoint",
         ("pulse", "checkpoint", "{job}"),

@@ -28,11 +28,12 @@ from warcmill.web import rendering
 from warcmill.web.access import Role, User, parse_cookies
 from warcmill.web.hidden import HiddenNames
 from warcmill.web.request import GUARDS, Answer, Asked, MovedTo, RefusedRequest, SentBytes, ShownPage
-from warcmill.web.routes import FORM_TYPE, JSON, LARGEST_SCRIPT, POST, ROUTES, TEXT, Route
+from warcmill.web.routes import FORM_TYPE, JSON, LARGEST_FORM, LARGEST_SCRIPT, POST, ROUTES, TEXT, Route
 from warcmill.web.served import Served
 
 HTML = "text/html; charset=utf-8"
-FIELDS, VALUES = 20, 1000  # names in a request, and values of all of them
+FILES_TYPE = "multipart/form-data"
+FIELDS, LISTED_FIELDS, VALUES = 20, 40, 1000  # names in a request, in a form with files; values of all of them
 LARGE_AT_ONCE = 2  # documents of more than LARGEST_SCRIPT that are in memory
 READ_OF_REFUSED = 1 << 26  # bytes of a document
 AGAIN = "10"  # seconds after which a program may try again
@@ -95,7 +96,10 @@ async def _answered(served: Served, route: Route, request: Request) -> Response:
 @contextmanager
 def _room(route: Route, user: User, request: Request) -> Iterator[None]:
     """Memory for a large document, while the block runs."""
-    if route.body <= LARGEST_SCRIPT or request.method not in POST or user.role < route.least(request.method):
+    length = request.headers.get("content-length", "")
+    has_little = re.fullmatch("[0-9]{1,9}", length) and int(length) <= LARGEST_FORM
+    is_small = has_little or route.body <= LARGEST_SCRIPT
+    if is_small or request.method not in POST or user.role < route.least(request.method):
         yield
         return
     if not _large.acquire(blocking=False):
@@ -210,11 +214,12 @@ async def _parsed(served: Served, route: Route, user: User, request: Request) ->
     if posted and not (is_document and "origin" not in headers):
         _check_origin(headers.get("origin", ""), host)
     lists: Mapping[str, list[str]] = {}
+    files: Mapping[str, bytes] = {}
     document = await _document(route, request, may=may) if is_document else None
     if not posted:
         lists = _fields(_query(request))
     elif may and not is_document:
-        lists = await _form(request, route.body)
+        lists, files = await _form(request, route)
     fields = {name: values[-1] for name, values in lists.items()}
     is_signed = route.is_signed and posted and may and not is_document
     form = served.forms.name_of(fields.get("form", ""), user, path) if is_signed else ""
@@ -227,6 +232,7 @@ async def _parsed(served: Served, route: Route, user: User, request: Request) ->
     return Asked(
         request.method, path, names, fields, user, form, base, is_secure, is_from_elsewhere, accept, part, lists=lists,
         has_groups=bool(served.groups()), has_documents=served.has_documents(), document=document, once=once,
+        files=files,
     )  # fmt: skip
 
 
@@ -304,27 +310,30 @@ def _fault_of(route: Route, request: Request) -> _Refused | None:
     return None
 
 
-async def _form(request: Request, most: int) -> Mapping[str, list[str]]:
-    length = request.headers.get("content-length", "")
+async def _form(request: Request, route: Route) -> tuple[Mapping[str, list[str]], Mapping[str, bytes]]:
+    """The values of each field, and the files, of a route that takes some."""
+    most, length = route.body, request.headers.get("content-length", "")
     if not re.fullmatch("[0-9]{1,9}", length) or int(length) > most:
         raise BadInput("the form", f"its Content-Length is not a number up to {most}")
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != FORM_TYPE:
-        raise BadInput("the form", f"its Content-Type is not {FORM_TYPE}")
+    wanted = (FORM_TYPE, FILES_TYPE) if route.files else (FORM_TYPE,)
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() not in wanted:
+        raise BadInput("the form", f"its Content-Type is not {' or '.join(wanted)}")
     try:
-        async with request.form(max_files=0, max_fields=VALUES, max_part_size=most) as form:
+        async with request.form(max_files=route.files, max_fields=VALUES, max_part_size=most) as form:
             pairs = [(name, value) for name, value in form.multi_items() if isinstance(value, str)]
+            files = {name: await one.read() for name, one in form.items() if not isinstance(one, str)}
     except HTTPException as error:
         raise BadInput("the form", str(error.detail)) from error
-    return _in_lists("the form", pairs)
+    return _in_lists("the form", pairs, LISTED_FIELDS if route.files else FIELDS), files
 
 
-def _in_lists(what: str, pairs: Iterable[tuple[str, str]]) -> Mapping[str, list[str]]:
+def _in_lists(what: str, pairs: Iterable[tuple[str, str]], most: int = FIELDS) -> Mapping[str, list[str]]:
     """The values of each field, in their order."""
     found: dict[str, list[str]] = {}
     for name, value in pairs:
         found.setdefault(name, []).append(value)
-    if len(found) > FIELDS:
-        raise BadInput(what, f"it has more than {FIELDS} fields")
+    if len(found) > most:
+        raise BadInput(what, f"it has more than {most} fields")
     return found
 
 

@@ -37,7 +37,7 @@ class Asked(Struct, frozen=True):
     these names. `has_groups`: there are groups of clusters; `has_documents`: crawls are searched for documents.
 
     `document`: what a program has posted in place of a form; None without one. `once`: the header Idempotency-Key, by
-    which it names what is done once.
+    which it names what is done once. `files`: those of a form that takes files, by field.
     """
 
     method: str
@@ -57,6 +57,7 @@ class Asked(Struct, frozen=True):
     has_documents: bool = False
     document: bytes | None = None
     once: str = ""
+    files: Mapping[str, bytes] = field(default_factory=dict)
 
     @property
     def sees_hidden(self) -> bool:

@@ -10,14 +10,17 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from warcmill.web import watch
 from warcmill.web.access import Role
 from warcmill.web.request import Answer, Asked
 from warcmill.web.served import Served
 from warcmill.web.views import (
+    archive_site,
     captures,
     cluster_orders,
     clusters,
     documents,
+    job_form,
     jobs,
     launch_pages,
     launches,
@@ -26,11 +29,11 @@ from warcmill.web.views import (
     script_editor,
     scripts,
     search,
-    watch,
 )
 
 GET, POST = ("GET", "HEAD"), ("POST",)
 LARGEST_FORM = 16_384  # bytes
+LARGEST_LIST = 24 << 20  # of a form with a list of addresses
 LARGEST_DECISION = 1 << 17  # of a form with the fields of a document
 LARGEST_SCRIPT = 1 << 20  # of a form with the text of a script
 LARGEST_ORDER = 1 << 19  # of an order in JSON
@@ -45,9 +48,10 @@ class Route(Struct, frozen=True):
     `of_groups`, `of_documents`: the menu has its word only where luigi.cfg has a group of clusters, or [documents].
 
     `template`: '' for what is never a page: its answer is sent as JSON. `is_signed`: a post needs a form's token.
-    `body`: the most bytes of a form, as it is sent: `%0A` is three. Only of who has the role is one read. `takes`: the
-    media types that may be posted; all but a form come from programs, and need no form's token. `in_json`: a
-    refusal is JSON, too, whoever asks. `poster`: the least that may post, where that is more than `role`.
+    `body`: the most bytes of a form, as it is sent: `%0A` is three. Only of who has the role is one read. `files`: the
+    most files in it. `takes`: the media types that may be posted; all but a form come from programs, and need no form's
+    token. `in_json`: a refusal is JSON, too, whoever asks. `poster`: the least that may post, where that is more than
+    `role`.
     """
 
     path: str
@@ -60,6 +64,7 @@ class Route(Struct, frozen=True):
     of_documents: bool = False
     is_signed: bool = True
     body: int = LARGEST_FORM
+    files: int = 0
     takes: tuple[str, ...] = (FORM_TYPE,)
     in_json: bool = False
     poster: Role = Role.NOBODY
@@ -82,9 +87,14 @@ ROUTES = (
     Route("/launches/{job}/{launch_id}/make-pages", GET + POST, Role.CURATOR, jobs.action("pages"), "action.html"),
     Route("/launches/{job}/{launch_id}/files", GET, Role.READER, launches.launch_files, "files.html"),
     Route("/launches/{job}/{launch_id}/reports/{stage}/{name:path}", GET, Role.READER, launches.log_slice, "log.html"),
+    Route("/archive-a-site", GET + POST, Role.CURATOR, archive_site.page, "archive_site.html", "Archive a site"),
+    Route("/new-job", GET + POST, Role.CURATOR, job_form.new, "job_form.html", body=LARGEST_LIST, files=1),
     Route("/jobs", GET, Role.READER, jobs.all_jobs, "jobs.html", "Jobs"),
     Route("/jobs/{job}", GET, Role.READER, jobs.job, "job.html"),
-    Route("/jobs/{job}/start", GET + POST, Role.OPERATOR, jobs.action("start"), "action.html"),
+    Route("/jobs/{job}/edit", GET + POST, Role.CURATOR, job_form.edit, "job_form.html", body=LARGEST_LIST, files=1),
+    Route("/jobs/{job}/papers", GET + POST, Role.CURATOR, job_form.texts, "job_texts.html", body=LARGEST_LIST),
+    Route("/jobs/{job}/history", GET + POST, Role.CURATOR, job_form.history, "job_history.html"),
+    Route("/jobs/{job}/start", GET + POST, Role.CURATOR, jobs.action("start"), "action.html"),
     Route("/jobs/{job}/watch", GET, Role.READER, watch.watch, "watch.html"),
     Route("/jobs/{job}/queue", GET, Role.READER, watch.queue, "queue.html"),
     Route("/jobs/{job}/leave-out", GET + POST, Role.CURATOR, jobs.action("leave out"), "action.html"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol
 
@@ -14,8 +14,11 @@ from warcmill.documents.desk import Desk
 from warcmill.errors import BadConfig
 from warcmill.formats.pypi.lives import StatusInterval
 from warcmill.formats.pypi.simple_pages import OfferedFile
+from warcmill.markers.papers import JobPapers
 from warcmill.markers.state import MarkerStore
+from warcmill.model import Json
 from warcmill.pypi.answers import PublishedData
+from warcmill.reports.rule_trial import RuleTrial
 from warcmill.scripts.folder import ScriptPlace
 from warcmill.web.access import Forms, WebAccess
 from warcmill.web.actions import Actions
@@ -73,6 +76,58 @@ class PackageHistory(Protocol):
         ...
 
 
+class JobDesk(Protocol):
+    """The jobs of our own engine, as a person edits them. BadConfig for a job whose papers another writes."""
+
+    def papers(self, job: str) -> JobPapers:
+        """The papers of a job. NotReady for one that there is not."""
+        ...
+
+    def new(self, job: str) -> JobPapers:
+        """The papers of a job that is to be made. BadInput for a name that is taken."""
+        ...
+
+    def name_of(self, url: str) -> str:
+        """The name that a job of an address has, as a rule."""
+        ...
+
+    def list_job(self, job: str) -> None:
+        """List a job under an engine, so that it can be crawled."""
+        ...
+
+    def networks(self, job: str) -> Sequence[str]:
+        """The inside addresses that the engine of a job lets in."""
+        ...
+
+    def schedule(self, job: str) -> tuple[str, str]:
+        """The schedule of a job in words, and its time zone; '' without one."""
+        ...
+
+    def check_schedule(self, words: str, zone: str) -> list[str]:
+        """The next dates of a schedule in words, UTC. BadInput for invalid words."""
+        ...
+
+    def set_schedule(self, job: str, words: str, zone: str) -> list[str]:
+        """Write the schedule of a job, '' for none; return what was done, in words."""
+        ...
+
+    def reserved(self, url: str, settings: Mapping[str, Json]) -> str:
+        """The job that crawls this address, made if there is none: its name."""
+        ...
+
+    def look(self, url: str, allow_private: Sequence[str] = ()) -> Mapping[str, Json]:
+        """A first look at an address, by a process of its own."""
+        ...
+
+    def is_running(self, job: str) -> bool:
+        """True while a crawl of the job runs."""
+        ...
+
+    def tried(self, job: str, papers: Mapping[str, bytes], *, most: int = 0) -> RuleTrial:
+        """These papers over what the newest launch has logged. NotReady if there is none."""
+        ...
+
+
 def _no_group(name: str) -> Group:
     raise BadConfig(f"[group.{name}]", "there is no such section")
 
@@ -92,6 +147,7 @@ class Served(Struct, frozen=True):
     one of this server, BadConfig where what it needs is not installed. `groups`: the names of the groups of clusters,
     by luigi.cfg as it is now; `group_named`: a group, or BadConfig. `desk` opens the desk of documents; None for a line
     without an index root; `has_documents`: crawls are searched for documents, by luigi.cfg as it is now.
+    `job_desk`: what edits and begins jobs.
     `askers` ask the crawls that are watched.
     """
 
@@ -112,6 +168,7 @@ class Served(Struct, frozen=True):
     group_named: Callable[[str], Group] = _no_group
     desk: Callable[[], AbstractContextManager[Desk]] | None = None
     has_documents: Callable[[], bool] = lambda: False
+    job_desk: JobDesk | None = None
     askers: Askers = field(default_factory=lambda: Askers(_no_crawl))
 
     def missing(self) -> Iterator[str]:

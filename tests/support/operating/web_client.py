@@ -44,14 +44,16 @@ def ask(
     headers: Mapping[str, str] | None = None,
     query: bytes | None = None,
     document: bytes | None = None,
+    sent_form: bytes = b"",
 ) -> WebAnswer:
     """Send a request to `path`, which is not quoted yet, and return the answer. `posted` are the fields of a form; one
     with several values has a list of them.
 
     `query`: the fields of the address as they are sent, in place of `fields`. `document`: what a program posts, in
-    pieces, without saying how long it is.
+    pieces, without saying how long it is. `sent_form`: a form as it is sent, in place of `posted`.
     """
-    body = document if document is not None else urlencode(posted, doseq=True).encode() if posted is not None else b""
+    form = urlencode(posted, doseq=True).encode() if posted is not None else sent_form
+    body = document if document is not None else form
     sent = {"host": HOST, **(headers or {})}
     method = "POST" if document is not None else method
     if posted is not None:

@@ -381,7 +381,8 @@ def test_a_url_finds_its_captures_with_the_ways_to_their_replay(server: Starlett
     assert "1 capture of this URL, the newest first." in shown
     assert "2016-10-19 23:44:28 UTC</time></a>" in shown
     assert "200, text/html" in shown
-    (link,) = re.findall(r'href="/(capture[^"]*)"', shown)
+    (link,) = re.findall(r'href="/(capture\?[^"]*)"', shown)
+    assert 'href="/captures?url=' in shown
     assert link == "capture?time=20161019234428&amp;url=http%3A%2F%2Fmany.example%2F7"
     found = ask(server, "/search", {"q": typed, "format": "json"}).document
     assert (found["captures"], found["found"][0]["url"]) == (1, "http://many.example/7")

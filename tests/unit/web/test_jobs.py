@@ -102,7 +102,7 @@ def test_the_launches_of_a_package_index_have_their_window_of_serials(site: JobS
 
 
 @pytest.mark.parametrize("role", ["reader", "curator", "operator"])
-def test_only_an_operator_sees_actions(site: JobSite, role: str) -> None:
+def test_only_an_operator_sees_the_actions_of_others(site: JobSite, role: str) -> None:
     taken = TakenAction("20161019234428-0123456789ab", "stop", ("pulse", "stop", JOB), "Ann <b>", JOB, exit_code=0)
     site.state.replace(f"{FOLDER}/{taken.id}.json", json.dumps(taken.record()).encode())
     for path in ("/jobs", f"/jobs/{JOB}"):
@@ -110,8 +110,15 @@ def test_only_an_operator_sees_actions(site: JobSite, role: str) -> None:
         is_operator = role == "operator"
         assert ("Ann &lt;b&gt;" in page) is is_operator
         assert ("/scan" in page) is is_operator
-        assert (f"/jobs/{JOB}/stop" in page) is (is_operator and path != "/jobs")
+        assert (f"/jobs/{JOB}/stop" in page) is (role != "reader" and path != "/jobs")
         assert [one["id"] for one in document.get("actions", [])] == [taken.id] * is_operator
+
+
+def test_a_curator_sees_his_own_actions(site: JobSite) -> None:
+    taken = TakenAction("20161019234428-0123456789ab", "stop", ("pulse", "stop", JOB), "curator", JOB, exit_code=0)
+    site.state.replace(f"{FOLDER}/{taken.id}.json", json.dumps(taken.record()).encode())
+    document = site.get(f"/jobs/{JOB}", {"format": "json"}, role="curator").document
+    assert [one["id"] for one in document["actions"]] == [taken.id]
 
 
 def test_progress_is_that_of_the_last_report_with_its_age(site: JobSite) -> None:

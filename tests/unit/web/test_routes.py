@@ -7,6 +7,7 @@ import re
 import pytest
 from launches.engine import LAUNCH, Engine
 from msgspec.structs import replace
+from operating.job_desk import FolderDesk
 from operating.web_site import WebSite
 from requesting import script_books
 
@@ -30,7 +31,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> WebSite:
     engine = Engine(tmp_path_factory.mktemp("a line"))
     script_books.leave(engine.folders["jobs"] / LAUNCH.job)
     engines = {LAUNCH.job: JobEngine("engine.own", "warcmill", driven=True)}
-    return WebSite(engine, replace(engine.audited, engines=engines))
+    desk = FolderDesk(engine, LAUNCH.job)
+    return WebSite(engine, replace(engine.audited, engines=engines), more={"job_desk": desk})
 
 
 @pytest.mark.parametrize("who", [role.word if role else "" for role in Role])

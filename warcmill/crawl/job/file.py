@@ -65,9 +65,11 @@ FLAGS = ("no_delay", "endless", "scope_log", "results_log")
 SCRIPTS = "scripts"  # whose results are lines of results.jsonl
 IMPORTED = "imported"  # the file of another crawler that the job was made from, which no crawl reads
 SERVICES = ("requests", SCRIPTS)  # flags of which one may be set: the room that serves who asks for URIs
+ABOUT = "about"
+"""The table for people: it changes no crawl."""
 KEYS = (
-    "contact", "queue_by", "gate_by", "expires", "pages", "revisits", *FLAGS, *SERVICES, *NUMBERS, *LISTS, *TABLES,
-    *SHEET_KEYS, SHEETS, IMPORTED,
+    ABOUT, "contact", "queue_by", "gate_by", "expires", "pages", "revisits", *FLAGS, *SERVICES, *NUMBERS, *LISTS,
+    *TABLES, *SHEET_KEYS, SHEETS, IMPORTED,
 )  # fmt: skip
 
 
@@ -247,6 +249,7 @@ def described(files: Mapping[str, bytes], name: str) -> Job:
     plain = Job(name, seeds)
     tables = {field: values.table(found, key, getattr(plain, field)) for key, field in TABLES.items()}
     ends = values.moment(found, "expires")
+    _check_about(found)
     job = replace(
         plain,
         contact=values.text(found, "contact"),
@@ -269,6 +272,18 @@ def described(files: Mapping[str, bytes], name: str) -> Job:
     )
     job = read_settings(found, job)
     return replace(job, sheets=sheets(found, job))
+
+
+def _check_about(found: Mapping[str, Any]) -> None:
+    """BadConfig for a [about] with other keys than a title, a description, tags and an owner."""
+    where = f"{CONFIGURATION} [{ABOUT}]"
+    table = values.as_table(found.get(ABOUT, {}), where)
+    values.refuse_unknown(where, table, ("title", "description", "tags", "owner"))
+    for key in ("title", "owner"):
+        values.text(table, key, where)
+    values.text_list(table, "tags", where)
+    if not isinstance(table.get("description", ""), str):
+        raise BadConfig(f"{where} description", f"is {table['description']!r}; it takes a text")
 
 
 def _check(job: Job) -> None:

@@ -38,6 +38,9 @@ from warcmill.model import Launch, Root
 PAPERS = ("crawl.toml", "seeds.txt", "surts.txt", "exclude.txt")
 """The files that configure a job; each launch keeps a copy."""
 
+EDITION = "edition.json"
+"""The file that names the edition of the papers; a launch keeps a copy."""
+
 RETRY = "retry.jsonl"
 """The URIs that the next launch asks for again, if it follows one; it takes the file with it."""
 
@@ -85,7 +88,7 @@ def begin(folders: LaunchFolders, *, retries: bool = False) -> None:
         if retries:
             durable.copy(asked, folders.own / RETRY)
         asked.unlink()
-    for name in PAPERS:
+    for name in (*PAPERS, EDITION):
         if (paper := folders.job / name).exists():
             durable.replace(folders.own / name, _read(paper))
     if (listed := folders.job / SEED_LIST).exists():

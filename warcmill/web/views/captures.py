@@ -57,7 +57,10 @@ class _Seen(Struct, frozen=True):
 
 
 def history(served: Served, asked: Asked) -> Answer:
-    """All captures of a URL: a calendar of a year, and those of the year or of a day, the newest first."""
+    """All captures of a URL: a calendar of a year, and those of the year or of a day, the newest first; without a URL
+    the form that asks for one."""
+    if not asked.fields.get("url", "").strip():
+        return ShownPage({"captures": [], "found": 0, "url": "", "years": {}}, {"url": ""})
     url = _url(asked)
     found, number = served.archive.history_of(url, MOST)
     seen = _seen(found)
@@ -138,6 +141,8 @@ def record(served: Served, asked: Asked) -> Answer:
 def hide(served: Served, asked: Asked) -> Answer:
     """The form that hides a URL, or what a SURT means: first the captures that it would hit; a post has it done."""
     text, wrong = asked.fields.get("entry", "").strip(), None
+    if not text:
+        return ShownPage({"entry": "", "found": 0}, {"about": ACTIONS["hide"].about, "entry": "", "text": ""})
     entry = hidden_list.entry_of(text)
     verb = ACTIONS["hide"]
     found, number = served.archive.hit_by(entry, HIT)

@@ -103,11 +103,14 @@ def job(served: Served, asked: Asked) -> Answer:
 def _with_actions(
     served: Served, asked: Asked, job: str, answer: dict[str, Json], shown: dict[str, object]
 ) -> ShownPage:
-    """A page with the newest actions of a job, '' for all: an operator's alone, as they name people."""
+    """A page with the newest actions of a job, '' for all: an operator's alone, as they name people; a curator sees
+    those that he has taken."""
     shown["written"] = job_answers.asked(served.state)
-    if asked.user.role < Role.OPERATOR:
+    if asked.user.role < Role.CURATOR:
         return ShownPage(answer, {**shown, "taken": None})
     taken = served.actions.newest(served.state.store, NEWEST, job)
+    if asked.user.role < Role.OPERATOR:
+        taken = [one for one in taken if one.who == asked.user.name]
     return ShownPage({**answer, "actions": [one.json() for one in taken]}, {**shown, "taken": taken})
 
 

@@ -22,6 +22,7 @@ from warcmill.markers.locks import scans_at_work
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Json, parse_job
 from warcmill.web import queries
+from warcmill.web.access import Role
 from warcmill.web.rendering import in_grid
 from warcmill.web.request import Answer, Asked, MovedTo, ShownPage
 from warcmill.web.served import Served
@@ -39,12 +40,16 @@ STATES = tuple(mark for mark in LEGEND if mark is not Mark.NOT_DUE)
 def home(served: Served, asked: Asked) -> Answer:
     """Show what needs a person, running crawls, the newest launches, and the form of search.
 
+    An archive in which nothing was crawled yet opens on "Archive a site", for who may do that.
     A token that is still in the address is changed for a cookie, and leaves the address also where it is used up.
     """
     if asked.fields.get("token"):
         signed = sign_in(served, asked)
         return signed if isinstance(signed, MovedTo) else MovedTo("/")
-    found, crawls = attention.read(served.line().state_alone()), jobs.running_crawls(served.state)
+    line = served.line().state_alone()
+    if asked.user.role >= Role.CURATOR and not asked.in_json and served.job_desk and not jobs.every(line):
+        return MovedTo("/archive-a-site")
+    found, crawls = attention.read(line), jobs.running_crawls(served.state)
     may_run = bool(crawls) or any(one.mark is Mark.RUNNING for one in found.states.values())
     if may_run:
         served.refresh()

@@ -1,4 +1,4 @@
-"""The views of a crawl that runs: what it does now, by one asker for all who watch; and what waits, some at a time.
+"""Two views of a crawl that runs: what it does now, by one asker for all who watch; and what waits, some at a time.
 
 They ask crawls of our own crawler alone, by the control socket. A job of another engine has its figures on its page.
 """
