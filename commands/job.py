@@ -163,12 +163,12 @@ def run(args: argparse.Namespace) -> int:
     """Ask the crawl, or the Redis of its frontier; print what it answers."""
     if args.action in frontiers.ACTIONS:
         return frontiers.ACTIONS[args.action](args)
-    if args.action == LEAVE_OUT:
-        return _leave_out(args)
     if args.action in OF_PAPERS:
         from commands.console import job_papers  # it imports what crawls, which others do without
 
         return job_papers.ACTIONS[args.action](args)
+    if args.action == LEAVE_OUT:
+        return _leave_out(args)
     answer: Any
     if args.action in OF_WORKERS:
         answer = asyncio.run(_of_workers(args))

@@ -94,8 +94,8 @@ def run(args: argparse.Namespace) -> int:
             group_named=groups.group_named,
             desk=partial(desk.opened, line) if config.index else None,
             has_documents=desk.is_on,
-            askers=Askers(engines.running_job),
             job_desk=OwnJobs(),
+            askers=Askers(engines.running_job),
         )
         try:
             server.serve(application(served), asked.listen, asked.port, partial(_begin, served, replay, asked))

@@ -209,7 +209,14 @@ def test_each_action_has_the_words_of_a_verb() -> None:
     from commands.console.parser import parser_of  # noqa: PLC0415
 
     for row in ACTIONS.values():
-        names = {"entry": "a", "job": JOB, "launch_id": LAUNCH.id, "name": "shop", "url": "a.example", "begins": "b"}
+        names = {
+            "entry": "a",
+            "job": JOB,
+            "launch_id": LAUNCH.id,
+            "name": "shop",
+            "url": "a.example",
+            "begins": "--help",
+        }
         verb, *words = row.filled(**names, reason="--help", key="--help")
         parsed = parser_of(verb).parse_args([*words, *(["--", "-a-name"] if verb == "accept" else [])])
         assert getattr(parsed, "reason", "--help") == "--help"
