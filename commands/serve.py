@@ -30,8 +30,8 @@ one-time token, which makes that browser an operator's until serve ends: who sta
 every verb. 'token add' prints a token, once, for a person or a program; only its digest is kept.
 A browser changes it for a cookie at /sign-in, a program sends 'Authorization: Bearer TOKEN', or
 the token as the password of Basic, with any user. A reader looks, searches and replays; a curator
-also makes and edits jobs, and starts, steers and stops their crawls; an operator may do all, such as to
-let inside addresses in, or to leave robots.txt aside.
+also makes and edits jobs, and starts, steers and stops their crawls; an operator may do all, such
+as to let inside addresses in, or to leave robots.txt aside.
 
 Each page sends by ?format=json the document of the verb of its name. Pages show the state
 folder, and how old it is: they ask no engine, store or server. Those of a group of clusters,
