@@ -48,6 +48,9 @@ TYPED = {
     "crawl {}": "",
     "group {} explain {}": "",
     "doctor": "doctor",
+    "documents --help": "documents --help",
+    "documents list": "",
+    "group GROUP recover --cluster {job}": "",
     "doctor --json": "doctor --json",
     "feed import --from": "",
     "import FOLDER --job {}": "import empty --job elections",
@@ -96,7 +99,6 @@ TYPED = {
     "run rest": "",
     "run spider": "",
     "run updater JOB": "",
-    "run updater {job} --again": "",
     "run updater {}": "",
     "scan": "scan",
     "scan {}": "scan DAY",
@@ -123,6 +125,8 @@ TYPED = {
     "why {} {} --json": "why JOB LAUNCH --json",
 }
 ELSEWHERE = {
+    "documents": "tests/pipeline/test_documents_command.py types it",
+    "feed": "tests/pipeline/test_feed_exchange.py types it",
     "script": "tests/pipeline/test_scripts.py types it",
     "group": "tests/services/test_clusters_updater.py types it",
     "uri": "tests/services/test_clusters_orders.py types it",
