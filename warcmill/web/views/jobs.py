@@ -24,6 +24,7 @@ from warcmill.model import Json, Launch, parse_reason, stamp_time
 from warcmill.web import actions
 from warcmill.web.access import Role
 from warcmill.web.actions import ACTIONS, SHOWN, ActionVerb, TakenAction
+from warcmill.web.handover import files
 from warcmill.web.request import Answer, Asked, MovedTo, RefusedRequest, ShownPage
 from warcmill.web.served import Served
 from warcmill.web.views import scripts
@@ -131,6 +132,8 @@ def _action(word: str, served: Served, asked: Asked) -> Answer:
     target = TakenAction("", word, job=names.get("job", ""), launch_id=names.get("launch_id", ""), who=asked.user.name)
     if why := _unknown(line, target):
         return RefusedRequest(HTTPStatus.NOT_FOUND, why)
+    if word == "wacz":  # as a person would type it; the process writes to where this server finds it
+        names = {**names, "file": f"{target.job}-{target.launch_id}{files.SUFFIX}"}
     choices = _choices(line, Launch(target.job, target.launch_id)) if word == "accept" else []
     if word == "accept" and not choices:
         return RefusedRequest(HTTPStatus.CONFLICT, f"{target.job}/{target.launch_id}: it has no finding to be accepted")
@@ -143,6 +146,9 @@ def _action(word: str, served: Served, asked: Asked) -> Answer:
         words = form.words(parse_reason(asked.fields.get("reason", "")) if form.has_reason else "")
     except BadInput as error:
         return _shown(served, asked, form, error)
+    if word == "wacz":
+        files.make_folder(served.state.store)
+        words = form.verb.filled(**{**names, "file": str(served.state.store.real(files.wacz_of(asked.form)))})
     wanted = replace(target, id=asked.form, words=words, started=clock.now())
     served.actions.start(served.state.store, wanted)
     return MovedTo(f"/actions/{asked.form}")
@@ -231,4 +237,9 @@ def taken(served: Served, asked: Asked) -> Answer:
     if not found:
         return RefusedRequest(HTTPStatus.NOT_FOUND, "there is no action of this id")
     output, size = actions.output_of(state, found.id)
-    return ShownPage({**found.json(), "output": output, "size": size}, {"action": found, "is_cut": size > SHOWN})
+    answer, held = {**found.json(), "output": output, "size": size}, None
+    if found.action == "wacz":
+        held = files.held(state, found.id, served.file_days)
+        answer["file"] = {"address": f"/files/{found.id}", "bytes": held[0], "until": held[1]} if held else None
+    shown = {"action": found, "is_cut": size > SHOWN, "held": held, "days": served.file_days}
+    return ShownPage(answer, shown)
