@@ -121,19 +121,13 @@ def action(word: str) -> Callable[[Served, Asked], Answer]:
 
 
 def _action(word: str, served: Served, asked: Asked) -> Answer:
-    line, names = served.line(), asked.names
-    if word in OF_SCRIPTS:
-        found = scripts.of_action(served, asked, line)
-        if isinstance(found, RefusedRequest):
-            return found
-        names = found
-    if word == "leave out":
-        names = {**names, "begins": asked.fields.get("begins", "").strip() or "URL"}
+    line = served.line()
+    names = _names(word, served, asked, line)
+    if isinstance(names, RefusedRequest):
+        return names
     target = TakenAction("", word, job=names.get("job", ""), launch_id=names.get("launch_id", ""), who=asked.user.name)
     if why := _unknown(line, target):
         return RefusedRequest(HTTPStatus.NOT_FOUND, why)
-    if word == "wacz":  # as a person would type it; the process writes to where this server finds it
-        names = {**names, "file": f"{target.job}-{target.launch_id}{files.SUFFIX}"}
     choices = _choices(line, Launch(target.job, target.launch_id)) if word == "accept" else []
     if word == "accept" and not choices:
         return RefusedRequest(HTTPStatus.CONFLICT, f"{target.job}/{target.launch_id}: it has no finding to be accepted")
@@ -146,12 +140,24 @@ def _action(word: str, served: Served, asked: Asked) -> Answer:
         words = form.words(parse_reason(asked.fields.get("reason", "")) if form.has_reason else "")
     except BadInput as error:
         return _shown(served, asked, form, error)
-    if word == "wacz":
-        files.make_folder(served.state.store)
-        words = form.verb.filled(**{**names, "file": str(served.state.store.real(files.wacz_of(asked.form)))})
     wanted = replace(target, id=asked.form, words=words, started=clock.now())
     served.actions.start(served.state.store, wanted)
     return MovedTo(f"/actions/{asked.form}")
+
+
+def _names(word: str, served: Served, asked: Asked, line: AuditedLine) -> Mapping[str, str] | RefusedRequest:
+    """The texts that fill in the words of an action."""
+    names, state = asked.names, served.state.store
+    if word in OF_SCRIPTS:
+        return scripts.of_action(served, asked, line)
+    if word == "leave out":
+        return {**names, "begins": asked.fields.get("begins", "").strip() or "URL"}
+    if word == "wacz" and asked.method == "POST":  # to where a download finds it
+        files.make_folder(state)
+        return {**names, "file": str(state.real(files.wacz_of(asked.form)))}
+    if word == "wacz":  # as a person types it
+        return {**names, "file": f"{names['job']}-{names['launch_id']}{files.SUFFIX}"}
+    return names
 
 
 def _unknown(line: AuditedLine, target: TakenAction) -> str:
