@@ -113,19 +113,28 @@ def test_a_wacz_is_handed_over_and_files_are_taken_in(line: Line) -> None:
         assert (damaged["exit_code"] != 0, bool(damaged["output"])) == (True, True)
 
 
+def half(curator: Curator) -> socket.socket:
+    """A connection by which a part of an upload has come."""
+    token, (host, port) = curator.form("/import"), curator.base.removeprefix("http://").split(":")
+    head = (
+        f"POST /import HTTP/1.1\r\nHost: {host}:{port}\r\nOrigin: {curator.base}\r\n"
+        f"Authorization: {curator.headers['Authorization']!s}\r\nContent-Length: 9000000\r\n"
+        "Content-Type: multipart/form-data; boundary=b\r\n\r\n"
+        f'--b\r\nContent-Disposition: form-data; name="form"\r\n\r\n{token}\r\n'
+        '--b\r\nContent-Disposition: form-data; name="job"\r\n\r\nold\r\n'
+        '--b\r\nContent-Disposition: form-data; name="file"; filename="a.warc"\r\n\r\n'
+    )
+    one = socket.create_connection((host, int(port)))
+    one.sendall(head.encode() + bytes(2_000_000))
+    return one
+
+
 def test_an_upload_that_breaks_off_leaves_nothing(line: Line) -> None:
     with served(line) as curator:
-        before, token = left(line), curator.form("/import")
-        host, port = curator.base.removeprefix("http://").split(":")
-        head = (
-            f"POST /import HTTP/1.1\r\nHost: {host}:{port}\r\nOrigin: {curator.base}\r\n"
-            f"Authorization: {curator.headers['Authorization']}\r\nContent-Length: 9000000\r\n"
-            "Content-Type: multipart/form-data; boundary=b\r\n\r\n"
-            f'--b\r\nContent-Disposition: form-data; name="form"\r\n\r\n{token}\r\n'
-            '--b\r\nContent-Disposition: form-data; name="job"\r\n\r\nold\r\n'
-            '--b\r\nContent-Disposition: form-data; name="file"; filename="a.warc"\r\n\r\n'
-        )
-        with closing(socket.create_connection((host, int(port)))) as one:
-            one.sendall(head.encode() + bytes(2_000_000))
-            wait_for(lambda: left(line) != before)
-        wait_for(lambda: left(line) == before)
+        with closing(half(curator)):
+            wait_for(lambda: left(line))
+        wait_for(lambda: not left(line))
+        last = half(curator)
+        wait_for(lambda: left(line))
+    with closing(last):
+        assert left(line) == [], "the server has ended meanwhile"
