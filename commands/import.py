@@ -32,6 +32,7 @@ from warcmill.markers.claim import Claim
 from warcmill.markers.facts.operator import Imported
 from warcmill.model import Item, Json, Launch, Outcome
 from warcmill.stores.opening import is_remote
+from warcmill.web.handover.files import FOLDER as UPLOADS
 
 SUMMARY = "make a launch of a folder of WARCs that has no launch and no log, or of WACZ files"
 EPILOG = """\
@@ -133,6 +134,8 @@ def _refusal(configured: Settings, rootmap: RootMap, places: list[Path]) -> str:
             return f"{place} is a file; name the folder that it is in"
     if len(places) > 1 and not all(map(_is_wacz, places)):
         return "several folders, or folders and WACZ files; name one folder, or WACZ files alone"
+    uploads = Path(configured.state, UPLOADS).resolve()  # which the pages took in, for this
+    places = [place for place in places if uploads not in place.parents]
     own = (configured.state, configured.store, configured.index, chains.destination(), *rootmap.levels())
     for place, root in product(places, filter(None, own)):
         if not is_remote(root) and folder_import.is_inside(place, root):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import hmac
 import ipaddress
+import logging
 import shutil
 import signal
 import sys
@@ -29,6 +30,7 @@ from tasks.config.settings import Settings, settings
 from tasks.health import look
 from tasks.line import OpenRoots, open_line
 from warcmill.audit.answers.health import Asker, Refresher
+from warcmill.decisions import folder_import
 from warcmill.errors import BadConfig, WarcmillError
 from warcmill.formats.pypi.data_sets import DISTRIBUTIONS
 from warcmill.markers import locks
@@ -48,6 +50,7 @@ from warcmill.web.actions import Actions
 from warcmill.web.app import application
 from warcmill.web.archive import NO_INDEX, Archive
 from warcmill.web.askers import Askers
+from warcmill.web.handover import files
 from warcmill.web.rendering import STYLE
 from warcmill.web.served import Served
 
@@ -55,6 +58,8 @@ if TYPE_CHECKING:
     from warcmill.scripts.debugger import ScriptDebugger
 
 NOT_WANTED = "Archived pages are not shown: [serve] replay is false, or --no-replay"
+_HOUR = 3600.0  # seconds
+log = logging.getLogger(__name__)
 PROGRAM = (sys.executable, "-P", "-m", "commands.main")  # runs the verb of an action, with our environment
 
 
@@ -96,10 +101,16 @@ def run(args: argparse.Namespace) -> int:
             has_documents=desk.is_on,
             job_desk=OwnJobs(),
             askers=Askers(engines.running_job),
+            file_days=asked.wacz_days,
+            largest_upload=asked.largest_upload,
+            why_no_import=_why_no_import,
         )
+        ended = threading.Event()
+        threading.Thread(target=_sweep_hourly, args=(served, ended), name="sweep", daemon=True).start()
         try:
             server.serve(application(served), asked.listen, asked.port, partial(_begin, served, replay, asked))
         finally:
+            ended.set()
             debugger.close()
             replay.stop()
     return 0
@@ -240,6 +251,27 @@ def _look_for_store(archive: Archive) -> None:
         archive.check_store()
     except WarcmillError as error:
         err(f"Nothing can be replayed now: {error}")
+
+
+def _why_no_import(job: str) -> str:
+    """Why `warcmill import` would refuse this job, or all where none is named, by luigi.cfg as it is now; '' if not."""
+    try:
+        line = open_line()
+        line.settings.open_imported()
+        return folder_import.why_not(line.rootmap, line.state, job) if job else ""
+    except WarcmillError as error:
+        return str(error)
+
+
+def _sweep_hourly(served: Served, ended: threading.Event) -> None:
+    """Remove files of pages that are too old, now and once an hour."""
+    while True:
+        try:
+            files.sweep(served.state.store, served.file_days, served.actions.is_running)
+        except OSError as error:
+            log.error("%s: files that are too old were not removed: %s", error.filename, error.strerror)
+        if ended.wait(_HOUR):
+            return
 
 
 def _end(*_: object) -> None:

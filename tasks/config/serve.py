@@ -20,7 +20,9 @@ from warcmill.versions.inputs import FOLDER
 from warcmill.versions.publication import CURRENT
 from warcmill.web import access
 from warcmill.web.access import GROUP_HEADER, SHORTEST, USER_HEADER, Proxies
+from warcmill.web.handover.files import KEPT_DAYS
 
+_GB = 10**9
 _TOKEN = re.compile(r"[A-Za-z0-9._~-]+")
 
 
@@ -46,6 +48,10 @@ class serve(Section):  # noqa: N801 - the section has the name of the class
     group_header = TextKey(default=GROUP_HEADER, description="header with the user's groups")
     operators = TextKey(default="", description="users and groups of a proxy who are operators")
     curators = TextKey(default="", description="users and groups of a proxy who are curators")
+    wacz_days = WholeKey(default=KEPT_DAYS, description="days for which a WACZ of the pages, or an upload, is kept")
+    upload_gb = WholeKey(
+        default=0, description="largest upload in GB; 0: as large as the disk of the state has room for"
+    )
 
 
 class Serving(Struct, frozen=True):
@@ -60,6 +66,8 @@ class Serving(Struct, frozen=True):
     pywb: str
     token: str
     proxies: Proxies
+    wacz_days: int = KEPT_DAYS
+    largest_upload: int = 0
 
     @property
     def is_loopback(self) -> bool:
@@ -78,7 +86,11 @@ def serving() -> Serving:
     url = _url(keys.replay_url)
     addresses = (_listen("listen", keys.listen), _listen("replay_listen", keys.replay_listen))
     ports = (keys.port, keys.replay, keys.replay_port)
-    return Serving(addresses[0], *ports, addresses[1], url, keys.pywb, _token(), _proxies(keys))
+    for key, number, least in (("wacz_days", keys.wacz_days, 1), ("upload_gb", keys.upload_gb, 0)):
+        if number < least:
+            raise BadConfig(f"[serve] {key}", f"is {number}, not {least} or more")
+    kept = (keys.wacz_days, keys.upload_gb * _GB)
+    return Serving(addresses[0], *ports, addresses[1], url, keys.pywb, _token(), _proxies(keys), *kept)
 
 
 def index_of(config: Settings) -> Path:

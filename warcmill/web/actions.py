@@ -115,6 +115,18 @@ ACTIONS: Final[Mapping[str, ActionVerb]] = {
         ("pages", "{job}", "{launch_id}", "--limit=0"),
         "Lists what this launch asked for, from its stored logs. Nothing in the archive is changed.",
     ),
+    "wacz": ActionVerb(
+        "Make a WACZ",
+        ("wacz", "{job}", "{launch_id}", "-o", "{file}"),
+        "Writes the launch as one file that replays in a browser, as at replayweb.page. What is hidden is left out. The"
+        " file can be downloaded here for some days.",
+    ),
+    "import": ActionVerb(
+        "Import",
+        ("import", "--job={job}", "--", "{file}"),
+        "Makes a launch of the WARCs in the file. The next scan stores and verifies it, as any other. What was imported"
+        " before is not imported again.",
+    ),
     "scan": ActionVerb(
         "Scan",
         ("scan",),
@@ -257,6 +269,10 @@ class Actions:
             log.error("action %s ended with %d, which was not recorded: %s", wanted.id, ended.exit_code, error)
         finally:
             self._running.discard(wanted.id)
+
+    def is_running(self, action_id: str) -> bool:
+        """True while the process of an action runs that this server has started."""
+        return action_id in self._running
 
     def read(self, state: LocalStore, action_id: str) -> TakenAction | None:
         """An action; None if there is none of this id."""

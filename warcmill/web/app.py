@@ -26,8 +26,10 @@ from warcmill.errors import BadInput, NotReady, WarcmillError
 from warcmill.model import Json
 from warcmill.web import rendering
 from warcmill.web.access import Role, User, parse_cookies
+from warcmill.web.handover import multipart
+from warcmill.web.handover.files import WebUpload
 from warcmill.web.hidden import HiddenNames
-from warcmill.web.request import GUARDS, Answer, Asked, MovedTo, RefusedRequest, SentBytes, ShownPage
+from warcmill.web.request import GUARDS, Answer, Asked, MovedTo, RefusedBody, RefusedRequest, SentBytes, ShownPage
 from warcmill.web.routes import FORM_TYPE, JSON, LARGEST_FORM, LARGEST_SCRIPT, POST, ROUTES, TEXT, Route
 from warcmill.web.served import Served
 
@@ -49,14 +51,6 @@ _TODO: Mapping[HTTPStatus, str] = {
 }
 _large = threading.BoundedSemaphore(LARGE_AT_ONCE)
 log = logging.getLogger(__name__)
-
-
-class _Refused(Exception):
-    """A request whose document is not taken."""
-
-    def __init__(self, status: HTTPStatus, why: str, what: str = "the document") -> None:
-        super().__init__(why)
-        self.answer = RefusedRequest(status, why, what)
 
 
 def application(served: Served) -> Starlette:
@@ -86,8 +80,11 @@ async def _answered(served: Served, route: Route, request: Request) -> Response:
             return await run_in_threadpool(_viewed, served, route, asked)
     except BadInput as error:
         refused = RefusedRequest(HTTPStatus.BAD_REQUEST, str(error), error.path)
-    except _Refused as error:
+    except RefusedBody as error:
         refused = error.answer
+    except WarcmillError as error:  # of the disk that an upload goes to
+        log.error("%s: %s", _path(request), error)
+        refused = RefusedRequest(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
     except ClientDisconnect:
         refused = RefusedRequest(HTTPStatus.BAD_REQUEST, "it broke off before its end")  # which nobody reads
     return _response(route, _unparsed(request, user, served), refused)
@@ -104,7 +101,7 @@ def _room(route: Route, user: User, request: Request) -> Iterator[None]:
         return
     if not _large.acquire(blocking=False):
         why = f"{LARGE_AT_ONCE} others of this size are being taken; send it again in some seconds"
-        raise _Refused(HTTPStatus.SERVICE_UNAVAILABLE, why)
+        raise RefusedBody(HTTPStatus.SERVICE_UNAVAILABLE, why)
     try:
         yield
     finally:
@@ -213,11 +210,13 @@ async def _parsed(served: Served, route: Route, user: User, request: Request) ->
     is_document = posted and _is_document(route, request)
     if posted and not (is_document and "origin" not in headers):
         _check_origin(headers.get("origin", ""), host)
-    lists: Mapping[str, list[str]] = {}
+    lists, upload = dict[str, list[str]](), ""
     files: Mapping[str, bytes] = {}
     document = await _document(route, request, may=may) if is_document else None
     if not posted:
         lists = _fields(_query(request))
+    elif may and route.upload:
+        lists, upload = await multipart.take(request, partial(_begun, served, route, user, path))
     elif may and not is_document:
         lists, files = await _form(request, route)
     fields = {name: values[-1] for name, values in lists.items()}
@@ -232,7 +231,7 @@ async def _parsed(served: Served, route: Route, user: User, request: Request) ->
     return Asked(
         request.method, path, names, fields, user, form, base, is_secure, is_from_elsewhere, accept, part, lists=lists,
         has_groups=bool(served.groups()), has_documents=served.has_documents(), document=document, once=once,
-        files=files,
+        files=files, upload=upload,
     )  # fmt: skip
 
 
@@ -257,7 +256,7 @@ def _query(request: Request) -> str:
     return bytes(request.scope["query_string"]).decode("utf-8", "replace")
 
 
-def _fields(query: str) -> Mapping[str, list[str]]:
+def _fields(query: str) -> dict[str, list[str]]:
     try:
         return _in_lists("the address", parse_qsl(query, keep_blank_values=True, max_num_fields=VALUES))
     except ValueError as error:
@@ -292,25 +291,33 @@ async def _document(route: Route, request: Request, *, may: bool) -> bytes:
             if size > READ_OF_REFUSED:
                 break
     if may and (wrong or size > route.body):
-        raise wrong or _Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"it is longer than {route.body:,} bytes")
+        raise wrong or RefusedBody(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"it is longer than {route.body:,} bytes")
     return b"".join(pieces)
 
 
-def _fault_of(route: Route, request: Request) -> _Refused | None:
+def _fault_of(route: Route, request: Request) -> RefusedBody | None:
     """Why a document is not taken, by its headers. No page of another site can post one: a browser asks us before it
     sends JSON, or a Bearer token, and we do not answer that."""
     (kind, charset), headers = _media_type(request), request.headers
     if kind not in route.takes or charset not in ("", "utf-8", "utf8"):
         types = " or ".join(one for one in route.takes if one != FORM_TYPE)
-        return _Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"its Content-Type is not {types}, in UTF-8")
+        return RefusedBody(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"its Content-Type is not {types}, in UTF-8")
     if headers.get("content-encoding", "identity").lower() != "identity":
-        return _Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "its Content-Encoding is not identity; send it as it is")
+        return RefusedBody(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "its Content-Encoding is not identity; send it as it is")
     if kind == TEXT and headers.get("authorization", "").partition(" ")[0].lower() != "bearer":
-        return _Refused(HTTPStatus.FORBIDDEN, "it needs the header Authorization: Bearer TOKEN, and takes no cookie")
+        return RefusedBody(HTTPStatus.FORBIDDEN, "it needs the header Authorization: Bearer TOKEN, and takes no cookie")
     return None
 
 
-async def _form(request: Request, route: Route) -> tuple[Mapping[str, list[str]], Mapping[str, bytes]]:
+def _begun(served: Served, route: Route, user: User, path: str, fields: multipart.Fields, sent: str) -> WebUpload:
+    """The file that comes with a form, once the fields before it were checked: before that, nothing is kept."""
+    last = {name: values[-1] for name, values in fields.items()}
+    name = served.forms.name_of(last.get("form", ""), user, path)
+    named = route.upload(served, last, sent) if route.upload else sent
+    return WebUpload(served.state.store, name, named, served.largest_upload)
+
+
+async def _form(request: Request, route: Route) -> tuple[dict[str, list[str]], Mapping[str, bytes]]:
     """The values of each field, and the files, of a route that takes some."""
     most, length = route.body, request.headers.get("content-length", "")
     if not re.fullmatch("[0-9]{1,9}", length) or int(length) > most:
@@ -327,7 +334,7 @@ async def _form(request: Request, route: Route) -> tuple[Mapping[str, list[str]]
     return _in_lists("the form", pairs, LISTED_FIELDS if route.files else FIELDS), files
 
 
-def _in_lists(what: str, pairs: Iterable[tuple[str, str]], most: int = FIELDS) -> Mapping[str, list[str]]:
+def _in_lists(what: str, pairs: Iterable[tuple[str, str]], most: int = FIELDS) -> dict[str, list[str]]:
     """The values of each field, in their order."""
     found: dict[str, list[str]] = {}
     for name, value in pairs:

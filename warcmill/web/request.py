@@ -27,6 +27,9 @@ GUARDS = {
 }
 
 
+SLOWLY = "warcmill.slowly"  # of a scope's extensions: has the server bound a body by its rate, not by 30 seconds
+
+
 class Asked(Struct, frozen=True):
     """A request. `names` are those in the route's path, `fields` those of the address, or of the form that was posted.
     `lists` has all values of a field that comes several times, in their order; `fields` has the last one.
@@ -37,7 +40,8 @@ class Asked(Struct, frozen=True):
     these names. `has_groups`: there are groups of clusters; `has_documents`: crawls are searched for documents.
 
     `document`: what a program has posted in place of a form; None without one. `once`: the header Idempotency-Key, by
-    which it names what is done once. `files`: those of a form that takes files, by field.
+    which it names what is done once. `files`: those of a form that takes files, by field. `upload`: the path in the
+    state of the file that came with a form for an upload; '' without one.
     """
 
     method: str
@@ -58,6 +62,7 @@ class Asked(Struct, frozen=True):
     document: bytes | None = None
     once: str = ""
     files: Mapping[str, bytes] = field(default_factory=dict)
+    upload: str = ""
 
     @property
     def sees_hidden(self) -> bool:
@@ -103,6 +108,14 @@ class RefusedRequest(Struct, frozen=True):
     status: HTTPStatus
     why: str
     what: str = "the request"
+
+
+class RefusedBody(Exception):
+    """A body that is not taken: a document, or the file of a form. `answer` has why."""
+
+    def __init__(self, status: HTTPStatus, why: str, what: str = "the document") -> None:
+        super().__init__(why)
+        self.answer = RefusedRequest(status, why, what)
 
 
 class SentBytes(Struct, frozen=True):

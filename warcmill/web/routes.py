@@ -6,11 +6,12 @@ in a thread, and may raise: BadInput is 400, NotReady and Unavailable are 503.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
 from warcmill.web.access import Role
+from warcmill.web.handover import page
 from warcmill.web.request import Answer, Asked
 from warcmill.web.served import Served
 from warcmill.web.views import (
@@ -48,9 +49,12 @@ class Route(Struct, frozen=True):
 
     `template`: '' for what is never a page: its answer is sent as JSON. `is_signed`: a post needs a form's token.
     `body`: the most bytes of a form, as it is sent: `%0A` is three. Only of who has the role is one read. `files`: the
-    most files in it. `takes`: the media types that may be posted; all but a form come from programs, and need no form's
-    token. `in_json`: a refusal is JSON, too, whoever asks. `poster`: the least that may post, where that is more than
-    `role`.
+    most files in it, which are in memory. `takes`: the media types that may be posted; all but a form come from
+    programs, and need no form's token. `in_json`: a refusal is JSON, too, whoever asks. `poster`: the least that may
+    post, where that is more than `role`.
+
+    `upload`: a form has a file, which is streamed to the folder of files. It gets the fields before the file, and the
+    name that the browser sent, and returns the name that the file gets; or BadInput: then no byte of it is kept.
     """
 
     path: str
@@ -67,6 +71,7 @@ class Route(Struct, frozen=True):
     takes: tuple[str, ...] = (FORM_TYPE,)
     in_json: bool = False
     poster: Role = Role.NOBODY
+    upload: Callable[[Served, Mapping[str, str], str], str] | None = None
 
     def least(self, method: str) -> Role:
         """The least role that may do this."""
@@ -84,6 +89,7 @@ ROUTES = (
     Route("/launches/{job}/{launch_id}", GET, Role.READER, launches.launch, "launch.html"),
     Route("/launches/{job}/{launch_id}/pages", GET, Role.READER, launch_pages.listed, "pages.html"),
     Route("/launches/{job}/{launch_id}/make-pages", GET + POST, Role.CURATOR, jobs.action("pages"), "action.html"),
+    Route("/launches/{job}/{launch_id}/wacz", GET + POST, Role.CURATOR, jobs.action("wacz"), "action.html"),
     Route("/launches/{job}/{launch_id}/files", GET, Role.READER, launches.launch_files, "files.html"),
     Route("/launches/{job}/{launch_id}/reports/{stage}/{name:path}", GET, Role.READER, launches.log_slice, "log.html"),
     Route("/archive-a-site", GET + POST, Role.CURATOR, archive_site.page, "archive_site.html", "Archive a site"),
@@ -129,6 +135,8 @@ ROUTES = (
     Route("/launches/{job}/{launch_id}/accept", GET + POST, Role.OPERATOR, jobs.action("accept"), "action.html"),
     Route("/launches/{job}/{launch_id}/close", GET + POST, Role.OPERATOR, jobs.action("close"), "action.html"),
     Route("/actions/{action_id}", GET, Role.CURATOR, jobs.taken, "taken.html"),
+    Route("/files/{action_id}", GET, Role.CURATOR, page.download),
+    Route("/import", GET + POST, Role.CURATOR, page.import_file, "import.html", upload=page.name_for_import),
     Route("/groups", GET, Role.READER, clusters.all_groups, "groups.html", "Clusters", of_groups=True),
     Route("/groups/{group}", GET, Role.READER, clusters.group, "group.html"),
     Route("/groups/{group}/clusters/{cluster}", GET, Role.READER, clusters.cluster, "cluster.html"),

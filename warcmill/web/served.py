@@ -24,6 +24,7 @@ from warcmill.web.access import Forms, WebAccess
 from warcmill.web.actions import Actions
 from warcmill.web.archive import Archive
 from warcmill.web.askers import AskedJob, Askers
+from warcmill.web.handover.files import KEPT_DAYS
 
 if TYPE_CHECKING:
     from warcmill.scripts.debugger import ScriptDebugger  # of the extra `scripts`
@@ -139,6 +140,9 @@ def _no_crawl(job: str) -> AskedJob:
 class Served(Struct, frozen=True):
     """The parts that views may ask. Between requests it keeps the keys of forms and sessions, and which actions run.
 
+    `file_days`: the days for which files for download are kept. `largest_upload`: the most bytes of one; 0: as many as
+    the disk has room for. `why_no_import`: why nothing can be imported as a job, or at all where none is named; or ''.
+
     `line` opens the line anew, by luigi.cfg as it is now: a view calls it once. `refresh` has engines asked, in the
     background and at most every few seconds: a view calls it while a running crawl is looked at. `packages` opens the
     current history of a package index; None where none is published. `package_data`: the places of its data sets; None
@@ -170,6 +174,9 @@ class Served(Struct, frozen=True):
     has_documents: Callable[[], bool] = lambda: False
     job_desk: JobDesk | None = None
     askers: Askers = field(default_factory=lambda: Askers(_no_crawl))
+    file_days: int = KEPT_DAYS
+    largest_upload: int = 0
+    why_no_import: Callable[[str], str] = lambda _: ""
 
     def missing(self) -> Iterator[str]:
         """The parts that are not there to be searched or replayed, each with the command that brings it."""

@@ -1,6 +1,7 @@
 """The HTTP servers of the pages and of the WARCs: uvicorn, with the limits that slow and odd clients meet.
 
-A connection that has not sent a whole request in time is closed, and one that does not read its answer. There are fewer
+A connection that has not sent a whole request in time is closed, and one that does not read its answer. Where the
+application takes in a file, the client has to send so many bytes a second instead. There are fewer
 connections than files may be open, in all and of one address: one more ends the one that was silent for longest. So no
 number of slow clients keeps others out.
 """
@@ -24,9 +25,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from warcmill.errors import Unavailable
+from warcmill.web.request import SLOWLY
 
 LARGEST_HEAD = 32_768  # bytes of a request's line and headers
 IDLE_SECONDS = 30
+LEAST_RATE = 8_192  # bytes a second of a body that is bound by its rate
 GRACE_SECONDS = 5  # that answers under way have at the end
 LINGER_SECONDS = 5  # that a client has to read why its request was refused
 STALLED_SECONDS = 10  # that a client may read nothing of its answer
@@ -42,7 +45,7 @@ class Protocol(H11Protocol):
 
     _arriving: asyncio.TimerHandle | None = None
     _stalled: asyncio.TimerHandle | None = None
-    _unsent, active = 0, 0.0
+    _unsent, _came, active = 0, 0, 0.0
     _is_refused = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -71,17 +74,34 @@ class Protocol(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.active = self.loop.time()
+        self._came += len(data)
         if not self._is_refused:
             super().data_received(data)
 
     def handle_events(self) -> None:
         super().handle_events()
+        if self.scope is not None:  # its application begins later
+            self.scope.setdefault("extensions", {})[SLOWLY] = self._take_slowly  # type: ignore[assignment]
         if self._is_refused:  # the time that it has left is running
             return
         if self.conn.their_state in (h11.DONE, h11.MUST_CLOSE, h11.CLOSED, h11.ERROR):
             self._stop_waiting()
         elif self._arriving is None:
             self._arriving = self.loop.call_later(IDLE_SECONDS, self._hang_up)
+
+    def _take_slowly(self) -> None:
+        """Bound the body that arrives by its rate, from now on."""
+        if self.conn.their_state is h11.SEND_BODY:
+            self._stop_waiting()
+            self._came = 0
+            self._arriving = self.loop.call_later(IDLE_SECONDS, self._look_at_sender)
+
+    def _look_at_sender(self) -> None:
+        if self._came < LEAST_RATE * IDLE_SECONDS and not self.flow.read_paused:  # paused: our disk is what is slow
+            self._hang_up()
+        else:
+            self._came = 0
+            self._arriving = self.loop.call_later(IDLE_SECONDS, self._look_at_sender)
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - the name is uvicorn's
         """431 for a head that is too large, which is the one fault that h11 reports with an unfinished request."""

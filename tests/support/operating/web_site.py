@@ -79,6 +79,10 @@ class WebSite:
         """The answer to GET."""
         return ask(self.app, path, fields, headers=self.headers(role))
 
+    def send_get(self, path: str, role: str, **more: str) -> WebAnswer:
+        """The answer to GET with these headers."""
+        return ask(self.app, path, headers=self.headers(role, **more))
+
     def post(
         self, path: str, posted: Mapping[str, str] | None = None, role: str = "operator", **more: str
     ) -> WebAnswer:

@@ -24,6 +24,7 @@ from starlette.types import Receive, Scope, Send
 from waiting import wait_for
 
 from warcmill.web import server
+from warcmill.web.request import SLOWLY
 from warcmill.web.server import LARGEST_HEAD
 
 HOST = "127.0.0.1"
@@ -180,6 +181,44 @@ def test_a_request_that_does_not_arrive_in_time_is_given_up(port: int, monkeypat
     monkeypatch.setattr(server, "IDLE_SECONDS", 0.2)
     for sent in (b"", b"GET / HTTP/1.1\r\nHost: a\r\nX-", FORM, FORM + b"token="):
         assert b" 200 " not in answer(port, sent)
+
+
+class Taking:
+    """An application that takes in a body, bound by its rate; `is_whole` once it has ended."""
+
+    is_whole: bool | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["extensions"][SLOWLY]()
+        message = await receive()
+        while message["type"] == "http.request" and message["more_body"]:
+            message = await receive()
+        self.is_whole = message["type"] == "http.request"
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
+        await send({"type": "http.response.body"})
+
+
+def test_a_body_that_is_bound_by_its_rate_may_take_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "IDLE_SECONDS", 0.2)
+    monkeypatch.setattr(server, "LEAST_RATE", 10)
+    app, begin = Taking(), time.monotonic()
+    with server.serving(app, HOST) as port, closing(connected(port)) as one:
+        one.sendall(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 8000\r\n\r\n")
+        for _ in range(16):
+            one.sendall(bytes(500))
+            time.sleep(0.05)
+        assert time.monotonic() - begin > server.IDLE_SECONDS
+        assert one.recv(1 << 16).startswith(b"HTTP/1.1 200")
+    assert app.is_whole
+
+
+def test_a_body_that_comes_too_slowly_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "IDLE_SECONDS", 0.2)
+    app = Taking()
+    with server.serving(app, HOST) as port, closing(connected(port)) as one:
+        one.sendall(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 80000\r\n\r\n" + bytes(500))
+        assert one.recv(1 << 16) == b""
+        wait_for(lambda: app.is_whole is False)
 
 
 def test_a_connection_is_used_again(port: int) -> None:

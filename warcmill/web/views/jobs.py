@@ -24,6 +24,7 @@ from warcmill.model import Json, Launch, parse_reason, stamp_time
 from warcmill.web import actions
 from warcmill.web.access import Role
 from warcmill.web.actions import ACTIONS, SHOWN, ActionVerb, TakenAction
+from warcmill.web.handover import files
 from warcmill.web.request import Answer, Asked, MovedTo, RefusedRequest, ShownPage
 from warcmill.web.served import Served
 from warcmill.web.views import scripts
@@ -120,14 +121,10 @@ def action(word: str) -> Callable[[Served, Asked], Answer]:
 
 
 def _action(word: str, served: Served, asked: Asked) -> Answer:
-    line, names = served.line(), asked.names
-    if word in OF_SCRIPTS:
-        found = scripts.of_action(served, asked, line)
-        if isinstance(found, RefusedRequest):
-            return found
-        names = found
-    if word == "leave out":
-        names = {**names, "begins": asked.fields.get("begins", "").strip() or "URL"}
+    line = served.line()
+    names = _names(word, served, asked, line)
+    if isinstance(names, RefusedRequest):
+        return names
     target = TakenAction("", word, job=names.get("job", ""), launch_id=names.get("launch_id", ""), who=asked.user.name)
     if why := _unknown(line, target):
         return RefusedRequest(HTTPStatus.NOT_FOUND, why)
@@ -146,6 +143,21 @@ def _action(word: str, served: Served, asked: Asked) -> Answer:
     wanted = replace(target, id=asked.form, words=words, started=clock.now())
     served.actions.start(served.state.store, wanted)
     return MovedTo(f"/actions/{asked.form}")
+
+
+def _names(word: str, served: Served, asked: Asked, line: AuditedLine) -> Mapping[str, str] | RefusedRequest:
+    """The texts that fill in the words of an action."""
+    names, state = asked.names, served.state.store
+    if word in OF_SCRIPTS:
+        return scripts.of_action(served, asked, line)
+    if word == "leave out":
+        return {**names, "begins": asked.fields.get("begins", "").strip() or "URL"}
+    if word == "wacz" and asked.method == "POST":  # to where a download finds it
+        files.make_folder(state)
+        return {**names, "file": str(state.real(files.wacz_of(asked.form)))}
+    if word == "wacz":  # as a person types it
+        return {**names, "file": f"{names['job']}-{names['launch_id']}{files.SUFFIX}"}
+    return names
 
 
 def _unknown(line: AuditedLine, target: TakenAction) -> str:
@@ -231,4 +243,9 @@ def taken(served: Served, asked: Asked) -> Answer:
     if not found:
         return RefusedRequest(HTTPStatus.NOT_FOUND, "there is no action of this id")
     output, size = actions.output_of(state, found.id)
-    return ShownPage({**found.json(), "output": output, "size": size}, {"action": found, "is_cut": size > SHOWN})
+    answer, held = {**found.json(), "output": output, "size": size}, None
+    if found.action == "wacz":
+        held = files.held(state, found.id, served.file_days)
+        answer["file"] = {"address": f"/files/{found.id}", "bytes": held[0], "until": held[1]} if held else None
+    shown = {"action": found, "is_cut": size > SHOWN, "held": held, "days": served.file_days}
+    return ShownPage(answer, shown)
