@@ -15,6 +15,7 @@ ELSEWHERE = {
     "warcmill schedule": ("tests/pipeline/test_schedule_command.py", 'run(crawled, JOB, "daily", "--install")'),
     "warcmill crawl": ("tests/pipeline/test_crawl_command.py", "process, terminal = begun(tmp_path, *words)"),
     "warcmill job": ("tests/tasks/test_job_command.py", 'typed(capsys, "state")'),
+    "warcmill documents": ("tests/pipeline/test_documents_command.py", '"documents", '),
     "warcmill feed export": ("tests/pipeline/test_feed_exchange.py", '(base, "export", "--to", "brozzler"'),
     "warcmill feed import": ("tests/pipeline/test_feed_exchange.py", '(base, "import", "--from", "brozzler"'),
     "warcmill pulse": PULSE,
