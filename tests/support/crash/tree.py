@@ -95,8 +95,9 @@ def is_remembered(path: str) -> bool:
 
 
 def is_catalogue(path: str) -> bool:
-    """The catalogue, which SQLite writes unseen: it is judged by its rows, as `reconcile` reads them."""
-    return path.startswith("index/catalogue.sqlite")
+    """The catalogue, which SQLite writes unseen: it is judged by its rows, as `reconcile` reads them; and the desk of
+    documents, which is made anew from a version and decisions."""
+    return path.startswith(("index/catalogue.sqlite", "index/documents/desk.sqlite"))
 
 
 def is_report(path: str) -> bool:

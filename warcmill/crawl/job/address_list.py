@@ -24,7 +24,8 @@ _LONGEST = 1 << 17  # letters of a line
 _QUOTES = "\"'<>\u201c\u201d\u2018\u2019\u00ab\u00bb\u201e"
 _SEPARATORS = ("\t", ";", ",")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}:(?![0-9])")
-_NAME = re.compile(r"[^\s/?#@:\\\"<>]{1,253}\.[^\s/?#@:\\\"<>.]{2,63}\.?(:[0-9]{1,5})?([/?#]\S*)?")
+_is_name = re.compile(r"[^\s/?#@:\\\"<>]{1,253}\.[^\s/?#@:\\\"<>.]{2,63}\.?(:[0-9]{1,5})?([/?#]\S*)?").fullmatch
+_begins_cell = re.compile(r'[\s"]|https?://').match
 _FETCHED = ("http", "https")
 _INSIDE = ("localhost", ".localhost", ".local", ".internal")
 
@@ -143,7 +144,7 @@ def _cells(line: str) -> Sequence[str]:
 def _is_row(line: str, separator: str) -> bool:
     """True for a line of a table, whose first cell is an address; a comma may be in an address, too."""
     head, _, rest = line.partition(separator)
-    return line.startswith('"') or not rest.strip() or bool(re.match(r'[\s"]|https?://', rest)) or head.endswith(" ")
+    return line.startswith('"') or not rest.strip() or bool(_begins_cell(rest)) or head.endswith(" ")
 
 
 def _address(cells: Sequence[str], *, is_table: bool) -> str:
@@ -156,7 +157,7 @@ def _address(cells: Sequence[str], *, is_table: bool) -> str:
         if scheme and scheme[0][:-1].lower() not in _FETCHED:
             why = BadInput("", f"{scheme[0][:-1].lower()}: is not fetched; an address begins with http:// or https://")
             continue
-        if not scheme and (not _NAME.fullmatch(cell) if is_table else any(map(str.isspace, cell))):
+        if not scheme and (not _is_name(cell) if is_table else any(map(str.isspace, cell))):
             continue
         try:
             url = canonical(cell if scheme else f"https://{cell}")

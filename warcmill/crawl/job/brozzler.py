@@ -34,12 +34,15 @@ from warcmill.model import parse_job
 
 HEAD = "# Imported from brozzler's job-conf. An edit stays, and the next import of this job is refused then.\n"
 ALL_HOPS: Final = file.NUMBERS["hops"][1]
-_is_bare = re.compile(r"\(?([a-z0-9_-]+(?:,[a-z0-9_-]+)*,?)((?:\)|:[0-9]+\)).*)?", re.IGNORECASE | re.DOTALL).fullmatch
+_is_bare = re.compile(
+    r"\(?([a-z0-9_-]++(?:,[a-z0-9_-]++)*+,?+)((?:\)|:[0-9]++\)).*)?", re.IGNORECASE | re.DOTALL
+).fullmatch
 _is_ssurt = re.compile(
     r"([a-z0-9_,.\[\]:-]+?)(?://(?:([0-9]+):)?(?:https?:(/.*)?)?)?", re.IGNORECASE | re.DOTALL
 ).fullmatch
 _in_surt = re.compile(r"(https?://\()([^):/]*)(.*)", re.DOTALL).fullmatch
-_is_domain = re.compile(r"http://\(((?:[a-z0-9_-]+,)+)").fullmatch
+_is_domain = re.compile(r"http://\(((?:[a-z0-9_-]++,)++)").fullmatch
+_ESCAPED, _SPECIAL = re.compile(r"\\(.)"), re.compile(r"([\\.^$*+?{}\[\]|()])")
 _OURS = re.compile(r"Mozilla/5\.0 \(compatible; warcmill/[^;]*; \+(https?://[^\s)]+)\)").fullmatch
 _OLD_RULES = {"STRING_MATCH": "substring", "SURT_MATCH": "surt", "REGEX_MATCH": "regex"}
 
@@ -352,13 +355,13 @@ def _rules(prefix: str) -> list[dict[str, str]]:
 def _of_pattern(text: str) -> dict[str, str]:
     """A rule that blocks by an expression, or by a text if it is `.*TEXT.*`."""
     inner = text.removeprefix(".*").removesuffix(".*")
-    plain = re.sub(r"\\(.)", r"\1", inner)
+    plain = _ESCAPED.sub(r"\1", inner)
     return {"substring": plain} if _containing(plain) == text else {"regex": text}
 
 
 def _containing(text: str) -> str:
     """The expression of all URLs that have a text in them."""
-    return ".*" + re.sub(r"([\\.^$*+?{}\[\]|()])", r"\\\1", text) + ".*"
+    return ".*" + _SPECIAL.sub(r"\\\1", text) + ".*"
 
 
 def _lines(lines: Iterable[str]) -> bytes:

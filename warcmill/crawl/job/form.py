@@ -51,7 +51,9 @@ _WORDS = {
 }  # fmt: skip
 _PAGES_HEAD = re.compile(r"^\[pages\][ \t]*(?:#[^\n]*)?\n", re.MULTILINE)
 _NEXT_HEAD = re.compile(r"^[ \t]*\[", re.MULTILINE)
-_HEAD = re.compile(r"\s*\[\[?\s*([A-Za-z_.\s]+?)\s*\]")
+_head_of = re.compile(r"\s*+\[\[?+([A-Za-z_.\s]++)\]").match
+_BLANKS, _SEPARATORS = re.compile(r"\s"), re.compile(r"[,\n]")
+_is_decimal = re.compile(r"[0-9]{1,9}(\.[0-9]{1,6})?").fullmatch
 _LINE_OF_FAULT = re.compile(r"\(at line ([0-9]+), column [0-9]+\)")
 _PLACE = re.compile(r"(?:\[\[?([A-Za-z_]+)\]\]?)?(?: ?([0-9]+))?(?: ?\[([a-z_]+)\])?(?: ?([a-z_]+))?")
 OF_OPERATORS = (
@@ -387,8 +389,8 @@ def line_of(written: str, error: BadConfig) -> int:
     wanted = [name for name in (table, inner, key) if name]
     section, heads, nearest_line = "", Counter[str](), 0
     for line_number, line in enumerate(written.splitlines(), start=1):
-        if head := _HEAD.match(line):
-            section = re.sub(r"\s", "", head[1])
+        if head := _head_of(line):
+            section = _BLANKS.sub("", head[1])
             heads[section] += 1
             here = section.split(".")
         else:
@@ -472,7 +474,7 @@ def _prose(typed: str) -> str:
 
 
 def _list(typed: str) -> list[str]:
-    return [*dict.fromkeys(one for part in re.split(r"[,\n]", typed) if (one := _text(part.strip())))]
+    return [*dict.fromkeys(one for part in _SEPARATORS.split(typed) if (one := _text(part.strip())))]
 
 
 def _joined(value: Any) -> str:
@@ -489,7 +491,7 @@ def _whole(typed: str) -> int:
 
 
 def _number(typed: str) -> float | int:
-    if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,6})?", typed):
+    if not _is_decimal(typed):
         raise ValueError(f"{typed[:40]!r} is not a number, such as 3 or 0.5")
     return float(typed) if "." in typed else int(typed)
 

@@ -58,7 +58,7 @@ _META: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     },
 }  # fmt: skip
 _NAMES = {name for fields in _META["citation"].values() for name in fields}
-_unwrapped = re.compile(r"\A\s*+(?://\s*+)?+(?:<!--|<!\[CDATA\[)|(?://)?+(?:-->|\]\]>)\s*+\Z").sub
+_WRAPPING = re.compile(r"\A\s*+(?://\s*+)?+(?:<!--|<!\[CDATA\[)|(?://)?+(?:-->|\]\]>)\s*+\Z")
 _DC = re.compile(r"(?:dc|dcterms|dct|eprints)[.:_](.{1,60})")
 _URLS = ("contentUrl", "downloadUrl", "encoding", "associatedMedia", "distribution", "workExample", "url", "@id")
 _FILES_BY_NATURE = frozenset({"contentUrl", "downloadUrl"})
@@ -83,7 +83,7 @@ class StructuredData:
 
     def add_json_ld(self, script: str) -> None:
         """Add a script; one that is not JSON, or too deep to be read, names nothing."""
-        script = _unwrapped("", script[:_MOST_JSON]).strip().removesuffix(";")
+        script = _WRAPPING.sub("", script[:_MOST_JSON]).strip().removesuffix(";")
         try:
             self._scripts.append(json.loads(script, strict=False))
         except (ValueError, RecursionError):
