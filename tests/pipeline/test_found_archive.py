@@ -16,7 +16,7 @@ from warcmill.model import Launch
 LAUNCH = "20261121081735"
 NEEDING = (
     ("status",), ("why",), ("plan", DAY), ("files",), ("reconcile",), ("depends", "weekly", LAUNCH), ("search", "w"),
-    ("serve",), ("pulse", "status"), ("scan",), ("backfill", DAY), ("redo", "weekly", LAUNCH, "process"),
+    ("pulse", "status"), ("scan",), ("backfill", DAY), ("redo", "weekly", LAUNCH, "process"),
     ("verify", DAY), ("catalogue", "query", "--launch", "weekly", LAUNCH), ("versions", "list"),
     ("wacz", "weekly", LAUNCH, "-o", "x.wacz"),
 )  # fmt: skip
