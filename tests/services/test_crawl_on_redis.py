@@ -205,5 +205,5 @@ def test_a_uri_over_redis_takes_a_short_way(redis: RedisServer, tmp_path: Path) 
     _, page, *_ = found
     text = page.text(is_climb)
     assert len(page.modules) <= 58, text
-    assert len(page.pairs) <= 110, text
+    assert len(page.pairs) <= 116, text
     assert len(page.climbs(is_climb)) <= 4, text
