@@ -65,7 +65,7 @@ decide {"changed", "decision"}; import {"bad": [{"line", "name", "why"}], "decid
 
 exit codes: 0 done, or nothing new to decide; 1 no such document, somebody else has decided
 meanwhile, or lines of an import are bad or wait; 2 usage, 3 configuration, 4 a root did not
-answer: the same command again goes on; 5 the table of documents is being made
+answer: the same command again continues; 5 the table of documents is being made
 """
 STATUSES = ("NEW", "SAVED", "SUBMITTED", "IGNORED", "DELETED")
 TYPES = ("pdf", "epub", "text", "sheet", "slides", "other")

@@ -277,7 +277,8 @@ class Desk:
         version = self._sources.published()
         name, stamp = version.name if version else "", str(self.state.changed(f"{decisions.FOLDER}/{DOCUMENTS}"))
         now = {"version": name, "targets": self._sources.targets, "stamp": stamp}
-        if all(self._known(key) == value for key, value in now.items()):
+        is_newest = not self.state.stat(decisions.path_of(DOCUMENTS, self.number + 1))  # a stamp may stand for two
+        if is_newest and all(self._known(key) == value for key, value in now.items()):
             return
         with self._writing():
             is_first = not self._known("version")
@@ -408,8 +409,8 @@ def opened(sources: DeskSources) -> Iterator[Desk]:
                 path.with_name(f"{path.name}{end}").unlink(missing_ok=True)
             database = _ready(path)
             Desk(sources, database).update()
-        with closing(database):
-            yield Desk(sources, database)
+    with closing(database), _errors(of_disk=False):  # the disk of who uses it is another's
+        yield Desk(sources, database)
 
 
 def _ready(path: Path) -> sqlite3.Connection:
@@ -437,8 +438,8 @@ def _is_damage(error: sqlite3.DatabaseError) -> bool:
 
 
 @contextmanager
-def _errors() -> Iterator[None]:
-    """Errors of SQLite and of the disk as ours."""
+def _errors(*, of_disk: bool = True) -> Iterator[None]:
+    """Errors of SQLite as ours, and those of the disk."""
     try:
         yield
     except sqlite3.DatabaseError as error:
@@ -447,6 +448,8 @@ def _errors() -> Iterator[None]:
             raise Busy(f"a change of index:{PATH}") from error
         raise Unavailable(f"index:{PATH}", str(error)) from error
     except OSError as error:
+        if not of_disk:
+            raise
         raise Unavailable(f"index:{PATH}", error.strerror or str(error)) from error
 
 

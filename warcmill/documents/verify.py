@@ -18,7 +18,7 @@ from zipfile import BadZipFile, ZipFile
 import brotli
 
 from warcmill import layout
-from warcmill.errors import BadInput, NotReady, Unsettled
+from warcmill.errors import BadInput, NotReady, Unsettled, WarcmillError
 from warcmill.extracts.extracts import Extracts
 from warcmill.extracts.harvest import HARVEST
 from warcmill.extracts.stage_extracts import unread
@@ -198,7 +198,7 @@ def _judged(stream: BinaryIO, *, may_be_bad: bool) -> str:
         if record is None or record.rec_type not in ("response", "resource"):
             return REVISIT if record and record.rec_type == "revisit" else BAD
         body = _body(record)
-    except OSError:
+    except (OSError, WarcmillError):  # the store: an outage says nothing of a record
         raise
     except Exception:  # noqa: BLE001 warcio raises anything at what it cannot read
         return BAD if may_be_bad else UNREADABLE

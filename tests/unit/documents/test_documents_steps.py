@@ -6,6 +6,7 @@ import gzip
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import brotli
 import pytest
@@ -17,13 +18,13 @@ from records.warcs import member, sha1, warcinfo
 
 from warcmill import layout
 from warcmill.documents import extract, verify
-from warcmill.errors import NotReady, Unsettled
+from warcmill.errors import NotReady, Unavailable, Unsettled
 from warcmill.extracts.extracts import Extracts
 from warcmill.extracts.harvest import HARVEST, HarvestWorkers
 from warcmill.extracts.per_warc import LocalExtractor
 from warcmill.markers.facts.documents import Harvested, HarvestVerified
 from warcmill.model import FINAL
-from warcmill.stores import sentinel
+from warcmill.stores import Store, sentinel
 from warcmill.stores.file import FileStore
 
 A_PDF = pdfs.pdf("A report", title="Report")
@@ -128,6 +129,33 @@ def test_every_typed_line_has_an_entry_or_a_reason(engine: Engine, extracts: Ext
     }
     assert sum(found.reasons.values()) == 10
     assert claim == verify.verify(engine.state, engine.store, extracts, LAUNCH, FINAL)
+
+
+class _StoreThatBreaksOff:
+    """A store whose server goes away while a record is read."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def open(self, path: str, offset: int = 0) -> Any:
+        stream = self._store.open(path, offset)
+        if not path.endswith(".warc.gz"):
+            return stream
+
+        def read(_size: int = -1) -> bytes:
+            raise Unavailable("the store", "it went away")
+
+        stream.read = read  # type: ignore[method-assign]
+        return stream
+
+
+def test_an_outage_of_the_store_is_not_a_reason(engine: Engine, extracts: Extracts, workers: HarvestWorkers) -> None:
+    extracted(engine, extracts, workers)
+    with pytest.raises(Unavailable, match="it went away"):
+        verify.verify(engine.state, cast(Store, _StoreThatBreaksOff(engine.store)), extracts, LAUNCH, FINAL)
 
 
 def test_a_document_without_an_entry_fails_the_check(
