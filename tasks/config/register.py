@@ -10,7 +10,7 @@ SECTION = "register"
 
 
 class register(Section):  # noqa: N801 - the section has the name of the class
-    """[register]: who is told the state of each launch at the end of each scan; nobody by default."""
+    """[register]: who gets the state of each launch at the end of each scan; nobody by default."""
 
     url = TextKey(default="", description="URL of a register that takes PUT {url}/{job}/{launch}; empty: none")
     token = TextKey(default="", description="secret that it wants, as ${NAME}, a variable of the environment")

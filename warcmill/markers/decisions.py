@@ -110,8 +110,8 @@ def make(
 
     `unless` gets all decisions so far, or those that are newer than `after`, which alone are read. If it returns the
     one that rules this already, that one is returned instead. Either way, each decision of the kind that the store
-    lacks is copied. `open_store` is called here, as an outage of
-    the store must not keep a decision out of the state. Unavailable: it stands in the state, and is not in the store.
+    lacks is copied. `open_store` is called here, as an outage of the store must not keep a decision out of the state.
+    Unavailable: it stands in the state, and is not in the store.
     Conflict, and nothing is made: the store has a decision that the state lacks, or another one of the same number.
     """
     made, known = _compared(state, open_store, kind, after), after or 0

@@ -273,3 +273,8 @@ def _versions(desk: Desk, name: str) -> list[str]:
     found = desk.document(id_of(name))
     assert found
     return [one.entry.id for one in desk.versions(found.entry)]
+
+
+def test_an_error_of_who_reads_the_desk_is_not_one_of_the_index_root(place: DeskPlace) -> None:
+    with pytest.raises(BrokenPipeError), place.opened():
+        raise BrokenPipeError

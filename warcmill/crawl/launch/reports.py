@@ -221,7 +221,8 @@ def _remaining(by_queue: Mapping[str, int]) -> dict[str, int]:
     """The number of URIs that wait, by host: queues are by host and port."""
     found: dict[str, int] = {}
     for queue, items in by_queue.items():
-        found[host_of(queue)] = found.get(host_of(queue), 0) + items
+        host = host_of(queue)
+        found[host] = found.get(host, 0) + items
     return found
 
 
