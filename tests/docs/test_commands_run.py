@@ -47,7 +47,7 @@ ELSEWHERE = {
     "scripts/services up": ("tests/services/test_servers.py", '"up"'),
     "scripts/setup": ("scripts/test", "\nscripts/setup\n"),
     "scripts/test services": (".ci/run", "suite ./scripts/test services"),
-    "scripts/test sweep": ("scripts/test", "        tests $side_by_side --every-point\n"),
+    "scripts/test sweep": ("scripts/test", "        tests $side_by_side --every-point --timeout 0\n"),
     "scripts/test": (".ci/run", "suite ./scripts/test "),
     "python -m benchmarks.books_sweep": ("tests/unit/crawl/books/test_books_killed.py", "sweep"),
     "python -m benchmarks.cdxj fuzz": ("tests/services/test_cdxj_peers.py", "urls = sample("),

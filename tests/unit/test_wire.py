@@ -309,7 +309,7 @@ NONE_OF_ITS_OWN = {
     # Their answers are those of warcmill/markers/job_edits.py, warcmill/reports/rule_trial.py and reachability.py.
     "commands/console/crawl.py",
     "commands/console/job_papers.py",
-    "warcmill/web/views/job_form.py",
+    "warcmill/web/views/jobs/form.py",
     # Its JSON is text in a page; what programs get is of warcmill/scripts/answers.py and the book of tasks.
     "warcmill/web/views/scripts.py",
     # What a step answers is for the page's own script.

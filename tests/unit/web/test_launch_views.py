@@ -30,7 +30,7 @@ from warcmill.reports import comparison
 from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore
 from warcmill.stores.opening import open_folder
-from warcmill.web.views.launches import ON_A_PAGE, path_of
+from warcmill.web.views.launches.launch import ON_A_PAGE, path_of
 
 OCTOBER = {"from": "2016-10", "to": "2016-10"}
 OVERVIEWS = (("/", {}), ("/status", OCTOBER), ("/status", {**OCTOBER, "by": "day"}), (path_of(WHOLE), {}))
@@ -384,12 +384,12 @@ def test_pages_that_were_not_rendered_are_named(own: ArchiveOfStates) -> None:
 
 def test_files_are_shown_a_page_at_a_time(site: WebSite, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ON_A_PAGE == 100
-    monkeypatch.setattr("warcmill.web.views.launches.ON_A_PAGE", 3)
+    monkeypatch.setattr("warcmill.web.views.launches.launch.ON_A_PAGE", 3)
     first, second = (shown(site, f"{path_of(REFUSED)}/files", page=str(page)) for page in (1, 2))
     assert "1 to 3 of 4" in first
     assert "4 to 4 of 4" in second
     assert "the file ends at" in first + second
-    monkeypatch.setattr("warcmill.web.views.launches.ON_A_PAGE", 2)
+    monkeypatch.setattr("warcmill.web.views.launches.launch.ON_A_PAGE", 2)
     lacking = shown(site, f"{path_of(FAILED)}/files", lacking="copy")
     assert "lacking=copy&amp;page=2" in lacking
     assert "No file is on this page" in shown(site, f"{path_of(REFUSED)}/files", page="99")

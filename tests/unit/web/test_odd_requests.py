@@ -19,7 +19,7 @@ from warcmill.audit.answers.line import JobEngine
 from warcmill.clients.postgresql import PostgresqlPlace
 from warcmill.clusters.group import Group
 from warcmill.web.routes import FORM_TYPE, GET, POST, ROUTES, Route
-from warcmill.web.views.launches import path_of as path_of_launch
+from warcmill.web.views.launches.launch import path_of as path_of_launch
 
 SCRIPT = "<script>alert(1)</script>"
 ODD = (

@@ -26,7 +26,7 @@ from warcmill.web.access import Role
 from warcmill.web.rendering import in_grid
 from warcmill.web.request import Answer, Asked, MovedTo, ShownPage
 from warcmill.web.served import Served
-from warcmill.web.views.launches import Pager, cells, columns_of, heads, number_in, path_of
+from warcmill.web.views.launches.launch import Pager, cells, columns_of, heads, number_in, path_of
 from warcmill.web.views.search import sign_in
 
 LAUNCHES = 100  # on a page

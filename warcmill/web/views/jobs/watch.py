@@ -22,7 +22,7 @@ from warcmill.web.actions import command
 from warcmill.web.askers import CrawlNow, QueuePart
 from warcmill.web.request import Answer, Asked, RefusedRequest, ShownPage
 from warcmill.web.served import Served
-from warcmill.web.views.launches import number_in
+from warcmill.web.views.launches.launch import number_in
 
 AT_ONCE = 200  # URIs of the queue on a page
 EVERY, SELDOM = "2", "5"  # seconds between two looks of a page; while a crawl may begin

@@ -18,7 +18,7 @@ from warcmill.stores import LocalStore
 from warcmill.web.actions import command
 from warcmill.web.request import Answer, Asked, RefusedRequest, ShownPage
 from warcmill.web.served import Served
-from warcmill.web.views.launches import number_in, path_of
+from warcmill.web.views.launches.launch import number_in, path_of
 from warcmill.web.views.search import way_to_record
 
 ON_A_PAGE = 100

@@ -1,0 +1,1 @@
+"""Pages of jobs: their list, form, and what a running crawl does."""

@@ -1,0 +1,1 @@
+"""Pages of launches and of what they brought: launch, pages, captures."""
