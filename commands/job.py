@@ -145,7 +145,6 @@ def _add_papers(choices: Mapping[str, argparse.ArgumentParser]) -> None:
     for name in ("edit", "undo"):
         choices[name].add_argument("--why", default="", metavar="TEXT", help="kept with the edition")
 
-
     left = choices["leave-out"]
     left.add_argument("rule", metavar="URL", help="the beginning of a URL, a host, or a SURT prefix")
     left.add_argument(

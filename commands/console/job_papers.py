@@ -1,4 +1,7 @@
-"""The papers of a job, for `warcmill job`: edit, try, history, undo, leave-out, set. Writes the files of the job, and its editions."""
+"""The papers of a job, for `warcmill job`: edit, try, history, undo, leave-out, set.
+
+Writes the files of the job, and its editions; set asks the crawl that runs, too.
+"""
 
 from __future__ import annotations
 
@@ -124,7 +127,9 @@ def _set(args: argparse.Namespace) -> int:
     if args.keep:
         change = job_edits.of_form(typed)
         saved = job_edits.save(OwnJobs().papers(args.job), change, who=person(), why="limits and pace")
-        said.append(f"{args.job}: edition {saved.edition}" if saved.changed else f"{args.job}: the job has them already")
+        said.append(
+            f"{args.job}: edition {saved.edition}" if saved.changed else f"{args.job}: the job has them already"
+        )
     try:
         with closing(engines.running_job(args.job)) as crawl:
             answer = cast("dict[str, Json]", crawl.ask("set", **wanted))

@@ -99,11 +99,10 @@ ACTIONS: Final[Mapping[str, ActionVerb]] = {
         ("job", "{job}", "resume"),
         "Continues a crawl that is paused.",
     ),
-    "leave out": ActionVerb(
-        "Leave out",
-        ("job", "{job}", "leave-out", "--", "{begins}"),
-        "Adds this beginning to the exclude.txt of the job, as a new edition of it. A running crawl refuses all that"
-        " begins so from then on, and so does each later launch. What it has fetched stays.",
+    "set": ActionVerb(
+        "Set",
+        ("job", "{job}", "set"),
+        "Sets limits of the running launch, or its pace, at once.",
     ),
     "retry": ActionVerb(
         "Ask again",

@@ -150,7 +150,10 @@ def test_a_rule_is_left_out_beside_what_others_saved_and_once(papers: JobPapers)
     assert not leave_out(papers, "http://(example,a,)/old/1", who="ben").changed, "a shorter one has it"
     with pytest.raises(NewerEdition):
         save(papers, of_form({"leave_out": "print\n"}), who="ben", why="", base=begun)
-    assert [one.why for one in papers.editions.all()][:2] == ["leave out re: (a+)+$", "leave out http://(example,a,)/old/"]
+    assert [one.why for one in papers.editions.all()][:2] == [
+        "leave out re: (a+)+$",
+        "leave out http://(example,a,)/old/",
+    ]
     with pytest.raises(BadInput):
         leave_out(papers, "re: (", who="ada")
 

@@ -496,6 +496,11 @@ def _number(typed: str) -> float | int:
     return float(typed) if "." in typed else int(typed)
 
 
+def in_words(name: str, value: Any) -> str:
+    """A value of crawl.toml as a field has it; '' for none."""
+    return _FIELDS[name].write(value) if value else ""
+
+
 def _amount(kind: str, typed: str) -> int:
     found = _QUANTITY.fullmatch(typed)
     units = {name.lower(): size for name, size in _UNITS[kind]}

@@ -92,7 +92,7 @@ def rule_of(expression: str) -> str:
 
 
 def named(text: str, *, is_rule: bool) -> str:
-    """One rule as a list has it, of what a person names: a rule, or the beginning of URLs. BadInput for another text."""
+    """A rule as a list has it, of what a person names: a rule, or the beginning of URLs. BadInput for another text."""
     if not is_rule:
         return scope.beginning(text)
     try:

@@ -317,8 +317,8 @@ class Edits:
         return f"{', '.join(edited)} edited: counts from now on; see docs/configuration.md for what waits for a launch"
 
     def set(self, limits: Mapping[str, Json]) -> None:
-        """Have some limits count for this launch, whatever its files say. BadInput, and nothing is done, for a value that
-        cannot be."""
+        """Have some limits count for this launch, whatever its files say. BadInput, and nothing is done, for an invalid
+        value."""
         try:
             self._count(self._files, {**self._set, **limits})
         except BadConfig as error:

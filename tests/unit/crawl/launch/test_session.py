@@ -231,11 +231,11 @@ def test_a_rule_holds_at_the_lease_and_limits_are_set_for_a_launch_until_they_ar
             await ask()
         assert await ask(documents=4000, least=0.5) == {"bytes": 5000000, "documents": 4000, "least_ms": 500}
         assert await ask(documents=5000, bytes=0) == {"documents": 5000, "least_ms": 500}
-        await edited(crawl, {"crawl.toml": f"patterns = [\".*/[0-9]+\"]\n{toml}"})
+        await edited(crawl, {"crawl.toml": f'patterns = [".*/[0-9]+"]\n{toml}'})
         job = crawl._running.kit.job
         assert (job.ceilings, job.politeness.least) == (Ceilings(documents=5000), 0.5), "another key was edited"
         assert (await crawl.state())["ceilings"] == {"documents": 5000}
-        await edited(crawl, {"crawl.toml": "patterns = [\".*/[0-9]+\"]\n[limits]\nbytes = 6000000\n"})
+        await edited(crawl, {"crawl.toml": 'patterns = [".*/[0-9]+"]\n[limits]\nbytes = 6000000\n'})
         assert crawl._running.kit.job.ceilings == Ceilings(documents=5000, bytes=6000000)
         assert await ask(least=0) == {"bytes": 6000000, "documents": 5000, "least_ms": 0}
         await crawl.proceed()
