@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from launches import launch_sorts
 from launches.engine import Engine
+from msgspec.structs import replace
 from operating.job_desk import FolderDesk
 from operating.web_site import WebSite
 
 from warcmill.audit.answers.line import AuditedLine, JobEngine
+from warcmill.base import clock
 from warcmill.errors import BadConfig, NotReady, Unavailable
 from warcmill.markers.papers import JobPapers
 from warcmill.model import Json
+from warcmill.web.actions import TakenAction
 from warcmill.web.askers import Askers, CrawlNow
 from warcmill.web.hidden import HiddenNames
 
-JOB, LAUNCH_ID = "daily", "20261121081844"
+JOB, LAUNCH_ID, ID = "daily", "20261121081844", "20261130060249-914cb9048908"
 MARKUP = "http://a.example/<script>\u202e"
 ANSWERS: Mapping[str, Any] = {
     "state": {
@@ -206,3 +211,36 @@ def test_readers_get_no_name_of_what_is_hidden() -> None:
     now = CrawlNow({"recent": {"pages": pages}, "hosts": {"hosts": [{"host": "a.example"}]}, "state": {"first": "ok"}})
     found = HiddenNames((b"example,a)/",)).without(now)
     assert found.answers == {"recent": {"pages": pages[1:]}, "hosts": {"hosts": []}, "state": {"first": "ok"}}
+
+
+def test_a_wish_leads_to_its_crawl_before_that_has_begun_and_says_how_it_went_after(tmp_path: Path) -> None:
+    away = Crawl(NotReady("job daily", "no crawl of it runs on this machine"))
+    site, path = site_of(tmp_path, lambda _: away), f"/jobs/{JOB}/watch"
+    site.actions.program = ("sh", "-c", "sleep 3; exit 4")
+    action = TakenAction(ID, "crawl", ("crawl", "--", "http://a.example/"), "curator", JOB, started=clock.now())
+    site.actions.start(site.state, action)
+    shown = site.get(path, {"action": ID}, role="curator").text
+    assert ("The crawl has not begun yet" in shown, 'data-refresh="2"' in shown) == (True, True)
+    assert f'href="/actions/{ID}"' in shown
+    for role, fields in (("reader", {"action": ID}), ("curator", {"action": "x"}), ("curator", {})):
+        assert "not begun yet" not in site.get(path, fields, role=role).text
+    while site.actions.is_running(ID):
+        time.sleep(0.05)
+    shown = site.get(path, {"action": ID}, role="curator").text
+    assert ("exit code 4" in shown, "not begun yet" in shown, "data-refresh" in shown) == (True, False, False)
+    away.error = None
+    deadline = time.monotonic() + 60
+    while "http://a.example/now" not in site.get(path, {"action": ID}, role="curator").text:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_a_crawl_that_has_ended_leads_to_what_the_line_did_with_it(tmp_path: Path) -> None:
+    away = Crawl(NotReady("job", "no crawl of it runs on this machine"))
+    site = site_of(tmp_path, lambda _: away)
+    job = "refused"
+    assert job in launch_sorts.leave_all(cast("Engine", site.roots))
+    site.audited = replace(site.audited, engines={job: JobEngine("engine.own", "warcmill", driven=True)})
+    found, shown = site.get(f"/jobs/{job}/watch", {"format": "json"}).document, site.get(f"/jobs/{job}/watch").text
+    assert found["line"]["In the store"]
+    assert f'href="/launches/{job}/{found["launch_id"]}/pages"' in shown

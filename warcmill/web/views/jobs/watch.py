@@ -63,13 +63,14 @@ def watch(served: Served, asked: Asked) -> Answer:
         "line": {word: str(mark) for word, mark in line}, "running": now.is_running, "todo": todo, "why": why,
         **{name: dict(one) for name, one in now.answers.items()},
     }  # fmt: skip
+    saved = number_in(asked.fields, "saved", 0) if "saved" in asked.fields else -1
     shown: dict[str, object] = {
         "now": now, "every": every,
         "command": command(("job", found.job, "watch")), "written": now.asked,
         "lefts": [(text, _span(seconds)) for text, seconds in left],
         "rate": f"{now.documents / 1000:,.1f}", "size_rate": now.bytes // 1000, "action": action, "line": line,
         "begins": bool(action and action.is_running and not now.answers and not newest), "newest": newest,
-        "saved": number_in(asked.fields, "saved", 0) if "saved" in asked.fields else -1, "url": action.words[-1] if action and action.words else "",
+        "saved": saved, "url": action.words[-1] if action and action.words else "",
     }  # fmt: skip
     return ShownPage(answer, shown)
 
@@ -126,7 +127,7 @@ def _action(served: Served, asked: Asked, job: str) -> TakenAction | None:
 
 
 def _by_the_line(newest: LaunchGrid) -> list[tuple[str, Mark]]:
-    """What the line has done with a launch, as far as it was asked to."""
+    """The steps of a launch by which it comes into the archive, of those that are on."""
     return [(word, newest.cells[step].mark) for step, word in OF_THE_LINE if step in newest.cells]
 
 
