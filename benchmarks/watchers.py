@@ -80,7 +80,7 @@ def crawling(job: Path, port: int, names: int, links: int) -> Iterator[tuple[int
     toml, seeds, surts, _ = PAPERS
     settings = TOML.format(port=names, documents=0, hops=1)
     pace = settings.replace("least = 0", "least = 0.05").replace("no_delay = true", "no_delay = false")
-    (job / toml).write_text(pace.replace("most = 0", "most = 0.05"))
+    (job / toml).write_text("endless = true\n" + pace.replace("most = 0", "most = 0.05"))
     (job / seeds).write_text(f"http://index.crowd.example:{port}/links/0\n")
     (job / surts).write_text("http://(example,crowd,\n")
     subprocess.run([*WARCMILL, "pulse", "start", JOB, "--again"], check=True, stdout=subprocess.DEVNULL)
