@@ -152,8 +152,8 @@ def _add_papers(choices: Mapping[str, argparse.ArgumentParser]) -> None:
     )
     limited = choices["set"]
     limited.add_argument("--documents", metavar="NUMBER", help="at most so many; 0: no limit")
-    limited.add_argument("--bytes", metavar="AMOUNT", help="at most so many, as '10 GB'")
-    limited.add_argument("--seconds", metavar="AMOUNT", help="at most so long, as '2 h'")
+    limited.add_argument("--bytes", metavar="TEXT", help="at most so many, as '10 GB'")
+    limited.add_argument("--seconds", metavar="TEXT", help="at most so long, as '2 h'")
     limited.add_argument("--least", metavar="NUMBER", help="seconds between two requests to a host")
     limited.add_argument("--keep", action="store_true", help="save it as an edition of the job, too")
 
