@@ -24,7 +24,7 @@ from warcmill.web.views.search import way_to_record
 ON_A_PAGE = 100
 CHOICES = 20  # values of a filter
 LONGEST = 2_000  # characters of a field
-VIEWS = {"": "Pages", "all": "All that was got", "not-got": "Not got", "changed": "Changed"}
+VIEWS = {"": "Pages", "sites": "Sites", "all": "All that was got", "not-got": "Not got", "changed": "Changed"}
 _STATUS = re.compile(r"-?[0-9]{1,5}")
 
 
@@ -68,6 +68,9 @@ def _shown(found: LaunchPages, launch: Launch, asked: Asked, shown: dict[str, ob
         rows, last = [one.json() for one in changed], changed[-1].id if changed else 0
         number = sums.changes[kind] if kind else sum(sums.changes.values())
         shown |= {"kinds": [("", "all"), *((one, one) for one in CHANGES)], "kind": kind}
+    elif view == "sites":
+        sites = found.sites(after, ON_A_PAGE)
+        rows, last, number = [one.json() for one in sites], sites[-1].id if sites else 0, sums.hosts
     else:
         some = found.rows(wanted, after, ON_A_PAGE)
         rows, last = [{**one.json(), "replay": _replay(one)} for one in some], some[-1].id if some else 0
@@ -126,5 +129,7 @@ def _words(launch: Launch, view: str, fields: Mapping[str, str]) -> tuple[str, .
     if view == "changed":
         return (*words, "--changed", *filter(None, [fields.get("kind", "")]))
     words += [f"--{view}"] if view else []
+    if view == "sites":
+        return tuple(words)
     given = ((name, fields.get(name, "").strip()) for name in ("words", "host", "type", "status", "why"))
     return (*words, *(f"--{name}={value}" for name, value in given if value))
