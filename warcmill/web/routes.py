@@ -17,7 +17,7 @@ from warcmill.web.served import Served
 from warcmill.web.views import documents, line, packages, script_editor, scripts, search
 from warcmill.web.views.groups import cluster_orders, clusters
 from warcmill.web.views.jobs import archive_site, form, job, watch
-from warcmill.web.views.launches import captures, launch, pages
+from warcmill.web.views.launches import captures, compare, launch, pages
 
 GET, POST = ("GET", "HEAD"), ("POST",)
 LARGEST_FORM = 16_384  # bytes
@@ -60,6 +60,7 @@ class Route(Struct, frozen=True):
     in_json: bool = False
     poster: Role = Role.NOBODY
     upload: Callable[[Served, Mapping[str, str], str], str] | None = None
+    frames: bool = False
 
     def least(self, method: str) -> Role:
         """The least role that may do this."""
@@ -76,6 +77,7 @@ ROUTES = (
     Route("/status", GET, Role.READER, line.line_status, "status.html", "Status"),
     Route("/launches/{job}/{launch_id}", GET, Role.READER, launch.launch, "launch.html"),
     Route("/launches/{job}/{launch_id}/pages", GET, Role.READER, pages.listed, "pages.html"),
+    Route("/launches/{job}/{launch_id}/compare", GET, Role.READER, compare.compared, "compare.html", frames=True),
     Route("/launches/{job}/{launch_id}/make-pages", GET + POST, Role.CURATOR, job.action("pages"), "action.html"),
     Route("/launches/{job}/{launch_id}/wacz", GET + POST, Role.CURATOR, job.action("wacz"), "action.html"),
     Route("/launches/{job}/{launch_id}/files", GET, Role.READER, launch.launch_files, "files.html"),
