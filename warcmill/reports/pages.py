@@ -173,10 +173,11 @@ class ListSums(Struct, frozen=True):
 
 class LaunchPages:
     """The open list of a launch. `before`: the launch that it is compared with, '' without one. `lacking`: what is not
-    in it: stages that are not verified yet, WARCs without an extract of text. `is_stale`: there is more by now."""
+    in it: stages that are not verified yet, WARCs without an extract of text. `is_stale`: there is more by now.
+    `database`: the list itself, which takes temporary tables."""
 
     def __init__(self, database: sqlite3.Connection, path: str, seen: str) -> None:
-        self._database, self._path = database, path
+        self.database, self._path = database, path
         about = dict(self._rows("SELECT name, value FROM about"))
         self.is_stale = about.get("seen") != seen
         self.before, self.made = about.get("before", ""), about.get("made", "")
@@ -249,7 +250,7 @@ class LaunchPages:
 
     def _rows(self, query: str, values: Sequence[object] = ()) -> list[tuple]:  # type: ignore[type-arg] # by the query
         with _errors(self._path):
-            return self._database.execute(query, values).fetchall()
+            return self.database.execute(query, values).fetchall()
 
 
 @contextmanager
@@ -260,7 +261,10 @@ def opened(state: MarkerStore, index: LocalStore, launch: Launch) -> Iterator[La
     if not index.stat(path):
         yield None
         return
-    with _errors(path), closing(sqlite3.connect(f"file:{quote(str(real))}?mode=ro&immutable=1", uri=True)) as database:
+    with (
+        _errors(path),
+        closing(sqlite3.connect(f"file:{quote(str(real))}?mode=ro&immutable=1", uri=True)) as database,
+    ):
         yield LaunchPages(database, path, _Sources(state, launch).seen)
 
 

@@ -15,6 +15,7 @@ from warcmill.model import Json, Launch
 from warcmill.reports import pages
 from warcmill.reports.pages import CHANGES, LaunchPages, ListFilter
 from warcmill.stores import LocalStore
+from warcmill.web.access import Role
 from warcmill.web.actions import command
 from warcmill.web.request import Answer, Asked, RefusedRequest, ShownPage
 from warcmill.web.served import Served
@@ -48,17 +49,17 @@ def listed(served: Served, asked: Asked) -> Answer:
         with pages.opened(line.state, index, launch) as found:
             if found is None:
                 return ShownPage({"made": None, "job": launch.job, "launch_id": launch.id}, {**shown, "list": None})
-            return _shown(found, launch, asked, shown)
+            return _shown(served, found, launch, asked, shown)
     except BadInput as error:
         if error.path.startswith("index:"):
             raise Unavailable(error.path, error.why) from error
         raise
 
 
-def _shown(found: LaunchPages, launch: Launch, asked: Asked, shown: dict[str, object]) -> ShownPage:
+def _shown(served: Served, found: LaunchPages, launch: Launch, asked: Asked, shown: dict[str, object]) -> ShownPage:
     view, after = asked.fields.get("view", ""), number_in(asked.fields, "after", 0)
     sums, rows = found.sums(), list[Mapping[str, Json]]()
-    wanted = _filter(view, asked.fields)
+    wanted = wanted_of(view, asked.fields)
     number: int | None
     if view == "changed":
         kind = asked.fields.get("kind", "")
@@ -76,6 +77,11 @@ def _shown(found: LaunchPages, launch: Launch, asked: Asked, shown: dict[str, ob
         rows, last = [{**one.json(), "replay": _replay(one)} for one in some], some[-1].id if some else 0
         number = found.number(wanted)
         shown |= _choices(found, wanted)
+        if not view and asked.user.role >= Role.CURATOR:
+            shown |= {
+                "form": served.forms.new(asked.user, f"{shown['path']}/chosen"),
+                "wacz": command(("wacz", launch.job, launch.id, *(filter_words(asked.fields) or ("--pages=FILE",)))),
+            }
     fields = {name: value for name, value in asked.fields.items() if name not in ("after", "format")}
     answer: dict[str, Json] = {
         "before": found.before, "job": launch.job, "lacking": [*found.lacking], "launch_id": launch.id,
@@ -92,7 +98,8 @@ def _shown(found: LaunchPages, launch: Launch, asked: Asked, shown: dict[str, ob
     return ShownPage(answer, {**shown, **more})
 
 
-def _filter(view: str, fields: Mapping[str, str]) -> ListFilter:
+def wanted_of(view: str, fields: Mapping[str, str]) -> ListFilter:
+    """The rows that a view of the list is asked for; BadInput for fields that are too long, or no status."""
     if long := next((name for name, value in fields.items() if len(value) > LONGEST), ""):
         raise BadInput(long, f"it has more than {LONGEST} characters")
     status = fields.get("status", "").strip()
@@ -131,5 +138,10 @@ def _words(launch: Launch, view: str, fields: Mapping[str, str]) -> tuple[str, .
     words += [f"--{view}"] if view else []
     if view == "sites":
         return tuple(words)
-    given = ((name, fields.get(name, "").strip()) for name in ("words", "host", "type", "status", "why"))
-    return (*words, *(f"--{name}={value}" for name, value in given if value))
+    return (*words, *filter_words(fields), *([f"--why={why}"] if (why := fields.get("why", "").strip()) else []))
+
+
+def filter_words(fields: Mapping[str, str]) -> tuple[str, ...]:
+    """The options of a verb that choose the same pages."""
+    given = ((name, fields.get(name, "").strip()) for name in ("words", "host", "type", "status"))
+    return tuple(f"--{name}={value}" for name, value in given if value)
