@@ -132,7 +132,7 @@ def run(args: argparse.Namespace) -> int:
 
 @contextmanager
 def _choice(line: OpenRoots, what: WaczContents, args: argparse.Namespace, wanted: ListFilter) -> Iterator[ChosenPages]:
-    """What was chosen of the list of the launch, which is made where it is missing or old."""
+    """The choice among the pages of the launch, whose list is made where it is missing or old."""
     if not line.settings.index:
         raise BadConfig("[warcmill] index", f"is not set, {NO_INDEX}")
     index = open_folder("index", line.settings.index)
@@ -167,7 +167,7 @@ def _lines_of(path: Path) -> Iterator[str]:
 
 
 def _lacking(choice: ChosenPages) -> Iterator[str]:
-    """What the chosen pages lack, the first of it by name."""
+    """The lacks of the chosen pages, the first of them by name."""
     number, some = choice.lost()
     if number:
         yield f"not in it: {counted(number, 'chosen page', 'chosen pages')}"

@@ -63,7 +63,7 @@ _PARTS_LOST = """SELECT url, why FROM chosen JOIN page USING (id)
 
 
 class ChosenPages:
-    """What is chosen of an open list: first `add_rows`, `add_urls` or `add_below`, then `find_parts`.
+    """The choice among the pages of an open list: first `add_rows`, `add_urls` or `add_below`, then `find_parts`.
 
     `prefixes`: the beginnings of hidden lines; `lookup`: the published CDX, which has the originals of revisits.
     `unread`: pages whose links could not be read again.
@@ -173,7 +173,7 @@ def _original(lookup: CdxLookup | None, url: str, path: str, offset: int | None)
 
 
 def _links(store: Store, path: str, offset: int, url: str, status: int, scratch: Path) -> list[str] | None:
-    """The parts that an answer names; None where its record is no answer to this URL: a revisit, or damaged."""
+    """The parts that an answer names; None for a record of another kind, as a revisit, or a damaged one."""
     try:
         with closing(store.open(path, offset)) as stream:
             answer = recall_from(url, stream, f"store:{path}", offset, scratch)

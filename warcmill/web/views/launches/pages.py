@@ -1,4 +1,5 @@
-"""The views of what a launch asked for: the pages that it got, what it did not get and why, and what changed.
+"""The views of what a launch asked for: the pages that it got, what it did not get and why, what changed, with two
+versions of a page side by side; and the WACZ of pages that were chosen in the list.
 
 They read the list in the index root, which a verb makes; so they ask neither the store nor a crawl.
 """
@@ -8,19 +9,23 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from http import HTTPStatus
-from urllib.parse import urlencode
+from urllib.parse import quote, unquote, urlencode
 
+from warcmill.base import clock
 from warcmill.errors import BadInput, NotReady, Unavailable
 from warcmill.model import Json, Launch
-from warcmill.reports import pages
+from warcmill.reports import page_versions, pages
+from warcmill.reports.page_versions import PageVersion
 from warcmill.reports.pages import CHANGES, LaunchPages, ListFilter
 from warcmill.stores import LocalStore
+from warcmill.web import queries
 from warcmill.web.access import Role
-from warcmill.web.actions import command
-from warcmill.web.request import Answer, Asked, RefusedRequest, ShownPage
+from warcmill.web.actions import ACTIONS, TakenAction, command
+from warcmill.web.handover import files
+from warcmill.web.request import Answer, Asked, MovedTo, RefusedRequest, ShownPage
 from warcmill.web.served import Served
 from warcmill.web.views.launches.launch import number_in, path_of
-from warcmill.web.views.search import way_to_record
+from warcmill.web.views.search import IN_URLS, way_to_record
 
 ON_A_PAGE = 100
 CHOICES = 20  # values of a filter
@@ -41,7 +46,7 @@ def listed(served: Served, asked: Asked) -> Answer:
     if not known:
         return RefusedRequest(HTTPStatus.NOT_FOUND, f"{launch}: no stage of it is known; /status lists the launches")
     shown: dict[str, object] = {
-        "launch": str(launch), "path": path_of(launch), "view": view, "views": VIEWS,
+        "launch": str(launch), "path": path_of(launch), "view": view, "views": VIEWS, "form": "",
         "command": command(_words(launch, view, asked.fields)),
     }  # fmt: skip
     index: LocalStore = served.archive.open_index()
@@ -145,3 +150,63 @@ def filter_words(fields: Mapping[str, str]) -> tuple[str, ...]:
     """The options of a verb that choose the same pages."""
     given = ((name, fields.get(name, "").strip()) for name in ("words", "host", "type", "status"))
     return tuple(f"--{name}={value}" for name, value in given if value)
+
+
+def wacz_of_chosen(served: Served, asked: Asked) -> Answer:
+    """Begin the WACZ, and move to the page of its action. Values are percent-encoded: a page escapes text."""
+    launch, state = Launch.parse(asked.names["job"], asked.names["launch_id"]), served.state.store
+    if not any(served.state.stages(launch)):
+        return RefusedRequest(HTTPStatus.NOT_FOUND, f"{launch}: no stage of it is known; /status lists the launches")
+    files.make_folder(state)
+    file = str(state.real(files.wacz_of(asked.form)))
+    words = ACTIONS["wacz"].filled(job=launch.job, launch_id=launch.id, file=file)
+    if asked.fields.get("all"):
+        fields = {name: unquote(value) for name, value in asked.fields.items()}
+        wanted_of("", fields)  # a filter that is wrong is refused here, not by the action
+        chosen = filter_words(fields)  # without one: the whole launch
+    else:
+        urls = [unquote(one) for one in asked.lists.get("url", ())]
+        if not urls:
+            raise BadInput("url", f"tick one page at least; {path_of(launch)}/pages lists them")
+        if any(mark in url for url in urls for mark in "\n\r\0"):
+            raise BadInput("url", "it is not a URL of the list")
+        chosen = (f"--pages={files.keep_urls(state, asked.form, urls)}",)
+    action = TakenAction(
+        asked.form, "wacz", (*words, *chosen), asked.user.name, launch.job, launch.id, started=clock.now()
+    )  # fmt: skip
+    served.actions.start(state, action)
+    return MovedTo(f"/actions/{asked.form}")
+
+
+def compared(served: Served, asked: Asked) -> Answer:
+    """Both versions of a URL; without a URL the form that asks for one."""
+    launch = Launch.parse(asked.names["job"], asked.names["launch_id"])
+    shown: dict[str, object] = {"launch": str(launch), "path": path_of(launch)}
+    url = asked.fields.get("url", "").strip()
+    if not url:
+        return ShownPage({"url": ""}, {**shown, "found": None, "url": ""})
+    _, url = queries.capture_of({"time": "0" * 14, "url": url})
+    if served.archive.open_index is None:
+        raise NotReady("the index", "luigi.cfg has no index root: 'warcmill init --adopt index' makes it")
+    found = page_versions.compare(served.line().state, served.archive.open_index(), launch, url)
+    if not (found.now or found.then):
+        why = "the archive shows no capture of it in this launch, nor in the one before: it is hidden, or not indexed"
+        return RefusedRequest(HTTPStatus.NOT_FOUND, why)
+    no_replay = served.replay.missing
+    versions = [("Then", found.then), ("Now", found.now)]
+    sides = [(head, one, _frame(served, one) if not no_replay else "", _record(one)) for head, one in versions if one]
+    more = {
+        "found": found, "url": url, "sides": sides, "no_replay": no_replay,
+        "command": command(("report", launch.job, launch.id, f"--compare={url}")),
+    }  # fmt: skip
+    return ShownPage(found.json(), {**shown, **more})
+
+
+def _frame(served: Served, one: PageVersion) -> str:
+    """The address of its replay; '' where replay does not find it."""
+    replayed = served.archive.replayed(one.time, one.url)
+    return f"{served.replay.address}{one.time}/{quote(replayed, IN_URLS)}" if replayed else ""
+
+
+def _record(one: PageVersion) -> str:
+    return f"/{way_to_record(one.url, one.warc.rpartition('/')[2], one.offset)}"
