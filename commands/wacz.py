@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from msgspec.structs import replace
 
@@ -26,12 +26,14 @@ from warcmill.launches.view import LaunchView
 from warcmill.model import Launch
 from warcmill.package.wacz import WaczContents, WaczSources, WrittenWacz, contents, write
 from warcmill.reports import pages
-from warcmill.reports.chosen_pages import ChosenPages
 from warcmill.reports.pages import ListFilter
 from warcmill.stores import temporary_names
 from warcmill.stores.opening import open_folder
 from warcmill.versions import cdx, hidden_list
 from warcmill.versions.publication import open_version
+
+if TYPE_CHECKING:
+    from warcmill.reports.chosen_pages import ChosenPages
 
 SUMMARY = "write a launch, or a stage of it, as a WACZ: one file that replays in a browser"
 EPILOG = """\
@@ -133,6 +135,8 @@ def run(args: argparse.Namespace) -> int:
 @contextmanager
 def _choice(line: OpenRoots, what: WaczContents, args: argparse.Namespace, wanted: ListFilter) -> Iterator[ChosenPages]:
     """The choice among the pages of the launch, whose list is made where it is missing or old."""
+    from warcmill.reports.chosen_pages import ChosenPages  # with the crawler's readers of links
+
     if not line.settings.index:
         raise BadConfig("[warcmill] index", f"is not set, {NO_INDEX}")
     index = open_folder("index", line.settings.index)
