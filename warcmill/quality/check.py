@@ -141,7 +141,7 @@ class _Check:
             return replace(page, state=NOT_OPENED, why="an access rule hides it"), None
         opened = await browser.open(row.url, row.time)
         if opened.failure:
-            return replace(page, state=NOT_OPENED, why=f"the browser did not open it: {opened.failure}"), opened
+            return replace(page, state=NOT_OPENED, why=opened.failure), opened
         if opened.end in opened.missing:
             return replace(page, state=MISSING), opened
         words = self._words(row, opened.dom)
