@@ -31,7 +31,7 @@ SECONDS = 120.0  # that pywb has to begin
 def replay_sources(
     config: Settings, state: LocalStore, open_store: Callable[[], Store], program: Path | str
 ) -> Iterator[ReplaySources]:
-    """What pywb reads while the block runs: the WARCs, in their folder or at a server for it on loopback; and the
+    """The places that pywb reads while the block runs: the WARCs, in their folder or at a server for it on loopback; and the
     index, of which there is none where nothing is replayed, as `program` is a reason then."""
     with _warcs(config, open_store) as place:
         if not config.index or isinstance(program, str):

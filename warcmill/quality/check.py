@@ -63,7 +63,7 @@ _EMBED = "E"  # the hop to a part
 
 
 class CheckedArchive(Struct, frozen=True):
-    """What is checked, and by what. `replay`: the address of replay, before the time and the URL of a capture.
+    """An archive, and what checks it. `replay`: the address of replay, before the time and the URL of a capture.
     `papers`: those of the launch, by which its rules are known; empty where they are gone."""
 
     state: MarkerStore
@@ -169,7 +169,7 @@ class _Check:
         return judgement.missing(url, self._seen(url), row, status=status, rule=rule, version=self._version)
 
     def _seen(self, url: str) -> InIndex:
-        """What the index version has of a URL."""
+        """The captures of a URL in the index version."""
         lines = [*islice(self._lookup.captures(urlkey(url)), _CAPTURES)]
         shown = [line for line in lines if not hidden_list.is_hidden(line, self._hidden)]
         if not shown:

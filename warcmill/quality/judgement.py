@@ -26,7 +26,6 @@ from warcmill.crawl.logs import lines
 from warcmill.reports.pages import ListedUrl
 from warcmill.reports.seed_fates import reason
 
-SAMPLE, MOST = 20, 200  # seeds, and other pages, that are opened by default, and at most
 HIDDEN, SCOPE, ROBOTS, REFUSED, FAILED, ORPHAN, UNSEEN, UNINDEXED, BROKEN = KINDS = (
     "hidden", "scope", "robots", "refused", "failed", "orphan", "unseen", "unindexed", "broken"
 )  # fmt: skip
@@ -42,7 +41,7 @@ _IN_INDEX = "it was got, and index version {} has it not yet: 'warcmill scan' br
 
 
 class InIndex(StrEnum):
-    """What an index version has of a URL."""
+    """The captures of a URL in an index version: none, hidden ones, revisits without their payload, others."""
 
     NOTHING = "nothing"
     HIDDEN = "hidden"
@@ -131,5 +130,5 @@ def counts(pages: Iterable[CheckedPage]) -> Mapping[str, int]:
 
 
 def asked_again(pages: Iterable[CheckedPage]) -> Iterator[str]:
-    """What a patch asks for, each once."""
+    """The URLs that a patch asks for, each once."""
     yield from dict.fromkeys(part.url for page in pages for part in page.missing if part.kind in ASKED_AGAIN)

@@ -1,7 +1,7 @@
 """Open pages in replay, in Chromium with the network cut: all that a page asks for is answered by replay, or refused.
 
 The browser has no way out but a proxy of ours (`crawl/render`), which passes on what is for replay, and nothing else.
-What a page asks another server for is a *leak*: it is refused, and named. pywb would have the browser itself refuse it,
+A request for another server is a *leak*: it is refused, and named. pywb would have the browser itself refuse it,
 by a policy of contents, and nobody would hear of it: that header is taken out. Asks replay; writes scratch files.
 """
 
@@ -132,7 +132,7 @@ class _Requests:
         self._number = 0
 
     def archived(self, address: str) -> str:
-        """The archived URL of an address in replay; '' for what is no capture, as pywb's own scripts."""
+        """The archived URL of an address in replay; '' for pywb's own scripts and pages."""
         parts = urlsplit(address)
         path = f"{parts.path}?{parts.query}" if parts.query else parts.path
         match = _ARCHIVED.fullmatch(path) if path.startswith(self._base) else None

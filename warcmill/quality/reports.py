@@ -3,7 +3,7 @@
     state   quality/{job}/{launch}.{number}.json     a check of a launch, numbered from 1; never changed
             decisions/quality/{number}.json          {"job", "launch_id", "mark", "note", "report", "who"}
 
-A report is no marker: what replay shows depends on the index version, which it names.
+It makes no marker: what replay shows depends on the index version, which a report names.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from warcmill.formats.seal import seal, unseal
 from warcmill.markers import decisions
 from warcmill.markers.decisions import RecordedDecision
 from warcmill.model import Json, Launch, parse_reason
+from warcmill.quality import MARKS
 from warcmill.quality.judgement import CheckedPage, counts
 from warcmill.stores import LocalStore, Store
 
 FOLDER = "quality"
-MARKS = ("good", "poor", "bad")
 LARGEST = 1 << 27  # bytes of a report
 SCHEMA = 1
 _NAME = re.compile(r"([0-9]{14})\.([0-9]{4,})\.json")

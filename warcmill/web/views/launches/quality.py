@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from warcmill.errors import BadInput, NotReady, Unavailable
 from warcmill.model import Json, Launch
-from warcmill.quality import judgement, reports
-from warcmill.quality.reports import MARKS, QualityReport
+from warcmill.quality import MARKS, judgement, reports
+from warcmill.quality.reports import QualityReport
 from warcmill.web.access import Role
 from warcmill.web.actions import command
 from warcmill.web.request import Answer, Asked, MovedTo, RefusedRequest, SentBytes, ShownPage
