@@ -22,7 +22,7 @@ from tasks.line import OpenRoots, open_line, papers_of
 from warcmill.crawl.job import file
 from warcmill.crawl.render import BrowserSettings, check_browser
 from warcmill.errors import BadConfig, Busy, Conflict, NotReady
-from warcmill.model import Launch
+from warcmill.model import Json, Launch
 from warcmill.quality import judgement, patch, reports
 from warcmill.quality.reports import QualityReport
 from warcmill.stores.opening import open_folder
@@ -102,9 +102,7 @@ def _patch(line: OpenRoots, launch: Launch, args: argparse.Namespace) -> int:
         engine.places.require()
         folder = engine.places.job(name)
         if (there := file.files_in(folder)) and not patch.is_patch(there):
-            raise Conflict(
-                f"job {name}", "somebody has made it for another purpose; move its folder out of the jobs root"
-            )
+            raise Conflict(f"job {name}", "it is of another purpose; move its folder out of the jobs root")
         if (seen := engine.look(name)).running:
             raise Busy(f"job {name}, launch {seen.launch_id},")
     papers = papers_of(line, folder, name)
@@ -117,12 +115,16 @@ def _patch(line: OpenRoots, launch: Launch, args: argparse.Namespace) -> int:
         return code
     number = len((written[file.SEEDS] or b"").splitlines())
     if args.json:
-        print(as_json({"asked": number, "job": name, "mends": str(launch)}))
+        print(as_json(_answer(number, name, launch)))
     else:
         urls = counted(number, "URL is", "URLs are")
         out(f"{launch}: {urls} asked for by job {name}; to see how far: warcmill job {name} watch")
         out(f"when it has ended: warcmill scan; then check again: warcmill quality {launch.job} {launch.id}")
     return 0
+
+
+def _answer(number: int, name: str, launch: Launch) -> dict[str, Json]:
+    return {"asked": number, "job": name, "mends": str(launch)}
 
 
 def _texts(report: QualityReport) -> Iterator[str]:

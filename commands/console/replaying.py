@@ -1,6 +1,6 @@
 """A replay: what pywb reads, for `warcmill serve`; and a pywb of a command's own, which ends with its block.
 
-Stands alone, as two verbs have a replay. Listens on loopback alone.
+Listens on loopback alone.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SECONDS = 120.0  # that pywb has to begin
 def replay_sources(
     config: Settings, state: LocalStore, open_store: Callable[[], Store], program: Path | str
 ) -> Iterator[ReplaySources]:
-    """The places that pywb reads while the block runs: the WARCs, in their folder or at a server for it on loopback; and the
+    """The places that pywb reads while the block runs: the WARCs, in their folder or at a server on loopback; and the
     index, of which there is none where nothing is replayed, as `program` is a reason then."""
     with _warcs(config, open_store) as place:
         if not config.index or isinstance(program, str):

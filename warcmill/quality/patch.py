@@ -1,9 +1,8 @@
-"""The job that patches a launch: its seeds are what that lacks, and its scope is each of them with its parts. Pure.
+"""The job that patches a launch; stands alone, as it is pure, and its start belongs to the verb.
 
-Stands alone, as the verb has the rest of the work: it writes the papers, and starts the crawl.
-
-A job is its seeds and its scope, so a patch is a job beside the one that it mends, with the manners of that: its
-contact, its pace, robots.txt, the networks that it may reach. It has none of its rules: they have left these parts out.
+A job is its seeds and its scope, so a patch is a job beside the one that it mends: its seeds are what that lacks, its
+scope is each of them with its parts. It has the manners of that job: its contact, its pace, robots.txt, the networks
+that it may reach. It has none of its rules: they have left these parts out.
 """
 
 from __future__ import annotations

@@ -117,15 +117,19 @@ def mark(
     report = max(numbers(state, launch), default=0)
     if not report:
         raise NotReady(str(launch), f"it was not checked yet; first run: warcmill quality {launch.job} {launch.id}")
-    facts: dict[str, Json] = {
-        "job": launch.job, "launch_id": launch.id, "mark": word, "note": note, "report": report, "who": who,
-    }  # fmt: skip
+    facts = _facts(launch, word, note, report, who)
 
     def same(made: Iterable[RecordedDecision]) -> RecordedDecision | None:
         last = _of(made, launch)[-1:]
         return last[0] if last and dict(last[0].facts) == facts else None
 
     return decisions.make(state, open_store, decisions.QUALITY, facts, unless=same)
+
+
+def _facts(launch: Launch, word: str, note: str, report: int, who: str) -> dict[str, Json]:
+    return {
+        "job": launch.job, "launch_id": launch.id, "mark": word, "note": note, "report": report, "who": who,
+    }  # fmt: skip
 
 
 def marks(state: LocalStore, launch: Launch) -> list[RecordedDecision]:
