@@ -9,6 +9,7 @@ import argparse
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import closing, nullcontext, redirect_stdout
+from functools import partial
 from pathlib import Path
 
 from commands.console import luigi_cfg, pulse
@@ -63,15 +64,14 @@ def _checked(line: OpenRoots, launch: Launch, args: argparse.Namespace) -> Quali
     from warcmill.quality import check
 
     index = open_folder("index", line.settings.index)
-    with own_replay(line) as replay:
-        archive = check.CheckedArchive(line.state, line.store, index, replay, papers, browser)
-        return check.check(archive, launch, args.sample, err)
+    archive = check.CheckedArchive(line.state, line.store, index, partial(own_replay, line), papers, browser)
+    return check.check(archive, launch, args.sample, err)
 
 
 def _papers(launch: Launch, *, of_launch: bool) -> dict[str, bytes]:
     """The papers that a launch of our crawler began with, or those that its job has now; none of another's."""
     section = engines.section_of(launch.job)
-    if section and engines.kind_of(section) != engines.WARCMILL:
+    if not section or engines.kind_of(section) != engines.WARCMILL:
         return {}
     with closing(luigi_cfg.engine_for(launch.job)) as engine:
         return file.files_in(engine.places.folders(launch).own if of_launch else engine.places.job(launch.job))

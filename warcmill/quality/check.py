@@ -12,7 +12,7 @@ import asyncio
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from itertools import islice
 from pathlib import Path
 
@@ -63,13 +63,13 @@ _EMBED = "E"  # the hop to a part
 
 
 class CheckedArchive(Struct, frozen=True):
-    """An archive, and what checks it. `replay`: the address of replay, before the time and the URL of a capture.
+    """An archive, and what checks it. `replay` runs one, and yields the address before the time and URL of a capture.
     `papers`: those of the launch, by which its rules are known; empty where they are gone."""
 
     state: MarkerStore
     store: Store
     index: LocalStore
-    replay: str
+    replay: Callable[[], AbstractContextManager[str]]
     papers: Mapping[str, bytes]
     browser: BrowserSettings
 
@@ -94,7 +94,8 @@ def check(archive: CheckedArchive, launch: Launch, sample: int, say: Callable[[s
             seeds, of_seeds = listed.sampled(sample, seeds=True)
             others, of_others = listed.sampled(sample, seeds=False)
             one = _Check(archive, launch, lookup, hidden, workers, scratch, published.number)
-            found = asyncio.run(one.pages(seeds, others, say))
+            with archive.replay() as address:
+                found = asyncio.run(one.pages(address, seeds, others, say))
             judged = one.judged(found, listed.named({url for _, opened in found if opened for url in opened.missing}))
             report = QualityReport(
                 launch.job, launch.id, clock.now(), published.number, of_seeds, of_others, listed.lacking,
@@ -116,13 +117,13 @@ class _Check:
         self._warcs = _warcs(archive.state, launch)
 
     async def pages(
-        self, seeds: list[ListedUrl], others: list[ListedUrl], say: Callable[[str], None]
+        self, address: str, seeds: list[ListedUrl], others: list[ListedUrl], say: Callable[[str], None]
     ) -> list[tuple[CheckedPage, OpenedInReplay | None]]:
         """Open all pages; what is missing of them is not judged yet. One that is hidden is not opened."""
         rows = [(row, row in seeds) for row in [*seeds, *others]]
         self._keep_texts(row for row, _ in rows)
         found = list[tuple[CheckedPage, OpenedInReplay | None]]()
-        browser = ReplayBrowser(self._archive.replay, self._archive.browser)
+        browser = ReplayBrowser(address, self._archive.browser)
         try:
             for number, (row, is_seed) in enumerate(rows, 1):
                 page, opened = await self._page(browser, row, is_seed=is_seed)
@@ -137,7 +138,7 @@ class _Check:
         self, browser: ReplayBrowser, row: ListedUrl, *, is_seed: bool
     ) -> tuple[CheckedPage, OpenedInReplay | None]:
         page = CheckedPage(row.url, row.time, row.title, is_seed, SHOWN)
-        if self._seen(row.url) is InIndex.HIDDEN:
+        if self._seen(row.url, row.time) is InIndex.HIDDEN:
             return replace(page, state=NOT_OPENED, why="an access rule hides it"), None
         opened = await browser.open(row.url, row.time)
         if opened.failure:
@@ -166,14 +167,16 @@ class _Check:
 
     def _missing(self, url: str, status: int, row: ListedUrl | None, page: CheckedPage) -> MissingPart:
         rule = None if self._rules is None else _against(self._rules, url, page.url)
-        return judgement.missing(url, self._seen(url), row, status=status, rule=rule, version=self._version)
+        return judgement.missing(url, self._seen(url, page.time), row, status=status, rule=rule, version=self._version)
 
-    def _seen(self, url: str) -> InIndex:
-        """The captures of a URL in the index version."""
-        lines = [*islice(self._lookup.captures(urlkey(url)), _CAPTURES)]
+    def _seen(self, url: str, time: str) -> InIndex:
+        """The captures of a URL in the index version. One made after a decision has no line of what that hides."""
+        key = urlkey(url)
+        lines = [*islice(self._lookup.captures(key), _CAPTURES)]
         shown = [line for line in lines if not hidden_list.is_hidden(line, self._hidden)]
         if not shown:
-            return InIndex.HIDDEN if lines else InIndex.NOTHING
+            is_hidden = hidden_list.is_hidden(f"{key} {time} ".encode(), self._hidden)
+            return InIndex.HIDDEN if lines or is_hidden else InIndex.NOTHING
         return InIndex.REVISITS if all(b'"warc/revisit"' in line for line in shown) else InIndex.CAPTURES
 
     def _keep_texts(self, rows: Iterable[ListedUrl]) -> None:

@@ -25,15 +25,17 @@ PAGE = f"{path_of(WHOLE)}/quality"
 MARKUP = "<script>alert(1)</script>"
 JPEG = b"\xff\xd8\xff\xe0 a picture"
 SECRET = "http://hidden.example/page"
+PICTURE = base64.b64encode(JPEG).decode()
+MANY = tuple(MissingPart(SCOPE, f"http://a.example/{n}?{MARKUP}", MARKUP) for n in range(PARTS + 3))
+ODD = ({"mark": "awful"}, {}, {"mark": "bad", "note": "a\nb"}, {"mark": "bad", "note": "\0"})
 REPORT = QualityReport(
     WHOLE.job, WHOLE.id, "2016-10-20T00:00:00Z", 3, 1, 40, (),
     (
         CheckedPage("http://b.example/", WHOLE.id, "", is_seed=True, state=MISSING, why="robots.txt forbids it",
                     parts=1, missing=(MissingPart(ROBOTS, "http://b.example/", "robots.txt forbids it"),)),
         CheckedPage("http://a.example/", WHOLE.id, MARKUP, is_seed=False, state=SHOWN, parts=40, words=8, common=7,
-                    missing=tuple(MissingPart(SCOPE, f"http://a.example/{n}?{MARKUP}", MARKUP) for n in range(PARTS + 3)),
-                    leaks=(f"http://live.example/{MARKUP}",), thumbnail=base64.b64encode(JPEG).decode()),
-        CheckedPage(SECRET, WHOLE.id, "Its words", is_seed=False, state=SHOWN, thumbnail=base64.b64encode(JPEG).decode()),
+                    missing=MANY, leaks=(f"http://live.example/{MARKUP}",), thumbnail=PICTURE),
+        CheckedPage(SECRET, WHOLE.id, "Its words", is_seed=False, state=SHOWN, thumbnail=PICTURE),
     ),
 )  # fmt: skip
 
@@ -94,7 +96,7 @@ def test_a_thumbnail_is_a_jpeg_and_nothing_else_is_one(site: WebSite) -> None:
 
 
 def test_a_reader_gets_no_page_that_is_hidden_nor_its_picture(site: WebSite) -> None:
-    hidden_list.decide(site.state, lambda: site.roots.store, True, "example,hidden", "order of a court")
+    hidden_list.decide(site.state, lambda: site.roots.store, "example,hidden", "order of a court", hides=True)
     assert "hidden.example" not in site.get(PAGE, role="reader").text
     assert "Its words" not in site.get(PAGE, role="reader").text
     assert "hidden.example" not in str(site.get(PAGE, {"format": "json"}, role="reader").document)
@@ -117,9 +119,7 @@ def test_a_curator_marks_once_however_often_he_posts(site: WebSite) -> None:
     assert reports.marks(site.state, Launch(WHOLE.job, "20161019234429")) == []
 
 
-@pytest.mark.parametrize(
-    "fields", [{"mark": "awful"}, {}, {"mark": "bad", "note": "a\nb"}, {"mark": "bad", "note": "\0"}]
-)
+@pytest.mark.parametrize("fields", ODD)
 def test_an_invalid_mark_is_refused_and_what_was_typed_stays(site: WebSite, fields: dict[str, str]) -> None:
     answer = site.post(PAGE, fields, role="curator")
     assert answer.status == 400
