@@ -94,7 +94,7 @@ def read(text: str, allow_private: Iterable[str] = ()) -> AddressList:
         if url in known:
             repeated += 1
             continue
-        if why := _inside(url, judge):
+        if why := why_inside(url, judge):
             inside.append(WrongLine(number, url, why))
         known[url] = number
     found = tuple(ListedAddress(number, url) for url, number in known.items())
@@ -176,7 +176,7 @@ def _is_host(url: str) -> bool:
     return "." in host or ":" in host or host == "localhost"
 
 
-def _inside(url: str, judge: Judge) -> str:
+def why_inside(url: str, judge: Judge) -> str:
     """Why an address is one of the own network, as far as its text says; '' if it may be asked."""
     host = (urlsplit(url).hostname or "").removesuffix(".")
     if surt.is_address(host) or ":" in host:
