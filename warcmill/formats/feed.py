@@ -8,8 +8,8 @@
 
 Dates are milliseconds since 1970, or ISO 8601 (without an offset: UTC). Words may be in upper or lower case. `owner`
 is for people alone; other fields are ignored. Two mistakes are accepted and noted, as their meaning is clear: a seed
-without a scheme (crawled by https and http), and a schedule of an unknown frequency (skipped). A seed or a schedule that
-is invalid is left out of its target, which keeps the others.
+without a scheme (crawled by https and http), and a schedule of an unknown frequency (skipped). A seed or a schedule
+that is invalid is left out of its target, which keeps the others.
 """
 
 from __future__ import annotations

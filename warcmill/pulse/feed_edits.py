@@ -11,13 +11,14 @@ second gets NewerEdition, and nothing is written; two who edit different ones bo
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 
 from msgspec import Struct
 
-from warcmill.base import disk
+from warcmill.base import clock, disk
+from warcmill.crawl.fetch.addresses import Judge
 from warcmill.errors import BadConfig, BadInput, NewerEdition, NotReady, Unavailable
 from warcmill.formats import feed
 from warcmill.markers.editions import LARGEST_PAPER, Edition, JobEditions
@@ -62,13 +63,19 @@ class FeedPapers(JobPapers):
 
 class JobFeed(Struct, frozen=True):
     """The feed of a job. `shown`: its source, without secrets. `papers`: None for one that cannot be edited here, as
-    `why_fixed` says. `kept`: the newest good one, as a crawl has read it."""
+    `why_fixed` says. `kept`: the newest good one, as a crawl has read it. `networks`: inside addresses that its
+    engine lets in."""
 
     job: str
     shown: str
     papers: FeedPapers | None
     why_fixed: str
     kept: Callable[[], bytes | None]
+    networks: Sequence[str] = ()
+
+    def rules(self, *, may_all: bool) -> EditRules:
+        """The rules for who edits it now; `may_all`: an operator."""
+        return EditRules(may_all, Judge(self.networks), clock.now())
 
     def data(self) -> bytes:
         """The feed now: the file, or else what was kept. NotReady for one that no crawl has read yet."""
@@ -98,11 +105,18 @@ class SavedTargets(Struct, frozen=True):
         return {"changed": self.is_new, "edition": self.edition, "job": job, "targets": [*self.targets]}
 
 
-def of_source(job: str, source: str, shown: str, editions: JobEditions, kept: Callable[[], bytes | None]) -> JobFeed:
+def of_source(
+    job: str,
+    source: str,
+    shown: str,
+    editions: JobEditions,
+    kept: Callable[[], bytes | None],
+    networks: Sequence[str] = (),
+) -> JobFeed:
     """The feed that [feed] source names, and whether it is ours: a file of JSON Lines that this process may write."""
     file = Path(source)
     why = _why_fixed(file, source)
-    return JobFeed(job, shown, None if why else FeedPapers(file, editions), why, kept)
+    return JobFeed(job, shown, None if why else FeedPapers(file, editions), why, kept, networks)
 
 
 def _why_fixed(file: Path, source: str) -> str:
@@ -130,15 +144,15 @@ def found(feed_of_job: JobFeed, target_id: str) -> TargetLine:
     """A target of a feed. NotReady if it has none of this id."""
     line = target_list.find(feed_of_job.data(), target_id)
     if line is None:
-        raise NotReady(f"target {target_id[:80]}", f"the feed of {feed_of_job.job} has no target of this id")
+        raise _no_target(feed_of_job, target_id)
     return line
 
 
-def faults(data: bytes) -> Iterator[BadInput]:
-    """The lines of a feed that are no targets at all, each by its number. They stay."""
+def faults(data: bytes, targets: Iterable[TargetLine]) -> Iterator[BadInput]:
+    """The lines of a feed that are none of its targets, each by its number. They stay."""
     if target_list.is_list(data):
         return
-    known = {one.number for one in target_list.read(data)}
+    known = {one.number for one in targets}
     for number, line in enumerate(data.splitlines(), start=1):
         if line.strip() and number not in known:
             why = next((one.why for one in feed.read(line, "").left_out), "it has no id")
@@ -173,26 +187,40 @@ def edit(
     seen: str = "",
 ) -> SavedTargets:
     """Change fields of a target; `seen` is what its line was when the edit began. NewerEdition if it is another one."""
-
-    def change(before: bytes, newest: Edition | None) -> bytes:
-        line = target_list.find(before, target_id)
-        if seen and newest and (line is None or line.seen != seen):
-            raise NewerEdition(f"target {target_id} of {feed_of_job.job}", newest.number, newest.who, newest.time)
-        if line is None:
-            raise NotReady(f"target {target_id[:80]}", f"the feed of {feed_of_job.job} has no target of this id")
-        made = target_list.edited(line, line.fields.changed(wanted), rules)
-        return target_list.with_lines(before, {line.number: made}) if made.raw != line.raw else before
-
-    return _saved(feed_of_job, change, lambda: (target_id,), who, why or f"target {target_id}")
+    return _edited(feed_of_job, {target_id: seen}, wanted, rules, who, why or f"target {target_id}")
 
 
 def pause(
-    feed_of_job: JobFeed, target_id: str, rules: EditRules, *, who: str, why: str, paused: bool = True, seen: str = ""
+    feed_of_job: JobFeed, target_ids: Sequence[str], rules: EditRules, *, who: str, why: str, paused: bool = True
 ) -> SavedTargets:
-    """Pause a target, which is never due from then on, or resume it."""
-    word = "paused" if paused else "resumed"
-    wanted = {"paused": YES if paused else ""}
-    return edit(feed_of_job, target_id, wanted, rules, who=who, why=why or f"target {target_id} {word}", seen=seen)
+    """Pause targets, which are never due from then on, or resume them: all of these, or none."""
+    wanted, many = {"paused": YES if paused else ""}, "" if len(target_ids) == 1 else "s"
+    named = ", ".join(target_ids[:20]) + (", ..." if len(target_ids) > 20 else "")
+    why = why or f"target{many} {named} {'paused' if paused else 'resumed'}"
+    return _edited(feed_of_job, dict.fromkeys(target_ids, ""), wanted, rules, who, why)
+
+
+def _edited(
+    feed_of_job: JobFeed, seen: Mapping[str, str], wanted: Mapping[str, str], rules: EditRules, who: str, why: str
+) -> SavedTargets:
+    def change(before: bytes, newest: Edition | None) -> bytes:
+        lines = dict[int, TargetLine]()
+        known = {one.id: one for one in reversed([*target_list.read(before)]) if one.id in seen}
+        for target_id, digest_before in seen.items():
+            line = known.get(target_id)
+            if digest_before and newest and (line is None or line.seen != digest_before):
+                raise NewerEdition(f"target {target_id} of {feed_of_job.job}", newest.number, newest.who, newest.time)
+            if line is None:
+                raise _no_target(feed_of_job, target_id)
+            made = target_list.edited(line, line.fields.changed(wanted), rules)
+            lines |= {line.number: made} if made.raw != line.raw else {}
+        return target_list.with_lines(before, lines) if lines else before
+
+    return _saved(feed_of_job, change, lambda: (*seen,), who, why)
+
+
+def _no_target(feed_of_job: JobFeed, target_id: str) -> NotReady:
+    return NotReady(f"target {target_id[:80]}", f"the feed of {feed_of_job.job} has no target of this id")
 
 
 def look_at_import(feed_of_job: JobFeed, data: bytes, rules: EditRules) -> ImportedTargets:

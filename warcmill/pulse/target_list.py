@@ -84,6 +84,11 @@ class TargetLine(Struct, frozen=True):
         )
 
     @property
+    def owner(self) -> str:
+        """Whose it is."""
+        return self._text("owner")
+
+    @property
     def seeds(self) -> list[str]:
         """Its addresses, as they are written."""
         return [one for one in self.value("seeds", list) if isinstance(one, str)]
@@ -99,7 +104,9 @@ class TargetLine(Struct, frozen=True):
 
     def has(self, words: Sequence[str]) -> bool:
         """True if its id, title, owner or addresses have each of these words, in lower case."""
-        text = "\n".join((self.id, self._text("title"), self._text("owner"), *self.seeds)).lower()
+        if not words:
+            return True
+        text = "\n".join((self.id, self._text("title"), self.owner, *self.seeds)).lower()
         return all(word in text for word in words)
 
     def value(self, name: str, kind: Callable[[], Any]) -> Any:
@@ -117,6 +124,25 @@ class TargetLine(Struct, frozen=True):
         return {**fields, **lists, "id": self.id, "line": self.number, "seen": self.seen} | {
             name: fields[name] == YES for name in _TRUTHS
         }
+
+
+class TargetFilter(Struct, frozen=True):
+    """The targets that are wanted: with all these words in the title, the id or an address; of this owner; paused."""
+
+    words: str = ""
+    owner: str = ""
+    is_paused: bool = False
+
+    def chosen(self, lines: Iterable[TargetLine]) -> list[TargetLine]:
+        """Those of some targets that are wanted."""
+        words = self.words.lower().split()
+        return [
+            one
+            for one in lines
+            if one.has(words)
+            and (not self.is_paused or one.value("paused", bool))
+            and (not self.owner or self.owner.lower() == one.owner.lower())
+        ]
 
 
 class EditRules(Struct, frozen=True):
