@@ -11,7 +11,9 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Mapping
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -21,6 +23,7 @@ from warcmill.base.escapes import printable
 from warcmill.crawl.job import address_list
 from warcmill.crawl.job.address_list import MOST, WrongLine
 from warcmill.errors import BadInput
+from warcmill.formats import surt
 from warcmill.model import Json
 from warcmill.pulse import target_list
 from warcmill.pulse.target_list import JSON_NAMES, YES, EditRules, TargetFields, TargetLine
@@ -136,26 +139,39 @@ class _Targets:
 
     def __init__(self, data: bytes) -> None:
         self._by_id = dict[str, TargetLine]()
-        self._by_seed = dict[str, str]()
         for one in target_list.read(data):
-            self.add(one)
+            self._by_id.setdefault(one.id, one)
         self._next = target_list.next_id(self._by_id)
 
     def add(self, one: TargetLine) -> None:
-        self._by_id.setdefault(one.id, one)
-        if one.seeds:
-            self._by_seed.setdefault(one.seeds[0].strip(), one.id)
+        """Add a target that is new."""
+        self._by_id[one.id] = one
+        self._by_address.setdefault(_address_of(one.seeds), one)
 
     def target_of(self, row: _Row) -> TargetLine | None:
         """The target that a row is about; None for a new one."""
-        target_id = _id_of(row) or self._by_seed.get(row.fields.get("addresses", "").partition("\n")[0].strip(), "")
-        return self._by_id.get(target_id)
+        if target_id := _id_of(row):
+            return self._by_id.get(target_id)
+        return self._by_address.get(_address_of(row.fields.get("addresses", "").splitlines()))
 
     def new_id(self) -> str:
         """An id that no target has."""
         while str(self._next) in self._by_id:
             self._next += 1
         return str(self._next)
+
+    @cached_property
+    def _by_address(self) -> dict[str, TargetLine]:
+        return {_address_of(one.seeds): one for one in reversed(self._by_id.values()) if one.seeds}
+
+
+def _address_of(seeds: Sequence[str]) -> str:
+    """The first address of a target as it is compared: canonical, whatever the scheme; ' ' without one."""
+    first = seeds[0].strip() if seeds else " "
+    try:
+        return surt.canonical(first if "://" in first else f"http://{first}").partition("://")[2]
+    except ValueError:
+        return first
 
 
 def _id_of(row: _Row) -> str:
@@ -310,7 +326,12 @@ def csv_lines(data: bytes) -> Iterator[str]:
         cells = (
             one.id, fields.title, " ".join(one.seeds), *dated, more, fields.scope, fields.depth, *truths, fields.owner,
         )  # fmt: skip
-        yield _line(f"'{cell}" if cell.startswith(_FORMULA) else cell for cell in map(printable, cells))
+        yield _line(f"'{cell}" if cell.startswith(_FORMULA) else cell for cell in map(_plain, cells))
+
+
+def _plain(cell: str) -> str:
+    """A cell without control characters, which are commands of a terminal."""
+    return "".join(letter for letter in cell if unicodedata.category(letter) != "Cc")
 
 
 def _line(cells: Iterable[str]) -> str:
