@@ -90,9 +90,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     read_in.add_argument(
         "--from", dest="of", choices=(BROZZLER, W3ACT), required=True, help="the program whose file it is"
     )
-    read_in.add_argument("--job", type=job, default="", metavar="JOB", help="of w3act: a job with the feed")
+    read_in.add_argument("--job", type=job, metavar="JOB", help="of w3act: a job with the feed")
     read_in.add_argument("--dry-run", action="store_true", help="of w3act: say what it would be, and write nothing")
-    read_in.add_argument("--why", default="", metavar="TEXT", help="kept with the edition")
+    read_in.add_argument("--why", default="", metavar="TEXT", help="of w3act: kept with the edition")
     read_in.add_argument("file", metavar="FILE", help="a job-conf; a list of targets")
     add_json(read_in)
     write_out.add_argument("--to", dest="of", choices=(BROZZLER, *LISTS), required=True, help="the form that it gets")
@@ -161,6 +161,8 @@ def _import(args: argparse.Namespace) -> int:
     from warcmill.formats import job_conf
     from warcmill.markers.papers import read_papers
 
+    if args.job or args.dry_run or args.json:
+        raise BadInput("--job, --dry-run, --json", "they are for --from w3act; nothing was read")
     known = job_conf.read(feed_source.read_file(args.file), args.file)
     made = brozzler.papers(known, args.file, job_of(known.seeds[0].url))
     if _is_refused(made.lost, lossy=args.lossy):

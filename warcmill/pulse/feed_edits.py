@@ -4,7 +4,7 @@
     FOLDER/.targets.jsonl.edition.json       the edition that it was at last
     state    editions/_feed/{number}/        its editions, in the store too
 
-What is edited by hand is an edition by the next verb that saves, or that begins a crawl. Of two who edit one target the
+An edit by hand is an edition by the next verb that saves, or that begins a crawl. Of two who edit one target the
 second gets NewerEdition, and nothing is written; two who edit different ones both save. Writes as `papers` does.
 """
 
@@ -160,7 +160,7 @@ def faults(data: bytes, targets: Iterable[TargetLine]) -> Iterator[BadInput]:
 
 
 def why_faulty(line: TargetLine) -> str:
-    """What a crawl would leave out of a target, with the reason; '' for a sound one."""
+    """The parts of a target that a crawl would leave out, with the reason; '' for a sound one."""
     return "; ".join(one.why for one in feed.read(line.encode(), "").left_out)
 
 

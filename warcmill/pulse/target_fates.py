@@ -27,7 +27,8 @@ _MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")
 
 
 class TargetFate(Struct, frozen=True):
-    """How many seeds of a target a launch `asked` for, and `got`; `why` the first of the others was not got, if any."""
+    """The fate of a target in a launch: the numbers of seeds `asked` for, and `got`; `why` the first of the others was
+    not got, if any."""
 
     launch_id: str
     asked: int

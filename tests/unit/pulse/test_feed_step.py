@@ -272,5 +272,5 @@ def test_who_pauses_targets_loses_none_and_all_paused_is_said(state: MarkerStore
     claim = crawl(state, due(SECOND), source(b"\n".join(paused)))
     assert claim.counts == {"targets": 10, "of_job": 2}
     everyone = b"\n".join(json.dumps({**one, "paused": True}).encode() for one in lines)
-    with pytest.raises(BadInput, match="none is to be crawled DAILY at .*; 10 are paused"):
+    with pytest.raises(BadInput, match=r"none is to be crawled DAILY at .*; 10 are paused"):
         crawl(state, due(SECOND), source(everyone))

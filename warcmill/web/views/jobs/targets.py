@@ -246,7 +246,7 @@ def _moved(feed: JobFeed, edition: int) -> MovedTo:
 
 
 def _look(served: Served, asked: Asked, feed: JobFeed, data: bytes) -> tuple[str, str, ImportedTargets]:
-    """What an import would be; the list is kept for who then writes it, under the name of the form."""
+    """The import as it would be; the list is kept for who then writes it, under the name of the form."""
     if not data:
         raise BadInput("list", "choose a file")
     before = feed_edits.digest(feed.data())
