@@ -23,6 +23,7 @@ from warcmill.markers.facts.reports import SeedFate, SeedState
 from warcmill.pulse import feed, feed_edits
 from warcmill.pulse.feed import Due, Source
 from warcmill.pulse.target_list import EditRules
+from warcmill.versions import hidden_list
 
 JOB = LAUNCH.job
 LIST = f"/jobs/{JOB}/targets"
@@ -90,6 +91,14 @@ def test_a_reader_sees_the_targets_and_can_do_nothing(site: FeedSite) -> None:
     for path in (f"{LIST}/7", f"/jobs/{JOB}/new-target", f"/jobs/{JOB}/import-targets", f"/jobs/{JOB}/export-targets"):
         assert site.get(path, role="reader").status == 403
     assert site.post(LIST, {"form": "", "do": "pause", "id": "7"}, role="reader").status == 403
+
+
+def test_readers_get_no_address_that_is_hidden(site: FeedSite) -> None:
+    hidden_list.decide(site.state, lambda: site.roots.store, "example,things", "order of a court", hides=True)
+    for fields in ({}, {"format": "json"}):
+        assert "things.example" not in site.get(LIST, fields, role="reader").text
+        assert "bees.example" in site.get(LIST, fields, role="reader").text
+    assert "things.example" in site.get(LIST, role="curator").text
 
 
 def test_targets_are_filtered_and_paged(site: FeedSite) -> None:

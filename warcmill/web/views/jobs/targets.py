@@ -93,7 +93,7 @@ def page(served: Served, asked: Asked) -> Answer:
     words += [f"--{name}={text}" for name, text in fields.items() if text and name != "paused"]
     kept = {name: text for name, text in fields.items() if text}
     shown: dict[str, object] = {
-        "found": found, "fields": fields, "may_edit": may_edit, "wrong": wrong,
+        "fields": fields, "may_edit": may_edit, "wrong": wrong,
         "owners": [("", "anybody"), *((one, one) for one in found.owners)],
         "command": command([*words, *(["--paused"] if wanted.is_paused else [])]),
         "pager": Pager(number, ON_A_PAGE, found.total, f"{quote(asked.path)}?{urlencode(kept)}"),
