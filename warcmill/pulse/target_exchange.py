@@ -28,6 +28,7 @@ from warcmill.model import Json
 from warcmill.pulse import target_list
 from warcmill.pulse.target_list import JSON_NAMES, YES, EditRules, TargetFields, TargetLine
 
+LARGEST: Final = 24 << 20  # bytes of a list; 100,000 targets have 20 MiB
 NAMED: Final = 50  # of the targets that are new, and that are changed
 COLUMNS: Final = (
     "id", "title", "urls", "crawl_frequency", "crawl_start_date", "crawl_end_date", "more_schedules", "scope", "depth",
@@ -100,7 +101,7 @@ class _Row(NamedTuple):
 
 def imported(before: bytes, data: bytes, rules: EditRules, name: str = "the list") -> ImportedTargets:
     """Import a list into a feed. BadInput for a list that is none at all, or too long."""
-    text = address_list.decoded(data, name)
+    text = address_list.decoded(data, name, LARGEST)
     if text.lstrip().startswith("["):
         raise BadInput(name, "it is one JSON list; JSON Lines have an object a line")
     ignored = list[str]()
@@ -175,9 +176,6 @@ def _address_of(seeds: Sequence[str]) -> str:
 
 
 def _id_of(row: _Row) -> str:
-    if row.raw:
-        line = TargetLine(row.line, "", row.raw)
-        return str(line.value("id", int) or line.value("id", str))
     return row.fields.get("id", "")
 
 
@@ -187,9 +185,10 @@ def _made(known: TargetLine | None, target_id: str, row: _Row, rules: EditRules)
         wanted = {name: text for name, text in row.fields.items() if name != "id"}
         if known is None:
             return target_list.new(target_id, TargetFields().changed(wanted), rules)
-        return target_list.edited(known, known.fields.changed(wanted), rules)
-    before = known.raw if known else {}
-    given = {name: raw for name, raw in row.raw.items() if not _is_same(before.get(name), raw)}
+        before, after = known.fields, known.fields.changed(wanted)
+        return target_list.edited(known, after, rules) if after != before else known
+    old = known.raw if known else {}
+    given = {name: raw for name, raw in row.raw.items() if not _is_same(old.get(name), raw)}
     if known and not given:
         return known
     made = TargetLine(known.number if known else 0, target_id, {**before, **given} if known else row.raw)
@@ -218,7 +217,7 @@ def _json_rows(text: str) -> Iterator[_Row]:
         if any(name in raw for name in _W3ACT):
             yield _of_cells(number, line, {name: _cell(msgspec.json.decode(one)) for name, one in raw.items()}, [])
         elif target := target_list.parse(line.encode()):
-            yield _Row(number, line, raw=target.raw)
+            yield _Row(number, line, target.raw, {"id": target.id})
         else:
             yield _Row(number, line, why="it has no id")
 

@@ -65,10 +65,10 @@ class AddressList(NamedTuple):
         return tuple(one.url for one in self.found)
 
 
-def decoded(data: bytes, name: str = "the list") -> str:
+def decoded(data: bytes, name: str = "the list", most: int = LARGEST) -> str:
     """The text of a file: UTF-8 or UTF-16, with or without its mark. BadInput for another, and a file too large."""
-    if len(data) > LARGEST:
-        raise BadInput(name, f"it has {len(data):,} bytes; {LARGEST:,} are the most")
+    if len(data) > most:
+        raise BadInput(name, f"it has {len(data):,} bytes; {most:,} are the most")
     try:
         return data.decode(coding_of(data))
     except UnicodeDecodeError as error:

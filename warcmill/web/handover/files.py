@@ -29,7 +29,7 @@ from warcmill.web.request import RefusedBody
 FOLDER = "web/files"
 SUFFIX = ".wacz"
 KEPT_DAYS = 7
-LARGEST_LIST = 16 << 20  # bytes
+LARGEST_LIST = 24 << 20  # bytes
 RESERVE = 1 << 28  # bytes of the disk that no upload takes: the state is on it
 _DAY = 86_400
 _OURS = re.compile(r"([0-9]{14}-[0-9a-f]{12})(\.wacz|\.list)?")
