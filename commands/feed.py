@@ -16,7 +16,7 @@ from warcmill.errors import BadInput, Conflict
 from warcmill.formats.feed import Depth, Feed, Target, TargetScope, read
 from warcmill.model import Json
 
-SUMMARY = "check a crawl feed; list, add, edit, pause its targets; import and export them, and jobs of brozzler"
+SUMMARY = "check a crawl feed; list, add, edit, pause its targets; exchange them, and jobs of brozzler"
 EPILOG = """\
 examples:
   warcmill feed check /srv/feeds/targets.jsonl

@@ -168,13 +168,13 @@ def _judged(fetched: Feed, data: bytes, due: Due, source: Source, before: Mappin
     fetched.refuse_faulty(source.shown, source.most_faulty)
     targets = fetched.targets
     new = {"targets": len(targets), "of_job": len(due.select(targets))}
-    unpaused = {**new, "of_job": len(due.select(targets, paused=True))}  # who pauses targets loses none
+    unpaused = len(due.select(targets, paused=True))  # who pauses targets loses none
     if not new["of_job"]:
         why = f"of its {len(targets)} targets none is to be crawled {due.frequency} at {stamp_text(due.moment)}"
-        more = f"; {unpaused['of_job']} are paused" if unpaused["of_job"] else ""
+        more = f"; {unpaused} are paused" if unpaused else ""
         raise BadInput(source.shown, why + more)
     if not _accepted(data, source):
-        for what, number in unpaused.items():
+        for what, number in (("targets", len(targets)), ("of_job", unpaused)):
             if why := feed.why_shrunken(number, before.get(what, 0)):
                 raise BadInput(source.shown, f"{why}, counting {what}; {_how_to_accept(data)}")
     return new

@@ -90,7 +90,7 @@ class ImportedTargets(Struct, frozen=True):
 
 
 class _Row(NamedTuple):
-    """A target of a list: its line; its fields as a feed has them, or as texts of the form; or why it is none."""
+    """A target of a list: its line; its fields as a feed has them, or as texts of the form; or why it is refused."""
 
     line: int
     text: str
@@ -100,7 +100,7 @@ class _Row(NamedTuple):
 
 
 def imported(before: bytes, data: bytes, rules: EditRules, name: str = "the list") -> ImportedTargets:
-    """Import a list into a feed. BadInput for a list that is none at all, or too long."""
+    """Import a list into a feed. BadInput for a file that cannot be read as one, or that is too long."""
     text = address_list.decoded(data, name, LARGEST)
     if text.lstrip().startswith("["):
         raise BadInput(name, "it is one JSON list; JSON Lines have an object a line")
@@ -191,7 +191,7 @@ def _made(known: TargetLine | None, target_id: str, row: _Row, rules: EditRules)
     given = {name: raw for name, raw in row.raw.items() if not _is_same(old.get(name), raw)}
     if known and not given:
         return known
-    made = TargetLine(known.number if known else 0, target_id, {**before, **given} if known else row.raw)
+    made = TargetLine(known.number if known else 0, target_id, {**old, **given} if known else row.raw)
     rules.check(known, made)
     return made
 
@@ -212,7 +212,7 @@ def _json_rows(text: str) -> Iterator[_Row]:
         try:
             raw = msgspec.json.decode(line, type=dict[str, Raw])
         except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-            yield _Row(number, line, why=f"it is no JSON object: {error}")
+            yield _Row(number, line, why=f"it cannot be read as a JSON object: {error}")
             continue
         if any(name in raw for name in _W3ACT):
             yield _of_cells(number, line, {name: _cell(msgspec.json.decode(one)) for name, one in raw.items()}, [])
@@ -241,7 +241,7 @@ def _csv_rows(text: str, ignored: list[str]) -> Iterator[_Row]:
         except StopIteration:
             break
         except csv.Error as error:
-            yield _Row(first, "", why=f"it is no line of CSV: {error}; the rest is not read")
+            yield _Row(first, "", why=f"it cannot be read as CSV: {error}; the rest is not read")
             break
         _check_number(reader.line_num)
         if not any(map(str.strip, cells)):
@@ -250,7 +250,7 @@ def _csv_rows(text: str, ignored: list[str]) -> Iterator[_Row]:
             names = [cell.strip() for cell in cells]
             if not {_name(one) for one in names} & {"id", "addresses"}:
                 raise BadInput(
-                    "list", "it is no JSON Lines, and its first line names no column 'id' or 'urls', as CSV does"
+                    "list", "its first line is neither JSON nor the head of a CSV with a column 'id' or 'urls'"
                 )
             continue
         if len(cells) > len(names):

@@ -128,7 +128,7 @@ def _fate(launch: Launch, fates: Sequence[SeedFate]) -> TargetFate:
 
 
 def _seeds(line: TargetLine) -> frozenset[str]:
-    """The seeds of a target as launches have them; none of a target that is none."""
+    """The seeds of a target as launches have them; none of a faulty one."""
     return frozenset(surt.canonical(seed) for one in feed.read(line.encode(), "").targets for seed in one.seeds)
 
 

@@ -1,7 +1,7 @@
 """The targets of a feed as people see and edit them: listed, found, changed, added, line by line. Pure; hostile input.
 
 A feed of ours is JSON Lines. A change leaves all other lines as they are, byte for byte; in its own line the other
-fields and their order. A line that is no target stays, too: `formats/feed.py` names it.
+fields and their order. A broken line stays, too: `formats/feed.py` names it.
 
 A schedule in words: `monthly`, `daily from 2026-01-01T06:00:00Z to 2027-01-01`, `every 6 hours refresh`.
 """

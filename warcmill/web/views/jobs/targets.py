@@ -231,7 +231,7 @@ def _typed(asked: Asked, known: TargetFields) -> _Typed:
 
 
 def _wanted(typed: _Typed) -> dict[str, str]:
-    """The fields to be saved: pausing is no part of the form."""
+    """The fields to be saved: pausing has buttons of its own."""
     return {name: text for name, text in typed.fields.items() if name in _LABELS}
 
 
