@@ -22,7 +22,7 @@ from warcmill.pulse.feed_edits import JobFeed
 from warcmill.pulse.target_list import TargetFilter, TargetLine
 
 LAUNCHES = 10  # the newest ones of a job that are looked at
-MOST = 200  # owners, and lines that are no targets
+MOST = 200  # owners, and broken lines
 _MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")
 
 
@@ -60,7 +60,7 @@ class ShownTarget(Struct, frozen=True):
 
 class ListedTargets(Struct, frozen=True):
     """Some targets of a feed: those shown, how many are wanted in `total`, the first owners of all by name, and the
-    first lines that are no targets."""
+    first broken lines."""
 
     feed: JobFeed
     rows: tuple[ShownTarget, ...]

@@ -19,6 +19,8 @@ from warcmill.audit.answers.line import JobEngine
 from warcmill.base.schedule import DAILY
 from warcmill.errors import NewerEdition
 from warcmill.markers.claim import Claim
+from warcmill.markers.editions import FEED as FEED_EDITIONS
+from warcmill.markers.editions import jobs_in
 from warcmill.markers.facts.reports import SeedFate, SeedState
 from warcmill.pulse import feed, feed_edits
 from warcmill.pulse.feed import Due, Source
@@ -121,6 +123,7 @@ def test_an_edit_leaves_all_else_as_it_was(site: FeedSite) -> None:
     changed = changed.replace(b'["https://things.example/"]', b'["https://things.example/","https://more.example/"]')
     assert site.file.read_bytes() == changed + b"\r\n" + second + b"\r\n" + third
     assert "Edition 2 of the feed is saved" in site.get(LIST, {"saved": "2"}).text
+    assert jobs_in(site.state) == [FEED_EDITIONS], "backup, restore and reconcile see them"
     (newest, found) = site.desk.feed(JOB).editable().editions.all()
     assert (newest.who, newest.why, newest.made_from) == ("curator", "a b", 1)
     assert (found.who, found.why) == ("", "as it was found")
