@@ -18,6 +18,7 @@ from indexing.document_archive import DocumentArchive, id_of, warc
 from indexing.searchable import Searchable
 from launches import launch_sorts
 from launches.engine import LAUNCH, Engine
+from operating import page_trials
 from playwright.sync_api import Browser, Page, expect
 from records.captures import response
 from records.pdfs import pdf
@@ -68,6 +69,7 @@ OF_DOCUMENTS = {
     "http://s.example/bees.pdf": BEES,
     "http://s.example/wasps.pdf": WASPS,
 }  # fmt: skip
+OF_TRIALS = {"action_id": page_trials.ID}
 OF_SCRIPTS = {"name": "shop", "key": quote(quote(script_books.MARKUP, safe=""))}
 MORE = {
     "/captures": ["?url=http://a.example/1", "?url=http://nowhere.example/"],
@@ -91,6 +93,7 @@ def served(tmp_path_factory: pytest.TempPathFactory, postgresql: PostgresqlServe
     first = Engine(made.base / "line")
     assert set(JOBS) <= set(launch_sorts.leave_all(first))
     script_books.leave(first.folders["jobs"] / JOBS[0])
+    page_trials.leave(first.state.store, JOBS[0])
     pages = (response(f"http://a.example/{number}", HTML, body=TITLE + b"heron") for number in range(40))
     with TextWorkers(1) as made.workers:
         made.add("20161021234428", {"a.warc.gz": warc_gz(warcinfo(), *pages)})
@@ -118,7 +121,8 @@ def addresses(page: Page, served: RunningServe) -> Iterator[str]:
     yield from NOWHERE
     of_every = NAMES | a_log(page, served) | {"action_id": taken(page, served)}
     for route in ROUTES:
-        names = of_every | (OF_SCRIPTS if "/scripts/" in route.path else {})
+        own = OF_SCRIPTS if "/scripts/" in route.path else OF_TRIALS if "/trial/" in route.path else {}
+        names = of_every | own
         if not route.template or "GET" not in route.methods:
             continue
         for job in JOBS if route.path == OF_EVERY_SORT else JOBS[:1]:

@@ -16,7 +16,7 @@ from warcmill.web.request import Answer, Asked
 from warcmill.web.served import Served
 from warcmill.web.views import documents, line, packages, script_editor, scripts, search
 from warcmill.web.views.groups import cluster_orders, clusters
-from warcmill.web.views.jobs import archive_site, form, job, watch
+from warcmill.web.views.jobs import archive_site, form, job, trial, watch
 from warcmill.web.views.launches import captures, launch, pages
 
 GET, POST = ("GET", "HEAD"), ("POST",)
@@ -87,6 +87,8 @@ ROUTES = (
     Route("/jobs/{job}/edit", GET + POST, Role.CURATOR, form.edit, "job_form.html", body=LARGEST_LIST, files=1),
     Route("/jobs/{job}/papers", GET + POST, Role.CURATOR, form.texts, "job_texts.html", body=LARGEST_LIST),
     Route("/jobs/{job}/history", GET + POST, Role.CURATOR, form.history, "job_history.html"),
+    Route("/jobs/{job}/trial/{action_id}", GET, Role.CURATOR, trial.page, "trial.html"),
+    Route("/jobs/{job}/trial/{action_id}/pictures/{number}", GET, Role.CURATOR, trial.picture),
     Route("/jobs/{job}/start", GET + POST, Role.CURATOR, job.action("start"), "action.html"),
     Route("/jobs/{job}/watch", GET, Role.READER, watch.watch, "watch.html"),
     Route("/jobs/{job}/queue", GET, Role.READER, watch.queue, "queue.html"),
