@@ -89,7 +89,9 @@ ROUTES = (
     Route("/jobs/{job}/papers", GET + POST, Role.CURATOR, form.texts, "job_texts.html", body=LARGEST_LIST),
     Route("/jobs/{job}/history", GET + POST, Role.CURATOR, form.history, "job_history.html"),
     Route("/jobs/{job}/targets", GET + POST, Role.READER, targets.page, "targets.html", poster=Role.CURATOR),
-    Route("/jobs/{job}/targets/{id}", GET + POST, Role.CURATOR, targets.edit, "target_form.html", body=LARGEST_TARGET),
+    Route(
+        "/jobs/{job}/targets/{target}", GET + POST, Role.CURATOR, targets.edit, "target_form.html", body=LARGEST_TARGET
+    ),
     Route("/jobs/{job}/new-target", GET + POST, Role.CURATOR, targets.new, "target_form.html", body=LARGEST_TARGET),
     Route(
         "/jobs/{job}/import-targets",
