@@ -105,7 +105,9 @@ ROUTES = (
     Route("/jobs/{job}/trial/{action_id}", GET, Role.CURATOR, trial.page, "trial.html"),
     Route("/jobs/{job}/trial/{action_id}/pictures/{number}", GET, Role.CURATOR, trial.picture),
     Route("/jobs/{job}/targets", GET + POST, Role.READER, targets.page, "targets.html", poster=Role.CURATOR),
-    Route("/jobs/{job}/targets/{id}", GET + POST, Role.CURATOR, targets.edit, "target_form.html", body=LARGEST_TARGET),
+    Route(
+        "/jobs/{job}/targets/{target}", GET + POST, Role.CURATOR, targets.edit, "target_form.html", body=LARGEST_TARGET
+    ),
     Route("/jobs/{job}/new-target", GET + POST, Role.CURATOR, targets.new, "target_form.html", body=LARGEST_TARGET),
     Route(
         "/jobs/{job}/import-targets",
