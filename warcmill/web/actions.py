@@ -104,6 +104,11 @@ ACTIONS: Final[Mapping[str, ActionVerb]] = {
         ("job", "{job}", "set"),
         "Sets limits of the running launch, or its pace, at once.",
     ),
+    "try": ActionVerb(
+        "Try 50 pages",
+        ("job", "{job}", "try", "--crawl", "--from={file}", "--id={id}"),
+        "Asks for 50 pages at most, as a launch would, and archives nothing.",
+    ),
     "retry": ActionVerb(
         "Ask again",
         ("job", "{job}", "retry", "--missed"),
