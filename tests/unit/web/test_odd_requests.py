@@ -30,7 +30,7 @@ PARTS = {
     "job": JOB, "launch_id": WHOLE.id, "stage": "final", "name": "logs/crawl.log",
     "action_id": "20161019234428-0123456789ab", "serial": "7", "project": "a-b", "filename": "a_b-1-py3-none-any.whl",
     "module": "yaml", "group": "web", "cluster": JOB, "host": "example.org", "number": "7",
-    "id": "0" * 64,
+    "id": "0" * 64, "target": "7",
 }  # fmt: skip
 OF_SCRIPTS = {"name": "shop", "key": "on_start"}
 FIELDS = {
@@ -43,6 +43,7 @@ FIELDS = {
     "results": ("before", "after", "format"),
     "/groups/{group}/clusters/{cluster}": ("status", "domain", "before"), "{host:path}": ("status", "after"),
     "uri": ("url", "crawl", "key"), "orders": ("state", "cluster", "before"), "history": ("url", "crawl", "key"),
+    "targets": ("words", "owner", "paused", "page", "saved"), "export-targets": ("as",),
     "uris": ("status", "host", "cluster", "prefix", "after", "limit"),
     "{launch_id}": ("page",), "{name:path}": ("begin",), "accept": ("finding",),
 }  # fmt: skip
