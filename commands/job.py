@@ -33,6 +33,8 @@ examples:
   warcmill job daily try --from form.toml
   warcmill job daily history
   warcmill job daily undo
+  warcmill job daily rename "News of the region"
+  warcmill job daily delete
   warcmill job daily state
   warcmill job daily watch
   warcmill job daily pause
@@ -81,7 +83,9 @@ seeds_txt, surts_txt and exclude_txt. --new makes the job. If the job runs, it p
 counts at once, and what waits for the next launch. try judges the newest launch by the edited
 rules, from its crawl log, and asks no site: what they would leave out, by which rule, and
 what they would take. history lists the editions; undo goes back to the one before, or to
---edition, as a new one.
+--edition, as a new one. rename gives the job another title; its name stays, as launches have
+it. delete takes it out of the list, and ends its schedule: an edition without papers, which
+undo goes back from. What it has archived stays.
 
 --json: what the crawl answers, as one document; for watch a document a line. state:
 {"state", "launch", "done", "queued", ...}; add: {"answers": [{"uri", "answer", "why"}]};
@@ -89,12 +93,14 @@ list: {"uris": [{"uri", "queue", "status", ...}], "next"}; get: as one of the ur
 edit: the fields, each a text; with --from: {"at_once", "changed", "edition", "job", "said",
 "waits"}; try: {"asked", "behind", "launch", "left_out": [{"rule", "number", "first"}],
 "left_out_number", "refused", "scope_log", "taken", "whole"}; history: {"editions":
-[{"number", "time", "who", "why", "made_from", "papers"}]}; undo: {"changed", "edition"}
+[{"number", "time", "who", "why", "made_from", "papers"}]}; undo: {"changed", "edition"};
+rename: as edit; delete: {"job", "said"};
 workers: {"workers": [{"name", "state", "host", "version", "leases", "per_minute", ...}]}
 
 exit codes: 0 done, 1 no crawl of the job runs, it refused, the URI is not known, a field
 cannot be taken, somebody else has saved the job meanwhile, or there is nothing to go back to,
-2 usage, 3 configuration, 4 the crawl does not answer
+2 usage, 3 configuration, also of a job to be deleted that something there points to, 4 the
+crawl does not answer, 5 the job that is to be deleted is crawled now
 """
 
 LONG = 3600.0  # seconds for a checkpoint, or for a download to end
@@ -146,6 +152,7 @@ def _add_papers(choices: Mapping[str, argparse.ArgumentParser]) -> None:
         )
     choices["edit"].add_argument("--new", action="store_true", help="make the job")
     choices["undo"].add_argument("--edition", type=int, default=0, metavar="NUMBER", help="back to this one")
+    choices["rename"].add_argument("title", metavar="TITLE", help="its title, for people")
     for name in ("edit", "undo"):
         choices[name].add_argument("--why", default="", metavar="TEXT", help="kept with the edition")
 
@@ -362,7 +369,7 @@ def _text(value: Json) -> str:
     return ", ".join(f"{name} {one}" for name, one in value.items()) if isinstance(value, dict) else str(value)
 
 
-OF_PAPERS = ("edit", "try", "history", "undo")
+OF_PAPERS = ("edit", "try", "history", "undo", "rename", "delete")
 """The actions on the papers of a job, which need no crawl."""
 
 OF_WORKERS: Mapping[str, Callable[[argparse.Namespace, Any], Any]] = {"workers": _workers, "retire": _retired}

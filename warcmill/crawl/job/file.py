@@ -249,7 +249,7 @@ def described(files: Mapping[str, bytes], name: str) -> Job:
     plain = Job(name, seeds)
     tables = {field: values.table(found, key, getattr(plain, field)) for key, field in TABLES.items()}
     ends = values.moment(found, "expires")
-    _check_about(found)
+    about(found)
     job = replace(
         plain,
         contact=values.text(found, "contact"),
@@ -274,16 +274,15 @@ def described(files: Mapping[str, bytes], name: str) -> Job:
     return replace(job, sheets=sheets(found, job))
 
 
-def _check_about(found: Mapping[str, Any]) -> None:
-    """BadConfig for a [about] with other keys than a title, a description, tags and an owner."""
+def about(found: Mapping[str, Any]) -> tuple[str, tuple[str, ...], str]:
+    """Title, tags and owner in a crawl.toml; BadConfig if its [about] has other keys than these and a description."""
     where = f"{CONFIGURATION} [{ABOUT}]"
     table = values.as_table(found.get(ABOUT, {}), where)
     values.refuse_unknown(where, table, ("title", "description", "tags", "owner"))
-    for key in ("title", "owner"):
-        values.text(table, key, where)
-    values.text_list(table, "tags", where)
     if not isinstance(table.get("description", ""), str):
         raise BadConfig(f"{where} description", f"is {table['description']!r}; it takes a text")
+    title, owner = (values.text(table, key, where) for key in ("title", "owner"))
+    return title, values.text_list(table, "tags", where), owner
 
 
 def _check(job: Job) -> None:
