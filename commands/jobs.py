@@ -14,6 +14,7 @@ from commands.console.terminal import console, lines, styled
 from tasks.audited import audited
 from tasks.line import open_line
 from warcmill.audit.answers import job_list
+from warcmill.audit.answers.attention import DUE_DAYS
 from warcmill.audit.answers.job_list import DiskRoom, ListedJob
 from warcmill.audit.progress_grid import STYLES
 
@@ -28,7 +29,7 @@ examples:
 WORDS: only jobs that have each of them in their name, title, tags or owner. A line a job: its
 name and title, the newest launch with the URLs that it got and did not get, and the bytes of
 its WARCs; when it is due next, in UTC and by the clocks of its time zone; the seeds that were
-not got, the findings that need a person, and the crawls of the last {job_list.DUE_DAYS} days that never ran.
+not got, the findings that need a person, and the crawls of the last {DUE_DAYS} days that never ran.
 Last come the disks into which WARCs are written, and how long they last at the pace of the
 launches of the last {job_list.PACE_DAYS} days, as far as scans have seen them; no step that removes WARCs is
 counted. Nothing is said of that where there are no launches of more than a day.
@@ -82,7 +83,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _job(one: ListedJob) -> Iterator[Text]:
     newest, due = one.newest, one.next_due
-    yield styled(f"{one.job}{_aside(one.about.title)}{' [' + ', '.join(one.about.tags) + ']' if one.about.tags else ''}")
+    yield styled(
+        f"{one.job}{_aside(one.about.title)}{' [' + ', '.join(one.about.tags) + ']' if one.about.tags else ''}"
+    )
     if newest:
         text = f"{newest.launch.id} {newest.mark}{_aside(newest.in_words)}"
         yield Text.assemble((f"  {newest.mark.shape} ", STYLES[newest.mark]), styled(text))

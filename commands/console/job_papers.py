@@ -1,4 +1,7 @@
-"""The papers of a job, for `warcmill job`: edit, try, history, undo, rename, delete. Writes the files of the job, and its editions."""
+"""The papers of a job, for `warcmill job`: edit, try, history, undo, rename, delete.
+
+Writes the files of the job, its editions, and its schedule in luigi.cfg.
+"""
 
 from __future__ import annotations
 

@@ -104,8 +104,8 @@ ACTIONS: Final[Mapping[str, ActionVerb]] = {
     "delete": ActionVerb(
         "Delete",
         ("job", "{job}", "delete"),
-        "Takes the job out of the list, and ends its schedule. All that it has archived stays, and its launches keep their"
-        " pages. Its editions stay too: by them it is brought back.",
+        "Takes the job out of the list, and ends its schedule. All that it has archived stays, and its launches keep"
+        " their pages. Its editions stay too: by them it is brought back.",
     ),
     "leave out": ActionVerb(
         "Leave out",

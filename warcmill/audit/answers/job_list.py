@@ -18,11 +18,12 @@ from msgspec import Struct
 from warcmill import layout
 from warcmill.audit import due_crawls, gaps, survey
 from warcmill.audit.answers import days, dues, health, jobs
-from warcmill.audit.answers.attention import DUE_DAYS as DUE_DAYS
+from warcmill.audit.answers.attention import DUE_DAYS
 from warcmill.audit.answers.days import LaunchOfDay
 from warcmill.audit.answers.jobs import RunningNow
 from warcmill.audit.answers.line import AuditedLine, JobEngine
 from warcmill.audit.due_crawls import Days, JobGap
+from warcmill.audit.findings import KINDS
 from warcmill.audit.progress_grid import TROUBLES, Mark, of_survey
 from warcmill.base import clock
 from warcmill.base.schedule import Schedule
@@ -59,7 +60,8 @@ class AboutJob(Struct, frozen=True):
 
 class NewestLaunch(Struct, frozen=True):
     """The newest launch of a job. `got` and `not_got` count the URLs in its logs by their answers, `bytes` those of its
-    WARCs; None where no marker has them. `findings` need a person. `error`: why it cannot be read."""
+    WARCs; None where no marker has them. `findings`: those besides lost seeds that need a person. `error`: why it
+    cannot be read."""
 
     launch: Launch
     mark: Mark
@@ -76,7 +78,9 @@ class NewestLaunch(Struct, frozen=True):
         """What it brought, and how it ended, in one line."""
         if self.error:
             return self.error
-        numbers = () if self.got is None else (f"{self.got:,} got", f"{self.not_got:,} not got", f"{self.bytes:,} bytes")
+        numbers = (
+            () if self.got is None else (f"{self.got:,} got", f"{self.not_got:,} not got", f"{self.bytes:,} bytes")
+        )
         return ", ".join(filter(None, (*numbers, self.ended)))
 
     def json(self) -> dict[str, Json]:
@@ -106,6 +110,11 @@ class ListedJob(Struct, frozen=True):
         return self.crawl is not None or bool(has_no_end and self.engine and self.engine.driven)
 
     @property
+    def next_utc(self) -> str:
+        """The time at which it is due next, UTC text; '' if it is never due."""
+        return clock.text(self.next_due) if self.next_due else ""
+
+    @property
     def next_there(self) -> str:
         """The time at which it is due next, by the clocks of its own zone; '' where these are UTC."""
         return there(self.schedule, self.next_due) if self.schedule and self.next_due else ""
@@ -124,7 +133,7 @@ class ListedJob(Struct, frozen=True):
             f"{number:,} {what}"
             for number, what in (
                 (newest.seeds_not_got if newest else 0, "seeds or targets not got"),
-                (newest.findings if newest else 0, "findings of the newest launch"),
+                (newest.findings if newest else 0, "other findings of the newest launch"),
                 (self.older_findings, "findings of launches before it"),
                 (len(self.owed), "due crawls never ran"),
             )
@@ -144,7 +153,7 @@ class ListedJob(Struct, frozen=True):
             "wrong": self.about.wrong,
             "engine": engine.section, "kind": engine.kind, "driven": engine.driven,
             "frequency": str(schedule.frequency) if schedule else "", "zone": schedule.zone if schedule else "",
-            "next_due": clock.text(self.next_due) if self.next_due else "", "next_due_there": self.next_there,
+            "next_due": self.next_utc, "next_due_there": self.next_there,
             "owed": dues.as_list(self.owed), "newest": self.newest.json() if self.newest else None,
             "older_findings": self.older_findings,
             "past": [
@@ -372,7 +381,7 @@ def _newest(line: AuditedLine, launch: Launch, summed: LaunchOfDay | None) -> Ne
     if mark is Mark.RUNNING and jobs.has_ended(line, launch):
         mark, ended = Mark.WAITING, "its crawl has ended, and waits for a scan"
     sums = _sums(fact for fact in seen.facts.values() if isinstance(fact, Assembled))
-    findings = sum(gaps.mark_of(seen, gap) in TROUBLES for gap in open_gaps)
+    findings = sum(gap.kind not in KINDS and gaps.mark_of(seen, gap) in TROUBLES for gap in open_gaps)
     return NewestLaunch(launch, mark, ended, *sums, len(grid.lost), findings)
 
 
