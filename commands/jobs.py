@@ -83,9 +83,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _job(one: ListedJob) -> Iterator[Text]:
     newest, due = one.newest, one.next_due
-    yield styled(
-        f"{one.job}{_aside(one.about.title)}{' [' + ', '.join(one.about.tags) + ']' if one.about.tags else ''}"
-    )
+    tags = f" [{', '.join(one.about.tags)}]" if one.about.tags else ""
+    yield styled(f"{one.job}{_aside(one.about.title)}{tags}")
     if newest:
         text = f"{newest.launch.id} {newest.mark}{_aside(newest.in_words)}"
         yield Text.assemble((f"  {newest.mark.shape} ", STYLES[newest.mark]), styled(text))

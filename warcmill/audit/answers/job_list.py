@@ -78,10 +78,8 @@ class NewestLaunch(Struct, frozen=True):
         """What it brought, and how it ended, in one line."""
         if self.error:
             return self.error
-        numbers = (
-            () if self.got is None else (f"{self.got:,} got", f"{self.not_got:,} not got", f"{self.bytes:,} bytes")
-        )
-        return ", ".join(filter(None, (*numbers, self.ended)))
+        counts = f"{self.got:,} got, {self.not_got:,} not got, {self.bytes:,} bytes" if self.got is not None else ""
+        return ", ".join(filter(None, (counts, self.ended)))
 
     def json(self) -> dict[str, Json]:
         """The launch for programs."""
