@@ -152,7 +152,7 @@ def _add_papers(choices: Mapping[str, argparse.ArgumentParser]) -> None:
         )
     choices["edit"].add_argument("--new", action="store_true", help="make the job")
     choices["undo"].add_argument("--edition", type=int, default=0, metavar="NUMBER", help="back to this one")
-    choices["rename"].add_argument("title", metavar="TITLE", help="its title, for people")
+    choices["rename"].add_argument("title", metavar="TEXT", help="its title, for people")
     for name in ("edit", "undo"):
         choices[name].add_argument("--why", default="", metavar="TEXT", help="kept with the edition")
 

@@ -53,7 +53,7 @@ exit codes: 0 listed, 2 usage, 3 configuration, 4 the state does not answer
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """[WORDS], --tag, --due, --json."""
     parser.add_argument("words", nargs="*", metavar="WORDS", help="only jobs that have them")
-    parser.add_argument("--tag", default="", metavar="TAG", help="only jobs with this tag")
+    parser.add_argument("--tag", default="", metavar="WORD", help="only jobs with this tag")
     parser.add_argument("--due", action="store_true", help="what is due in the next weeks, by day")
     add_json(parser)
 
@@ -76,7 +76,8 @@ def run(args: argparse.Namespace) -> int:
     for one in chosen:
         lines(console(), *_job(one))
     if not chosen:
-        out("no job" if not found.jobs else f"none of {len(found.jobs)} jobs")
+        number = len(found.jobs) - len(found.deleted)
+        out(f"none of {number:,} jobs" if number else "there is no job; 'warcmill crawl URL' makes one")
     out(*(f"{error}" for error in found.wrong), *map(_disk, found.disks))
     return 0
 

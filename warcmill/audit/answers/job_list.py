@@ -1,6 +1,6 @@
-"""The answer of `warcmill jobs`: all jobs at a glance, the days on which they are due, how long the disks last.
+"""The answer of `warcmill jobs`: all jobs at a glance, the days on which they are due, the time that the disks last.
 
-Reads the state alone. What a launch brought comes from the summary of its day. Of the newest launch of a job one marker
+Reads the state alone. The bytes of a launch come from the summary of its day. Of the newest launch of a job one marker
 a stage is read, where its summary has it done; all of its markers, where not.
 """
 
@@ -27,7 +27,7 @@ from warcmill.audit.findings import KINDS
 from warcmill.audit.progress_grid import TROUBLES, Mark, of_survey
 from warcmill.base import clock
 from warcmill.base.schedule import Schedule
-from warcmill.crawl.job import file
+from warcmill.crawl.job import values
 from warcmill.crawl.job.values import CONFIGURATION
 from warcmill.errors import BadConfig, BadInput, Foreign, NotReady, WarcmillError
 from warcmill.formats.logs.crawllog import is_got
@@ -48,7 +48,7 @@ _NEAR = 1 << 30  # bytes by which the room of one disk may change while it is as
 
 
 class AboutJob(Struct, frozen=True):
-    """What the newest edition of a job's papers says about it. `wrong`: why it cannot be read; '' if it can.
+    """A job as the newest edition of its papers describes it. `wrong`: why it cannot be read; '' if it can.
     `is_deleted`: that edition has no paper."""
 
     title: str = ""
@@ -75,7 +75,7 @@ class NewestLaunch(Struct, frozen=True):
 
     @property
     def in_words(self) -> str:
-        """What it brought, and how it ended, in one line."""
+        """Its numbers and its end, in one line."""
         if self.error:
             return self.error
         counts = f"{self.got:,} got, {self.not_got:,} not got, {self.bytes:,} bytes" if self.got is not None else ""
@@ -125,7 +125,7 @@ class ListedJob(Struct, frozen=True):
 
     @property
     def needs(self) -> list[str]:
-        """What needs a person, in words; without a number that is 0."""
+        """The numbers of all that needs a person, in words; without those that are 0."""
         newest = self.newest
         return [
             f"{number:,} {what}"
@@ -180,7 +180,7 @@ class DiskRoom(Struct, frozen=True):
 
     @property
     def in_words(self) -> str:
-        """How long it lasts, and what the pace is taken from."""
+        """The time that it lasts, and the launches whose pace that is."""
         if self.days is None:
             return "how long that lasts is not known: scans have seen no launches of more than a day"
         pace = f"{self.a_day:,} bytes a day, by {self.launches:,} launches since {self.first}"
@@ -275,7 +275,7 @@ def read(line: AuditedLine) -> JobList:
 
 
 def calendar(listed: Iterable[ListedJob], now: datetime) -> dict[date, list[DueJob]]:
-    """What is due from now on: each of the next days, in UTC, with its jobs by time."""
+    """The next days, in UTC, each with the jobs that are due from now on, by time."""
     first = now.date()
     found: dict[date, list[DueJob]] = {first + timedelta(days=number): [] for number in range(DAYS)}
     end = datetime.combine(first + timedelta(days=DAYS), time(), UTC)
@@ -355,14 +355,14 @@ def _days(state: MarkerStore, wanted: Iterable[date]) -> dict[date, days.DayOfJo
 
 
 def about(state: MarkerStore, job: str) -> AboutJob:
-    """What the newest edition of a job's papers says about it."""
+    """A job as the newest edition of its papers describes it."""
     of_job = JobEditions(state.store, lambda: state.store, job)  # reading asks no store
     try:
         newest = of_job.newest()
         if newest is None or not newest.papers:
             return AboutJob(is_deleted=newest is not None)
         data = of_job.text(newest.number, CONFIGURATION) if newest.digest(CONFIGURATION) else b""
-        return AboutJob(*file.about(file.toml_of(data)))
+        return AboutJob(*values.about(values.toml_of(data)))
     except (BadConfig, BadInput, NotReady) as error:
         return AboutJob(wrong=str(error))
 

@@ -81,7 +81,7 @@ def all_jobs(served: Served, asked: Asked) -> Answer:
 
 
 def calendar(served: Served, asked: Asked) -> Answer:
-    """What is due in the next weeks, by day; or on one of these days, whole."""
+    """The next weeks by day, with all that is due; or one of these days, whole."""
     found = job_list.read(served.line().state_alone())
     words, tag, day = (asked.fields.get(name, "") for name in ("words", "tag", "day"))
     days = job_list.calendar(found.chosen(words, tag), datetime.now(UTC).replace(microsecond=0))
@@ -144,7 +144,8 @@ def at_once(served: Served, asked: Asked) -> Answer:
 
 
 def _of_job(served: Served, asked: Asked, line: AuditedLine, do: str, name: str, form: str) -> _AtOnce:
-    """What will be, or was, done to one of several jobs. A form names the action of each, so that it acts once."""
+    """One of several jobs, with the action that is to be taken, or was. A form names the action of each, so that it
+    acts once."""
     target = TakenAction("", do, job=name, who=asked.user.name)
     if why := one_job.unknown(line, target):
         return _AtOnce(target, why)
