@@ -121,11 +121,11 @@ class _AtOnce(Struct, frozen=True):
 
 def at_once(served: Served, asked: Asked) -> Answer:
     """Several jobs: GET shows what will be done to each, POST has it done, and moves to what came of it."""
-    do, names = asked.fields.get("do", ""), [*dict.fromkeys(asked.lists.get("job", ()))]
+    do, names = asked.fields.get("do", TOGETHER[0]), [*dict.fromkeys(asked.lists.get("job", ()))]
     if do not in TOGETHER:
         raise BadInput("do", f"it is none of: {', '.join(TOGETHER)}")
-    if not 0 < len(names) <= MOST:
-        raise BadInput("job", f"{len(names)} jobs are chosen; choose one or more, at most {MOST} at once")
+    if len(names) > MOST:
+        raise BadInput("job", f"{len(names)} jobs are chosen; choose at most {MOST} at once")
     form = asked.form if asked.method == "POST" else asked.fields.get("of", "")
     line = served.line()
     each = [_of_job(served, asked, line, do, name, form) for name in map(parse_job, names)]
@@ -137,7 +137,7 @@ def at_once(served: Served, asked: Asked) -> Answer:
     was_taken = any(one.taken for one in each)
     answer: dict[str, Json] = {
         "do": do, "jobs": [one.json() for one in each],
-        "form": "" if was_taken else served.forms.new(asked.user, asked.path),
+        "form": "" if was_taken or all(one.why for one in each) else served.forms.new(asked.user, asked.path),
     }  # fmt: skip
     runs = any(one.taken and one.taken.is_running for one in each)
     return ShownPage(answer, {"each": each, "verb": ACTIONS[do], "was_taken": was_taken, "runs": runs})
