@@ -22,6 +22,7 @@ from warcmill.base import clock
 from warcmill.base.schedule import LONGEST, Schedule, in_words
 from warcmill.crawl.job import file, form
 from warcmill.crawl.job.text import files
+from warcmill.crawl.launch import folders as lock
 from warcmill.crawl.launch import job_log
 from warcmill.errors import BadConfig, BadInput, Busy, NotReady, Unavailable
 from warcmill.formats.feed import TargetScope
@@ -145,7 +146,8 @@ class OwnJobs:
                 raise BadConfig(f"[{section}] jobs", f"has job {job}; take it out there, then delete it")
         if self.is_running(job):
             raise Busy(f"the crawl of job {job}", f"stop it, then delete it: warcmill pulse stop {job}")
-        made = job_edits.delete(papers, who=who)
+        with closing(luigi_cfg.engine_for(job)) as engine, lock.held(engine.places.state(job)):  # no crawl begins
+            made = job_edits.delete(papers, who=who)
         said = [f"{job}: deleted, edition {made.number}; to bring it back: warcmill job {job} undo"] if made else []
         return [*(said or [f"{job}: it was deleted already"]), *self.set_schedule(job, "", "")]
 
