@@ -120,7 +120,7 @@ def test_a_job_is_renamed_deleted_and_brought_back(desk: Desk) -> None:
     assert "it was deleted already" in desk.run("job", JOB, "delete")
     assert (desk.document("jobs")["jobs"], desk.document("jobs")["deleted"]) == ([], [JOB])
     desk.run("why", JOB)
-    desk.run("pulse", "start", JOB, "--again", code=1)
+    assert f"job {JOB} has none" in desk.run("pulse", "start", JOB, "--again", code=30)
 
     desk.run("job", JOB, "undo")
     (listed,) = desk.document("jobs")["jobs"]

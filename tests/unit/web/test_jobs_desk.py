@@ -85,6 +85,7 @@ def test_a_deleted_job_is_below_the_list_and_its_page_says_so(site: WebSite) -> 
     page = site.get("/jobs").text
     assert (f'value="{OTHER}"' in page, page.partition("<h2>Deleted</h2>")[2].count(f"/jobs/{OTHER}")) == (False, 1)
     assert "It was deleted" in site.get(f"/jobs/{OTHER}").text
+    assert "its history brings it back" in site.get(f"/jobs/{OTHER}/start").text
     assert site.get(f"/jobs/{OTHER}/history", role="curator").status == 200
 
 

@@ -34,6 +34,7 @@ NAMED = 200  # findings that the form of accept names one by one
 LONGEST_LIST = 65_536  # characters of the names in one command
 OF_OUR_CRAWLER = ("pause", "resume", "leave out", "delete")
 OF_JOBS = ("start", "checkpoint", "stop", "retry", *OF_OUR_CRAWLER)
+BEGINNING = ("start", "retry")
 REASONED = ("accept", "close")
 OF_SCRIPTS = ("run script", "delete script", "again")
 
@@ -165,6 +166,8 @@ def unknown(line: AuditedLine, target: TakenAction) -> str:
             return f"its crawls are not started or stopped here: [{engine.section}] of luigi.cfg has no url"
         if target.action in OF_OUR_CRAWLER and engine.kind != "warcmill":
             return "it is not crawled by the built-in crawler, which alone takes this"
+    if target.action in BEGINNING and job_list.about(line.state, target.job).is_deleted:
+        return "it was deleted; its history brings it back"
     return ""
 
 
