@@ -298,7 +298,8 @@ def there(schedule: Schedule, moment: datetime) -> str:
     """A time by the clocks of a schedule's zone: `2026-12-01 02:00 Europe/Berlin`; '' where these are UTC."""
     if schedule.zone == "UTC":
         return ""
-    return f"{moment.astimezone(ZoneInfo(schedule.zone)):%Y-%m-%d %H:%M} {schedule.zone}"
+    local = moment.astimezone(ZoneInfo(schedule.zone))
+    return f"{local.date()} {local:%H:%M} {schedule.zone}"
 
 
 def _by_day(schedule: Schedule, now: datetime, end: datetime) -> Iterator[tuple[datetime, int]]:
