@@ -39,11 +39,12 @@ FIELDS = {
     "/sign-in": ("token",), "/captures": ("url", "year", "day"), "/record": ("url", "warc", "offset"),
     "/hide": ("entry",), "/jobs": ("words", "tag"), "/calendar": ("words", "tag", "day"),
     "/jobs-at-once": ("do", "job", "of"), "pages": ("view", "words", "host", "status", "type", "why", "kind", "after"),
-    "files": ("lacking", "name", "page"),
+    "files": ("lacking", "name", "page"), "quality": ("report",),
     "/jobs/{job}": ("status", "group"), "tasks": ("status", "script", "before"),
     "results": ("before", "after", "format"),
     "/groups/{group}/clusters/{cluster}": ("status", "domain", "before"), "{host:path}": ("status", "after"),
     "uri": ("url", "crawl", "key"), "orders": ("state", "cluster", "before"), "history": ("url", "crawl", "key"),
+    "targets": ("words", "owner", "paused", "page", "saved"), "export-targets": ("as",),
     "uris": ("status", "host", "cluster", "prefix", "after", "limit"),
     "{launch_id}": ("page",), "{name:path}": ("begin",), "accept": ("finding",),
 }  # fmt: skip
