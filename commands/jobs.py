@@ -89,7 +89,7 @@ def _job(one: ListedJob) -> Iterator[Text]:
     if newest:
         text = f"{newest.launch.id} {newest.mark}{_aside(newest.in_words)}"
         yield Text.assemble((f"  {newest.mark.shape} ", STYLES[newest.mark]), styled(text))
-    when = f"{due:%Y-%m-%d %H:%M} UTC{_aside(one.next_there)}" if due else "never" if one.schedule else "by hand"
+    when = f"{due.date()} {due:%H:%M} UTC{_aside(one.next_there)}" if due else "never" if one.schedule else "by hand"
     yield styled(f"    next due: {when}")
     for text in (*one.needs, one.about.wrong):
         if text:
