@@ -1,6 +1,6 @@
-"""The papers of a job, for `warcmill job`: edit, try, history, undo, leave-out, set.
+"""The papers of a job, for `warcmill job`: edit, try, history, undo, leave-out, set, rename, delete.
 
-Writes the files of the job, and its editions; set asks the crawl that runs, too.
+Writes the files of the job, its editions, and its schedule in luigi.cfg; set asks the crawl that runs, too.
 """
 
 from __future__ import annotations
@@ -104,6 +104,27 @@ def _undo(args: argparse.Namespace) -> int:
     return 0
 
 
+def _rename(args: argparse.Namespace) -> int:
+    """Give a job another title, as an edition."""
+    desk = OwnJobs()
+    saved = job_edits.rename(desk.papers(args.job), args.title, who=person(), networks=desk.networks(args.job))
+    if args.json:
+        print(as_json(saved.json(args.job)))
+    else:
+        out(f"{args.job}: edition {saved.edition}" if saved.changed else f"{args.job}: it has this title already")
+    return 0
+
+
+def _delete(args: argparse.Namespace) -> int:
+    """Take a job out of the list; what it has archived stays."""
+    said = OwnJobs().delete(args.job, person())
+    if args.json:
+        print(as_json({"job": args.job, "said": [*said]}))
+    else:
+        out(*said)
+    return 0
+
+
 def _leave_out(args: argparse.Namespace) -> int:
     """Add a rule to what a job leaves out, as an edition. One that it has already adds nothing."""
     rule = rules.named(args.rule, is_rule=args.is_rule)
@@ -189,4 +210,5 @@ def _show_form(fields: Mapping[str, str], args: argparse.Namespace) -> None:
 
 ACTIONS: Mapping[str, Callable[[argparse.Namespace], int]] = {
     "edit": _edit, "try": _try, "history": _history, "undo": _undo, "leave-out": _leave_out, "set": _set,
+    "rename": _rename, "delete": _delete,
 }  # fmt: skip

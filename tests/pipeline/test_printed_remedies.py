@@ -63,6 +63,7 @@ TYPED = {
     "job {} list --after {}": "job JOB list --after 100",
     "job {} rebuild": "job JOB rebuild",
     "job {} retire {} --reason TEXT": "job JOB retire w2 --reason why",
+    "job {} undo": "job JOB undo",
     "job {} watch": "job JOB watch",
     "make {}": "make files.read-back.JOB.LAUNCH.final",
     "pages": "pages JOB LAUNCH",
@@ -78,6 +79,7 @@ TYPED = {
     "pypi dump_full {}": "pypi dump_full JOB",
     "pypi trigger_full {}": "pypi trigger_full JOB",
     "pypi trigger_incremental {}": "pypi trigger_incremental JOB",
+    "quality {} {}": "quality JOB LAUNCH --last",  # a check needs a browser: tests/services/test_quality.py
     "reconcile": "reconcile",
     "reconcile {}": "reconcile DAY",
     "reconcile {} --json": "reconcile DAY --json",

@@ -23,7 +23,7 @@ from warcmill.crawl.control.frontier import MOST_NAMED, FrontierControl
 from warcmill.crawl.control.hosts import MOST, HostCount
 from warcmill.crawl.durable import failed
 from warcmill.crawl.frontier.link import RedisLink
-from warcmill.crawl.job import file, text
+from warcmill.crawl.job import file, text, values
 from warcmill.crawl.job.job import End, Live
 from warcmill.crawl.job.values import CONFIGURATION
 from warcmill.crawl.launch.checkpoint import keep_edited
@@ -333,7 +333,7 @@ class Edits:
 
 
 def _keys(papers: Mapping[str, bytes]) -> dict[str, Any]:
-    return file.toml_of(papers.get(CONFIGURATION, b""))
+    return values.toml_of(papers.get(CONFIGURATION, b""))
 
 
 def _value(keys: Mapping[str, Any], name: str) -> Any:
