@@ -12,7 +12,8 @@ from typing import Any
 
 from commands.console import frontiers
 from commands.console.arguments import add_json, job, reason
-from commands.console.papers import open_papers, person
+from commands.console.papers import open_papers
+from commands.console.person import person
 from commands.console.show import as_json, out
 from tasks.config import engines
 from warcmill.crawl.control import control

@@ -12,7 +12,8 @@ from pathlib import Path
 from msgspec.structs import asdict
 
 from commands.console.job_desk import OwnJobs
-from commands.console.papers import look_at, person
+from commands.console.papers import look_at
+from commands.console.person import person
 from commands.console.show import as_json, out
 from warcmill.crawl.job import form
 from warcmill.errors import BadInput, Unavailable

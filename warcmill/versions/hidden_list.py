@@ -41,13 +41,14 @@ _DOMAIN = re.compile(r"[a-z0-9_-]+(?:,[a-z0-9_-]+)*")
 
 
 class AccessDecision(Struct, frozen=True):
-    """An operator's decision: to hide something, or to show it again."""
+    """A person's decision: to hide something, or to show it again. `by`: '' in one of an older Warcmill."""
 
     number: int
     hides: bool
     surt: str
     reason: str
     time: str
+    by: str = ""
 
 
 class Hidden(Struct, frozen=True):
@@ -187,7 +188,7 @@ def _vouched(known: Sequence[AccessDecision], hiding: Hiding) -> Hidden:
 
 
 def decide(
-    state: LocalStore, open_store: Callable[[], Store], surt: str, reason: str, *, hides: bool
+    state: LocalStore, open_store: Callable[[], Store], surt: str, reason: str, *, hides: bool, by: str = ""
 ) -> AccessDecision:
     """Record a decision, in the state and in the store, as `markers.decisions.make` does. Where the same is in force,
     return the decision that made it so."""
@@ -197,7 +198,7 @@ def decide(
         newest = next((one for one in reversed(known) if one.facts.get("surt") == surt), None)
         return newest if newest and newest.facts.get("hides") is hides else None
 
-    return _of(made.make(state, open_store, made.ACCESS, facts, unless=in_force))
+    return _of(made.make(state, open_store, made.ACCESS, facts, by=by, unless=in_force))
 
 
 def _after(ruled: Sequence[AccessDecision]) -> Hidden:
@@ -212,5 +213,5 @@ def _after(ruled: Sequence[AccessDecision]) -> Hidden:
 def _of(one: made.RecordedDecision) -> AccessDecision:
     match one.facts:
         case {"hides": bool(hides), "surt": str(surt), "reason": str(reason)} if _ENTRY.fullmatch(surt):
-            return AccessDecision(one.number, hides, surt, reason, one.time)
+            return AccessDecision(one.number, hides, surt, reason, one.time, str(one.facts.get(made.BY, "")))
     raise BadInput(f"state:{one.path}", f"no decision to hide something or to show it again; {made.BACK}")

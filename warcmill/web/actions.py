@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 import shlex
 import subprocess
@@ -30,6 +31,7 @@ from warcmill.model import Json
 from warcmill.stores import LocalStore
 
 FOLDER = "web/actions"
+PERSON = "WARCMILL_PERSON"  # the variable that tells a verb which person of the pages has it done
 SHOWN = 65_536  # bytes of an output, its last ones
 LOOKED_AT = 300  # newest records, among which those of one job are looked for
 _LARGEST = 1 << 20  # bytes of a record: names that are accepted may be many, and JSON escapes them
@@ -222,7 +224,7 @@ class Actions:
 
         Returns at once. Unavailable if the record cannot be written: then nothing was started.
         """
-        if any("\0" in word for word in wanted.words):
+        if any("\0" in word for word in (*wanted.words, wanted.who)):
             raise BadInput("the form", "no command takes a word with NUL in it")
         data = _record(wanted)
         with self._lock:
@@ -252,6 +254,7 @@ class Actions:
                         stdout=output,
                         stderr=subprocess.STDOUT,
                         start_new_session=True,
+                        env={**os.environ, PERSON: wanted.who},
                     )
                 except OSError as error:
                     output.write(f"warcmill: {self.program[0]} does not run: {error.strerror}\n".encode())
