@@ -154,6 +154,17 @@ def decisions(state: LocalStore) -> list[AccessDecision]:
     return [_of(one) for one in made.read(state, made.ACCESS)]
 
 
+def rules(state: LocalStore) -> dict[str, AccessDecision]:
+    """The entries that are hidden now, each with the decision that hides it, in the order of these."""
+    return _ruling(decisions(state))
+
+
+def is_about(entry: str, url: str) -> bool:
+    """True if an entry hides captures of a URL."""
+    key, prefixes = f"{urlkey(hosts.in_url(url))} ".encode(), prefixes_of(entry)
+    return is_hidden(key, prefixes) or any(one.startswith(key) for one in prefixes)
+
+
 def read(state: LocalStore, upto: int | None = None) -> Hidden:
     """The list of hidden prefixes now, or after `upto` decisions."""
     return _after([one for one in decisions(state) if upto is None or one.number <= upto])
@@ -202,12 +213,17 @@ def decide(
 
 
 def _after(ruled: Sequence[AccessDecision]) -> Hidden:
-    entries: dict[str, str] = {}
+    entries = {surt: one.reason for surt, one in _ruling(ruled).items()}
+    return Hidden(ruled[-1].number if ruled else 0, entries)
+
+
+def _ruling(ruled: Sequence[AccessDecision]) -> dict[str, AccessDecision]:
+    entries: dict[str, AccessDecision] = {}
     for one in ruled:
         entries.pop(one.surt, None)
         if one.hides:
-            entries[one.surt] = one.reason
-    return Hidden(ruled[-1].number if ruled else 0, entries)
+            entries[one.surt] = one
+    return entries
 
 
 def _of(one: made.RecordedDecision) -> AccessDecision:

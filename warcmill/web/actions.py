@@ -146,6 +146,11 @@ ACTIONS: Final[Mapping[str, ActionVerb]] = {
         "Takes these captures out of search and replay, now and in each later version of the index. They stay in the"
         " store, and can be shown again.",
     ),
+    "unhide": ActionVerb(
+        "Show again",
+        ("versions", "unhide", "--reason={reason}", "--", "{entry}"),
+        "Lifts the rule: what it hides, and no other rule does, is found and replayed again.",
+    ),
     "run script": ActionVerb(
         "Run",
         ("script", "start", "{job}/{name}"),

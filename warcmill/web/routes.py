@@ -73,6 +73,7 @@ ROUTES = (
     Route("/captures", GET, Role.READER, captures.history, "captures.html"),
     Route("/record", GET, Role.READER, captures.record, "record.html"),
     Route("/hide", GET + POST, Role.CURATOR, captures.hide, "hide.html"),
+    Route("/unhide", GET + POST, Role.CURATOR, captures.unhide, "hide.html"),
     Route("/status", GET, Role.READER, line.line_status, "status.html", "Status"),
     Route("/launches/{job}/{launch_id}", GET, Role.READER, launch.launch, "launch.html"),
     Route("/launches/{job}/{launch_id}/pages", GET, Role.READER, pages.listed, "pages.html"),

@@ -37,7 +37,7 @@ FIELDS = {
     "/": ("token",), "/search": ("q", "site", "from", "to", "year", "type", "page"), "/capture": ("time", "url"),
     "/packages/requires/{filename}": ("project",), "/status": ("by", "from", "to", "job", "state", "page"),
     "/sign-in": ("token",), "/captures": ("url", "year", "day"), "/record": ("url", "warc", "offset"),
-    "/hide": ("entry",), "pages": ("view", "words", "host", "status", "type", "why", "kind", "after"),
+    "/hide": ("entry",), "/unhide": ("entry",), "pages": ("view", "words", "host", "status", "type", "why", "kind", "after"),
     "files": ("lacking", "name", "page"),
     "/jobs/{job}": ("status", "group"), "tasks": ("status", "script", "before"),
     "results": ("before", "after", "format"),
