@@ -140,6 +140,12 @@ ACTIONS: Final[Mapping[str, ActionVerb]] = {
         "Records that you know of these findings and accept them. They are not gaps any more; each file stays as it was"
         " judged.",
     ),
+    "accept of job": ActionVerb(
+        "Accept",
+        ("accept", "--reason={reason}"),
+        "Records that you know of this and accept it, also for later launches: a due crawl is meant to be skipped, a"
+        " lost seed is a gap no more until a launch gets it.",
+    ),
     "hide": ActionVerb(
         "Hide",
         ("versions", "hide", "--reason={reason}", "--", "{entry}"),
@@ -150,6 +156,12 @@ ACTIONS: Final[Mapping[str, ActionVerb]] = {
         "Show again",
         ("versions", "unhide", "--reason={reason}", "--", "{entry}"),
         "Lifts the rule: what it hides, and no other rule does, is found and replayed again.",
+    ),
+    "redo": ActionVerb(
+        "Redo",
+        ("redo", "{job}", "{launch_id}", "{step}", "--downstream", "--reason={reason}"),
+        "Moves the marker of the step aside, and all markers that rest on it: the next scan runs these steps again."
+        " Files in the archive stay where they are.",
     ),
     "run script": ActionVerb(
         "Run",

@@ -17,7 +17,7 @@ from warcmill.web.served import Served
 from warcmill.web.views import documents, line, packages, script_editor, scripts, search
 from warcmill.web.views.groups import cluster_orders, clusters
 from warcmill.web.views.jobs import archive_site, form, job, watch
-from warcmill.web.views.launches import captures, launch, pages
+from warcmill.web.views.launches import captures, launch, pages, redo
 
 GET, POST = ("GET", "HEAD"), ("POST",)
 LARGEST_FORM = 16_384  # bytes
@@ -96,6 +96,7 @@ ROUTES = (
     Route("/jobs/{job}/resume", GET + POST, Role.CURATOR, job.action("resume"), "action.html"),
     Route("/jobs/{job}/checkpoint", GET + POST, Role.CURATOR, job.action("checkpoint"), "action.html"),
     Route("/jobs/{job}/stop", GET + POST, Role.CURATOR, job.action("stop"), "action.html"),
+    Route("/jobs/{job}/accept", GET + POST, Role.OPERATOR, job.action("accept of job"), "action.html"),
     Route("/jobs/{job}/retry", GET + POST, Role.CURATOR, job.action("retry"), "action.html"),
     Route("/jobs/{job}/scripts/{name}", GET, Role.READER, script_editor.page, "script.html"),
     Route("/jobs/{job}/scripts/{name}/step", POST, Role.CURATOR, script_editor.step, body=LARGEST_SCRIPT),
@@ -121,6 +122,7 @@ ROUTES = (
     Route("/scan", GET + POST, Role.OPERATOR, job.action("scan"), "action.html"),
     Route("/launches/{job}/{launch_id}/accept", GET + POST, Role.OPERATOR, job.action("accept"), "action.html"),
     Route("/launches/{job}/{launch_id}/close", GET + POST, Role.OPERATOR, job.action("close"), "action.html"),
+    Route("/launches/{job}/{launch_id}/redo", GET + POST, Role.OPERATOR, redo.redo, "redo.html"),
     Route("/actions/{action_id}", GET, Role.CURATOR, job.taken, "taken.html"),
     Route("/files/{action_id}", GET, Role.CURATOR, page.download),
     Route("/import", GET + POST, Role.CURATOR, page.import_file, "import.html", upload=page.name_for_import),

@@ -34,7 +34,8 @@ NAMED = 200  # findings that the form of accept names one by one
 LONGEST_LIST = 65_536  # characters of the names in one command
 OF_OUR_CRAWLER = ("pause", "resume", "leave out")
 OF_JOBS = ("start", "checkpoint", "stop", "retry", *OF_OUR_CRAWLER)
-REASONED = ("accept", "close")
+REASONED = ("accept", "accept of job", "close")
+SEEDS = tuple(f"kind:{kind}" for kind in OF_SEEDS)  # choices of the form
 OF_SCRIPTS = ("run script", "delete script", "again")
 
 
@@ -128,9 +129,13 @@ def _action(word: str, served: Served, asked: Asked) -> Answer:
     target = TakenAction("", word, job=names.get("job", ""), launch_id=names.get("launch_id", ""), who=asked.user.name)
     if why := _unknown(line, target):
         return RefusedRequest(HTTPStatus.NOT_FOUND, why)
-    choices = _choices(line, Launch(target.job, target.launch_id)) if word == "accept" else []
-    if word == "accept" and not choices:
-        return RefusedRequest(HTTPStatus.CONFLICT, f"{target.job}/{target.launch_id}: it has no finding to be accepted")
+    choices = list[_Choice]()
+    if word in ("accept", "accept of job"):
+        of_launch = word == "accept"
+        choices = _choices(line, Launch(target.job, target.launch_id)) if of_launch else _of_job(line, target.job)
+        if not choices:
+            what = f"{target.job}/{target.launch_id}" if of_launch else target.job
+            return RefusedRequest(HTTPStatus.CONFLICT, f"{what}: it has no finding to be accepted")
     form = _Form(ACTIONS[_row(line, target)], target, names, choices, asked.fields.get("finding", ""))
     if asked.method != "POST":
         return _shown(served, asked, form)
@@ -202,6 +207,22 @@ def _choices(line: AuditedLine, launch: Launch) -> list[_Choice]:
     is_short = len(names) <= NAMED and sum(map(len, names)) < LONGEST_LIST
     everything = [_Choice("", f"all that are open: {len(names):,}", ("--", *names))] if names and is_short else []
     return [*everything, *of_kinds, *each]
+
+
+def _of_job(line: AuditedLine, job: str) -> list[_Choice]:
+    """What outlives a launch: the due crawls of a job that never ran, and the lost seeds of its newest launch."""
+    try:
+        found = job_answers.read(line.state_alone(), job)
+    except BadInput:
+        return []
+    dues = [gap.name for gap in found.owed if gap.kind == due_crawls.NOT_LAUNCHED]
+    each = [_Choice(f"due:{due}", f"the crawl due {due}", ("--", job, due)) for due in dues[:NAMED]]
+    everything = [_Choice("", f"all due crawls that never ran: {len(dues):,}", ("--", job, *dues))] if dues else []
+    newest = found.launches[0].launch if found.launches else None
+    if newest and any(one.value.startswith(SEEDS) for one in _choices(line, newest)):
+        words = ("--seeds", "--launch", job, newest.id)
+        each.append(_Choice("seeds", f"all lost seeds of launch {newest.id}", words))
+    return [*everything, *each]
 
 
 def _shown(served: Served, asked: Asked, form: _Form, wrong: BadInput | None = None) -> ShownPage:
