@@ -259,6 +259,11 @@ class Actions:
         waiting = (state, wanted, process)
         threading.Thread(target=self._wait, args=waiting, name=f"action {wanted.id}", daemon=True).start()
 
+    def keep(self, state: LocalStore, done: TakenAction) -> None:
+        """Record what this server has done itself, in its own process; once for each id."""
+        data = _record(done)
+        state.commit_new(_path(done.id), BytesIO(data), len(data), lambda _: True)
+
     def _process(self, state: LocalStore, wanted: TakenAction) -> subprocess.Popen[bytes] | None:
         """The process, which outlives this one, and prints to a file; None if it could not be started."""
         path = state.real(f"{FOLDER}/{wanted.id}.log")
