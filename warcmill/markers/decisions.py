@@ -260,6 +260,11 @@ def path_of(kind: str, number: int) -> str:
     return f"{_folder(kind)}/{number:06}.json"
 
 
+def last(state: LocalStore, kind: str) -> int:
+    """The number of the newest decision of a kind; 0 if there is none."""
+    return max(_numbers(state, kind), default=0)
+
+
 def _numbers(state: LocalStore, kind: str) -> set[int]:
     return {int(match[1]) for match in map(_NAME.fullmatch, state.names(_folder(kind))) if match}
 

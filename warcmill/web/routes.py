@@ -15,7 +15,7 @@ from warcmill.web.handover import page
 from warcmill.web.request import Answer, Asked
 from warcmill.web.served import Served
 from warcmill.web.views import documents, line, packages, script_editor, scripts, search
-from warcmill.web.views.desk import people
+from warcmill.web.views.desk import history, people
 from warcmill.web.views.groups import cluster_orders, clusters
 from warcmill.web.views.jobs import archive_site, form, job, watch
 from warcmill.web.views.launches import captures, launch, pages, redo
@@ -184,6 +184,7 @@ ROUTES = (
         body=LARGEST_DECISION,
         poster=Role.CURATOR,
     ),
+    Route("/history", GET, Role.CURATOR, history.shown, "history.html", "History"),
     Route("/people", GET + POST, Role.OPERATOR, people.people, "people.html", "People"),
     Route("/as-of/{serial}/simple/", GET, Role.READER, packages.all_projects),
     Route("/as-of/{serial}/simple/{project}/", GET, Role.READER, packages.project),

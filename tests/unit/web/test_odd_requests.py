@@ -38,6 +38,7 @@ FIELDS = {
     "/packages/requires/{filename}": ("project",), "/status": ("by", "from", "to", "job", "state", "page"),
     "/sign-in": ("token",), "/captures": ("url", "year", "day"), "/record": ("url", "warc", "offset"),
     "/hide": ("entry",), "/unhide": ("entry",), "redo": ("step",),
+    "/history": ("who", "what", "job", "from", "to", "before", "format"),
     "pages": ("view", "words", "host", "status", "type", "why", "kind", "after"),
     "files": ("lacking", "name", "page"),
     "/jobs/{job}": ("status", "group"), "tasks": ("status", "script", "before"),

@@ -97,8 +97,8 @@ def asked_days(fields: Mapping[str, str], today: date) -> AskedDays:
         raise BadInput("state", f"it is none of: {', '.join(STATES)}")
     begin, until = (fields.get(name, "").strip() for name in ("from", "to"))
     length = timedelta(days=LAST_BY_DAY if by == "day" else LAST)
-    end = _days_of(until, "to")[1] if until else today + timedelta(days=1)
-    first = _days_of(begin, "from")[0] if begin else end - length
+    end = days_of(until, "to")[1] if until else today + timedelta(days=1)
+    first = days_of(begin, "from")[0] if begin else end - length
     if begin and not until:
         end = max(min(end, first + timedelta(days=LONGEST)), first + timedelta(days=1))
     if not first < end:
@@ -108,7 +108,7 @@ def asked_days(fields: Mapping[str, str], today: date) -> AskedDays:
     return AskedDays(first, end, parse_job(job) if job else "", state, by == "day")
 
 
-def _days_of(text: str, name: str) -> tuple[date, date]:
+def days_of(text: str, name: str) -> tuple[date, date]:
     """The first day of a day, month or year, and the first one after it."""
     try:
         match = _DAY.fullmatch(text)
