@@ -134,6 +134,12 @@ ACTIONS: Final[Mapping[str, ActionVerb]] = {
         ("scan",),
         "Brings the last 7 days up to date: runs each step that is missing, then compares disk, packages and archive.",
     ),
+    "scan day": ActionVerb(
+        "Scan",
+        ("scan", "{day}"),
+        "Brings this day up to date: runs each step of its launches that is missing, then compares disk, packages and"
+        " archive.",
+    ),
     "accept": ActionVerb(
         "Accept",
         ("accept", "--launch", "{job}", "{launch_id}", "--reason={reason}"),

@@ -121,6 +121,7 @@ ROUTES = (
     Route("/jobs/{job}/scripts/{name}/tasks/{key}/again", GET + POST, Role.CURATOR, job.action("again"), "action.html"),
     Route("/jobs/{job}/scripts/{name}/results", GET, Role.READER, scripts.results, "results.html"),
     Route("/scan", GET + POST, Role.OPERATOR, job.action("scan"), "action.html"),
+    Route("/scan/{day}", GET + POST, Role.OPERATOR, job.action("scan day"), "action.html"),
     Route("/launches/{job}/{launch_id}/accept", GET + POST, Role.OPERATOR, job.action("accept"), "action.html"),
     Route("/launches/{job}/{launch_id}/close", GET + POST, Role.OPERATOR, job.action("close"), "action.html"),
     Route("/launches/{job}/{launch_id}/redo", GET + POST, Role.OPERATOR, redo.redo, "redo.html"),

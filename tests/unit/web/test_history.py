@@ -75,7 +75,8 @@ def test_all_kinds_are_in_one_list_the_newest_first(engine: Engine, monkeypatch:
     found = [(one.who, one.kind, one.what, one.job) for one in history.deeds(state, DeedFilter())]
     assert found == [
         ("berta", "action", "start", "daily"), ("cleo", "access", "unhide", ""),
-        ("emil", "edition", "edition", "daily"), ("dora", "accepted", "accepted", "daily"), ("cleo", "access", "hide", ""), ("anna", "action", "scan", ""),
+        ("emil", "edition", "edition", "daily"), ("dora", "accepted", "accepted", "daily"),
+        ("cleo", "access", "hide", ""), ("anna", "action", "scan", ""),
     ]  # fmt: skip
     hidden = next(history.deeds(state, DeedFilter(what="hide")))
     assert (hidden.about, hidden.why) == ("example,a", "asked for")

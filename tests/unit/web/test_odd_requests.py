@@ -30,14 +30,14 @@ PARTS = {
     "job": JOB, "launch_id": WHOLE.id, "stage": "final", "name": "logs/crawl.log",
     "action_id": "20161019234428-0123456789ab", "serial": "7", "project": "a-b", "filename": "a_b-1-py3-none-any.whl",
     "module": "yaml", "group": "web", "cluster": JOB, "host": "example.org", "number": "7",
-    "id": "0" * 64,
+    "id": "0" * 64, "day": "2016-10-19",
 }  # fmt: skip
 OF_SCRIPTS = {"name": "shop", "key": "on_start"}
 FIELDS = {
     "/": ("token",), "/search": ("q", "site", "from", "to", "year", "type", "page"), "/capture": ("time", "url"),
     "/packages/requires/{filename}": ("project",), "/status": ("by", "from", "to", "job", "state", "page"),
     "/sign-in": ("token",), "/captures": ("url", "year", "day"), "/record": ("url", "warc", "offset"),
-    "/hide": ("entry",), "/unhide": ("entry",), "redo": ("step",),
+    "/hide": ("entry",), "/unhide": ("entry",), "redo": ("step", "stage"),
     "/history": ("who", "what", "job", "from", "to", "before", "format"),
     "pages": ("view", "words", "host", "status", "type", "why", "kind", "after"),
     "files": ("lacking", "name", "page"),

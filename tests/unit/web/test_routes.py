@@ -15,10 +15,10 @@ from warcmill.audit.answers.line import JobEngine
 from warcmill.web.access import Role
 from warcmill.web.routes import GET, POST, ROUTES, Route
 
-PARTS = {"job": LAUNCH.job, "launch_id": LAUNCH.id, "name": "mark.svg"}  # of paths; any other part is `x`
+PARTS = {"job": LAUNCH.job, "launch_id": LAUNCH.id, "name": "mark.svg", "day": "2016-10-19"}  # any other part is `x`
 OF_SCRIPTS = {**PARTS, "name": "shop", "key": "on_start"}
 FORMS = [one for one in ROUTES if set(POST) <= set(one.methods)]
-OF_OPERATORS = re.compile(r"/(people|scan|redo|accept|close|delete)\Z")  # tokens, steps, deleting; design of roles
+OF_OPERATORS = re.compile(r"/(people|scan|scan/\{day\}|redo|accept|close|delete)\Z")  # tokens, steps, deleting
 FOREIGN = ("http://evil.example", "http://127.0.0.1:8091", "null", "")
 
 

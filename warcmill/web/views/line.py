@@ -26,6 +26,7 @@ from warcmill.web.access import Role
 from warcmill.web.rendering import in_grid
 from warcmill.web.request import Answer, Asked, MovedTo, ShownPage
 from warcmill.web.served import Served
+from warcmill.web.views.desk.remedies import sentence, ways
 from warcmill.web.views.launches.launch import Pager, cells, columns_of, heads, number_in, path_of
 from warcmill.web.views.search import sign_in
 
@@ -61,6 +62,8 @@ def home(served: Served, asked: Asked) -> Answer:
         "written": found.found.written,
         "found": found,
         "path_of": path_of,
+        "says": sentence,
+        "ways": lambda todo: ways(todo, asked.user.role),
         "search": queries.search_of({}),
     }
     return ShownPage(answer, shown)

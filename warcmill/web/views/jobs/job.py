@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from datetime import date
 from functools import partial
 from http import HTTPStatus
 
@@ -155,6 +156,8 @@ def _names(word: str, served: Served, asked: Asked, line: AuditedLine) -> Mappin
     names, state = asked.names, served.state.store
     if word in OF_SCRIPTS:
         return scripts.of_action(served, asked, line)
+    if word == "scan day" and not _is_day(names["day"]):
+        return RefusedRequest(HTTPStatus.NOT_FOUND, "a day is written as 2016-10-19")
     if word == "leave out":
         return {**names, "begins": asked.fields.get("begins", "").strip() or "URL"}
     if word == "wacz" and asked.method == "POST":  # to where a download finds it
@@ -163,6 +166,13 @@ def _names(word: str, served: Served, asked: Asked, line: AuditedLine) -> Mappin
     if word == "wacz":  # as a person types it
         return {**names, "file": f"{names['job']}-{names['launch_id']}{files.SUFFIX}"}
     return names
+
+
+def _is_day(text: str) -> bool:
+    try:
+        return str(date.fromisoformat(text)) == text
+    except ValueError:
+        return False
 
 
 def _unknown(line: AuditedLine, target: TakenAction) -> str:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
-from warcmill import layout
+from warcmill import chain, layout
 from warcmill.base import clock
 from warcmill.decisions import redo as of_steps
 from warcmill.errors import BadInput
-from warcmill.model import Json, Launch, parse_reason
+from warcmill.model import Json, Launch, Stage, parse_reason
 from warcmill.web import actions
 from warcmill.web.actions import ACTIONS, TakenAction
 from warcmill.web.request import Answer, Asked, MovedTo, RefusedRequest, ShownPage
@@ -23,11 +23,12 @@ STEP, ALSO = "step", "also"  # fields: a marker's name; each outward act that ma
 def redo(served: Served, asked: Asked) -> Answer:
     """The markers of a launch; of one, those that rest on it, with the form; posted, the verb that moves them aside
     begins. Outward acts are refused unless they are named one by one."""
-    job, launch_id, name = asked.names["job"], asked.names["launch_id"], asked.fields.get(STEP, "")
+    job, launch_id = asked.names["job"], asked.names["launch_id"]
     try:
         launch = Launch.parse(job, launch_id)
+        name = _marker(launch, asked.fields.get(STEP, ""), asked.fields.get("stage", ""))
     except BadInput as error:
-        return RefusedRequest(HTTPStatus.NOT_FOUND, f"there is no such launch: {error}")
+        return RefusedRequest(HTTPStatus.NOT_FOUND, f"there is no such launch or stage: {error}")
     state = served.line().state
     markers = of_steps.markers(state, launch)
     key = layout.parse_marker_name(name)
@@ -65,3 +66,11 @@ def redo(served: Served, asked: Asked) -> Answer:
         "path": f"/launches/{job}/{launch_id}", "typed": asked.fields.get("reason", ""), "wrong": wrong,
     }  # fmt: skip
     return ShownPage(answer, shown, HTTPStatus.BAD_REQUEST if wrong else HTTPStatus.OK)
+
+
+def _marker(launch: Launch, step: str, stage: str) -> str:
+    """The name of the marker that is meant: that name itself, or a step of the launch, or of a stage."""
+    if step not in chain.by_word(chain.ROWS):
+        return step
+    has_stage = chain.by_word(chain.ROWS)[step].scope == "stage"
+    return layout.marker_name(layout.step(step, launch, Stage.parse(stage) if has_stage else None))
