@@ -285,7 +285,7 @@ def _add(line: OpenRoots, args: argparse.Namespace) -> int:
 def _list(line: OpenRoots, args: argparse.Namespace) -> int:
     listed = [*access.tokens(line.state.store)]
     if args.json:
-        print(as_json({"tokens": access.as_list(line.state.store)}))
+        print(as_json(access.as_document(line.state.store)))
         return 0
     for token in listed:
         if token.why:

@@ -118,14 +118,15 @@ def withdraw_token(state: LocalStore, name: str) -> None:
         state.remove(used.path, used)
 
 
-def as_list(state: LocalStore) -> list[Json]:
-    """The tokens for the answer: all that is kept of them but the digest, and when each was last used, to the minute;
+def as_document(state: LocalStore) -> dict[str, Json]:
+    """The tokens for an answer: all that is kept of them but the digest, and when each was last used, to the minute;
     '' for never."""
-    return [
+    found: list[Json] = [
         {"made": one.made, "name": one.name, "role": one.role.word, "until": one.until, "used": _used(state, one.name),
          "why": one.why}
         for one in tokens(state)
     ]  # fmt: skip
+    return {"tokens": found}
 
 
 def _used(state: LocalStore, name: str) -> str:

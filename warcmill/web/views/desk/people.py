@@ -34,10 +34,8 @@ def people(served: Served, asked: Asked) -> Answer:
             wrong = error
             at = _FIELDS.get(getattr(error, "path", ""), "name") if asked.fields.get("act") == MAKE else ""
     name, role, days = (asked.fields.get(field, "") for field in ("name", "role", "days"))
-    tokens = access.as_list(state)
     answer: dict[str, Json] = {
-        "error": str(wrong) if wrong else "", "form": served.forms.new(asked.user, asked.path), "made": secret,
-        "tokens": tokens,
+        **access.as_document(state), "error": str(wrong) if wrong else "", "form": served.forms.new(asked.user, asked.path), "made": secret,
     }  # fmt: skip
     typed = {"name": name, "role": role, "days": days} if wrong else {"name": "", "role": "reader", "days": ""}
     shown = {
