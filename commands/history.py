@@ -27,8 +27,8 @@ states of one launch (close, accept) is in the launch's marker: warcmill why JOB
 --json: {"deeds": [{"about", "end", "id", "job", "kind", "time", "what", "who", "why"}]};
 end is how an action ended. --csv: the same columns without id
 
-exit codes: 0 listed, 1 nobody did such a thing, 2 usage, 3 configuration, 4 the state did
-not answer
+exit codes: 0 listed, also if nobody did such a thing, 2 usage, 3 configuration,
+4 the state did not answer
 """
 
 
@@ -58,7 +58,9 @@ def run(args: argparse.Namespace) -> int:
     else:
         for one in listed:
             out("  ".join(filter(None, (one.time, one.who or "-", one.what or one.kind, one.job, one.about, one.why))))
-    return 0 if listed else 1
+        if not listed:
+            err("nobody did such a thing")
+    return 0
 
 
 def _begin(day: date) -> str:

@@ -144,8 +144,8 @@ def _action(one: TakenAction) -> Deed:
 
 
 def _numbered(last: int, read: Callable[[int], Deed], upto: str) -> Iterator[Deed]:
-    """What is numbered in the order of its time, the newest first, from that time back. What cannot be read is shown,
-    at the time of the one before it."""
+    """Deeds that are numbered in the order of their time, the newest first, from that time back. One that cannot be
+    read is there too, at the time of the one before it."""
     read = lru_cache(_AHEAD)(read)
 
     def time_of(number: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import io
 import json
@@ -123,6 +124,27 @@ def test_the_first_page_of_many_reads_few_and_a_late_one_too(engine: Engine, mon
     few = history.page(state, DeedFilter(who="nobody"), 100)
     assert (few.deeds, few.is_short, bool(few.next)) == ((), True, True)
     assert time.monotonic() - begun < 30
+
+
+def test_the_verb_lists_the_same(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from commands import history as verb  # noqa: PLC0415
+
+    everything(engine, monkeypatch)
+    monkeypatch.setattr(verb, "open_line", lambda: engine)
+
+    def told(*words: str) -> str:
+        parser = argparse.ArgumentParser()
+        verb.add_arguments(parser)
+        assert verb.run(parser.parse_args(words)) == (2 if {"--json", "--csv"} <= {*words} else 0)
+        return capsys.readouterr().out
+
+    listed = json.loads(told("2016-10", "--json"))["deeds"]
+    assert listed == [one.json() for one in history.deeds(engine.state.store, DeedFilter())]
+    assert told("--who", "cleo", "--limit", "1") == "2016-10-01T00:40:00Z  cleo  unhide  example,a  asked for\n"
+    assert told("--csv", "--what", "edition").count("\n") == 2
+    assert told("--who", "nobody") == told("--json", "--csv") == ""
 
 
 def test_what_cannot_be_read_is_named_and_hides_nothing(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,7 +35,8 @@ def people(served: Served, asked: Asked) -> Answer:
             at = _FIELDS.get(getattr(error, "path", ""), "name") if asked.fields.get("act") == MAKE else ""
     name, role, days = (asked.fields.get(field, "") for field in ("name", "role", "days"))
     answer: dict[str, Json] = {
-        **access.as_document(state), "error": str(wrong) if wrong else "", "form": served.forms.new(asked.user, asked.path), "made": secret,
+        **access.as_document(state), "error": str(wrong) if wrong else "", "made": secret,
+        "form": served.forms.new(asked.user, asked.path),
     }  # fmt: skip
     typed = {"name": name, "role": role, "days": days} if wrong else {"name": "", "role": "reader", "days": ""}
     shown = {

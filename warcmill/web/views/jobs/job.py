@@ -220,7 +220,8 @@ def _choices(line: AuditedLine, launch: Launch) -> list[_Choice]:
 
 
 def _of_job(line: AuditedLine, job: str) -> list[_Choice]:
-    """What outlives a launch: the due crawls of a job that never ran, and the lost seeds of its newest launch."""
+    """The choices of what outlives a launch: the due crawls of a job that never ran, the lost seeds of its newest
+    launch."""
     try:
         found = job_answers.read(line.state_alone(), job)
     except BadInput:
