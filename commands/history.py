@@ -58,8 +58,6 @@ def run(args: argparse.Namespace) -> int:
     else:
         for one in listed:
             out("  ".join(filter(None, (one.time, one.who or "-", one.what or one.kind, one.job, one.about, one.why))))
-        if not listed:
-            err("nobody did such a thing")
     return 0
 
 

@@ -44,13 +44,21 @@ ADDRESSES: Mapping[str, tuple[tuple[str, Mapping[str, str]], ...]] = {
         (f"{LAUNCH}/pages", {"view": "all", "words": "bzip2"}),
         (f"{LAUNCH}/pages", {"view": "not-got"}),
         (f"{LAUNCH}/pages", {"view": "changed"}),
+        (f"{LAUNCH}/pages", {"view": "sites"}),
     ),
+    "/launches/{job}/{launch_id}/compare": (
+        (f"{LAUNCH}/compare", {"url": HIDDEN}),
+        (f"{LAUNCH}/compare", {"url": SHOWN}),
+    ),
+    "/launches/{job}/{launch_id}/quality": ((f"{LAUNCH}/quality", {}),),  # with a check: tests/unit/web/test_quality.py
+    "/launches/{job}/{launch_id}/quality/{name}": ((f"{LAUNCH}/quality/1-0.jpg", {}),),
     "/launches/{job}/{launch_id}/files": ((f"{LAUNCH}/files", {}),),
     "/launches/{job}/{launch_id}/reports/{stage}/{name:path}": (),
     "/jobs": (("/jobs", {}),),
     "/jobs/{job}": ((f"/jobs/{sample.JOB}", {}),),
     "/jobs/{job}/watch": ((f"/jobs/{sample.JOB}/watch", {}),),  # of a crawl of ours: tests/unit/web/test_watch.py
     "/jobs/{job}/queue": ((f"/jobs/{sample.JOB}/queue", {}),),
+    "/jobs/{job}/targets": ((f"/jobs/{sample.JOB}/targets", {}),),  # of a feed: tests/unit/web/test_targets.py
     # A job with scripts, tests/unit/web: test_script_pages.py and test_script_editor.py.
     **{
         f"/jobs/{{job}}/{part}": ((f"/jobs/{sample.JOB}/{part.format(name='shop', key='1')}", {}),)

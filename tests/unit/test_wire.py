@@ -205,11 +205,15 @@ JSON = (
     Place("warcmill/reports/comparison.py", only=("LaunchComparison.json",)),
     Place("warcmill/reports/figures.py", documents=True),
     Place("commands/report.py", only=("_write_csv",)),
-    Place("commands/pages.py", only=("_COLUMNS", "_print_json")),
+    Place("commands/pages.py", only=("_COLUMNS", "_SITE", "_print_json")),
     Place(
         "warcmill/reports/pages.py",
-        only=("CHANGES", "REDIRECTED", "ListedUrl.json", "ChangedUrl.json", "ListSums.json"),
+        only=("CHANGES", "REDIRECTED", "ListedUrl.json", "ListedSite.json", "ChangedUrl.json", "ListSums.json"),
     ),
+    Place("commands/console/quality.py", only=("_answer",)),
+    Place("warcmill/quality/__init__.py", only=("MARKS",)),
+    Place("warcmill/quality/judgement.py", only=("KINDS", "STATES"), fields=("CheckedPage", "MissingPart")),
+    Place("warcmill/quality/reports.py", only=("QualityReport.json", "_facts", "marked"), fields=("QualityReport",)),
     Place("warcmill/audit/answers/health.py", only=("_HANGS",), documents=True),
     Place("warcmill/audit/answers/tally.py"),
     Place("warcmill/audit/answers/jobs.py", documents=True),
@@ -310,8 +314,11 @@ NONE_OF_ITS_OWN = {
     "commands/console/scanner.py",
     # Their answers are those of warcmill/markers/job_edits.py, warcmill/reports/rule_trial.py and reachability.py.
     "commands/console/crawl.py",
+    "commands/console/feed_targets.py",
     "commands/console/job_papers.py",
+    "warcmill/pulse/target_list.py",
     "warcmill/web/views/jobs/form.py",
+    "warcmill/web/views/jobs/targets.py",
     # Its JSON is text in a page; what programs get is of warcmill/scripts/answers.py and the book of tasks.
     "warcmill/web/views/scripts.py",
     # What a step answers is for the page's own script.

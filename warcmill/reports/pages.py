@@ -16,9 +16,10 @@ import os
 import re
 import sqlite3
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
-from hashlib import sha512
+from hashlib import sha256, sha512
+from heapq import nsmallest
 from itertools import groupby
 from pathlib import Path
 from typing import BinaryIO
@@ -52,6 +53,7 @@ PAGE_TYPES = frozenset({
     "text/html", "application/xhtml+xml", "application/pdf", "application/epub+zip", "application/msword",
     "application/rtf", "text/plain",
 })  # fmt: skip
+_IS_HTML = "type IN ('text/html', 'application/xhtml+xml')"
 _OFFICE = ("application/vnd.openxmlformats", "application/vnd.oasis.opendocument", "application/vnd.ms-")
 _SCHEMA = """
     PRAGMA journal_mode = OFF;
@@ -136,15 +138,30 @@ class ChangedUrl(Struct, frozen=True):
         return {"change": self.kind, "url": self.url, "why": self.why}
 
 
+class ListedSite(Struct, frozen=True):
+    """A host with its sums. `id`: its place in the list."""
+
+    id: int
+    host: str
+    pages: int
+    got: int
+    not_got: int
+
+    def json(self) -> dict[str, Json]:
+        """The row for programs."""
+        return {name: getattr(self, name) for name in ("host", "pages", "got", "not_got")}
+
+
 class ListSums(Struct, frozen=True):
-    """The sums of a launch: `asked` is `got` and `not_got`. `pages` are among what was got; `whys`: those that were not
-    got, by reason, most first."""
+    """The sums of a launch: `asked` is `got` and `not_got`. `pages` are among what was got, `sites` are the hosts that
+    have some; `whys`: those that were not got, by reason, most first."""
 
     asked: int
     got: int
     pages: int
     not_got: int
     hosts: int
+    sites: int
     whys: Mapping[str, int]
     changes: Mapping[str, int]
 
@@ -152,16 +169,18 @@ class ListSums(Struct, frozen=True):
         """The sums for programs."""
         return {
             "asked": self.asked, "got": self.got, "hosts": self.hosts, "not_got": self.not_got, "pages": self.pages,
-            "why": dict(self.whys), "changes": dict(self.changes),
+            "sites": self.sites, "why": dict(self.whys), "changes": dict(self.changes),
         }  # fmt: skip
 
 
 class LaunchPages:
     """The open list of a launch. `before`: the launch that it is compared with, '' without one. `lacking`: what is not
-    in it: stages that are not verified yet, WARCs without an extract of text. `is_stale`: there is more by now."""
+    in it: stages that are not verified yet, WARCs without an extract of text. `is_stale`: there is more by now.
+    `database`: the list itself, which takes temporary tables."""
 
     def __init__(self, database: sqlite3.Connection, path: str, seen: str) -> None:
-        self._database, self._path = database, path
+        self.database, self._path = database, path
+        database.create_function("sha256", 1, lambda url: sha256(url.encode("utf-8", "replace")).digest())
         about = dict(self._rows("SELECT name, value FROM about"))
         self.is_stale = about.get("seen") != seen
         self.before, self.made = about.get("before", ""), about.get("made", "")
@@ -170,14 +189,14 @@ class LaunchPages:
     def sums(self) -> ListSums:
         """The sums of the whole list."""
         (row,) = self._rows(
-            "SELECT total(number), total(number * is_got), total(number * is_got * is_page), count(DISTINCT host)"
-            " FROM tally"
+            "SELECT total(number), total(number * is_got), total(number * is_got * is_page), count(DISTINCT host),"
+            " count(DISTINCT CASE WHEN is_got * is_page THEN host END) FROM tally"
         )
-        asked, got, pages, hosts = map(int, row)
+        asked, got, pages, hosts, sites = map(int, row)
         whys = self._rows("SELECT why, sum(number) FROM tally WHERE NOT is_got GROUP BY why ORDER BY 2 DESC, 1")
         changes = dict(self._rows("SELECT kind, count(*) FROM change GROUP BY kind"))
         return ListSums(
-            asked, got, pages, asked - got, hosts, dict(whys), {kind: changes.get(kind, 0) for kind in CHANGES}
+            asked, got, pages, asked - got, hosts, sites, dict(whys), {kind: changes.get(kind, 0) for kind in CHANGES}
         )
 
     def number(self, wanted: ListFilter) -> int | None:
@@ -204,7 +223,7 @@ class LaunchPages:
         else:
             condition = f"page.id > ? AND {where} ORDER BY page.id LIMIT ?"
             found = self._rows(f"SELECT {names} FROM page WHERE {condition}", [after, *values, most])  # noqa: S608
-        return [ListedUrl(row[0], row[1], row[2], bool(row[3]), *row[4:]) for row in found]
+        return [_row(row) for row in found]
 
     def _span(self, host_: str) -> tuple[int, int]:
         """The numbers between which a host has its rows."""
@@ -213,11 +232,38 @@ class LaunchPages:
         (row,) = self._rows("SELECT min(id), max(id) FROM page WHERE host = ?", [host_.lower()])
         return row[0] or 0, row[1] or 0
 
+    def sampled(self, number: int, *, seeds: bool) -> tuple[list[ListedUrl], int]:
+        """Those pages of HTML that were got, or those seeds, whose URLs have the smallest SHA-256, so many at most; and
+        the number of all of them. A seed that was got counts if it is HTML, too."""
+        where = (
+            f"({_IS_HTML} OR NOT is_got) AND hops = ''" if seeds else f"{_IS_HTML} AND is_got AND is_page AND hops > ''"
+        )
+        with _errors(self._path):
+            every = self.database.execute(f"SELECT sha256(url), id FROM page WHERE {where}")  # noqa: S608 - of our names
+            (all_,) = self.database.execute(f"SELECT count(*) FROM page WHERE {where}").fetchone()  # noqa: S608
+            ids = [id_ for _, id_ in nsmallest(number, every)]
+        return self._listed("id IN (SELECT value FROM json_each(?)) ORDER BY id", ids), int(all_)
+
+    def named(self, urls: Collection[str]) -> dict[str, ListedUrl]:
+        """The rows of some URLs."""
+        return {row.url: row for row in self._listed("url IN (SELECT value FROM json_each(?))", [*urls])}
+
+    def _listed(self, condition: str, values: Sequence[object]) -> list[ListedUrl]:
+        query = f"SELECT {', '.join(_COLUMNS)} FROM page WHERE {condition}"  # noqa: S608 - of our names
+        return [_row(row) for row in self._rows(query, [json.dumps(values)])]
+
     def changes(self, kind: str = "", after: int = 0, limit: int = 100) -> list[ChangedUrl]:
         """The next pages that changed, of a kind or of any, after the row of a number."""
         where, values = ("kind = ? AND", [kind]) if kind else ("", [])
         query = f"SELECT id, url, kind, why FROM change WHERE {where} id > ? ORDER BY id LIMIT ?"  # noqa: S608 - of our names
         return [ChangedUrl(*row) for row in self._rows(query, [*values, after, min(limit, MOST)])]
+
+    def sites(self, after: int = 0, limit: int = 100) -> list[ListedSite]:
+        """The next hosts, those with the most pages first, after the one at a place."""
+        columns = "host, total(number * is_got * is_page), total(number * is_got), total(number * (1 - is_got))"
+        query = f"SELECT {columns} FROM tally GROUP BY host ORDER BY 2 DESC, 1 LIMIT ? OFFSET ?"  # noqa: S608 - our names
+        found = self._rows(query, [min(limit, MOST), after])
+        return [ListedSite(place, row[0], *map(int, row[1:])) for place, row in enumerate(found, after + 1)]
 
     def most(self, column: str, wanted: ListFilter, limit: int = 20) -> list[tuple[str, int]]:
         """The most frequent values of `host`, `type`, `status` or `why` among what is wanted, each with its number."""
@@ -227,7 +273,11 @@ class LaunchPages:
 
     def _rows(self, query: str, values: Sequence[object] = ()) -> list[tuple]:  # type: ignore[type-arg] # by the query
         with _errors(self._path):
-            return self._database.execute(query, values).fetchall()
+            return self.database.execute(query, values).fetchall()
+
+
+def _row(row: tuple) -> ListedUrl:  # type: ignore[type-arg] # of _COLUMNS
+    return ListedUrl(row[0], row[1], row[2], bool(row[3]), *row[4:])
 
 
 @contextmanager
@@ -238,7 +288,10 @@ def opened(state: MarkerStore, index: LocalStore, launch: Launch) -> Iterator[La
     if not index.stat(path):
         yield None
         return
-    with _errors(path), closing(sqlite3.connect(f"file:{quote(str(real))}?mode=ro&immutable=1", uri=True)) as database:
+    with (
+        _errors(path),
+        closing(sqlite3.connect(f"file:{quote(str(real))}?mode=ro&immutable=1", uri=True)) as database,
+    ):
         yield LaunchPages(database, path, _Sources(state, launch).seen)
 
 

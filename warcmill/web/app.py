@@ -31,7 +31,17 @@ from warcmill.web.access import Role, User, parse_cookies
 from warcmill.web.handover import multipart
 from warcmill.web.handover.files import WebUpload
 from warcmill.web.hidden import HiddenNames
-from warcmill.web.request import GUARDS, Answer, Asked, MovedTo, RefusedBody, RefusedRequest, SentBytes, ShownPage
+from warcmill.web.request import (
+    GUARDS,
+    POLICY,
+    Answer,
+    Asked,
+    MovedTo,
+    RefusedBody,
+    RefusedRequest,
+    SentBytes,
+    ShownPage,
+)
 from warcmill.web.routes import FORM_TYPE, JSON, LARGEST_FORM, LARGEST_SCRIPT, POST, ROUTES, TEXT, Route
 from warcmill.web.served import Served
 
@@ -159,7 +169,11 @@ def _viewed(served: Served, route: Route, asked: Asked, may_still: Callable[[], 
     answer = _view(served, route, asked)
     if isinstance(answer, SentBytes) and not isinstance(answer.pieces, bytes):
         answer = replace(answer, pieces=_while_allowed(answer.pieces, may_still))
-    return _response(route, asked, answer if asked.sees_hidden else _for_readers(asked.hidden, answer))
+    response = _response(route, asked, answer if asked.sees_hidden else _for_readers(asked.hidden, answer))
+    if route.frames:
+        place = urlsplit(served.replay.address)
+        response.headers["Content-Security-Policy"] = f"{POLICY}; frame-src {place.scheme}://{place.netloc}"
+    return response
 
 
 def _hidden(served: Served, route: Route, asked: Asked) -> HiddenNames:

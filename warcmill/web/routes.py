@@ -17,12 +17,13 @@ from warcmill.web.served import Served
 from warcmill.web.views import documents, line, packages, script_editor, scripts, search
 from warcmill.web.views.desk import history, people
 from warcmill.web.views.groups import cluster_orders, clusters
-from warcmill.web.views.jobs import archive_site, form, job, watch
-from warcmill.web.views.launches import captures, launch, pages, redo
+from warcmill.web.views.jobs import archive_site, form, job, targets, watch
+from warcmill.web.views.launches import captures, launch, pages, quality, redo
 
 GET, POST = ("GET", "HEAD"), ("POST",)
 LARGEST_FORM = 16_384  # bytes
 LARGEST_LIST = 24 << 20  # of a form with a list of addresses
+LARGEST_TARGET = 1 << 20  # of a form with the addresses of a target
 LARGEST_DECISION = 1 << 17  # of a form with the fields of a document
 LARGEST_SCRIPT = 1 << 20  # of a form with the text of a script
 LARGEST_ORDER = 1 << 19  # of an order in JSON
@@ -61,6 +62,7 @@ class Route(Struct, frozen=True):
     in_json: bool = False
     poster: Role = Role.NOBODY
     upload: Callable[[Served, Mapping[str, str], str], str] | None = None
+    frames: bool = False
 
     def least(self, method: str) -> Role:
         """The least role that may do this."""
@@ -78,8 +80,21 @@ ROUTES = (
     Route("/status", GET, Role.READER, line.line_status, "status.html", "Status"),
     Route("/launches/{job}/{launch_id}", GET, Role.READER, launch.launch, "launch.html"),
     Route("/launches/{job}/{launch_id}/pages", GET, Role.READER, pages.listed, "pages.html"),
+    Route("/launches/{job}/{launch_id}/compare", GET, Role.READER, pages.compared, "compare.html", frames=True),
     Route("/launches/{job}/{launch_id}/make-pages", GET + POST, Role.CURATOR, job.action("pages"), "action.html"),
     Route("/launches/{job}/{launch_id}/wacz", GET + POST, Role.CURATOR, job.action("wacz"), "action.html"),
+    Route("/launches/{job}/{launch_id}/chosen", POST, Role.CURATOR, pages.wacz_of_chosen, body=LARGEST_SCRIPT),
+    Route(
+        "/launches/{job}/{launch_id}/quality",
+        GET + POST,
+        Role.READER,
+        quality.report,
+        "quality.html",
+        poster=Role.CURATOR,
+    ),
+    Route("/launches/{job}/{launch_id}/quality/{name}", GET, Role.READER, quality.picture),
+    Route("/launches/{job}/{launch_id}/check", GET + POST, Role.CURATOR, job.action("check"), "action.html"),
+    Route("/launches/{job}/{launch_id}/patch", GET + POST, Role.CURATOR, job.action("patch"), "action.html"),
     Route("/launches/{job}/{launch_id}/files", GET, Role.READER, launch.launch_files, "files.html"),
     Route("/launches/{job}/{launch_id}/reports/{stage}/{name:path}", GET, Role.READER, launch.log_slice, "log.html"),
     Route("/archive-a-site", GET + POST, Role.CURATOR, archive_site.page, "archive_site.html", "Archive a site"),
@@ -89,6 +104,19 @@ ROUTES = (
     Route("/jobs/{job}/edit", GET + POST, Role.CURATOR, form.edit, "job_form.html", body=LARGEST_LIST, files=1),
     Route("/jobs/{job}/papers", GET + POST, Role.CURATOR, form.texts, "job_texts.html", body=LARGEST_LIST),
     Route("/jobs/{job}/history", GET + POST, Role.CURATOR, form.history, "job_history.html"),
+    Route("/jobs/{job}/targets", GET + POST, Role.READER, targets.page, "targets.html", poster=Role.CURATOR),
+    Route("/jobs/{job}/targets/{id}", GET + POST, Role.CURATOR, targets.edit, "target_form.html", body=LARGEST_TARGET),
+    Route("/jobs/{job}/new-target", GET + POST, Role.CURATOR, targets.new, "target_form.html", body=LARGEST_TARGET),
+    Route(
+        "/jobs/{job}/import-targets",
+        GET + POST,
+        Role.CURATOR,
+        targets.import_list,
+        "import_targets.html",
+        body=LARGEST_LIST,
+        files=1,
+    ),
+    Route("/jobs/{job}/export-targets", GET, Role.CURATOR, targets.export),
     Route("/jobs/{job}/start", GET + POST, Role.CURATOR, job.action("start"), "action.html"),
     Route("/jobs/{job}/watch", GET, Role.READER, watch.watch, "watch.html"),
     Route("/jobs/{job}/queue", GET, Role.READER, watch.queue, "queue.html"),

@@ -40,11 +40,12 @@ FIELDS = {
     "/hide": ("entry",), "/unhide": ("entry",), "redo": ("step", "stage"),
     "/history": ("who", "what", "job", "from", "to", "before", "format"),
     "pages": ("view", "words", "host", "status", "type", "why", "kind", "after"),
-    "files": ("lacking", "name", "page"),
+    "files": ("lacking", "name", "page"), "quality": ("report",),
     "/jobs/{job}": ("status", "group"), "tasks": ("status", "script", "before"),
     "results": ("before", "after", "format"),
     "/groups/{group}/clusters/{cluster}": ("status", "domain", "before"), "{host:path}": ("status", "after"),
     "uri": ("url", "crawl", "key"), "orders": ("state", "cluster", "before"), "history": ("url", "crawl", "key"),
+    "targets": ("words", "owner", "paused", "page", "saved"), "export-targets": ("as",),
     "uris": ("status", "host", "cluster", "prefix", "after", "limit"),
     "{launch_id}": ("page",), "{name:path}": ("begin",), "accept": ("finding",),
 }  # fmt: skip

@@ -1,9 +1,11 @@
 """Files that pages hand over and take in: the WACZ that an action wrote, and uploads. Writes to their folder.
 
     {state}/web/files/{action}.wacz      what the action wrote, for who downloads it
+    {state}/web/files/{action}.urls      the pages that were chosen for it
     {state}/web/files/{action}/{name}    what was uploaded, for the import that the action is
+    {state}/web/files/{form}.list        a list of targets that a page has looked at, for who then imports it
 
-Both have the name of their action, and are kept for some days. An upload has its name once it is whole and durable: of
+All have the name of their action, and are kept for some days. An upload has its name once it is whole and durable: of
 one that breaks off nothing is left, and of a server that was killed meanwhile the next one sweeps the rest.
 """
 
@@ -13,30 +15,39 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
+from io import BytesIO
 from pathlib import Path
 
 from warcmill import layout
 from warcmill.base import clock, disk
-from warcmill.errors import BadInput, Unavailable
+from warcmill.errors import BadInput, NotReady, Unavailable
 from warcmill.stores import LocalStore, temporary_names
 from warcmill.web.request import RefusedBody
 
 FOLDER = "web/files"
 SUFFIX = ".wacz"
 KEPT_DAYS = 7
+LARGEST_LIST = 24 << 20  # bytes
 RESERVE = 1 << 28  # bytes of the disk that no upload takes: the state is on it
 _DAY = 86_400
-_OURS = re.compile(r"([0-9]{14}-[0-9a-f]{12})(\.wacz)?")
+_OURS = re.compile(r"([0-9]{14}-[0-9a-f]{12})(\.wacz|\.urls|\.list)?")
 _UPLOADED = re.compile(r"[^/\\\x00-\x1f\x7f.][^/\\\x00-\x1f\x7f]*\.(?:w?arc(?:\.gz)?|wacz)", re.IGNORECASE)
 
 
 def wacz_of(action_id: str) -> str:
     """The path in the state of the WACZ that an action writes."""
     return f"{FOLDER}/{action_id}{SUFFIX}"
+
+
+def keep_urls(state: LocalStore, action_id: str, urls: Iterable[str]) -> Path:
+    """Write the list of the pages that were chosen for a WACZ, once: of a form that comes twice the first counts."""
+    path, data = f"{FOLDER}/{action_id}.urls", "".join(f"{url}\n" for url in urls).encode("utf-8", "replace")
+    state.commit_new(path, BytesIO(data), len(data), lambda _: True)
+    return state.real(path)
 
 
 def make_folder(state: LocalStore) -> None:
@@ -46,6 +57,22 @@ def make_folder(state: LocalStore) -> None:
         place.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise Unavailable(str(place), disk.reason(error, place)) from error
+
+
+def keep_list(state: LocalStore, form: str, data: bytes) -> None:
+    """Keep a list that a page has looked at, under the name of its form."""
+    make_folder(state)
+    state.replace(f"{FOLDER}/{form}.list", data)
+
+
+def kept_list(state: LocalStore, form: str) -> bytes:
+    """The list that a form has brought. BadInput for one that is not kept, or no more."""
+    try:
+        if _OURS.fullmatch(form):
+            return state.read(f"{FOLDER}/{form}.list", LARGEST_LIST)
+    except NotReady:
+        pass
+    raise BadInput("list", "choose a file; one that was looked at before is kept no more")
 
 
 def held(state: LocalStore, action_id: str, days: int) -> tuple[int, str] | None:
