@@ -211,5 +211,5 @@ def _about(one: RecordedDecision, facts: dict[str, str]) -> str:
     names = one.facts.get("names")
     if isinstance(names, list) and names:
         facts = {**facts, "name": f"{names[0]} and {len(names) - 1:,} more"}
-    given = (facts.get(name, "") for name in ("surt", "kind", "launch_id", "name", "title", "generation", "verdict"))
+    given = (facts.get(name, "") for name in ("surt", "kind", "launch_id", "name", "title", "generation", "mark"))
     return " ".join(dict.fromkeys(filter(None, given)))
