@@ -14,6 +14,7 @@ from typing import Any
 from msgspec import Struct
 
 from commands.console.arguments import Interval, interval, reason
+from commands.console.person import person
 from commands.console.show import counted, err, out
 from tasks.audited import audited
 from tasks.config import engines
@@ -197,7 +198,7 @@ def publish(line: OpenRoots, claims: list[Claim]) -> int:
     for claim in claims:
         _refuse_another_reason(line.state, claim, Accepted.from_claim(claim).reason)
     for claim in claims:
-        line.state.publish(claim.key, claim)
+        line.state.publish(claim.key, claim, by=person())
         accepted = Accepted.from_claim(claim)
         out(f"accepted: {layout.launch_of(claim.key)} {accepted.kind}: {accepted.name}")
     days = {layout.launch_of(claim.key).day for claim in claims}
@@ -291,7 +292,7 @@ def _lost(line: OpenRoots, named: Sequence[Crawl]) -> list[Launch]:
 def _accept_lost(line: OpenRoots, lost: Sequence[Launch], reason: str) -> int:
     """Decide that these launches are lost for good. Return the exit code."""
     wanted = [dues.accept_lost(launch, reason) for launch in lost]
-    decisions.make_all(line.state.store, lambda: line.store, decisions.ACCEPTED, wanted)
+    decisions.make_all(line.state.store, lambda: line.store, decisions.ACCEPTED, wanted, person())
     out(*(f"accepted: {launch} is lost" for launch in lost))
     return 0
 
@@ -318,7 +319,7 @@ def _accept_dues(line: OpenRoots, crawls: Sequence[Crawl], reason: str) -> int:
         if before != reason:
             raise Conflict(f"{job} {due}", f"accepted already, for another reason: {before}")
     skipped = [due_crawls.skip(job, due, reason) for job, due in crawls]
-    decisions.make_all(line.state.store, lambda: line.store, decisions.ACCEPTED, skipped)
+    decisions.make_all(line.state.store, lambda: line.store, decisions.ACCEPTED, skipped, person())
     out(*(f"accepted: {job} {due} is skipped" for job, due in crawls))
     return 0
 
@@ -342,7 +343,7 @@ def _accept_seeds(line: OpenRoots, seeds: Mapping[Launch, Sequence[str]], reason
     """
     portions = ((launch, some) for launch, names in seeds.items() for some in _portions(names))
     wanted = (accepted_seeds.facts(launch, some, reason) for launch, some in portions)
-    decisions.make_all(line.state.store, lambda: line.store, decisions.ACCEPTED, wanted)
+    decisions.make_all(line.state.store, lambda: line.store, decisions.ACCEPTED, wanted, person())
     for launch, names in seeds.items():
         out(*(f"accepted: {launch} and later launches of the job: {name}" for name in names[:SHOWN]))
         if len(names) > SHOWN:

@@ -8,6 +8,7 @@ from itertools import chain
 from pathlib import Path
 
 from commands.console.arguments import add_launch, reason
+from commands.console.person import person
 from commands.console.show import out
 from tasks.config.settings import settings
 from warcmill import layout
@@ -62,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     statements.refuse_own(engines, launch)
     last = last_written(configured.rootmap(), launch)
-    state.publish(claim.key, claim)
+    state.publish(claim.key, claim, by=person())
     out(f"{launch} is closed: {args.reason}", f"  {last}")
     out("Next:", f"  warcmill scan {launch.day}")
     return 0

@@ -6,11 +6,11 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date
-from getpass import getuser
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from commands.console.arguments import add_json
+from commands.console.person import person
 from commands.console.show import as_json, counted, err, out
 from warcmill.errors import BadInput, Unavailable
 
@@ -187,7 +187,7 @@ def _decide(args: argparse.Namespace, desk: Desk, open_store: Callable[[], Store
     if not args.status and not fields:
         raise BadInput("decide", "neither a status nor a field is given; 'warcmill documents --help' has examples")
     said = [DocumentDecision(desk.id_of(one), args.status, fields) for one in args.ids]
-    changed = desk.decide(open_store, getuser(), said, args.over)
+    changed = desk.decide(open_store, person(), said, args.over)
     if args.json:
         print(as_json({"changed": changed, "decision": desk.number}))
     elif changed:
@@ -202,7 +202,7 @@ def _import(args: argparse.Namespace, desk: Desk, open_store: Callable[[], Store
 
     try:
         with args.file.open("rb") as file:
-            done = exchange.hand_in(desk, open_store, getuser(), file)
+            done = exchange.hand_in(desk, open_store, person(), file)
     except OSError as error:
         raise Unavailable(str(args.file), error.strerror or str(error)) from error
     if args.json:

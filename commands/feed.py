@@ -155,7 +155,8 @@ def _check(args: argparse.Namespace) -> int:
 def _import(args: argparse.Namespace) -> int:
     """Make a job of a job-conf. Conflict if somebody has edited the job, or made it otherwise."""
     from commands.console.luigi_cfg import job_of, list_job  # checking a feed needs no archive
-    from commands.console.papers import open_papers, person
+    from commands.console.papers import open_papers
+    from commands.console.person import person
     from tasks.config import folders
     from warcmill.crawl.job import brozzler
     from warcmill.formats import job_conf

@@ -41,6 +41,7 @@ VERBS: dict[str, dict[str, str]] = {
         "depends": "list the WARCs of other launches that a launch's revisits need",
         "search": "find pages and PDFs of the archive by their words, or by their URL",
         "health": "ask engines, disks and servers whether they answer, and what runs and waits",
+        "history": "list who did what and when: actions from pages, editions of jobs, decisions",
         "serve": "look at the line and its crawls in a browser, search the archive, and replay",
     },
     "do": {

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Iterator
 
 from commands.console.arguments import add_launch, reason, stage
+from commands.console.person import person
 from commands.console.show import err, in_words, out
 from tasks.line import OpenRoots, open_line
 from warcmill import chain, layout
@@ -90,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
         err("warcmill redo: refused, nothing was moved", *(f"  {why}" for why in refusals))
         return 1
     kept = _forget(line.state, key, file) if file else []
-    for path in redo.move_aside(line.state, markers, [*below, key], args.reason or "", kept):
+    for path in redo.move_aside(line.state, markers, [*below, key], args.reason or "", kept, person()):
         out(f"moved aside: {path}")
     out("Next:", *(f"  {command}" for command in _next(launch, [*below, key])))
     return 0

@@ -61,7 +61,8 @@ to it. Everyone with an account on this machine can reach replay; the pages need
 pdf, text, other) and page
 /search?q=URL&format=json: {"captures", "found": [{"capture", "status", "time", "type",
 "url"}], "page", "version"}
-token list --json: {"tokens": [{"made", "name", "role", "until", "why"}]}
+token list --json: {"tokens": [{"made", "name", "role", "until", "used", "why"}]};
+used: when it was last used, to the minute
 
 It serves until it is interrupted. [serve] of luigi.cfg has the address, the ports, pywb and
 the proxies that sign people in. --port and --no-replay go before it: with --port, replay

@@ -9,6 +9,7 @@ from contextlib import closing
 from rich.table import Table
 
 from commands.console.arguments import add_json, reason
+from commands.console.person import person
 from commands.console.scanner import run_once
 from commands.console.show import as_json, counted, err, out
 from commands.console.terminal import console, styled
@@ -299,7 +300,7 @@ def _decide(entry: str, why: str, *, hides: bool) -> int:
         out(*(f"decision {number} was in the state alone: it is in the store now" for number in copied))
         is_late = _is_late(line, index)  # who decided may have been killed before it was published
         return (_published(line, index, surt) if is_late else 0) or (0 if copied else 1)
-    made = hidden_list.decide(state, lambda: line.store, surt, why, hides=hides)
+    made = hidden_list.decide(state, lambda: line.store, surt, why, hides=hides, by=person())
     out(f"{surt}: {'hidden' if hides else 'shown again'} (decision {made.number})", *_shown(index, surt))
     return _published(line, index, surt)
 

@@ -29,7 +29,7 @@ from warcmill.audit.day_summary import ScannedDays
 from warcmill.base import clock
 from warcmill.clients import notice
 from warcmill.clients.notice import Channels, Notice, Trouble
-from warcmill.errors import Busy, NotReady, WarcmillError
+from warcmill.errors import BadConfig, Busy, NotReady, WarcmillError
 from warcmill.markers.attempts import Attempts
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Json, Key, Launch
@@ -114,7 +114,8 @@ class ScanEnding(Struct):
         gone = tuple(one for one in known if _name(one) not in now and self._was_looked_at(one))
         if not fresh and not gone:
             return
-        message = Notice(self.scan, str(self.dates), temporary_names.host(), fresh, self._todo(troubles, fresh), gone)
+        todo, link = self._todo(troubles, fresh), self._link(fresh)
+        message = Notice(self.scan, str(self.dates), temporary_names.host(), fresh, todo, gone, link)
         try:
             notice.send(channel, message)
             log.info("%s: a notice was sent: %s", message.scan, notice.subject(message))
@@ -143,6 +144,20 @@ class ScanEnding(Struct):
         if len(failed) == 1:
             return f"warcmill why {failed[0]['job']} {failed[0]['due']}"
         return f"warcmill reconcile {self.dates}"
+
+    def _link(self, fresh: tuple[Trouble, ...]) -> str:
+        """The page of what is troubled: of the one launch or job, else the first one; '' without [serve] url."""
+        from tasks.config.serve import pages_url  # only where a notice is sent
+
+        try:
+            base = pages_url()
+        except BadConfig as error:
+            log.error("%s: its notice has no link: %s", self.scan, error)
+            return ""
+        where = {one.launch for one in fresh}
+        job, _, launch_id = where.pop().partition("/") if len(where) == 1 else ("", "", "")
+        path = f"launches/{job}/{launch_id}" if launch_id else f"jobs/{job}" if job else ""
+        return f"{base}/{path}" if base else ""
 
     def _troubles(self, state: MarkerStore) -> Iterator[Trouble]:
         """The troubles in the days' summaries that concern the steps of this scan's chain."""

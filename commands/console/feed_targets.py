@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable, Mapping
 
-from commands.console.papers import person
+from commands.console.person import person
 from commands.console.show import as_json, err, out
 from tasks.line import feed_of, open_line
 from warcmill.clients import feed_source

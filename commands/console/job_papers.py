@@ -17,7 +17,8 @@ from typing import cast
 from msgspec.structs import asdict
 
 from commands.console.job_desk import OwnJobs
-from commands.console.papers import look_at, person
+from commands.console.papers import look_at
+from commands.console.person import person
 from commands.console.show import as_json, out
 from tasks.config import engines
 from warcmill.crawl.job import form, rules

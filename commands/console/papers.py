@@ -1,12 +1,10 @@
-"""The papers of a job for verbs: opened, or looked at first. Who saves is the user of this process.
+"""The papers of a job for verbs: opened, or looked at first.
 
 Stands alone, as verbs of several rooms save papers.
 """
 
 from __future__ import annotations
 
-import os
-import pwd
 from contextlib import closing
 
 from commands.console.luigi_cfg import engine_for
@@ -31,11 +29,3 @@ def look_at(job: str) -> None:
         open_papers(job).settle()
     except (BadInput, Conflict, Unavailable) as error:
         err(f"{job}: what was edited by hand, if anything, is not kept as an edition yet: {error}")
-
-
-def person() -> str:
-    """The user of this process, as editions name who saved."""
-    try:
-        return pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:  # as in a container
-        return f"uid {os.geteuid()}"

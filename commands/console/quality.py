@@ -14,7 +14,7 @@ from pathlib import Path
 
 from commands.console import luigi_cfg, pulse
 from commands.console.launches import launch_of
-from commands.console.papers import person
+from commands.console.person import person
 from commands.console.replaying import own_replay
 from commands.console.show import as_json, counted, err, out
 from tasks.config import engines, folders

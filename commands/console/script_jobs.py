@@ -15,7 +15,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from commands.console.luigi_cfg import engine_for
-from commands.console.papers import look_at, open_papers, person
+from commands.console.papers import look_at, open_papers
+from commands.console.person import person
 from commands.console.show import as_json, out
 from tasks.config import engines
 from warcmill.base.escapes import printable

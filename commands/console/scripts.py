@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any
 from commands.console import crawl_options
 from commands.console.crawl import answers, left_at, name_left_out
 from commands.console.luigi_cfg import engine_for, list_job
-from commands.console.papers import open_papers, person
+from commands.console.papers import open_papers
+from commands.console.person import person
 from commands.console.show import err, out
 from tasks.config import engines, folders
 from warcmill.base import clock

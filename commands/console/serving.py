@@ -10,7 +10,6 @@ import shutil
 import signal
 import sys
 import threading
-from collections.abc import Iterable
 from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
@@ -34,7 +33,6 @@ from warcmill.decisions import folder_import
 from warcmill.errors import BadConfig, WarcmillError
 from warcmill.formats.pypi.data_sets import DISTRIBUTIONS
 from warcmill.markers import locks
-from warcmill.model import Json
 from warcmill.pypi.answers import PublishedData
 from warcmill.pypi.data_sets import PublishedHistory, open_history
 from warcmill.replay import pywb
@@ -42,7 +40,7 @@ from warcmill.replay.pywb import LOOPBACK, NAME, OFF, NoReplay, Pywb, ReplaySour
 from warcmill.stores.opening import check_place, open_folder
 from warcmill.versions.publication import Payloads
 from warcmill.web import access, server
-from warcmill.web.access import ROLES, OneTime, TokenFile, WebAccess
+from warcmill.web.access import ROLES, OneTime, WebAccess
 from warcmill.web.actions import Actions
 from warcmill.web.app import application
 from warcmill.web.archive import NO_INDEX, Archive
@@ -263,7 +261,7 @@ def _add(line: OpenRoots, args: argparse.Namespace) -> int:
 def _list(line: OpenRoots, args: argparse.Namespace) -> int:
     listed = [*access.tokens(line.state.store)]
     if args.json:
-        print(as_json(_answer(listed)))
+        print(as_json(access.as_document(line.state.store)))
         return 0
     for token in listed:
         if token.why:
@@ -275,15 +273,6 @@ def _list(line: OpenRoots, args: argparse.Namespace) -> int:
     if not listed:
         out("there is no token; 'warcmill serve token add NAME --role ROLE' makes one")
     return 0
-
-
-def _answer(listed: Iterable[TokenFile]) -> dict[str, Json]:
-    return {
-        "tokens": [
-            {"made": one.made, "name": one.name, "role": one.role.word, "until": one.until, "why": one.why}
-            for one in listed
-        ]
-    }
 
 
 def _withdraw(line: OpenRoots, args: argparse.Namespace) -> int:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, TextIO
 
-from warcmill.base.escapes import printable
+from warcmill.base.escapes import printable, table_cell
 from warcmill.model import Json
 
 if TYPE_CHECKING:
@@ -41,12 +41,7 @@ def write_rows(heads: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
     """Print rows as CSV, each as it comes. No cell is a formula of a spreadsheet, or a command of a terminal."""
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(heads)
-    writer.writerows([_harmless(cell) for cell in row] for row in rows)
-
-
-def _harmless(cell: object) -> object:
-    text = printable(cell) if isinstance(cell, str) else cell
-    return f"'{text}" if isinstance(text, str) and text[:1] in ("=", "+", "-", "@") else text
+    writer.writerows([table_cell(cell) for cell in row] for row in rows)
 
 
 def out(*texts: str) -> None:

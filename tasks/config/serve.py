@@ -31,6 +31,7 @@ class serve(Section):  # noqa: N801 - the section has the name of the class
 
     listen = TextKey(default=LOOPBACK, description="address to listen at; beyond loopback only with tokens")
     port = WholeKey(default=8090, description="port of the pages")
+    url = TextKey(default="", description="address of the pages as people open them; notices lead there")
     replay = FlagKey(
         default=True,
         description="whether pywb is started; false: the pages alone",
@@ -83,7 +84,8 @@ def serving() -> Serving:
             raise BadConfig(f"[serve] {key}", f"is {port}, not a port from 1 to 65535")
     if keys.port == keys.replay_port:
         raise BadConfig("[serve] replay_port", f"is {keys.port}, as port; replay needs a port of its own")
-    url = _url(keys.replay_url)
+    url = _url("replay_url", keys.replay_url)
+    pages_url()
     addresses = (_listen("listen", keys.listen), _listen("replay_listen", keys.replay_listen))
     ports = (keys.port, keys.replay, keys.replay_port)
     for key, number, least in (("wacz_days", keys.wacz_days, 1), ("upload_gb", keys.upload_gb, 0)):
@@ -133,14 +135,19 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(word for part in text.split(",") if (word := part.strip()))
 
 
-def _url(text: str) -> str:
+def pages_url() -> str:
+    """[serve] url without a stroke at its end, '' where it is not set; or BadConfig."""
+    return _url("url", sections.read(serve).url)
+
+
+def _url(key: str, text: str) -> str:
     try:
         parts = urlsplit(text)
         wrong = text and (parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment)
     except ValueError:
         wrong = True
     if wrong:
-        raise BadConfig("[serve] replay_url", f"is {text!r}, not an address such as https://replay.library.example")
+        raise BadConfig(f"[serve] {key}", f"is {text!r}, not an address such as https://archive.library.example")
     return text.rstrip("/")
 
 

@@ -72,7 +72,7 @@ BEES, WASPS = pdf("Of bees", title="Bees and others"), pdf("Of wasps")
 NAMES = {
     "id": id_of(BEES),
     "job": JOBS[0], "launch_id": LAUNCH.id, "group": centres.NAME, "cluster": centres.EAST, "host": centres.LARGE,
-    "number": "1", "target": "7",
+    "number": "1", "target": "7", "day": "2016-10-19",
 }  # fmt: skip
 OF_DOCUMENTS = {
     "http://s.example/": f"{TITLE.decode()}<h1>Insects</h1><a href=/bees.pdf>All about bees</a>"
@@ -85,6 +85,7 @@ OF_SCRIPTS = {"name": "shop", "key": quote(quote(script_books.MARKUP, safe=""))}
 MORE = {
     "/captures": ["?url=http://a.example/1", "?url=http://nowhere.example/"],
     "/hide": ["?entry=http://a.example/1"],
+    "/history": ["?who=nobody"],
     "/documents": ["?status=", f"?words={HOSTILE}&status=NEW&days=9999"],
     "/groups/{group}/clusters/{cluster}": ["?status=Failed"],
     "/groups/{group}/uri": [f"?{urlencode({'url': url})}" for url in (f"http://{centres.LARGE}/0", centres.ODD)],

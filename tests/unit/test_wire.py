@@ -269,7 +269,9 @@ JSON = (
     Place("warcmill/versions/search.py", only=("MARKS",), fields=("FoundDocument",)),
     Place("warcmill/web/app.py", only=("_json_refusal",)),
     Place("warcmill/web/views/search.py", only=("_no_words", "_answer", "_row", "health")),
-    Place("commands/console/serving.py", only=("_answer",)),
+    Place("warcmill/web/access.py", only=("as_document",)),
+    Place("warcmill/web/history.py", only=("Deed",)),
+    Place("commands/history.py", only=("run",), documents=True),
     Place("warcmill/audit/answers/status.py", documents=True),
     Place("commands/verify.py", only=("_sums",), documents=True),
     Place("commands/console/outside.py", only=("_json",), documents=True),
@@ -334,7 +336,8 @@ NONE_OF_ITS_OWN = {
     "warcmill/scripts/debugger.py",
     # The requests are those of warcmill/crawl/control/messages.py.
     "warcmill/crawl/launch/intake.py",
-    # They print answers of warcmill/audit/answers/ and warcmill/pulse/reported_jobs.py.
+    # They print answers of warcmill/web/access.py, warcmill/audit/answers/ and warcmill/pulse/reported_jobs.py.
+    "commands/console/serving.py",
     "commands/files.py",
     "commands/health.py",
     "commands/jobs.py",
@@ -375,7 +378,6 @@ NONE_OF_ITS_OWN = {
     # The fields of a CDXJ line, written again for Parquet.
     "warcmill/formats/index/columns.py",
     # The files of tokens and of actions, and the configuration of pywb.
-    "warcmill/web/access.py",
     "warcmill/web/actions.py",
     "warcmill/replay/pywb.py",
     # Acknowledgements of a server, and the lines that it gets: their own tests hold their bytes.

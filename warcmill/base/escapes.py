@@ -23,6 +23,12 @@ def printable_lines(text: str) -> str:
     return f"\n{INDENT}".join(map(printable, text.split("\n"))).replace(f"\n{INDENT}\n", "\n\n")
 
 
+def table_cell(value: object) -> object:
+    """A value in a table of CSV: no text is a formula of a spreadsheet, or a command of a terminal."""
+    text = printable(value) if isinstance(value, str) else value
+    return f"'{text}" if isinstance(text, str) and text[:1] in ("=", "+", "-", "@") else text
+
+
 def escape_last_resort() -> None:
     """Escape also what is logged before logging is set up, which Python prints as it is."""
     if logging.lastResort:

@@ -41,7 +41,7 @@ class Trouble(Struct, frozen=True):
 
 class Notice(Struct, frozen=True):
     """The news of a scan: the troubles that no notice named yet, and those that were named and have ended. `todo` is
-    the command that shows more."""
+    the command that shows more, `link` the page that does, '' where luigi.cfg has no address of the pages."""
 
     scan: str
     interval: str
@@ -49,6 +49,7 @@ class Notice(Struct, frozen=True):
     troubles: tuple[Trouble, ...]
     todo: str
     ended: tuple[Trouble, ...] = ()
+    link: str = ""
 
 
 class Channels(Struct, frozen=True):
@@ -135,6 +136,8 @@ def _lines(notice: Notice) -> Iterator[str]:
         yield f"\nand {len(notice.ended) - SHOWN} more have ended"
     if notice.troubles:
         yield f"\nNext:\n    {notice.todo}"
+    if notice.link:
+        yield f"\nOr open:\n    {notice.link}"
 
 
 def document(notice: Notice) -> dict[str, Any]:

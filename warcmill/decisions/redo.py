@@ -142,9 +142,10 @@ def _is_packed_alike(roots: Roots, known: Markers, keys: Collection[Key], key: K
 
 
 def move_aside(
-    state: MarkerStore, known: Markers, keys: Iterable[Key], reason: str, remembered: Collection[Key] = ()
+    state: MarkerStore, known: Markers, keys: Iterable[Key], reason: str, remembered: Collection[Key] = (), by: str = ""
 ) -> Iterator[str]:
-    """Move these markers and their attempts aside, in this order; yield the path of each moved marker.
+    """Move these markers and their attempts aside, in this order; yield the path of each moved marker. The journal has
+    who did so, `by`, and the reason.
 
     Attempts of the `remembered` keys stay: what they settled is not repeated.
     Conflict when a marker has changed since `known` was read.
@@ -152,15 +153,15 @@ def move_aside(
     for key in keys:
         if not _row(key).remembered and key not in remembered:
             for attempt in _attempts(state, key):
-                _move(state, attempt, reason)
+                _move(state, attempt, reason, by)
         path = layout.marker_path(key)
         stat = state.store.stat(path)
         if stat and key in known:
             if state.read(key) != known[key]:
                 raise Conflict(path, "it was replaced just now; look at it, and try again")
             if run := state.store.stat(layout.run_path(key)):  # first: the next zip must not get this run
-                _move(state, run, reason)
-            _move(state, stat, reason)
+                _move(state, run, reason, by)
+            _move(state, stat, reason, by)
             yield path
 
 
@@ -169,10 +170,10 @@ def _attempts(state: MarkerStore, key: Key) -> list[Stat]:
     return [entry for entry in state.store.list(folder) if layout.parse_attempt_name(entry.name) == key]
 
 
-def _move(state: MarkerStore, only: Stat, reason: str) -> None:
+def _move(state: MarkerStore, only: Stat, reason: str, by: str) -> None:
     aside = f"{'/'.join(only.path.split('/')[:3])}/aside"
     to = f"{aside}/{only.name}.{clock.stamp()}.{secrets.token_hex(4)}"
-    line = {"moved": only.path, "to": to, "reason": reason, "at": clock.now()}
+    line = {"moved": only.path, "to": to, "reason": reason, "at": clock.now(), "by": by}
     journal = f"{aside}/redo.{temporary_names.host()}.{os.getpid()}.jsonl"
     state.store.append(journal, json.dumps(line, ensure_ascii=False, sort_keys=True).encode())
     if not state.store.move_aside(only.path, to, only):

@@ -1,6 +1,6 @@
 """Record an operator's statement on a launch: a claim with a reason, where no program can decide.
 
-The claim leaves out who and when: host and time are in the marker's run.
+The claim leaves out who and when: person, host and time are in the marker's run.
 """
 
 from __future__ import annotations

@@ -50,12 +50,13 @@ class Claim(Struct, frozen=True):
 
 
 class Run(Struct, frozen=True):
-    """Who did it, when and with what: differs from run to run."""
+    """Who did it, when and with what: differs from run to run. `by`: the person who states it; '' for a program."""
 
     host: str
     started: str
     finished: str
     tools: Mapping[str, str]
+    by: str = ""
 
 
 UNKNOWN = Run("", "", "", {})  # of a lost run, and in a zip of logs, whose bytes must follow from its logs alone
@@ -205,12 +206,13 @@ def _key_from_json(data: dict[str, Any]) -> Key:
 
 def run_to_json(run: Run) -> dict[str, Any]:
     """Return a run as markers, and the file beside a zip, contain it."""
-    return {"host": run.host, "started": run.started, "finished": run.finished, "tools": dict(run.tools)}
+    data = {"host": run.host, "started": run.started, "finished": run.finished, "tools": dict(run.tools)}
+    return {**data, "by": run.by} if run.by else data
 
 
 def run_from_json(data: Mapping[str, Any]) -> Run:
     """Return the run in a marker's JSON, or in the file beside a zip."""
-    return Run(data["host"], data["started"], data["finished"], data["tools"])
+    return Run(data["host"], data["started"], data["finished"], data["tools"], data.get("by", ""))
 
 
 def file_to_json(file: FileRef) -> dict[str, Any]:

@@ -34,6 +34,7 @@ from warcmill.stores.temporary_names import is_dead
 
 ACCESS, ACCEPTED, GENERATIONS, DOCUMENTS, QUALITY = "access", "accepted", "generations", "documents", "quality"
 FOLDER = "decisions"
+BY = "by"  # the fact that names who decided; decisions of older Warcmills have none
 SCHEMA = 1
 LARGEST = 1 << 20  # bytes of a decision
 _NAME = re.compile(r"([0-9]{6}|[1-9][0-9]{6,})\.json")
@@ -103,10 +104,12 @@ def make(
     kind: str,
     facts: Mapping[str, Json],
     *,
+    by: str = "",
     unless: Callable[[Sequence[RecordedDecision]], RecordedDecision | None] = lambda _made: None,
     after: int | None = None,
 ) -> RecordedDecision:
     """Make a decision: it is in the state and in the store when this returns. Of two at once, one gets the next number.
+    `by`: who decides, a fact like the others.
 
     `unless` gets all decisions so far, or those that are newer than `after`, which alone are read. If it returns the
     one that rules this already, that one is returned instead. Either way, each decision of the kind that the store
@@ -115,7 +118,7 @@ def make(
     Conflict, and nothing is made: the store has a decision that the state lacks, or another one of the same number.
     """
     made, known = _compared(state, open_store, kind, after), after or 0
-    while not (one := unless(made) or _committed(state, kind, known + len(made) + 1, facts)):
+    while not (one := unless(made) or _committed(state, kind, known + len(made) + 1, _said_by(facts, by))):
         made = read(state, kind, after=known)
     if after is None:
         copy(state, open_store, kind)
@@ -125,15 +128,15 @@ def make(
 
 
 def make_all(
-    state: LocalStore, open_store: Callable[[], Store], kind: str, wanted: Iterable[Mapping[str, Json]]
+    state: LocalStore, open_store: Callable[[], Store], kind: str, wanted: Iterable[Mapping[str, Json]], by: str = ""
 ) -> None:
-    """Make many decisions, as `make` makes one; not those whose very facts are ruled already. All that are there are
-    read once, not once for each."""
+    """Make many decisions, as `make` makes one; not those whose very facts are ruled already, by whomever. All that are
+    there are read once, not once for each."""
     made = _compared(state, open_store, kind)
     ruled, last = set(map(_text, (one.facts for one in made))), len(made)
     for facts in wanted:
         while _text(facts) not in ruled:
-            if _committed(state, kind, last + 1, facts):
+            if _committed(state, kind, last + 1, _said_by(facts, by)):
                 ruled.add(_text(facts))
                 last += 1
             else:  # another maker has the number
@@ -170,8 +173,12 @@ def _lacks(kind: str, number: int, more: str = "") -> Conflict:
     return Conflict(f"store:{archived_path(path_of(kind, number))}", why)
 
 
+def _said_by(facts: Mapping[str, Json], by: str) -> Mapping[str, Json]:
+    return {**facts, BY: by} if by else facts
+
+
 def _text(facts: Mapping[str, Json]) -> str:
-    return json.dumps(facts, sort_keys=True)
+    return json.dumps({name: value for name, value in facts.items() if name != BY}, sort_keys=True)
 
 
 def _committed(state: LocalStore, kind: str, number: int, facts: Mapping[str, Json]) -> RecordedDecision | None:
@@ -251,6 +258,11 @@ def _folder(kind: str) -> str:
 def path_of(kind: str, number: int) -> str:
     """The path of a decision in the state root."""
     return f"{_folder(kind)}/{number:06}.json"
+
+
+def last(state: LocalStore, kind: str) -> int:
+    """The number of the newest decision of a kind; 0 if there is none."""
+    return max(_numbers(state, kind), default=0)
 
 
 def _numbers(state: LocalStore, kind: str) -> set[int]:

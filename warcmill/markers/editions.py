@@ -117,7 +117,7 @@ class JobEditions:
 
     def newest(self) -> Edition | None:
         """The newest edition; None if there is none. BadInput for a damaged one, and where one before it is missing."""
-        last = self._last()
+        last = self.last()
         return self.read(last) if last else None
 
     def read(self, number: int) -> Edition:
@@ -126,19 +126,19 @@ class JobEditions:
         try:
             data = self._state.read(path, LARGEST)
         except NotReady as error:
-            if number <= (last := self._last()):
+            if number <= (last := self.last()):
                 raise BadInput(f"state:{path}", f"it is missing, and edition {last} is there: {_RESTORE}") from error
             raise NotReady(f"edition {number} of {self.job}", f"there is none; the newest is {last}") from error
         return _decoded(data, path, self.job, number)
 
     def all(self) -> Iterator[Edition]:
         """All editions, from the newest to the first."""
-        yield from map(self.read, range(self._last(), 0, -1))
+        yield from map(self.read, range(self.last(), 0, -1))
 
     def of(self, name: str) -> Iterator[Edition]:
         """The editions in which one paper is new, changed or removed, from the newest to the first; no other is read
         but the one before each."""
-        number = self._last()
+        number = self.last()
         while number:
             place = self.read(number).places.get(name)
             if place is None:
@@ -185,7 +185,7 @@ class JobEditions:
     def copy(self, store: Store | None = None) -> list[int]:
         """Copy to the store the editions that it lacks, in their order; return their numbers. Unavailable names those
         that are in the state alone, Conflict another one of the same number."""
-        last = self._last()
+        last = self.last()
         if not last:
             return []
         try:
@@ -205,7 +205,7 @@ class JobEditions:
 
     def unkept(self, store: Store) -> list[int]:
         """The numbers of the editions that the store lacks."""
-        return sorted({*range(1, self._last() + 1)} - self._stored(store))
+        return sorted({*range(1, self.last() + 1)} - self._stored(store))
 
     def _changes(
         self, changes: Mapping[str, bytes | None], base: Edition | None, newest: Edition | None
@@ -269,7 +269,7 @@ class JobEditions:
 
     def _compare(self, store: Store) -> None:
         """Conflict if the store has an edition that the state lacks, or another one of the newest number of both."""
-        ours, stored = {*range(1, self._last() + 1)}, self._stored(store)
+        ours, stored = {*range(1, self.last() + 1)}, self._stored(store)
         if lacking := sorted(stored - ours):
             more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
             why = f"the state lacks this edition{more}: run 'warcmill restore', then this again"
@@ -285,7 +285,7 @@ class JobEditions:
             what = "the store has another edition of this number: move this folder out of the state"
             raise Conflict(f"state:{self.path(number)}", f"{what}, run 'warcmill restore', then save again what it had")
 
-    def _last(self) -> int:
+    def last(self) -> int:
         """The number of the newest edition, 0 if there is none. BadInput where one before it is missing."""
         numbers = _numbers(self._state.names(self._folder))
         if numbers and self._state.stat(f"{self.path(numbers[-1])}/{HEAD}") is None:

@@ -135,23 +135,24 @@ class MarkerStore:
         except (NotReady, ValueError, KeyError, TypeError, RecursionError):
             return evidence.UNKNOWN
 
-    def _run(self, tools: Mapping[str, str] = NO_TOOLS) -> Run:
+    def _run(self, tools: Mapping[str, str] = NO_TOOLS, by: str = "") -> Run:
         own = {"warcmill": __version__, "python": platform.python_version()}
-        return Run(temporary_names.host(), self.started, clock.now(), {**tools, **own})
+        return Run(temporary_names.host(), self.started, clock.now(), {**tools, **own}, by)
 
     def publish(
-        self, key: Key, claim: Claim, artefact: Path | None = None, tools: Mapping[str, str] = NO_TOOLS
+        self, key: Key, claim: Claim, artefact: Path | None = None, tools: Mapping[str, str] = NO_TOOLS, by: str = ""
     ) -> None:
         """Publish the marker of a claim. Everything that the claim names must be durable before.
 
-        `tools`: versions of other programs that did the work, for its run.
+        `tools`: versions of other programs that did the work, for its run. `by`: the person who states it, there too:
+        of two who state the same, the first one's marker stays.
 
         `artefact` is a file that is the marker itself: a zip that contains `plain_document`. Its run is written beside
         it first, so that every zip has one; the first run is kept.
         If the same claim is published already, that is success; another claim is a Conflict.
         """
         path = layout.marker_path(key)
-        data = None if artefact else _document(claim, self._run(tools))
+        data = None if artefact else _document(claim, self._run(tools, by))
         if artefact:
             self._leave_run(key)
         while not self._commit(path, artefact, data):

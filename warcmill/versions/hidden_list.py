@@ -41,13 +41,14 @@ _DOMAIN = re.compile(r"[a-z0-9_-]+(?:,[a-z0-9_-]+)*")
 
 
 class AccessDecision(Struct, frozen=True):
-    """An operator's decision: to hide something, or to show it again."""
+    """A person's decision: to hide something, or to show it again. `by`: '' in one of an older Warcmill."""
 
     number: int
     hides: bool
     surt: str
     reason: str
     time: str
+    by: str = ""
 
 
 class Hidden(Struct, frozen=True):
@@ -153,6 +154,17 @@ def decisions(state: LocalStore) -> list[AccessDecision]:
     return [_of(one) for one in made.read(state, made.ACCESS)]
 
 
+def rules(state: LocalStore) -> dict[str, AccessDecision]:
+    """The entries that are hidden now, each with the decision that hides it, in the order of these."""
+    return _ruling(decisions(state))
+
+
+def is_about(entry: str, url: str) -> bool:
+    """True if an entry hides captures of a URL."""
+    key, prefixes = f"{urlkey(hosts.in_url(url))} ".encode(), prefixes_of(entry)
+    return is_hidden(key, prefixes) or any(one.startswith(key) for one in prefixes)
+
+
 def read(state: LocalStore, upto: int | None = None) -> Hidden:
     """The list of hidden prefixes now, or after `upto` decisions."""
     return _after([one for one in decisions(state) if upto is None or one.number <= upto])
@@ -187,7 +199,7 @@ def _vouched(known: Sequence[AccessDecision], hiding: Hiding) -> Hidden:
 
 
 def decide(
-    state: LocalStore, open_store: Callable[[], Store], surt: str, reason: str, *, hides: bool
+    state: LocalStore, open_store: Callable[[], Store], surt: str, reason: str, *, hides: bool, by: str = ""
 ) -> AccessDecision:
     """Record a decision, in the state and in the store, as `markers.decisions.make` does. Where the same is in force,
     return the decision that made it so."""
@@ -197,20 +209,25 @@ def decide(
         newest = next((one for one in reversed(known) if one.facts.get("surt") == surt), None)
         return newest if newest and newest.facts.get("hides") is hides else None
 
-    return _of(made.make(state, open_store, made.ACCESS, facts, unless=in_force))
+    return _of(made.make(state, open_store, made.ACCESS, facts, by=by, unless=in_force))
 
 
 def _after(ruled: Sequence[AccessDecision]) -> Hidden:
-    entries: dict[str, str] = {}
+    entries = {surt: one.reason for surt, one in _ruling(ruled).items()}
+    return Hidden(ruled[-1].number if ruled else 0, entries)
+
+
+def _ruling(ruled: Sequence[AccessDecision]) -> dict[str, AccessDecision]:
+    entries: dict[str, AccessDecision] = {}
     for one in ruled:
         entries.pop(one.surt, None)
         if one.hides:
-            entries[one.surt] = one.reason
-    return Hidden(ruled[-1].number if ruled else 0, entries)
+            entries[one.surt] = one
+    return entries
 
 
 def _of(one: made.RecordedDecision) -> AccessDecision:
     match one.facts:
         case {"hides": bool(hides), "surt": str(surt), "reason": str(reason)} if _ENTRY.fullmatch(surt):
-            return AccessDecision(one.number, hides, surt, reason, one.time)
+            return AccessDecision(one.number, hides, surt, reason, one.time, str(one.facts.get(made.BY, "")))
     raise BadInput(f"state:{one.path}", f"no decision to hide something or to show it again; {made.BACK}")

@@ -2,7 +2,7 @@
 
 A token is shown once, when it is made; `{state}/web/tokens/NAME.json` has only its SHA-256. A token is 24 random
 bytes, so that its plain digest gives nothing away. A cookie holds the token itself: a withdrawn token is refused at
-the next request. Writes to the folder of tokens alone.
+the next request. `{state}/web/uses/NAME` has when a token was last used. Writes to these two folders alone.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import logging
 import re
 import secrets
 import threading
+import time
 from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
@@ -24,11 +25,12 @@ from io import BytesIO
 from msgspec import Struct, field
 
 from warcmill.base import clock
-from warcmill.errors import BadInput, Conflict, NotReady
+from warcmill.errors import BadInput, Conflict, NotReady, WarcmillError
 from warcmill.model import Json
 from warcmill.stores import LocalStore
 
-FOLDER = "web/tokens"
+FOLDER, USES = "web/tokens", "web/uses"
+USE_SECONDS = 60  # a use is written at most once in so many, of each token
 SHORTEST = 16  # characters of a token
 FORM_SECONDS = 12 * 3600  # a form may wait so long in an open page
 USER_HEADER, GROUP_HEADER = "x-forwarded-user", "x-forwarded-groups"
@@ -112,6 +114,46 @@ def withdraw_token(state: LocalStore, name: str) -> None:
     if found is None:
         raise NotReady(name, "there is no token of this name; 'warcmill serve token list' has those that are there")
     state.remove(path, found)
+    if used := state.stat(f"{USES}/{name}"):
+        state.remove(used.path, used)
+
+
+def as_document(state: LocalStore) -> dict[str, Json]:
+    """The tokens for an answer: all that is kept of them but the digest, and when each was last used, to the minute;
+    '' for never."""
+    found: list[Json] = [
+        {"made": one.made, "name": one.name, "role": one.role.word, "until": one.until, "used": _used(state, one.name),
+         "why": one.why}
+        for one in tokens(state)
+    ]  # fmt: skip
+    return {"tokens": found}
+
+
+def _used(state: LocalStore, name: str) -> str:
+    try:
+        return state.read(f"{USES}/{name}", 20).decode("ascii", "replace")
+    except NotReady:
+        return ""
+
+
+class LastUses:
+    """Which tokens were used in the last minute, so that not each request writes."""
+
+    def __init__(self) -> None:
+        self._written: dict[str, float] = {}
+        self._lock = threading.Lock()
+
+    def note(self, state: LocalStore, token: TokenFile) -> None:
+        """Write that a token is used now. A state that cannot be written keeps nobody out."""
+        now = time.monotonic()
+        with self._lock:
+            if now - self._written.get(token.digest, now - USE_SECONDS) < USE_SECONDS:
+                return
+            self._written[token.digest] = now
+        try:
+            state.replace(f"{USES}/{token.name}", clock.now().encode())
+        except WarcmillError as error:
+            log.warning("%s/%s: that it is used was not written: %s", USES, token.name, error)
 
 
 def tokens(state: LocalStore) -> Iterator[TokenFile]:
@@ -195,6 +237,7 @@ class WebAccess(Struct, frozen=True):
     reader: str = ""
     first: OneTime | None = None
     proxies: Proxies = field(default_factory=Proxies)
+    uses: LastUses = field(default_factory=LastUses)
 
     def user_of(self, peer: str, headers: Mapping[str, str], cookies: Mapping[str, str]) -> User:
         """The user of a request, by a proxy, by its Authorization header, or by its cookie."""
@@ -220,6 +263,7 @@ class WebAccess(Struct, frozen=True):
             if token.why:
                 log.error("%s/%s.json: %s; withdraw it", FOLDER, token.name, token.why)
             elif hmac.compare_digest(token.digest.encode(), digest.encode()) and not token.is_over:
+                self.uses.note(self.state, token)
                 return User(token.role, token.name)
         return User()
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 import shlex
 import subprocess
@@ -31,6 +32,7 @@ from warcmill.model import Json
 from warcmill.stores import LocalStore
 
 FOLDER = "web/actions"
+PERSON = "WARCMILL_PERSON"  # the variable that tells a verb which person of the pages has it done
 SHOWN = 65_536  # bytes of an output, its last ones
 AT_ONCE = 4  # processes of actions that wait for their turn
 LOOKED_AT = 300  # newest records, among which those of one job are looked for
@@ -156,17 +158,40 @@ ACTIONS: Final[Mapping[str, ActionVerb]] = {
         ("scan",),
         "Brings the last 7 days up to date: runs each step that is missing, then compares disk, packages and archive.",
     ),
+    "scan day": ActionVerb(
+        "Scan",
+        ("scan", "{day}"),
+        "Brings this day up to date: runs each step of its launches that is missing, then compares disk, packages and"
+        " archive.",
+    ),
     "accept": ActionVerb(
         "Accept",
         ("accept", "--launch", "{job}", "{launch_id}", "--reason={reason}"),
         "Records that you know of these findings and accept them. They are not gaps any more; each file stays as it was"
         " judged.",
     ),
+    "accept of job": ActionVerb(
+        "Accept",
+        ("accept", "--reason={reason}"),
+        "Records that you know of this and accept it, also for later launches: a due crawl is meant to be skipped, a"
+        " lost seed is a gap no more until a launch gets it.",
+    ),
     "hide": ActionVerb(
         "Hide",
         ("versions", "hide", "--reason={reason}", "--", "{entry}"),
         "Takes these captures out of search and replay, now and in each later version of the index. They stay in the"
         " store, and can be shown again.",
+    ),
+    "unhide": ActionVerb(
+        "Show again",
+        ("versions", "unhide", "--reason={reason}", "--", "{entry}"),
+        "Lifts the rule: what it hides, and no other rule does, is found and replayed again.",
+    ),
+    "redo": ActionVerb(
+        "Redo",
+        ("redo", "{job}", "{launch_id}", "{step}", "--downstream", "--reason={reason}"),
+        "Moves the marker of the step aside, and all markers that rest on it: the next scan runs these steps again."
+        " Files in the archive stay where they are.",
     ),
     "run script": ActionVerb(
         "Run",
@@ -248,7 +273,7 @@ class Actions:
         Returns at once. Unavailable if the record cannot be written: then nothing was started. `in_turn`: one of many,
         whose process begins when others of these have ended.
         """
-        if any("\0" in word for word in wanted.words):
+        if any("\0" in word for word in (*wanted.words, wanted.who)):
             raise BadInput("the form", "no command takes a word with NUL in it")
         data = _record(wanted)
         with self._lock:
@@ -272,6 +297,11 @@ class Actions:
         with self._turns:
             self._wait(state, wanted, self._process(state, wanted))
 
+    def keep(self, state: LocalStore, done: TakenAction) -> None:
+        """Record what this server has done itself, in its own process; once for each id."""
+        data = _record(done)
+        state.commit_new(_path(done.id), BytesIO(data), len(data), lambda _: True)
+
     def _process(self, state: LocalStore, wanted: TakenAction) -> subprocess.Popen[bytes] | None:
         """The process, which outlives this one, and prints to a file; None if it could not be started."""
         path = state.real(f"{FOLDER}/{wanted.id}.log")
@@ -284,6 +314,7 @@ class Actions:
                         stdout=output,
                         stderr=subprocess.STDOUT,
                         start_new_session=True,
+                        env={**os.environ, PERSON: wanted.who},
                     )
                 except OSError as error:
                     output.write(f"warcmill: {self.program[0]} does not run: {error.strerror}\n".encode())

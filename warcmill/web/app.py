@@ -6,10 +6,11 @@ import json
 import logging
 import re
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from http import HTTPStatus
+from time import monotonic
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -21,6 +22,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route as StarletteRoute
+from starlette.types import Send
 
 from warcmill.errors import BadInput, NotReady, WarcmillError
 from warcmill.model import Json
@@ -46,6 +48,7 @@ from warcmill.web.served import Served
 HTML = "text/html; charset=utf-8"
 FILES_TYPE = "multipart/form-data"
 FIELDS, LISTED_FIELDS, VALUES = 20, 40, 1000  # names in a request, in a form with files; values of all of them
+LOOK_SECONDS = 1  # between two looks at the token of who gets a long answer
 LARGE_AT_ONCE = 2  # documents of more than LARGEST_SCRIPT that are in memory
 READ_OF_REFUSED = 1 << 26  # bytes of a document
 AGAIN = "10"  # seconds after which a program may try again
@@ -87,7 +90,9 @@ async def _answered(served: Served, route: Route, request: Request) -> Response:
     try:
         with _room(route, user, request):
             asked = await _parsed(served, route, user, request)
-            return await run_in_threadpool(_viewed, served, route, asked)
+            if asked.upload:  # it may have taken hours
+                asked = replace(asked, user=await _user(served, request, route.role))
+            return await run_in_threadpool(_viewed, served, route, asked, partial(_may_still, served, route, request))
     except BadInput as error:
         refused = RefusedRequest(HTTPStatus.BAD_REQUEST, str(error), error.path)
     except RefusedBody as error:
@@ -118,7 +123,42 @@ def _room(route: Route, user: User, request: Request) -> Iterator[None]:
         _large.release()
 
 
-def _viewed(served: Served, route: Route, asked: Asked) -> Response:
+def _may_still(served: Served, route: Route, request: Request) -> bool:
+    """True while who sent a request may have its answer: the token can be withdrawn meanwhile."""
+    headers = dict(request.headers.items())
+    try:
+        user = served.access.user_of(_peer(request), headers, parse_cookies(headers.get("cookie", "")))
+    except WarcmillError:  # an outage of the state withdraws nothing
+        return True
+    return user.role >= route.least(request.method)
+
+
+def _while_allowed(pieces: Iterator[bytes], may: Callable[[], bool]) -> Iterator[bytes]:
+    """The pieces of an answer, as long as who gets them may: that is looked up once in `LOOK_SECONDS`."""
+    looked = monotonic()
+    for piece in pieces:
+        if monotonic() - looked >= LOOK_SECONDS:
+            if not may():
+                raise _Withdrawn
+            looked = monotonic()
+        yield piece
+
+
+class _Withdrawn(Exception):
+    """Who gets an answer may not have the rest of it."""
+
+
+class _Stream(StreamingResponse):
+    """An answer in pieces. One that breaks off ends its connection: its client sees that it is not whole."""
+
+    async def stream_response(self, send: Send) -> None:
+        try:
+            await super().stream_response(send)
+        except _Withdrawn:
+            log.warning("an answer was broken off: the token of who got it was withdrawn, or is over")
+
+
+def _viewed(served: Served, route: Route, asked: Asked, may_still: Callable[[], bool]) -> Response:
     """Run the view, and show what it answers: in a thread, as both may read files."""
     if refused := _refused(route, asked):
         return _response(route, asked, refused)
@@ -127,6 +167,8 @@ def _viewed(served: Served, route: Route, asked: Asked) -> Response:
     except WarcmillError as error:
         return _response(route, asked, _unanswered(asked, error))
     answer = _view(served, route, asked)
+    if isinstance(answer, SentBytes) and not isinstance(answer.pieces, bytes):
+        answer = replace(answer, pieces=_while_allowed(answer.pieces, may_still))
     response = _response(route, asked, answer if asked.sees_hidden else _for_readers(asked.hidden, answer))
     if route.frames:
         place = urlsplit(served.replay.address)
@@ -381,7 +423,7 @@ def _response(route: Route, asked: Asked, answer: Answer) -> Response:
             headers = {**GUARDS, **more} | ({"Content-Length": str(length)} if length is not None else {})
             if isinstance(pieces, bytes):
                 return Response(pieces, status, headers, type_)
-            return StreamingResponse(pieces, status, headers, type_)
+            return _Stream(pieces, status, headers, type_)
         case RefusedRequest(status, why):
             if asked.in_json or route.in_json:
                 return _json_refusal(answer)

@@ -18,6 +18,7 @@ from warcmill.formats.index.urlkey import urlkey
 from warcmill.formats.pypi.data_sets import DISTRIBUTIONS
 from warcmill.stores import LocalStore, Store
 from warcmill.versions import cdx, hidden_list, search, text
+from warcmill.versions.hidden_list import AccessDecision
 from warcmill.versions.inputs import Lists
 from warcmill.versions.publication import CdxLookup, Payloads, hidden_now, open_version
 from warcmill.versions.search import Query, SearchAnswer
@@ -202,6 +203,28 @@ class Archive:
                 number += 1
                 if number <= most:
                     found.append(_capture(line))
+        return found, number
+
+    def rules(self) -> dict[str, AccessDecision]:
+        """The entries that are hidden now, each with the decision that hides it. Unavailable for a damaged one."""
+        with _as_outage():
+            return hidden_list.rules(self.state)
+
+    def shown_without(self, entry: str, most: int) -> tuple[list[ShownCapture], int]:
+        """The captures that are shown again once an entry is hidden no more: the first ones, and the number of all; by
+        the newest version that has them: a version that was made since has none of what is hidden."""
+        index, prefixes = self._index(), hidden_list.prefixes_of(entry)
+        others = tuple(one for surt in self.rules() if surt != entry for one in hidden_list.prefixes_of(surt))
+        found, number = list[ShownCapture](), 0
+        for published in sorted(Payloads(index, cdx.NAME).all(), key=lambda one: -one.number):
+            with closing(CdxLookup(index, published.segments)) as lookup:
+                for line in hidden_list.hidden_lines(lookup.beginning_with, prefixes):
+                    if not hidden_list.is_hidden(line, others):
+                        number += 1
+                        if number <= most:
+                            found.append(_capture(line))
+            if number:
+                break
         return found, number
 
     def record_head(self, warc: str, offset: int) -> str:

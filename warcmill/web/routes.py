@@ -15,9 +15,10 @@ from warcmill.web.handover import page
 from warcmill.web.request import Answer, Asked
 from warcmill.web.served import Served
 from warcmill.web.views import documents, line, packages, script_editor, scripts, search
+from warcmill.web.views.desk import history, people
 from warcmill.web.views.groups import cluster_orders, clusters
 from warcmill.web.views.jobs import archive_site, desk, form, job, steering, targets, trial, watch
-from warcmill.web.views.launches import captures, launch, pages, quality
+from warcmill.web.views.launches import captures, launch, pages, quality, redo
 
 GET, POST = ("GET", "HEAD"), ("POST",)
 LARGEST_FORM = 16_384  # bytes
@@ -75,6 +76,7 @@ ROUTES = (
     Route("/captures", GET, Role.READER, captures.history, "captures.html"),
     Route("/record", GET, Role.READER, captures.record, "record.html"),
     Route("/hide", GET + POST, Role.CURATOR, captures.hide, "hide.html"),
+    Route("/unhide", GET + POST, Role.CURATOR, captures.unhide, "hide.html"),
     Route("/status", GET, Role.READER, line.line_status, "status.html", "Status"),
     Route("/launches/{job}/{launch_id}", GET, Role.READER, launch.launch, "launch.html"),
     Route("/launches/{job}/{launch_id}/pages", GET, Role.READER, pages.listed, "pages.html"),
@@ -132,6 +134,7 @@ ROUTES = (
     Route("/jobs/{job}/resume", GET + POST, Role.CURATOR, job.action("resume"), "action.html"),
     Route("/jobs/{job}/checkpoint", GET + POST, Role.CURATOR, job.action("checkpoint"), "action.html"),
     Route("/jobs/{job}/stop", GET + POST, Role.CURATOR, job.action("stop"), "action.html"),
+    Route("/jobs/{job}/accept", GET + POST, Role.OPERATOR, job.action("accept of job"), "action.html"),
     Route("/jobs/{job}/retry", GET + POST, Role.CURATOR, job.action("retry"), "action.html"),
     Route("/jobs/{job}/scripts/{name}", GET, Role.READER, script_editor.page, "script.html"),
     Route("/jobs/{job}/scripts/{name}/step", POST, Role.CURATOR, script_editor.step, body=LARGEST_SCRIPT),
@@ -155,8 +158,10 @@ ROUTES = (
     Route("/jobs/{job}/scripts/{name}/tasks/{key}/again", GET + POST, Role.CURATOR, job.action("again"), "action.html"),
     Route("/jobs/{job}/scripts/{name}/results", GET, Role.READER, scripts.results, "results.html"),
     Route("/scan", GET + POST, Role.OPERATOR, job.action("scan"), "action.html"),
+    Route("/scan/{day}", GET + POST, Role.OPERATOR, job.action("scan day"), "action.html"),
     Route("/launches/{job}/{launch_id}/accept", GET + POST, Role.OPERATOR, job.action("accept"), "action.html"),
     Route("/launches/{job}/{launch_id}/close", GET + POST, Role.OPERATOR, job.action("close"), "action.html"),
+    Route("/launches/{job}/{launch_id}/redo", GET + POST, Role.OPERATOR, redo.redo, "redo.html"),
     Route("/actions/{action_id}", GET, Role.CURATOR, job.taken, "taken.html"),
     Route("/files/{action_id}", GET, Role.CURATOR, page.download),
     Route("/import", GET + POST, Role.CURATOR, page.import_file, "import.html", upload=page.name_for_import),
@@ -217,6 +222,8 @@ ROUTES = (
         body=LARGEST_DECISION,
         poster=Role.CURATOR,
     ),
+    Route("/history", GET, Role.CURATOR, history.shown, "history.html", "History"),
+    Route("/people", GET + POST, Role.OPERATOR, people.people, "people.html", "People"),
     Route("/as-of/{serial}/simple/", GET, Role.READER, packages.all_projects),
     Route("/as-of/{serial}/simple/{project}/", GET, Role.READER, packages.project),
     Route("/as-of/{serial}/files/{project}/{filename}", GET, Role.READER, packages.file),

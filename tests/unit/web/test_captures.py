@@ -14,7 +14,8 @@ from starlette.applications import Starlette
 
 from warcmill.extracts.text_workers import TextWorkers
 from warcmill.versions import hidden_list
-from warcmill.web.access import WebAccess
+from warcmill.web.access import Role, WebAccess, add_token
+from warcmill.web.actions import Actions
 from warcmill.web.app import application
 from warcmill.web.archive import Archive
 from warcmill.web.served import Served
@@ -106,6 +107,38 @@ def test_what_is_hidden_is_on_none_of_these_pages(server: Starlette, archive: Se
         fields = {"url": URL, "warc": one["warc"], "offset": one["offset"]}
         assert ask(server, "/record", fields).status == 404
     finally:
+        hidden_list.decide(archive.state.store, lambda: archive.store, entry, "of a test", hides=False)
+
+
+def test_a_rule_is_named_where_one_sees_its_page_and_lifting_it_shows_what_comes_back(
+    archive: Searchable,
+) -> None:
+    token = add_token(archive.state.store, "anna", Role.CURATOR, None)
+    access = WebAccess(archive.state.store, "warcmill-8090", SECRET)
+    shown = Archive(archive.state.store, lambda: archive.index, lambda: archive.store)
+    parts = (archive.state, shown, NoReplay(), access, lambda: archive.audited)
+    server = application(Served(*parts, actions=Actions(("true",))))
+    sent = {"cookie": f"warcmill-8090={token}"}
+    page, host = f"{hidden_list.entry_of(URL)}2016", "example,many"
+    for entry in (page, host):
+        hidden_list.decide(archive.state.store, lambda: archive.store, entry, f"{entry}!", hides=True, by="berta")
+    seen = ask_app(server, "/captures", {"url": URL}, headers=sent).text
+    assert [text in seen for text in (f"{page}!", f"{host}!", "berta")] == [True] * 3
+    assert "berta" not in ask(server, "/captures", {"url": URL}).text, "a reader hears of no rule"
+    assert "berta" not in ask_app(server, "/captures", {"url": "http://other.example/"}, headers=sent).text
+
+    def lifted(entry: str, **more: str) -> WebAnswer:
+        return ask_app(server, "/unhide", {"entry": entry, **more}, headers=sent)
+
+    assert lifted(host, format="json").document["found"] == 1, "of the other years: the page of 2016 stays hidden"
+    assert lifted("example,nowhere").status == 404
+    assert f"{page}!" in lifted("").text
+    form = lifted(host, format="json").document["form"]
+    posted = {"form": form, "entry": host, "reason": "lifted"}
+    done = ask_app(server, "/unhide", posted=posted, headers=sent)
+    words = ask_app(server, done.header("location"), {"format": "json"}, headers=sent).document["words"]
+    assert words == ["versions", "unhide", "--reason=lifted", "--", host]
+    for entry in (page, host):
         hidden_list.decide(archive.state.store, lambda: archive.store, entry, "of a test", hides=False)
 
 

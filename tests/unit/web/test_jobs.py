@@ -188,6 +188,20 @@ def test_a_year_without_a_run_is_a_few_lines(tmp_path: Path) -> None:
     assert site.get(f"/jobs/{JOB}").text.count('<li class="gap') <= 3
 
 
+def test_what_outlives_a_launch_is_accepted_on_the_page_of_its_job(tmp_path: Path) -> None:
+    site = JobSite(tmp_path, schedules={JOB: Schedule(NOW - timedelta(hours=5), HOURLY)})
+    dues = [one["name"] for one in site.document(f"/jobs/{JOB}")["owed"]]
+    path = f"/jobs/{JOB}/accept"
+    assert path in site.get(f"/jobs/{JOB}").text
+    assert path not in site.get(f"/jobs/{JOB}", role="curator").text
+    assert site.document(path)["findings"] == ["", *(f"due:{due}" for due in dues)]
+    form = {"reason": "closed on Sundays", "finding": f"due:{dues[0]}"}
+    done = site.get(site.post(path, form).header("location"), {"format": "json"}).document
+    assert done["words"] == ["accept", "--reason=closed on Sundays", "--", JOB, dues[0]]
+    assert site.post(path, {**form, "finding": "due:20990101000000"}).status == 400
+    assert site.get("/jobs/nowhere/accept").status == 409
+
+
 def test_engines_are_asked_while_a_crawl_may_run_and_not_else(site: JobSite, tmp_path: Path) -> None:
     for path in ("/jobs", f"/jobs/{JOB}"):
         site.get(path)

@@ -30,14 +30,15 @@ PARTS = {
     "job": JOB, "launch_id": WHOLE.id, "stage": "final", "name": "logs/crawl.log",
     "action_id": "20161019234428-0123456789ab", "serial": "7", "project": "a-b", "filename": "a_b-1-py3-none-any.whl",
     "module": "yaml", "group": "web", "cluster": JOB, "host": "example.org", "number": "7",
-    "id": "0" * 64, "target": "7",
+    "id": "0" * 64, "target": "7", "day": "2016-10-19",
 }  # fmt: skip
 OF_SCRIPTS = {"name": "shop", "key": "on_start"}
 FIELDS = {
     "/": ("token",), "/search": ("q", "site", "from", "to", "year", "type", "page"), "/capture": ("time", "url"),
     "/packages/requires/{filename}": ("project",), "/status": ("by", "from", "to", "job", "state", "page"),
     "/sign-in": ("token",), "/captures": ("url", "year", "day"), "/record": ("url", "warc", "offset"),
-    "/hide": ("entry",), "/jobs": ("words", "tag"), "/calendar": ("words", "tag", "day"),
+    "/hide": ("entry",), "/unhide": ("entry",), "redo": ("step", "stage"), "/jobs": ("words", "tag"),
+    "/history": ("who", "what", "job", "from", "to", "before", "format"), "/calendar": ("words", "tag", "day"),
     "/jobs-at-once": ("do", "job", "of"), "pages": ("view", "words", "host", "status", "type", "why", "kind", "after"),
     "files": ("lacking", "name", "page"), "quality": ("report",),
     "/jobs/{job}": ("status", "group"), "tasks": ("status", "script", "before"),

@@ -15,9 +15,10 @@ from warcmill.audit.answers.line import JobEngine
 from warcmill.web.access import Role
 from warcmill.web.routes import GET, POST, ROUTES, Route
 
-PARTS = {"job": LAUNCH.job, "launch_id": LAUNCH.id, "name": "mark.svg"}  # of paths; any other part is `x`
+PARTS = {"job": LAUNCH.job, "launch_id": LAUNCH.id, "name": "mark.svg", "day": "2016-10-19"}  # any other part is `x`
 OF_SCRIPTS = {**PARTS, "name": "shop", "key": "on_start"}
 FORMS = [one for one in ROUTES if set(POST) <= set(one.methods)]
+OF_OPERATORS = re.compile(r"/(people|scan|scan/\{day\}|redo|accept|close|delete)\Z")  # tokens, steps, deleting
 FOREIGN = ("http://evil.example", "http://127.0.0.1:8091", "null", "")
 
 
@@ -50,6 +51,14 @@ def test_each_route_answers_those_with_its_role_and_nobody_else(site: WebSite, r
     assert (posted == 405) is not set(POST).issubset(route.methods)
     if set(POST) <= set(route.methods) and (Role[who.upper()] if who else Role.NOBODY) < route.least("POST"):
         assert posted == 403
+
+
+def test_operators_alone_have_tokens_steps_and_what_deletes_and_readers_only_look() -> None:
+    assert {one.path for one in ROUTES if one.role is Role.OPERATOR} == {
+        one.path for one in ROUTES if OF_OPERATORS.search(one.path)
+    }
+    posted = {one.path for one in FORMS if one.least("POST") < Role.CURATOR}
+    assert posted == {"/sign-in", "/sign-out"}
 
 
 @pytest.mark.parametrize("origin", FOREIGN)

@@ -26,6 +26,7 @@ from warcmill.web.access import Role
 from warcmill.web.rendering import in_grid
 from warcmill.web.request import Answer, Asked, MovedTo, ShownPage
 from warcmill.web.served import Served
+from warcmill.web.views.desk.remedies import sentence, ways
 from warcmill.web.views.launches.launch import Pager, cells, columns_of, heads, number_in, path_of
 from warcmill.web.views.search import sign_in
 
@@ -61,6 +62,8 @@ def home(served: Served, asked: Asked) -> Answer:
         "written": found.found.written,
         "found": found,
         "path_of": path_of,
+        "says": sentence,
+        "ways": lambda todo: ways(todo, asked.user.role),
         "search": queries.search_of({}),
     }
     return ShownPage(answer, shown)
@@ -97,8 +100,8 @@ def asked_days(fields: Mapping[str, str], today: date) -> AskedDays:
         raise BadInput("state", f"it is none of: {', '.join(STATES)}")
     begin, until = (fields.get(name, "").strip() for name in ("from", "to"))
     length = timedelta(days=LAST_BY_DAY if by == "day" else LAST)
-    end = _days_of(until, "to")[1] if until else today + timedelta(days=1)
-    first = _days_of(begin, "from")[0] if begin else end - length
+    end = days_of(until, "to")[1] if until else today + timedelta(days=1)
+    first = days_of(begin, "from")[0] if begin else end - length
     if begin and not until:
         end = max(min(end, first + timedelta(days=LONGEST)), first + timedelta(days=1))
     if not first < end:
@@ -108,7 +111,7 @@ def asked_days(fields: Mapping[str, str], today: date) -> AskedDays:
     return AskedDays(first, end, parse_job(job) if job else "", state, by == "day")
 
 
-def _days_of(text: str, name: str) -> tuple[date, date]:
+def days_of(text: str, name: str) -> tuple[date, date]:
     """The first day of a day, month or year, and the first one after it."""
     try:
         match = _DAY.fullmatch(text)

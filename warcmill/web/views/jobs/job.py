@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from datetime import date
 from functools import partial
 from http import HTTPStatus
 
@@ -35,7 +36,8 @@ LONGEST_LIST = 65_536  # characters of the names in one command
 OF_OUR_CRAWLER = ("pause", "resume", "delete")
 OF_JOBS = ("start", "checkpoint", "stop", "retry", *OF_OUR_CRAWLER)
 BEGINNING = ("start", "retry")
-REASONED = ("accept", "close")
+REASONED = ("accept", "accept of job", "close")
+SEEDS = tuple(f"kind:{kind}" for kind in OF_SEEDS)  # choices of the form
 OF_SCRIPTS = ("run script", "delete script", "again")
 
 
@@ -120,9 +122,13 @@ def _action(word: str, served: Served, asked: Asked) -> Answer:
     target = TakenAction("", word, job=names.get("job", ""), launch_id=names.get("launch_id", ""), who=asked.user.name)
     if why := unknown(line, target):
         return RefusedRequest(HTTPStatus.NOT_FOUND, why)
-    choices = _choices(line, Launch(target.job, target.launch_id)) if word == "accept" else []
-    if word == "accept" and not choices:
-        return RefusedRequest(HTTPStatus.CONFLICT, f"{target.job}/{target.launch_id}: it has no finding to be accepted")
+    choices = list[_Choice]()
+    if word in ("accept", "accept of job"):
+        of_launch = word == "accept"
+        choices = _choices(line, Launch(target.job, target.launch_id)) if of_launch else _of_job(line, target.job)
+        if not choices:
+            what = f"{target.job}/{target.launch_id}" if of_launch else target.job
+            return RefusedRequest(HTTPStatus.CONFLICT, f"{what}: it has no finding to be accepted")
     form = _Form(ACTIONS[row(line, target)], target, names, choices, asked.fields.get("finding", ""))
     if asked.method != "POST":
         return _shown(served, asked, form)
@@ -140,12 +146,21 @@ def _names(word: str, served: Served, asked: Asked, line: AuditedLine) -> Mappin
     names, state = asked.names, served.state.store
     if word in OF_SCRIPTS:
         return scripts.of_action(served, asked, line)
+    if word == "scan day" and not _is_day(names["day"]):
+        return RefusedRequest(HTTPStatus.NOT_FOUND, "a day is written as 2016-10-19")
     if word == "wacz" and asked.method == "POST":  # to where a download finds it
         files.make_folder(state)
         return {**names, "file": str(state.real(files.wacz_of(asked.form)))}
     if word == "wacz":  # as a person types it
         return {**names, "file": f"{names['job']}-{names['launch_id']}{files.SUFFIX}"}
     return names
+
+
+def _is_day(text: str) -> bool:
+    try:
+        return str(date.fromisoformat(text)) == text
+    except ValueError:
+        return False
 
 
 def unknown(line: AuditedLine, target: TakenAction) -> str:
@@ -192,6 +207,23 @@ def _choices(line: AuditedLine, launch: Launch) -> list[_Choice]:
     is_short = len(names) <= NAMED and sum(map(len, names)) < LONGEST_LIST
     everything = [_Choice("", f"all that are open: {len(names):,}", ("--", *names))] if names and is_short else []
     return [*everything, *of_kinds, *each]
+
+
+def _of_job(line: AuditedLine, job: str) -> list[_Choice]:
+    """The choices of what outlives a launch: the due crawls of a job that never ran, the lost seeds of its newest
+    launch."""
+    try:
+        found = job_answers.read(line.state_alone(), job)
+    except BadInput:
+        return []
+    dues = [gap.name for gap in found.owed if gap.kind == due_crawls.NOT_LAUNCHED]
+    each = [_Choice(f"due:{due}", f"the crawl due {due}", ("--", job, due)) for due in dues[:NAMED]]
+    everything = [_Choice("", f"all due crawls that never ran: {len(dues):,}", ("--", job, *dues))] if dues else []
+    newest = found.launches[0].launch if found.launches else None
+    if newest and any(one.value.startswith(SEEDS) for one in _choices(line, newest)):
+        words = ("--seeds", "--launch", job, newest.id)
+        each.append(_Choice("seeds", f"all lost seeds of launch {newest.id}", words))
+    return [*everything, *each]
 
 
 def _shown(served: Served, asked: Asked, form: _Form, wrong: BadInput | None = None) -> ShownPage:

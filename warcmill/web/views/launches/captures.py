@@ -1,4 +1,5 @@
-"""The views of one URL: all its captures by year, the header of a record, and what hiding it would hit.
+"""The views of one URL: all its captures by year, the header of a record, what hiding it would hit, and the rules that
+hide it, with what is shown again without them.
 
 They read the published CDX; the header of a record alone is read from the store.
 """
@@ -7,8 +8,9 @@ from __future__ import annotations
 
 import calendar
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from http import HTTPStatus
+from itertools import islice
 from urllib.parse import urlencode
 
 from msgspec import Struct
@@ -18,16 +20,18 @@ from warcmill.base import clock
 from warcmill.errors import BadInput
 from warcmill.model import Json, parse_reason
 from warcmill.versions import hidden_list
+from warcmill.versions.hidden_list import AccessDecision
 from warcmill.web import actions, queries
 from warcmill.web.actions import ACTIONS, TakenAction
-from warcmill.web.archive import HeldCapture
+from warcmill.web.archive import HeldCapture, ShownCapture
 from warcmill.web.request import Answer, Asked, MovedTo, RefusedRequest, ShownPage
 from warcmill.web.served import Served
 from warcmill.web.views.search import way_to_record
 
 MOST = 100_000  # captures of a URL that are read
 SHOWN = 200  # of a year, below its calendar
-HIT = 20  # captures that are named before they are hidden
+HIT = 20  # captures that are named before they are hidden, or shown again
+RULES = 200  # on a page, the newest ones
 NEW, SAME, ERROR = "new", "same", "error"
 
 
@@ -60,7 +64,7 @@ def history(served: Served, asked: Asked) -> Answer:
     """All captures of a URL: a calendar of a year, and those of the year or of a day, the newest first; without a URL
     the form that asks for one."""
     if not asked.fields.get("url", "").strip():
-        return ShownPage({"captures": [], "found": 0, "url": "", "years": {}}, {"url": ""})
+        return ShownPage({"captures": [], "found": 0, "url": "", "years": {}}, {"url": "", "rules": []})
     url = _url(asked)
     found, number = served.archive.history_of(url, MOST)
     seen = _seen(found)
@@ -80,6 +84,7 @@ def history(served: Served, asked: Asked) -> Answer:
         "is_cut": number > len(found), "rows": those[:SHOWN], "more": len(those) - SHOWN,
         "months": _months(year, [one for one in seen if one.capture.time.startswith(year)]) if year in years else [],
         "hide": f"/hide?{urlencode({'entry': url})}",
+        "rules": [*_rules(served, url)] if asked.sees_hidden else [],
     }  # fmt: skip
     return ShownPage(answer, shown)
 
@@ -140,17 +145,49 @@ def record(served: Served, asked: Asked) -> Answer:
 
 def hide(served: Served, asked: Asked) -> Answer:
     """The form that hides a URL, or what a SURT means: first the captures that it would hit; a post has it done."""
-    text, wrong = asked.fields.get("entry", "").strip(), None
+    text = asked.fields.get("entry", "").strip()
     if not text:
-        return ShownPage({"entry": "", "found": 0}, {"about": ACTIONS["hide"].about, "entry": "", "text": ""})
+        return _all_rules(served)
     entry = hidden_list.entry_of(text)
-    verb = ACTIONS["hide"]
-    found, number = served.archive.hit_by(entry, HIT)
+    return _decided(served, asked, "hide", text, entry, served.archive.hit_by(entry, HIT))
+
+
+def unhide(served: Served, asked: Asked) -> Answer:
+    """The form that lifts a rule: first the captures that are shown again; a post has it done. 404 if no rule hides
+    that."""
+    entry = asked.fields.get("entry", "")  # its blank at the end belongs to it
+    if not entry:
+        return _all_rules(served)
+    rule = served.archive.rules().get(entry)
+    if rule is None:
+        return RefusedRequest(HTTPStatus.NOT_FOUND, "no rule hides this; /hide lists the rules that hold")
+    return _decided(served, asked, "unhide", entry, entry, served.archive.shown_without(entry, HIT), rule)
+
+
+def _all_rules(served: Served) -> ShownPage:
+    """The form that asks what to hide, and the rules that hold, which may be lifted."""
+    rules = [*_rules(served)]
+    answer: dict[str, Json] = {"entry": "", "found": 0, "rules": [one.surt for one in rules]}
+    return ShownPage(answer, {"about": ACTIONS["hide"].about, "entry": "", "text": "", "rules": rules})
+
+
+def _rules(served: Served, url: str = "") -> Iterator[AccessDecision]:
+    """The rules that hide a URL, or all, the newest first."""
+    rules = served.archive.rules().values()
+    yield from islice((one for one in reversed(rules) if not url or hidden_list.is_about(one.surt, url)), RULES)
+
+
+def _decided(
+    served: Served, asked: Asked, action: str, text: str, entry: str, hit: tuple[list[ShownCapture], int],
+    rule: AccessDecision | None = None,
+) -> Answer:  # fmt: skip
+    """The form of a decision on what is shown, with what it hits; posted, the verb that makes the decision begins."""
+    verb, (found, number), wrong = ACTIONS[action], hit, None
     words = verb.filled(entry=text, reason="TEXT")
     if asked.method == "POST":
         try:
             filled = verb.filled(entry=text, reason=parse_reason(asked.fields.get("reason", "")))
-            wanted = replace(TakenAction("", "hide", who=asked.user.name), words=filled, started=clock.now())
+            wanted = replace(TakenAction("", action, who=asked.user.name), words=filled, started=clock.now())
             served.actions.start(served.state.store, replace(wanted, id=asked.form))
             return MovedTo(f"/actions/{asked.form}")
         except BadInput as error:
@@ -161,6 +198,7 @@ def hide(served: Served, asked: Asked) -> Answer:
     }  # fmt: skip
     shown = {
         "about": verb.about, "text": text, "entry": entry, "number": number, "first": found, "wrong": wrong,
-        "typed": asked.fields.get("reason", ""), "command": actions.command(words),
+        "typed": asked.fields.get("reason", ""), "command": actions.command(words), "rule": rule, "rules": [],
+        "label": verb.label,
     }  # fmt: skip
     return ShownPage(answer, shown, HTTPStatus.BAD_REQUEST if wrong else HTTPStatus.OK)
