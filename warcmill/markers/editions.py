@@ -269,7 +269,8 @@ class JobEditions:
 
     def _compare(self, store: Store) -> None:
         """Conflict if the store has an edition that the state lacks, or another one of the newest number of both."""
-        ours, stored = {*range(1, self.last() + 1)}, self._stored(store)
+        stored = self._stored(store)  # first: the state has each edition before the store has it
+        ours = {*range(1, self.last() + 1)}
         if lacking := sorted(stored - ours):
             more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
             why = f"the state lacks this edition{more}: run 'warcmill restore', then this again"
