@@ -162,7 +162,7 @@ def _compared(
 
 def _compare_end(state: LocalStore, store: Store, kind: str, last: int) -> None:
     """As `compare`, of the last decision alone: a folder of tens of thousands is not listed."""
-    if store.stat(archived_path(path_of(kind, last + 1))):
+    if store.stat(archived_path(path_of(kind, last + 1))) and not state.stat(path_of(kind, last + 1)):
         raise _lacks(kind, last + 1)
     if last and store.stat(archived_path(path_of(kind, last))):
         _refuse_another(state, store, path_of(kind, last))
@@ -234,7 +234,8 @@ def _copy(state: LocalStore, store: Store, path: str) -> None:
 def compare(state: LocalStore, store: Store, kind: str, *, newest_only: bool = False) -> None:
     """Conflict if the store has a decision that the state lacks, or another one of the same number. `newest_only`: of
     those that both have, read the newest alone."""
-    ours, theirs = _numbers(state, kind), _stored(store, kind)
+    theirs = _stored(store, kind)  # first: the state has each decision before the store has it
+    ours = _numbers(state, kind)
     if lacking := sorted(theirs - ours):
         more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
         raise _lacks(kind, lacking[0], more)
