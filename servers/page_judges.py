@@ -19,7 +19,7 @@ WIDTHS: Final = (320, 1280)
 SECONDS: Final = 600
 # Dark, nothing but the colours differs; so all other rules are asked once a width.
 _RULES: Final[dict[Scheme, str]] = {"light": "", "dark": ", runOnly: ['color-contrast']"}
-_TOO_WIDE: Final = "() => document.documentElement.scrollWidth - innerWidth"
+TOO_WIDE: Final = "() => Math.max(0, document.documentElement.scrollWidth - innerWidth)"
 
 
 def faults(page: Page) -> list[str]:
@@ -35,8 +35,8 @@ def faults(page: Page) -> list[str]:
 
 
 def _faults(page: Page, rules: str) -> list[str]:
-    wide = page.evaluate(_TOO_WIDE)
-    too_wide = [f"{wide} px wider than the window"] if wide > 0 else []
+    wide = page.evaluate(TOO_WIDE)
+    too_wide = [f"{wide} px wider than the window"] if wide else []
     axe = f"axe.run(document, {{resultTypes: ['violations']{rules}}}).then(found => found.violations)"
     return [*too_wide, *(f"{one['id']}: {one['help']}: {_places(one)}" for one in page.evaluate(axe))]
 
