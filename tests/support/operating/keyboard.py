@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 from servers import browsing
 
 LAUNCH = "20261124170213"  # stands in the pages of docs for the id of a launch, whatever it is
-SECONDS = 90
+PATIENCE = 60_000  # milliseconds
 _PRESSED = "a, button, summary"
 
 
@@ -33,7 +33,7 @@ class Keyboard:
         """Press a link or button that may come only later; one that `leads_on` to a page, or to a file."""
         text = re.compile(rf"^\s*{re.escape(name).replace(LAUNCH, '[0-9]{14}')}\s*$")
         found = self.page.locator(_PRESSED).filter(has_text=text).first
-        self._until(lambda: found.count() > 0, lambda: expect(found).to_be_visible(timeout=SECONDS * 1000))
+        self._until(lambda: found.count() > 0, lambda: expect(found).to_be_visible(timeout=PATIENCE))
         browsing.press_to(self.page, found.inner_text().strip() if LAUNCH in name else name)
         with self.page.expect_navigation() if leads_on else nullcontext():
             self.page.keyboard.press("Enter")
@@ -47,7 +47,10 @@ class Keyboard:
     def wait_for(self, *texts: str) -> None:
         """Wait until the page shows one of some texts: by itself, or, without scripts, when it is loaded again."""
         main, one = self.page.locator("main"), re.compile("|".join(map(re.escape, texts)))
-        self._until(lambda: bool(one.search(main.inner_text())), lambda: expect(main).to_contain_text(one, timeout=SECONDS * 1000))
+        self._until(
+            lambda: bool(one.search(main.inner_text())),
+            lambda: expect(main).to_contain_text(one, timeout=PATIENCE),
+        )
 
     def act(self, *names: str) -> None:
         """Take an action by its button, and wait for its good end."""
@@ -59,7 +62,7 @@ class Keyboard:
         """Wait for the page to follow, where it can; else load it again until it is so."""
         if self.scripts:
             followed()
-        until = time.monotonic() + SECONDS
+        until = time.monotonic() + PATIENCE / 1000
         while not is_so():
             assert time.monotonic() < until, f"{self.page.url}: {self.page.locator('main').inner_text()}"
             time.sleep(0.3)
