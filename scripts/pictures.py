@@ -165,7 +165,8 @@ def draw_desk(base: Path) -> None:
     """Draw a crawl that is watched, and the form that leaves a calendar out of its job."""
     base.mkdir()
     config, job = base / "archive" / "luigi.cfg", MUSEUM.replace(".", "-")
-    with living_museum(80), subprocess.Popen([BIN / CRAWL[0], *CRAWL[1:]], cwd=base) as crawl:
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with living_museum(80), subprocess.Popen([BIN / CRAWL[0], *CRAWL[1:]], cwd=base, **quiet) as crawl:
         while not (base / "archive" / "jobs" / job / "state" / "control.sock").exists():
             time.sleep(0.1)
         serving.configure(config)
