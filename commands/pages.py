@@ -10,12 +10,15 @@ from collections.abc import Iterator
 from commands.console.arguments import add_json, add_launch
 from commands.console.launches import launch_of
 from commands.console.show import as_json, counted, err, out, write_rows
+from tasks.audited import audited
 from tasks.config.settings import NO_INDEX
-from tasks.line import open_line
+from tasks.line import OpenRoots, open_line
+from warcmill.audit.answers import explanation
 from warcmill.errors import BadConfig, NotReady
 from warcmill.model import Json, Launch
 from warcmill.reports import pages
-from warcmill.reports.pages import CHANGES, ChangedUrl, LaunchPages, ListedUrl, ListFilter
+from warcmill.reports.pages import CHANGES, ChangedUrl, LaunchPages, ListedSite, ListedUrl, ListFilter
+from warcmill.reports.sentence import sentence
 from warcmill.stores.opening import open_folder
 
 SUMMARY = "list the pages of a launch, what it did not get and why, and what changed"
@@ -28,21 +31,24 @@ examples:
   warcmill pages daily --not-got
   warcmill pages daily --not-got --why 'its server answered 404 (Not Found)'
   warcmill pages daily --changed new
+  warcmill pages daily --sites
 
 Each URL that the launch asked for is in the list once, with its last answer: got or not got,
 so the sums add up. Pages are what a person reads and what did not come as a part of a page;
 --all lists pictures, styles and scripts too. Titles are those of the index of text. Without
 LAUNCH: the newest of the job; without JOB: the newest of all. --changed compares with the
-launch of the job before it: new, changed, gone (404 or 410 now) or not visited.
+launch of the job before it: new, changed, gone (404 or 410 now) or not visited. --sites
+lists the hosts, each with its sums.
 
 The list is made from the stored logs and from the extracts of text when it is first asked
 for, and again when there is more; it is kept in the index root. --made-only uses the list
 that is there, however old.
 
 --json: {"job", "launch_id", "made", "before": the launch that it is compared with, "lacking":
-what is not in the list, "sums": {"asked", "got", "not_got", "pages", "hosts", "why": {reason:
-number}, "changes": {kind: number}}, "urls": [{"url", "got", "status", "type", "size", "time",
-"title", "via", "hops", "why"}]}; with --changed "urls": [{"url", "change", "why"}].
+what is not in the list, "sums": {"asked", "got", "not_got", "pages", "hosts", "sites": hosts with
+a page, "why": {reason: number}, "changes": {kind: number}}, "urls": [{"url", "got", "status", "type", "size", "time",
+"title", "via", "hops", "why"}]}; with --changed "urls": [{"url", "change", "why"}]; with
+--sites "urls": [{"host", "pages", "got", "not_got"}].
 --csv: the same columns. Both list every row, unless --limit is given.
 
 exit codes: 0 listed, 1 no such launch, or none of its stages is verified yet, 2 usage,
@@ -50,6 +56,8 @@ exit codes: 0 listed, 1 no such launch, or none of its stages is verified yet, 2
 """
 SHOWN = 50  # rows for a person
 _COLUMNS = ("url", "got", "status", "type", "size", "time", "title", "via", "hops", "why")
+_SITE = ("host", "pages", "got", "not_got")
+_Row = ListedUrl | ChangedUrl | ListedSite
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,6 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--not-got", action="store_true", help="what was not got, with the reason")
     what.add_argument("--changed", nargs="?", const="", choices=("", *CHANGES), metavar="KIND",
                       help=f"what changed since the launch before: {', '.join(CHANGES)}")  # fmt: skip
+    what.add_argument("--sites", action="store_true", help="the hosts, each with its sums")
     parser.add_argument("--words", default="", metavar="WORDS", help="that are in the title or in the URL")
     parser.add_argument("--host", default="", metavar="HOST", help="of one host")
     parser.add_argument("--type", default="", metavar="TYPE", help="of a media type")
@@ -93,10 +102,10 @@ def run(args: argparse.Namespace) -> int:
         if args.json:
             _print_json(launch, listed, rows)
         elif args.csv:
-            heads = ("url", "change", "why") if args.changed is not None else _COLUMNS
+            heads = _SITE if args.sites else ("url", "change", "why") if args.changed is not None else _COLUMNS
             write_rows(heads, ([one.json()[name] for name in heads] for one in rows))
         else:
-            _print(launch, listed, rows, args)
+            _print(line, launch, listed, rows, args)
     return 0
 
 
@@ -105,14 +114,18 @@ def _filter(args: argparse.Namespace) -> ListFilter:
     return ListFilter(not args.not_got, only_pages, args.host, args.status, args.type, args.why, args.words)
 
 
-def _rows(listed: LaunchPages, args: argparse.Namespace) -> Iterator[ListedUrl | ChangedUrl]:
+def _rows(listed: LaunchPages, args: argparse.Namespace) -> Iterator[_Row]:
     """The rows that are wanted, read some at a time."""
     left = args.limit if args.limit is not None else sys.maxsize if args.json or args.csv else SHOWN
     after, wanted = 0, _filter(args)
     while left > 0:
         most = min(left, pages.MOST)
-        some: list[ListedUrl] | list[ChangedUrl]
-        some = listed.rows(wanted, after, most) if args.changed is None else listed.changes(args.changed, after, most)
+        some: list[ListedUrl] | list[ChangedUrl] | list[ListedSite]
+        if args.sites:
+            some = listed.sites(after, most)
+        else:
+            is_changed = args.changed is not None
+            some = listed.changes(args.changed, after, most) if is_changed else listed.rows(wanted, after, most)
         yield from some
         left -= len(some)
         if len(some) < most:
@@ -120,7 +133,7 @@ def _rows(listed: LaunchPages, args: argparse.Namespace) -> Iterator[ListedUrl |
         after = some[-1].id
 
 
-def _print_json(launch: Launch, listed: LaunchPages, rows: Iterator[ListedUrl | ChangedUrl]) -> None:
+def _print_json(launch: Launch, listed: LaunchPages, rows: Iterator[_Row]) -> None:
     head: dict[str, Json] = {
         "before": listed.before, "job": launch.job, "lacking": [*listed.lacking], "launch_id": launch.id,
         "made": listed.made, "sums": listed.sums().json(),
@@ -132,10 +145,12 @@ def _print_json(launch: Launch, listed: LaunchPages, rows: Iterator[ListedUrl | 
 
 
 def _print(
-    launch: Launch, listed: LaunchPages, rows: Iterator[ListedUrl | ChangedUrl], args: argparse.Namespace
+    line: OpenRoots, launch: Launch, listed: LaunchPages, rows: Iterator[_Row], args: argparse.Namespace
 ) -> None:
-    sums = listed.sums()
-    out(f"{launch}: {_in_words(sums)}")
+    sums, known = listed.sums(), explanation.read(audited(line).state_alone(), launch)
+    out(f"{launch}: {sentence(sums, known.seen.ended, known.seen.cut, len(known.gaps))}")
+    hosts = counted(sums.hosts, "host", "hosts")
+    out(f"{sums.asked:,} asked = {sums.got:,} got + {sums.not_got:,} not got, of {hosts}")
     for why, number in sums.whys.items():
         out(f"  {number:>9,}  {why}")
     for one in listed.lacking:
@@ -146,16 +161,13 @@ def _print(
     last = 0
     for number, row in enumerate(rows, 1):
         last = number
-        if isinstance(row, ChangedUrl):
+        if isinstance(row, ListedSite):
+            numbers = f"{row.got + row.not_got:>9,} asked = {row.got:>9,} got + {row.not_got:>9,} not got"
+            out(f"{row.pages:>9,} pages  {numbers}  {row.host}")
+        elif isinstance(row, ChangedUrl):
             out(f"{row.kind:<11}  {row.url}{f': {row.why}' if row.why else ''}")
         else:
             title, why = f"  {row.title}" if row.title else "", f": {row.why}" if row.why else ""
             out(f"{row.status or '':>5}  {row.url}{title}{why}")
     if last == (args.limit or SHOWN):
         err(f"the first {last:,}; --limit N shows more, --csv all")
-
-
-def _in_words(sums: pages.ListSums) -> str:
-    """The sums as a sentence."""
-    got, hosts = counted(sums.pages, "page", "pages"), counted(sums.hosts, "host", "hosts")
-    return f"{sums.asked:,} asked = {sums.got:,} got + {sums.not_got:,} not got; {got} of {hosts}"

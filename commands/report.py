@@ -15,16 +15,17 @@ from commands.console.arguments import add_json, add_launch
 from commands.console.launches import launch_of, report_away
 from commands.console.show import as_json, counted, err, out, write_rows
 from commands.console.terminal import console, lines, styled
+from tasks.config.settings import NO_INDEX
 from tasks.line import OpenRoots, open_line
 from warcmill.audit import remedies
 from warcmill.audit.progress_grid import STYLES, Mark
 from warcmill.audit.survey import TARGET
 from warcmill.audit.survey import known as known_launch
 from warcmill.base.escapes import printable
-from warcmill.errors import NotReady, Unavailable
+from warcmill.errors import BadConfig, NotReady, Unavailable
 from warcmill.markers.facts.reports import REPORT_TABLES, LostRequest, SeedFate, Seeds, SeedState
 from warcmill.model import Launch
-from warcmill.reports import figures, missed
+from warcmill.reports import figures, missed, page_versions
 from warcmill.reports.comparison import NOT_VISITED, LaunchComparison
 from warcmill.reports.figures import LaunchFigures
 from warcmill.reports.missed import MissedUrl
@@ -38,6 +39,7 @@ examples:
   warcmill report daily 20161019234428 --seeds
   warcmill report daily --seeds --csv > seeds.csv
   warcmill report daily --missed --csv > missed.csv
+  warcmill report daily --compare https://example.org/news
 
 Without LAUNCH: the newest of the job; without JOB: the newest of all. First what was
 missed: the first ten URLs, then the seeds that were not got; then what is new, changed,
@@ -47,7 +49,9 @@ instead, those that were not got first; --missed every URL that was tried and no
 order, with its status, the reason and the page that led to it, unless a later launch of
 the job got it: 'warcmill job JOB retry --missed' asks for them again. The scan for
 reports has read the stored logs; the comparison is made when it is first asked for, and
-kept in the index root. Nothing else is changed.
+kept in the index root. Nothing else is changed. --compare shows two versions of a URL, of
+this launch and of the one before it: dates, digests, sizes, and the lines of words that were
+removed and added, by the published index and the extracts of text.
 
 --json: {"job", "launch_id", "seeds": null before they are listed, else {"listed", "end",
 "untried_as", "counts", "seeds": [{"seed", "state", "code", "why", "redirect",
@@ -61,6 +65,9 @@ were to be rendered and were not.
 --csv: the same rows, seed,state,code,why,redirect,target; without --seeds
 table,name,number. --missed --json: {"cut": how the crawl was cut short, "job",
 "launch_id", "missed": [{"url", "status", "why", "referrer"}]}; --csv: the same columns.
+--compare --json: {"url", "before", "now" and "then": null or {"launch_id", "time", "url",
+"status", "type", "digest", "length", "warc", "offset", "why": why it has no words}, "lines":
+[["+", "-" or " ", line]], "cut": some lines are left out}.
 
 exit codes: 0 shown, 1 there is no report of it yet, or no such launch, 2 usage,
 3 configuration, 4 a root or the store did not answer
@@ -83,6 +90,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--seeds", action="store_true", help="every seed, and nothing else")
     what.add_argument("--missed", action="store_true", help="every URL that was not got, and nothing else")
+    what.add_argument("--compare", metavar="URL", help="two versions of a URL, and nothing else")
     add_json(parser)
     parser.add_argument("--csv", action="store_true", help="rows for a spreadsheet")
 
@@ -94,6 +102,8 @@ def run(args: argparse.Namespace) -> int:
         return 2
     line = open_line()
     launch = launch_of(line, args, in_state=True)
+    if args.compare:
+        return _compare(line, launch, args)
     if args.missed:
         with missed.of_launch(line.state, line.store, launch) as urls:
             _show_missed(line, launch, urls, args)
@@ -106,6 +116,32 @@ def run(args: argparse.Namespace) -> int:
     else:
         lines(console(), *(_every_seed(known) if args.seeds else _texts(known, [*_first_missed(line, known)])))
     return 0 if known.seeds or (known.stages and not args.seeds) else 1
+
+
+def _compare(line: OpenRoots, launch: Launch, args: argparse.Namespace) -> int:
+    """Print two versions of a URL; 1 if there is none of this launch."""
+    if args.csv:
+        err("warcmill report: --compare has no --csv")
+        return 2
+    if not line.settings.index:
+        raise BadConfig("[warcmill] index", f"is not set, {NO_INDEX}")
+    found = page_versions.compare(line.state, open_folder("index", line.settings.index), launch, args.compare)
+    if args.json:
+        print(as_json(found.json()))
+        return 0 if found.now else 1
+    for word, launch_id, one in (("then", found.before, found.then), ("now", launch.id, found.now)):
+        if one is None:
+            out(f"{word}: no capture is shown of launch {launch_id}" if launch_id else f"{word}: no launch before it")
+            continue
+        out(f"{word}: launch {launch_id}, {one.time}, status {one.status}, {one.digest}, {one.length:,} bytes stored")
+        if one.why:
+            out(f"  {one.why}")
+    if found.is_same:
+        out("both have the same bytes")
+    out(*(f"{mark} {text}" for mark, text in found.lines))
+    if found.is_cut:
+        err("the texts are long: only their first lines that differ are shown")
+    return 0 if found.now else 1
 
 
 def _read(line: OpenRoots, launch: Launch, *, compared: bool) -> LaunchFigures:

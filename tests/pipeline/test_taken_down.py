@@ -44,6 +44,11 @@ ADDRESSES: Mapping[str, tuple[tuple[str, Mapping[str, str]], ...]] = {
         (f"{LAUNCH}/pages", {"view": "all", "words": "bzip2"}),
         (f"{LAUNCH}/pages", {"view": "not-got"}),
         (f"{LAUNCH}/pages", {"view": "changed"}),
+        (f"{LAUNCH}/pages", {"view": "sites"}),
+    ),
+    "/launches/{job}/{launch_id}/compare": (
+        (f"{LAUNCH}/compare", {"url": HIDDEN}),
+        (f"{LAUNCH}/compare", {"url": SHOWN}),
     ),
     "/launches/{job}/{launch_id}/files": ((f"{LAUNCH}/files", {}),),
     "/launches/{job}/{launch_id}/reports/{stage}/{name:path}": (),

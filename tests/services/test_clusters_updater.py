@@ -222,6 +222,3 @@ def test_a_centre_that_cannot_be_reached_or_lets_nobody_in_says_so(
         inside = east.warcmill("group", GROUP, "status", code=3)
         assert "has a password in it" in inside
         assert "secret" not in inside
-        writer = f"[writer.w2]\nroot={tmp_path}\njobs={JOB}\nlayout=kind-first\n"
-        east.line.config.write_text(f"{text}\n{writer}")
-        assert "has workers, [writer.w2], whose journals" in east.warcmill("run", "updater", JOB, code=3)

@@ -77,6 +77,7 @@ MORE = {
     "/groups/{group}/uri": [f"?{urlencode({'url': url})}" for url in (f"http://{centres.LARGE}/0", centres.ODD)],
     "/jobs/{job}": ["?status=RUNNING", "?status=STOP"],
     "/jobs/{job}/tasks": ["?status=failed", "?status=odd"],
+    "/launches/{job}/{launch_id}/pages": ["?view=sites", "?view=not-got", "?view=changed"],
     "/search": ["?q=heron", f"?q={HOSTILE}", "?q=a.example/1", "?q=heron&from=yesterday"],
     "/status": ["?from=2016-10-01&to=2016-10-31", "?from=2016-10-01&to=2016-10-31&by=day"],
 }

@@ -205,10 +205,10 @@ JSON = (
     Place("warcmill/reports/comparison.py", only=("LaunchComparison.json",)),
     Place("warcmill/reports/figures.py", documents=True),
     Place("commands/report.py", only=("_write_csv",)),
-    Place("commands/pages.py", only=("_COLUMNS", "_print_json")),
+    Place("commands/pages.py", only=("_COLUMNS", "_SITE", "_print_json")),
     Place(
         "warcmill/reports/pages.py",
-        only=("CHANGES", "REDIRECTED", "ListedUrl.json", "ChangedUrl.json", "ListSums.json"),
+        only=("CHANGES", "REDIRECTED", "ListedUrl.json", "ListedSite.json", "ChangedUrl.json", "ListSums.json"),
     ),
     Place("warcmill/audit/answers/health.py", only=("_HANGS",), documents=True),
     Place("warcmill/audit/answers/tally.py"),

@@ -3,7 +3,8 @@
 It takes what indexes take, whole and salvaged WARCs, and names the others. Each WARC is read once: the index reads it
 as it is written, and it is compared with its marker meanwhile. Where its index lines and its text are kept in the index
 root already, they are used. Captures with a hit of the virus scan get no line. Once anything is hidden in the archive,
-each WARC is read twice: first to find the records to leave out of it.
+each WARC is read twice: first to find the records to leave out of it. So it is where only some pages are wanted: then
+WARCs without any of them are left out whole, and the list of pages has those that were chosen.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from warcmill.launches.holdings import Holding, HoldingKind, StageHoldings
 from warcmill.launches.view import Part
 from warcmill.markers.state import MarkerStore
 from warcmill.model import FINAL, Launch, Stage
-from warcmill.package.wacz_cuts import Cuts, CutWarc, Extents, HiddenRecords, offset_of
+from warcmill.package.wacz_cuts import Choice, Cuts, CutWarc, Extents, HiddenRecords, offset_of
 from warcmill.package.wacz_originals import Archived, Lost, RefersTo, Revisits
 from warcmill.package.wacz_pages import WaczPages, Words
 from warcmill.stores import Store
@@ -154,6 +155,7 @@ class WrittenWacz(Struct):
     captures that will not replay. `hidden`: captures that are left out, by the entry that hides them.
     """
 
+    warcs: int = 0
     captures: int = 0
     pages: int = 0
     extra_pages: int = 0
@@ -193,19 +195,24 @@ def write(
     advance: Callable[[int], None],
     *,
     with_originals: bool = True,
+    choice: Choice | None = None,
 ) -> WrittenWacz:
-    """Write the WACZ to a file that can seek. Mismatch when a WARC is no longer as it was verified."""
+    """Write the WACZ to a file that can seek: of all, or of what was chosen. Mismatch when a WARC is no longer as it
+    was verified; BadInput if nothing of what was chosen is there."""
     written = WrittenWacz()
     with ExitStack() as stack:
-        pages = stack.enter_context(closing(WaczPages(sources.folder)))
+        pages = stack.enter_context(closing(WaczPages(sources.folder, choice)))
         for launch, stage in what.stages:
             logs = sources.state.require(layout.step("pack", launch, stage))
             unread = pages.add_logs(sources.state, logs)
             written.left_out += [(name, "damaged: pages that its end names are not listed") for name in unread]
         archive = stack.enter_context(wacz.writing(target))
-        adding = _Adding(sources, archive, pages, written, advance, stack)
+        adding = _Adding(sources, archive, pages, written, advance, stack, choice)
         for one in what.warcs:
             adding.warc(one)
+        if choice and not written.warcs:
+            hidden = f"; {written.hidden.total():,} captures of it are hidden" if written.hidden else ""
+            raise BadInput(what.title, f"no WARC of the store has what was chosen{hidden}")
         adding.finish(with_originals=with_originals)
         archive.finish(what.title, what.created)
     return written
@@ -222,8 +229,9 @@ class _Adding:
         written: WrittenWacz,
         advance: Callable[[int], None],
         stack: ExitStack,
+        choice: Choice | None,
     ) -> None:
-        self._sources, self._archive, self._pages = sources, archive, pages
+        self._sources, self._archive, self._pages, self._choice = sources, archive, pages, choice
         self._written, self._advance = written, advance
         self._prefixes = hidden_list.read(sources.state.store).prefixes()
         self._archived = sources.archived(self._prefixes)
@@ -237,7 +245,11 @@ class _Adding:
     def warc(self, one: Holding) -> None:
         """Write a WARC, and take its lines and its titles."""
         sha512 = one.stored.sha512 or ""
-        cuts = self._cuts(one) if self._prefixes else Cuts()
+        cuts = self._cuts(one) if self._prefixes or self._choice else Cuts()
+        if cuts is None:
+            self._advance(one.stored.size)
+            return
+        self._written.warcs += 1
         hits = {cuts.moved(hit.offset) for hit in one.hits or ()}
         extracts, counts = self._sources.extracts, _kept(self._sources.extracts, sha512)
         has_text = extracts is not None and _has_text(extracts, sha512)
@@ -288,15 +300,19 @@ class _Adding:
         self._lines.add(line)
         return line
 
-    def _cuts(self, one: Holding) -> Cuts:
-        """Find what of a WARC is hidden."""
+    def _cuts(self, one: Holding) -> Cuts | None:
+        """Find what of a WARC is hidden, or was not chosen; None if it has nothing that was."""
+        if self._choice and not self._choice.may_be_in(one.name):
+            return None
         warc = CutWarc(self._sources.store, one, Cuts(), lambda _: None)
-        found, extents = HiddenRecords(self._prefixes), Extents()
+        found, extents = HiddenRecords(self._prefixes, self._choice), Extents()
         lines = CdxLines(found.add_line)
         hearers: list[Hearer] = [found, lines, *([extents] if one.by_record else [])]
         verdict = warc.read_with(lambda stream: _examine(stream, one, hearers, warc.again))
         lines.close()
         self._written.hidden.update(found.met)
+        if self._choice and not found.captures:
+            return None
         size = one.stored.size
         if verdict.rest and one.by_record:
             self._leave_out(one, *_bad(verdict.rest, "left out, as hidden captures cannot be found in them"))

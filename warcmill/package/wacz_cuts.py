@@ -1,6 +1,7 @@
 """The records of a WARC that stay out of a WACZ, and the WARC without them. Reads only.
 
-`HiddenRecords` finds the records of hidden captures, with their requests and notes. Of a damaged WARC only the records
+`HiddenRecords` finds the records of hidden captures, with their requests and notes; where only some pages are wanted,
+also the records of all others. Of a damaged WARC only the records
 that are sound or odd are left, as nobody knows which captures bad bytes have.
 """
 
@@ -8,13 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import re
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
-from typing import BinaryIO, TypeVar, cast
+from typing import BinaryIO, Protocol, TypeVar, cast
 
 from warcmill import layout
 from warcmill.errors import Mismatch, NotReady
@@ -73,11 +75,29 @@ class Cuts:
         return b"".join([*parts, piece])
 
 
-class HiddenRecords(Hearer):
-    """Finds the records of a WARC that are hidden, with the requests and notes that may be of hidden captures."""
+class Choice(Protocol):
+    """The URLs that a WACZ is of."""
 
-    def __init__(self, prefixes: Mapping[bytes, str]) -> None:
-        self._prefixes, self._sorted = prefixes, tuple(sorted(prefixes))
+    def has(self, url: str, /) -> bool:
+        """True for a page that was chosen, and for a part of one."""
+        ...
+
+    def may_be_in(self, warc: str, /) -> bool:
+        """False for a WARC that has no record of these."""
+        ...
+
+    def meet(self, key: str, /) -> bool:
+        """True for the key of a chosen page, of which a capture was met."""
+        ...
+
+
+class HiddenRecords(Hearer):
+    """Finds the records of a WARC that are hidden, with the requests and notes that may be of hidden captures; with a
+    choice, also those of other URLs. `captures`: of how many captures the records stay."""
+
+    def __init__(self, prefixes: Mapping[bytes, str], choice: Choice | None = None) -> None:
+        self._prefixes, self._sorted, self._choice = prefixes, tuple(sorted(prefixes)), choice
+        self.captures = 0
         self._begins, self._gone = array("q"), array("q")
         self.met = Counter[str]()
 
@@ -85,6 +105,9 @@ class HiddenRecords(Hearer):
         """Note where a record begins, and judge it by its URL and date; `add_line` judges captures."""
         self._begins.append(head.offset)
         url = url_of(head.fields)
+        if url and self._choice and not self._choice.has(url):
+            self._gone.append(head.offset)
+            return None
         if url and head.type == "request":
             return _Asked(self, head, url)
         if url:
@@ -111,8 +134,12 @@ class HiddenRecords(Hearer):
 
     def add_line(self, line: bytes) -> None:
         """Take a capture's line."""
+        if self._choice and not self._choice.has(json.loads(line.split(b" ", 2)[2])["url"]):
+            return
         met = set[str]()
-        if not any(hidden_list.visible([line], self._prefixes, met)):
+        if any(hidden_list.visible([line], self._prefixes, met)):
+            self.captures += 1
+        else:
             self._gone.append(offset_of(line))
             self.met.update(met)
 

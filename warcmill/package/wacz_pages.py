@@ -1,4 +1,5 @@
-"""The pages that a WACZ lists: all HTML captures, with titles and text; those of seeds in a list of their own.
+"""The pages that a WACZ lists: all HTML captures, with titles and text; those of seeds in a list of their own. Where
+pages were chosen, that list has these.
 
 A crawl log gives the keys of seeds and of their redirects, the index gives the captures: a page is listed only
 if it can be replayed. A title and text are from the extract of text, or else the title is from the record. A page that
@@ -27,6 +28,7 @@ from warcmill.launches.listed_pages import ListedPage, ListedPages
 from warcmill.markers.claim import Evidence
 from warcmill.markers.facts.output import PackedLogs
 from warcmill.markers.state import MarkerStore
+from warcmill.package.wacz_cuts import Choice
 from warcmill.package.wacz_originals import Fate
 
 _TYPES = ("text/html", "application/xhtml+xml")
@@ -42,8 +44,8 @@ _SEED, _WORDS, _PAGE = "seed", b"0", b"1"  # words before the pages that have th
 class WaczPages:
     """The pages of a WACZ: `add_logs` of each stage, `add_title`; `seen` through the whole index; then the lists."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, choice: Choice | None = None) -> None:
+        self._folder, self._choice = folder, choice
         self._keys, self._found, self._seeds = (SortedLines(folder) for _ in range(3))
         self._listed: list[ListedPages] = []
         self.captures = 0
@@ -89,7 +91,12 @@ class WaczPages:
             stamp, _, text = rest.partition(b" ")
             listed = self._listed_page(key.decode(), stamp.decode()) if self._listed else None
             is_seed = listed.is_seed if listed else wanted == key
-            if not (listed or _HTML.search(line) or (fate.is_html if fate else is_seed and _REVISIT in line)):
+            is_chosen = self._choice is not None and self._choice.meet(key.decode())
+            if self._choice:
+                is_seed = is_chosen
+            if not (
+                listed or is_chosen or _HTML.search(line) or (fate.is_html if fate else is_seed and _REVISIT in line)
+            ):
                 continue
             if line[: len(key) + 1 + len(stamp)] != last:
                 last, urls = line[: len(key) + 1 + len(stamp)], set()

@@ -136,15 +136,30 @@ class ChangedUrl(Struct, frozen=True):
         return {"change": self.kind, "url": self.url, "why": self.why}
 
 
+class ListedSite(Struct, frozen=True):
+    """A host with its sums. `id`: its place in the list."""
+
+    id: int
+    host: str
+    pages: int
+    got: int
+    not_got: int
+
+    def json(self) -> dict[str, Json]:
+        """The row for programs."""
+        return {name: getattr(self, name) for name in ("host", "pages", "got", "not_got")}
+
+
 class ListSums(Struct, frozen=True):
-    """The sums of a launch: `asked` is `got` and `not_got`. `pages` are among what was got; `whys`: those that were not
-    got, by reason, most first."""
+    """The sums of a launch: `asked` is `got` and `not_got`. `pages` are among what was got, `sites` are the hosts that
+    have some; `whys`: those that were not got, by reason, most first."""
 
     asked: int
     got: int
     pages: int
     not_got: int
     hosts: int
+    sites: int
     whys: Mapping[str, int]
     changes: Mapping[str, int]
 
@@ -152,16 +167,17 @@ class ListSums(Struct, frozen=True):
         """The sums for programs."""
         return {
             "asked": self.asked, "got": self.got, "hosts": self.hosts, "not_got": self.not_got, "pages": self.pages,
-            "why": dict(self.whys), "changes": dict(self.changes),
+            "sites": self.sites, "why": dict(self.whys), "changes": dict(self.changes),
         }  # fmt: skip
 
 
 class LaunchPages:
     """The open list of a launch. `before`: the launch that it is compared with, '' without one. `lacking`: what is not
-    in it: stages that are not verified yet, WARCs without an extract of text. `is_stale`: there is more by now."""
+    in it: stages that are not verified yet, WARCs without an extract of text. `is_stale`: there is more by now.
+    `database`: the list itself, which takes temporary tables."""
 
     def __init__(self, database: sqlite3.Connection, path: str, seen: str) -> None:
-        self._database, self._path = database, path
+        self.database, self._path = database, path
         about = dict(self._rows("SELECT name, value FROM about"))
         self.is_stale = about.get("seen") != seen
         self.before, self.made = about.get("before", ""), about.get("made", "")
@@ -170,14 +186,14 @@ class LaunchPages:
     def sums(self) -> ListSums:
         """The sums of the whole list."""
         (row,) = self._rows(
-            "SELECT total(number), total(number * is_got), total(number * is_got * is_page), count(DISTINCT host)"
-            " FROM tally"
+            "SELECT total(number), total(number * is_got), total(number * is_got * is_page), count(DISTINCT host),"
+            " count(DISTINCT CASE WHEN is_got * is_page THEN host END) FROM tally"
         )
-        asked, got, pages, hosts = map(int, row)
+        asked, got, pages, hosts, sites = map(int, row)
         whys = self._rows("SELECT why, sum(number) FROM tally WHERE NOT is_got GROUP BY why ORDER BY 2 DESC, 1")
         changes = dict(self._rows("SELECT kind, count(*) FROM change GROUP BY kind"))
         return ListSums(
-            asked, got, pages, asked - got, hosts, dict(whys), {kind: changes.get(kind, 0) for kind in CHANGES}
+            asked, got, pages, asked - got, hosts, sites, dict(whys), {kind: changes.get(kind, 0) for kind in CHANGES}
         )
 
     def number(self, wanted: ListFilter) -> int | None:
@@ -219,6 +235,13 @@ class LaunchPages:
         query = f"SELECT id, url, kind, why FROM change WHERE {where} id > ? ORDER BY id LIMIT ?"  # noqa: S608 - of our names
         return [ChangedUrl(*row) for row in self._rows(query, [*values, after, min(limit, MOST)])]
 
+    def sites(self, after: int = 0, limit: int = 100) -> list[ListedSite]:
+        """The next hosts, those with the most pages first, after the one at a place."""
+        columns = "host, total(number * is_got * is_page), total(number * is_got), total(number * (1 - is_got))"
+        query = f"SELECT {columns} FROM tally GROUP BY host ORDER BY 2 DESC, 1 LIMIT ? OFFSET ?"  # noqa: S608 - our names
+        found = self._rows(query, [min(limit, MOST), after])
+        return [ListedSite(place, row[0], *map(int, row[1:])) for place, row in enumerate(found, after + 1)]
+
     def most(self, column: str, wanted: ListFilter, limit: int = 20) -> list[tuple[str, int]]:
         """The most frequent values of `host`, `type`, `status` or `why` among what is wanted, each with its number."""
         where, values = _where(wanted)
@@ -227,7 +250,7 @@ class LaunchPages:
 
     def _rows(self, query: str, values: Sequence[object] = ()) -> list[tuple]:  # type: ignore[type-arg] # by the query
         with _errors(self._path):
-            return self._database.execute(query, values).fetchall()
+            return self.database.execute(query, values).fetchall()
 
 
 @contextmanager
@@ -238,7 +261,10 @@ def opened(state: MarkerStore, index: LocalStore, launch: Launch) -> Iterator[La
     if not index.stat(path):
         yield None
         return
-    with _errors(path), closing(sqlite3.connect(f"file:{quote(str(real))}?mode=ro&immutable=1", uri=True)) as database:
+    with (
+        _errors(path),
+        closing(sqlite3.connect(f"file:{quote(str(real))}?mode=ro&immutable=1", uri=True)) as database,
+    ):
         yield LaunchPages(database, path, _Sources(state, launch).seen)
 
 

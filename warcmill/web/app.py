@@ -29,7 +29,17 @@ from warcmill.web.access import Role, User, parse_cookies
 from warcmill.web.handover import multipart
 from warcmill.web.handover.files import WebUpload
 from warcmill.web.hidden import HiddenNames
-from warcmill.web.request import GUARDS, Answer, Asked, MovedTo, RefusedBody, RefusedRequest, SentBytes, ShownPage
+from warcmill.web.request import (
+    GUARDS,
+    POLICY,
+    Answer,
+    Asked,
+    MovedTo,
+    RefusedBody,
+    RefusedRequest,
+    SentBytes,
+    ShownPage,
+)
 from warcmill.web.routes import FORM_TYPE, JSON, LARGEST_FORM, LARGEST_SCRIPT, POST, ROUTES, TEXT, Route
 from warcmill.web.served import Served
 
@@ -117,7 +127,11 @@ def _viewed(served: Served, route: Route, asked: Asked) -> Response:
     except WarcmillError as error:
         return _response(route, asked, _unanswered(asked, error))
     answer = _view(served, route, asked)
-    return _response(route, asked, answer if asked.sees_hidden else _for_readers(asked.hidden, answer))
+    response = _response(route, asked, answer if asked.sees_hidden else _for_readers(asked.hidden, answer))
+    if route.frames:
+        place = urlsplit(served.replay.address)
+        response.headers["Content-Security-Policy"] = f"{POLICY}; frame-src {place.scheme}://{place.netloc}"
+    return response
 
 
 def _hidden(served: Served, route: Route, asked: Asked) -> HiddenNames:

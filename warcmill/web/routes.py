@@ -60,6 +60,7 @@ class Route(Struct, frozen=True):
     in_json: bool = False
     poster: Role = Role.NOBODY
     upload: Callable[[Served, Mapping[str, str], str], str] | None = None
+    frames: bool = False
 
     def least(self, method: str) -> Role:
         """The least role that may do this."""
@@ -76,8 +77,10 @@ ROUTES = (
     Route("/status", GET, Role.READER, line.line_status, "status.html", "Status"),
     Route("/launches/{job}/{launch_id}", GET, Role.READER, launch.launch, "launch.html"),
     Route("/launches/{job}/{launch_id}/pages", GET, Role.READER, pages.listed, "pages.html"),
+    Route("/launches/{job}/{launch_id}/compare", GET, Role.READER, pages.compared, "compare.html", frames=True),
     Route("/launches/{job}/{launch_id}/make-pages", GET + POST, Role.CURATOR, job.action("pages"), "action.html"),
     Route("/launches/{job}/{launch_id}/wacz", GET + POST, Role.CURATOR, job.action("wacz"), "action.html"),
+    Route("/launches/{job}/{launch_id}/chosen", POST, Role.CURATOR, pages.wacz_of_chosen, body=LARGEST_SCRIPT),
     Route("/launches/{job}/{launch_id}/files", GET, Role.READER, launch.launch_files, "files.html"),
     Route("/launches/{job}/{launch_id}/reports/{stage}/{name:path}", GET, Role.READER, launch.log_slice, "log.html"),
     Route("/archive-a-site", GET + POST, Role.CURATOR, archive_site.page, "archive_site.html", "Archive a site"),

@@ -1,9 +1,10 @@
 """Files that pages hand over and take in: the WACZ that an action wrote, and uploads. Writes to their folder.
 
     {state}/web/files/{action}.wacz      what the action wrote, for who downloads it
+    {state}/web/files/{action}.urls      the pages that were chosen for it
     {state}/web/files/{action}/{name}    what was uploaded, for the import that the action is
 
-Both have the name of their action, and are kept for some days. An upload has its name once it is whole and durable: of
+All have the name of their action, and are kept for some days. An upload has its name once it is whole and durable: of
 one that breaks off nothing is left, and of a server that was killed meanwhile the next one sweeps the rest.
 """
 
@@ -13,10 +14,11 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
+from io import BytesIO
 from pathlib import Path
 
 from warcmill import layout
@@ -30,13 +32,20 @@ SUFFIX = ".wacz"
 KEPT_DAYS = 7
 RESERVE = 1 << 28  # bytes of the disk that no upload takes: the state is on it
 _DAY = 86_400
-_OURS = re.compile(r"([0-9]{14}-[0-9a-f]{12})(\.wacz)?")
+_OURS = re.compile(r"([0-9]{14}-[0-9a-f]{12})(\.wacz|\.urls)?")
 _UPLOADED = re.compile(r"[^/\\\x00-\x1f\x7f.][^/\\\x00-\x1f\x7f]*\.(?:w?arc(?:\.gz)?|wacz)", re.IGNORECASE)
 
 
 def wacz_of(action_id: str) -> str:
     """The path in the state of the WACZ that an action writes."""
     return f"{FOLDER}/{action_id}{SUFFIX}"
+
+
+def keep_urls(state: LocalStore, action_id: str, urls: Iterable[str]) -> Path:
+    """Write the list of the pages that were chosen for a WACZ, once: of a form that comes twice the first counts."""
+    path, data = f"{FOLDER}/{action_id}.urls", "".join(f"{url}\n" for url in urls).encode("utf-8", "replace")
+    state.commit_new(path, BytesIO(data), len(data), lambda _: True)
+    return state.real(path)
 
 
 def make_folder(state: LocalStore) -> None:

@@ -28,7 +28,7 @@ from warcmill.web.served import Served
 
 MARKS = ("\x02", "\x03")  # around a word in a line of text: no page's text keeps them
 TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
-_IN_URLS = "%/:?=&;,@!$'()*+~[]"  # of a captured URL, sent on as they are; # would cut it
+IN_URLS = "%/:?=&;,@!$'()*+~[]"  # of a captured URL, sent on as they are; # would cut it
 
 
 SITES = 8  # that results can be narrowed to, by a link
@@ -196,7 +196,7 @@ def capture(served: Served, asked: Asked) -> Answer:
     if state != "ready":
         raise NotReady("replay", f"its server is {state}; try again in a minute")
     as_it_was = "id_" if asked.fields.get("file") == "1" else ""  # pywb's word for the body alone
-    return MovedTo(f"{served.replay.address}{time}{as_it_was}/{quote(replayed, _IN_URLS)}")
+    return MovedTo(f"{served.replay.address}{time}{as_it_was}/{quote(replayed, IN_URLS)}")
 
 
 def sign_in(served: Served, asked: Asked) -> Answer:

@@ -29,7 +29,7 @@ from warcmill.markers.facts.output import Stopped
 from warcmill.markers.facts.package import Packaged, Submitted
 from warcmill.markers.facts.reports import SeedFate, SeedState
 from warcmill.model import Key, Launch, Stage
-from warcmill.reports import figures
+from warcmill.reports import figures, pages, sentence
 from warcmill.reports.comparison import LaunchComparison
 from warcmill.reports.figures import LaunchFigures
 from warcmill.web.rendering import in_grid
@@ -119,7 +119,24 @@ def launch(served: Served, asked: Asked) -> Answer:
         served.refresh()
     if asked.in_json:
         return ShownPage(answered.json())
-    return ShownPage({}, _LaunchPage(line, answered).shown(page))
+    return ShownPage({}, {**_LaunchPage(line, answered).shown(page), **_said(served, line, answered)})
+
+
+def _said(served: Served, line: AuditedLine, answered: Explanation) -> dict[str, object]:
+    """The launch in one sentence, each part with the address of the list that proves it. The list of pages is in the
+    index root: where that is away, or the list damaged, the page says so."""
+    one, seen, sums, away = answered.seen.launch, answered.seen, None, ""
+    try:
+        if served.archive.open_index:
+            with pages.opened(line.state, served.archive.open_index(), one) as listed:
+                sums = listed.sums() if listed else None
+    except (BadInput, Unavailable) as error:
+        away = str(error)
+    here = path_of(one)
+    proofs = {"pages": f"{here}/pages", "sites": f"{here}/pages?view=sites", "not-got": f"{here}/pages?view=not-got",
+              "end": "#end", "gaps": "#gaps"}  # fmt: skip
+    said = [*sentence.parts(sums, seen.ended, seen.cut, len(answered.gaps))]
+    return {"sentence": said, "proofs": proofs, "list_away": away}
 
 
 def _launch(asked: Asked) -> Launch:
