@@ -25,10 +25,10 @@ from warcmill.crawl.launch import folders
 
 SITE, HOST, JOB = "http://windmills.example/", "127.0.0.1", "127-0-0-1"
 ROW = re.compile(r"^\| (.*?) \| .* \|$", re.MULTILINE)
-# `text` into **Field**; **pressed**, or twice; *said*, or *another text*.
+# `text` into **Field**; **pressed**, or twice **pressed**; *said*, or *another text*.
 STEP = re.compile(
     r"`(?P<text>[^`]+)` into \*\*(?P<field>.+?)\*\*"
-    r"|\*\*(?P<name>.+?)\*\*(?P<twice> twice)?"
+    r"|(?P<twice>twice )?\*\*(?P<name>.+?)\*\*"
     r"|\*(?P<said>.+?)\*(?: or \*(?P<other>.+?)\*)?"
 )
 STEPS = [step for row in ROW.findall(PAGES["start/archive-a-site.md"]) for step in STEP.finditer(row)]
