@@ -34,6 +34,7 @@ NAMED = 200  # findings that the form of accept names one by one
 LONGEST_LIST = 65_536  # characters of the names in one command
 OF_OUR_CRAWLER = ("pause", "resume", "leave out")
 OF_JOBS = ("start", "checkpoint", "stop", "retry", *OF_OUR_CRAWLER)
+BEGIN = ("crawl", "start", "retry")  # a crawl
 REASONED = ("accept", "close")
 OF_SCRIPTS = ("run script", "delete script", "again")
 
@@ -247,5 +248,9 @@ def taken(served: Served, asked: Asked) -> Answer:
     if found.action == "wacz":
         held = files.held(state, found.id, served.file_days)
         answer["file"] = {"address": f"/files/{found.id}", "bytes": held[0], "until": held[1]} if held else None
-    shown = {"action": found, "is_cut": size > SHOWN, "held": held, "days": served.file_days}
+    engine = served.line().engines.get(found.job) if found.action in BEGIN else None
+    shown = {
+        "action": found, "is_cut": size > SHOWN, "held": held, "days": served.file_days,
+        "can_watch": engine is not None and engine.kind == "warcmill",
+    }  # fmt: skip
     return ShownPage(answer, shown)
