@@ -32,6 +32,7 @@ VERBS: dict[str, dict[str, str]] = {
         "status": "show how far each launch has come, by day",
         "why": "explain why a launch or a step is not done yet",
         "pages": "list the pages of a launch, what it did not get and why, and what changed",
+        "quality": "open pages of a launch in replay with the network cut, and name what they lack",
         "report": "show what a launch brought, and what became of each of its seeds",
         "plan": "show what a scan would run, without running it",
         "files": "list every WARC with its state in each step",

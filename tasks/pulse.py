@@ -149,6 +149,7 @@ class StartJob(JobStep):
     retries = luigi.BoolParameter(
         default=False, significant=False, description="ask again for the URLs of the job's retry.jsonl, and what waits"
     )
+    mends = luigi.Parameter(default="", significant=False, description="the launch, JOB/LAUNCH, that it patches")
     full = luigi.BoolParameter(
         default=False, significant=False, description="of a package index: crawl all projects, not what changed"
     )
@@ -199,7 +200,7 @@ class StartJob(JobStep):
             def prepare() -> dict[str, Json]:
                 found = retried or _prepared(line.state, engine, self.job, self.due)
                 _look_at_papers(line, engine, self.job)
-                return found
+                return {**found, "mends": self.mends} if self.mends else found
 
             def resume() -> Continued | None:
                 if not self.broken:

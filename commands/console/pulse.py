@@ -31,10 +31,13 @@ def _line() -> OpenRoots:
     return open_line()
 
 
-def start(job: str, due: str = "", resumed: str = "", *, again: bool = False, retries: bool = False) -> int:
+def start(
+    job: str, due: str = "", resumed: str = "", *, again: bool = False, retries: bool = False, mends: str = ""
+) -> int:
     """Launch the crawl of a due time; by default the newest. `resumed`: the checkpoint to resume, due at its own time.
 
-    `again`: one more crawl, due now. `retries`: it asks for what the list of the job has, and for what waits.
+    `again`: one more crawl, due now. `retries`: it asks for what the list of the job has, and for what waits. `mends`:
+    the launch that it patches.
     """
     line = _line()
     engines.check_frontier(job)
@@ -51,6 +54,7 @@ def start(job: str, due: str = "", resumed: str = "", *, again: bool = False, re
     words = ["pulse.StartJob", "--job", job, "--due", moment]
     words += ["--checkpoint", resumed] if resumed else []
     words += ["--retries"] if retries else []
+    words += ["--mends", mends] if mends else []
     what = f"the crawl due {clock.stamp_text(moment)}"
 
     def describe(marker: Evidence) -> str:

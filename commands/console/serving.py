@@ -10,8 +10,7 @@ import shutil
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from commands.console.job_desk import OwnJobs
+from commands.console.replaying import replay_sources
 from commands.console.script_jobs import script_place
 from commands.console.show import as_json, err, out
 from tasks import desk, logs
@@ -38,13 +38,10 @@ from warcmill.model import Json
 from warcmill.pypi.answers import PublishedData
 from warcmill.pypi.data_sets import PublishedHistory, open_history
 from warcmill.replay import pywb
-from warcmill.replay.captures import TEMPLATE, CaptureServer
 from warcmill.replay.pywb import LOOPBACK, NAME, OFF, NoReplay, Pywb, ReplaySources
-from warcmill.stores import Store
-from warcmill.stores.opening import check_place, is_remote, open_folder
-from warcmill.versions.index_inputs import WARCS
+from warcmill.stores.opening import check_place, open_folder
 from warcmill.versions.publication import Payloads
-from warcmill.web import access, server, warcs
+from warcmill.web import access, server
 from warcmill.web.access import ROLES, OneTime, TokenFile, WebAccess
 from warcmill.web.actions import Actions
 from warcmill.web.app import application
@@ -83,8 +80,8 @@ def run(args: argparse.Namespace) -> int:
     logs.configure()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end)
-    with _warcs(config, open_store) as place, _captures(archive, program) as captures:
-        replay = _replay(config, program, ReplaySources(place, captures), asked)
+    with replay_sources(config, line.state.store, open_store, program) as places:
+        replay = _replay(config, program, places, asked)
         refresh, debugger = Refresher(partial(look, Asker())).wanted, _Debugger()
         served = Served(
             *(line.state, archive, replay, entry, lambda: audited(open_line())),
@@ -176,26 +173,6 @@ def _access(line: OpenRoots, asked: Serving) -> WebAccess:
         raise BadConfig("[serve] listen", f"{why} --role operator' makes one, and [serve] proxies names a proxy")
     first = None if has_some else OneTime(access.new_secret())
     return WebAccess(state, f"warcmill-{asked.port}", asked.token, first, asked.proxies)
-
-
-@contextmanager
-def _warcs(config: Settings, open_store: Callable[[], Store]) -> Iterator[str]:
-    """Where pywb finds the store's WARCs while the block runs: in its folder, or at a server for it on loopback."""
-    if is_remote(config.store):
-        with warcs.serving(open_store) as address:
-            yield address
-    else:
-        yield f"{config.store.rstrip('/')}/{WARCS}"
-
-
-@contextmanager
-def _captures(archive: Archive, program: Path | str) -> Iterator[str]:
-    """The address of the index server, while the block runs; '' where nothing is replayed."""
-    if archive.open_index is None or isinstance(program, str):
-        yield ""
-        return
-    with warcs.keyed(CaptureServer(archive.state, archive.open_index)) as address:
-        yield f"{address}/?{TEMPLATE}"
 
 
 def _program(config: Settings, asked: Serving) -> Path | str:

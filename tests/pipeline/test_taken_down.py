@@ -50,6 +50,8 @@ ADDRESSES: Mapping[str, tuple[tuple[str, Mapping[str, str]], ...]] = {
         (f"{LAUNCH}/compare", {"url": HIDDEN}),
         (f"{LAUNCH}/compare", {"url": SHOWN}),
     ),
+    "/launches/{job}/{launch_id}/quality": ((f"{LAUNCH}/quality", {}),),  # with a check: tests/unit/web/test_quality.py
+    "/launches/{job}/{launch_id}/quality/{name}": ((f"{LAUNCH}/quality/1-0.jpg", {}),),
     "/launches/{job}/{launch_id}/files": ((f"{LAUNCH}/files", {}),),
     "/launches/{job}/{launch_id}/reports/{stage}/{name:path}": (),
     "/jobs": (("/jobs", {}),),

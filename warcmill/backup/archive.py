@@ -27,7 +27,7 @@ from warcmill.stores import LocalStore, Stat, Store, temporary_names
 
 NAME = layout.ARCHIVE.rpartition("/")[2]
 FOLDER = layout.ARCHIVE
-KEPT = ("decisions", "versions")  # in this order: a list names decisions
+KEPT = ("decisions", "versions", "quality")  # in this order: a list names decisions
 ACTIONS = "web/actions"
 
 

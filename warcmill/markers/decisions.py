@@ -4,9 +4,9 @@
     store   state/_archive/decisions/{kind}/{number}.json, the same bytes
 
 Kinds: `access`, what is hidden in indexes; `accepted`, what a job's findings may be; `generations`, which full dumps of
-a package index are made; `documents`, what curators say of documents. Each kind is numbered from 1. A file is made
-exclusively and never changed, and none may be missing: what is ruled follows from all in their order. The store gets
-them in their order too, so it lacks the last ones alone.
+a package index are made; `documents`, what curators say of documents; `quality`, how launches look. Each kind is
+numbered from 1. A file is made exclusively and never changed, and none may be missing: what is ruled follows from all
+in their order. The store gets them in their order too, so it lacks the last ones alone.
 
 Of `documents` there are tens of thousands. Who keeps what followed from the first N reads those after N, and makes one
 with `after=N`: of the store the newest one is compared then, and the next number asked for.
@@ -32,7 +32,7 @@ from warcmill.model import Json
 from warcmill.stores import LocalStore, Store
 from warcmill.stores.temporary_names import is_dead
 
-ACCESS, ACCEPTED, GENERATIONS, DOCUMENTS = "access", "accepted", "generations", "documents"
+ACCESS, ACCEPTED, GENERATIONS, DOCUMENTS, QUALITY = "access", "accepted", "generations", "documents", "quality"
 FOLDER = "decisions"
 SCHEMA = 1
 LARGEST = 1 << 20  # bytes of a decision

@@ -186,7 +186,7 @@ class Pywb:
     """A pywb that is started again whenever it ends, until `stop`. `secret` is the name of its collection.
 
     `style`: the stylesheet of our pages around an archived one. `pages`: the address of search, for the links above an
-    archived page; '' where it is not known.
+    archived page; '' where it is not known. `framed`: False has it show an archived page alone, without a frame around.
     """
 
     missing: ClassVar[str] = ""
@@ -201,7 +201,10 @@ class Pywb:
         public: str = "",
         listen: str = LOOPBACK,
         pages: str = "",
+        *,
+        framed: bool = True,
     ) -> None:
+        self.framed = framed
         self.program, self.places, self.port, self.secret = program, places, port, secret
         self.style, self.public, self.listen, self.pages = style, public, listen, pages
         self._stopped = threading.Event()
@@ -286,7 +289,8 @@ class Pywb:
         """JSON is YAML."""
         index = {"type": "cdx", "api_url": self.places.captures, "replay_url": ""}
         places = {"archive_paths": self.places.warcs, "index": index}
-        return json.dumps({"collections": {self.secret: places}, "collections_root": "none"})
+        collections = {"collections": {self.secret: places}, "collections_root": "none"}
+        return json.dumps({**collections, **({} if self.framed else {"framed_replay": False})})
 
     def words(self) -> list[str]:
         """The command that runs it, as a child of this process alone: it ends with this process."""

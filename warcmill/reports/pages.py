@@ -16,9 +16,10 @@ import os
 import re
 import sqlite3
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
-from hashlib import sha512
+from hashlib import sha256, sha512
+from heapq import nsmallest
 from itertools import groupby
 from pathlib import Path
 from typing import BinaryIO
@@ -52,6 +53,7 @@ PAGE_TYPES = frozenset({
     "text/html", "application/xhtml+xml", "application/pdf", "application/epub+zip", "application/msword",
     "application/rtf", "text/plain",
 })  # fmt: skip
+_IS_HTML = "type IN ('text/html', 'application/xhtml+xml')"
 _OFFICE = ("application/vnd.openxmlformats", "application/vnd.oasis.opendocument", "application/vnd.ms-")
 _SCHEMA = """
     PRAGMA journal_mode = OFF;
@@ -178,6 +180,7 @@ class LaunchPages:
 
     def __init__(self, database: sqlite3.Connection, path: str, seen: str) -> None:
         self.database, self._path = database, path
+        database.create_function("sha256", 1, lambda url: sha256(url.encode("utf-8", "replace")).digest())
         about = dict(self._rows("SELECT name, value FROM about"))
         self.is_stale = about.get("seen") != seen
         self.before, self.made = about.get("before", ""), about.get("made", "")
@@ -220,7 +223,7 @@ class LaunchPages:
         else:
             condition = f"page.id > ? AND {where} ORDER BY page.id LIMIT ?"
             found = self._rows(f"SELECT {names} FROM page WHERE {condition}", [after, *values, most])  # noqa: S608
-        return [ListedUrl(row[0], row[1], row[2], bool(row[3]), *row[4:]) for row in found]
+        return [_row(row) for row in found]
 
     def _span(self, host_: str) -> tuple[int, int]:
         """The numbers between which a host has its rows."""
@@ -228,6 +231,26 @@ class LaunchPages:
             return 0, sys.maxsize
         (row,) = self._rows("SELECT min(id), max(id) FROM page WHERE host = ?", [host_.lower()])
         return row[0] or 0, row[1] or 0
+
+    def sampled(self, number: int, *, seeds: bool) -> tuple[list[ListedUrl], int]:
+        """Those pages of HTML that were got, or those seeds, whose URLs have the smallest SHA-256, so many at most; and
+        the number of all of them. A seed that was got counts if it is HTML, too."""
+        where = (
+            f"({_IS_HTML} OR NOT is_got) AND hops = ''" if seeds else f"{_IS_HTML} AND is_got AND is_page AND hops > ''"
+        )
+        with _errors(self._path):
+            every = self.database.execute(f"SELECT sha256(url), id FROM page WHERE {where}")  # noqa: S608 - of our names
+            (all_,) = self.database.execute(f"SELECT count(*) FROM page WHERE {where}").fetchone()  # noqa: S608
+            ids = [id_ for _, id_ in nsmallest(number, every)]
+        return self._listed("id IN (SELECT value FROM json_each(?)) ORDER BY id", ids), int(all_)
+
+    def named(self, urls: Collection[str]) -> dict[str, ListedUrl]:
+        """The rows of some URLs."""
+        return {row.url: row for row in self._listed("url IN (SELECT value FROM json_each(?))", [*urls])}
+
+    def _listed(self, condition: str, values: Sequence[object]) -> list[ListedUrl]:
+        query = f"SELECT {', '.join(_COLUMNS)} FROM page WHERE {condition}"  # noqa: S608 - of our names
+        return [_row(row) for row in self._rows(query, [json.dumps(values)])]
 
     def changes(self, kind: str = "", after: int = 0, limit: int = 100) -> list[ChangedUrl]:
         """The next pages that changed, of a kind or of any, after the row of a number."""
@@ -251,6 +274,10 @@ class LaunchPages:
     def _rows(self, query: str, values: Sequence[object] = ()) -> list[tuple]:  # type: ignore[type-arg] # by the query
         with _errors(self._path):
             return self.database.execute(query, values).fetchall()
+
+
+def _row(row: tuple) -> ListedUrl:  # type: ignore[type-arg] # of _COLUMNS
+    return ListedUrl(row[0], row[1], row[2], bool(row[3]), *row[4:])
 
 
 @contextmanager

@@ -121,6 +121,18 @@ ACTIONS: Final[Mapping[str, ActionVerb]] = {
         "Writes the launch as one file that replays in a browser, as at replayweb.page. What is hidden is left out. The"
         " file can be downloaded here for some days.",
     ),
+    "check": ActionVerb(
+        "Check",
+        ("quality", "{job}", "{launch_id}"),
+        "Opens the seeds and 20 other pages of this launch in replay, in Chromium with the network cut, and names what"
+        " each lacks. It takes some seconds for each page. No site is asked.",
+    ),
+    "patch": ActionVerb(
+        "Patch",
+        ("quality", "{job}", "{launch_id}", "--patch"),
+        "Starts a crawl of what the newest check found missing and a crawl can bring: these URLs, each with its parts."
+        " Its job is one of its own, and its launch names this one.",
+    ),
     "import": ActionVerb(
         "Import",
         ("import", "--job={job}", "--", "{file}"),

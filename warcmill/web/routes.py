@@ -17,7 +17,7 @@ from warcmill.web.served import Served
 from warcmill.web.views import documents, line, packages, script_editor, scripts, search
 from warcmill.web.views.groups import cluster_orders, clusters
 from warcmill.web.views.jobs import archive_site, form, job, watch
-from warcmill.web.views.launches import captures, launch, pages
+from warcmill.web.views.launches import captures, launch, pages, quality
 
 GET, POST = ("GET", "HEAD"), ("POST",)
 LARGEST_FORM = 16_384  # bytes
@@ -81,6 +81,17 @@ ROUTES = (
     Route("/launches/{job}/{launch_id}/make-pages", GET + POST, Role.CURATOR, job.action("pages"), "action.html"),
     Route("/launches/{job}/{launch_id}/wacz", GET + POST, Role.CURATOR, job.action("wacz"), "action.html"),
     Route("/launches/{job}/{launch_id}/chosen", POST, Role.CURATOR, pages.wacz_of_chosen, body=LARGEST_SCRIPT),
+    Route(
+        "/launches/{job}/{launch_id}/quality",
+        GET + POST,
+        Role.READER,
+        quality.report,
+        "quality.html",
+        poster=Role.CURATOR,
+    ),
+    Route("/launches/{job}/{launch_id}/quality/{name}", GET, Role.READER, quality.picture),
+    Route("/launches/{job}/{launch_id}/check", GET + POST, Role.CURATOR, job.action("check"), "action.html"),
+    Route("/launches/{job}/{launch_id}/patch", GET + POST, Role.CURATOR, job.action("patch"), "action.html"),
     Route("/launches/{job}/{launch_id}/files", GET, Role.READER, launch.launch_files, "files.html"),
     Route("/launches/{job}/{launch_id}/reports/{stage}/{name:path}", GET, Role.READER, launch.log_slice, "log.html"),
     Route("/archive-a-site", GET + POST, Role.CURATOR, archive_site.page, "archive_site.html", "Archive a site"),

@@ -38,7 +38,7 @@ FIELDS = {
     "/packages/requires/{filename}": ("project",), "/status": ("by", "from", "to", "job", "state", "page"),
     "/sign-in": ("token",), "/captures": ("url", "year", "day"), "/record": ("url", "warc", "offset"),
     "/hide": ("entry",), "pages": ("view", "words", "host", "status", "type", "why", "kind", "after"),
-    "files": ("lacking", "name", "page"),
+    "files": ("lacking", "name", "page"), "quality": ("report",),
     "/jobs/{job}": ("status", "group"), "tasks": ("status", "script", "before"),
     "results": ("before", "after", "format"),
     "/groups/{group}/clusters/{cluster}": ("status", "domain", "before"), "{host:path}": ("status", "after"),

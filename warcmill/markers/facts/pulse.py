@@ -111,7 +111,8 @@ class Started(Struct, frozen=True):
     """01.started: the due time of a launch, its feed's digest and number of targets, and the job's files.
 
     `engine` is the kind of its engine; None in a marker from before there were kinds. A launch of an `endless` job ends
-    only when it is stopped. One that `retries` asks again for what the one that it follows missed.
+    only when it is stopped. One that `retries` asks again for what the one that it follows missed. `mends`: the launch,
+    JOB/LAUNCH, that it patches; '' for none.
     """
 
     due: str
@@ -124,6 +125,7 @@ class Started(Struct, frozen=True):
     files: Mapping[str, str]
     without_login: tuple[str, ...]
     retries: bool = False
+    mends: str = ""
 
     @classmethod
     def from_claim(cls, claim: Claim) -> Self:
@@ -139,6 +141,7 @@ class Started(Struct, frozen=True):
             facts.maybe("files", object_of(text)) or {},
             facts.maybe("without_login", texts) or (),
             facts.maybe("retries", true) or False,
+            facts.maybe("mends", text) or "",
         )
 
 

@@ -27,6 +27,7 @@ from warcmill.errors import BadInput, NotReady, Unavailable
 from warcmill.launches import crawl_parts, packed_logs
 from warcmill.markers.facts.output import Stopped
 from warcmill.markers.facts.package import Packaged, Submitted
+from warcmill.markers.facts.pulse import Started
 from warcmill.markers.facts.reports import SeedFate, SeedState
 from warcmill.model import Key, Launch, Stage
 from warcmill.reports import figures, pages, sentence
@@ -170,6 +171,7 @@ class _LaunchPage:
             "path": path_of(self._launch),
             "ended": seen.ended,
             "finished": next((one.finished for one in seen.facts.values() if isinstance(one, Stopped)), "")[:19],
+            "mends": next((one.mends for one in seen.facts.values() if isinstance(one, Started)), ""),
             "away": [*map(str, attention.silent(self._line.state)), *self._summary.away],
             "attempts": [*self._attempts()],
             "logs": [(str(stage), [*_logs(seen, stage)]) for stage in seen.stages if seen.logs(stage)],
