@@ -20,7 +20,7 @@ from operating.keyboard import Keyboard
 from packing.wacz_judge import VALID, validate
 from playwright.sync_api import Browser, expect
 
-from servers import browsing, page_judges, pins, serving
+from servers import browsing, packages, page_judges, pins, serving
 from warcmill.crawl.launch import folders
 
 SITE, HOST, JOB = "http://windmills.example/", "127.0.0.1", "127-0-0-1"
@@ -44,7 +44,10 @@ def served(folder: Path) -> Iterator[str]:
     with preloaded.start("commands.main", *words, env=env, folder=folder) as started:
         try:
             assert started.stdout
-            yield started.stdout.readline().strip()
+            entrance = started.stdout.readline().strip()
+            with (folder / "archive/luigi.cfg").open("a") as config:  # for checks; this server shows no archived page
+                config.write(f"\n[serve]\npywb={packages.bin_folder('pywb') / 'wayback'}\n")
+            yield entrance
         finally:
             if (found := folders.holder(folder / "archive/jobs" / JOB / "state")) and found.pid:
                 os.kill(found.pid, signal.SIGKILL)
@@ -65,6 +68,9 @@ def take(keyboard: Keyboard, step: re.Match[str], here: Callable[[str], str], wa
             keyboard.await_and_press(DOWNLOAD, leads_on=False)
         download.value.save_as(wacz)
     else:
+        if step["name"] == "Start…" and not os.geteuid():  # root's Chromium has no sandbox, which a check needs
+            with (wacz.parent / "archive/jobs" / JOB / "crawl.toml").open("a") as config:
+                config.write("\n[render]\nsandbox = false\n")
         for _ in range(2 if step["twice"] else 1):
             keyboard.await_and_press(here(step["name"]))
 
