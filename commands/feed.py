@@ -1,11 +1,11 @@
-"""warcmill feed: check a feed, and show its content; exchange jobs with another crawler."""
+"""warcmill feed: check a feed; list and edit its targets; exchange them, and jobs with another crawler."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from commands.console.arguments import add_json, job
@@ -16,11 +16,19 @@ from warcmill.errors import BadInput, Conflict
 from warcmill.formats.feed import Depth, Feed, Target, TargetScope, read
 from warcmill.model import Json
 
-SUMMARY = "check a crawl feed, and count its targets; import and export jobs of brozzler"
+SUMMARY = "check a crawl feed; list, add, edit, pause its targets; exchange them, and jobs of brozzler"
 EPILOG = """\
 examples:
   warcmill feed check /srv/feeds/targets.jsonl
   warcmill feed check targets.json --json | jq -r '.faults[].where'
+  warcmill feed targets daily --words things --owner "Ann Example"
+  warcmill feed add daily --url https://www.example.org/ --title Things --schedule monthly
+  warcmill feed edit daily 7 --schedule "daily from 2026-12-01" --why "it changes"
+  warcmill feed pause daily 7 9
+  warcmill feed resume daily 7 9
+  warcmill feed import --from w3act --job daily targets.csv --dry-run
+  warcmill feed export --to csv daily > targets.csv
+  warcmill feed history daily
   warcmill feed import --from brozzler news.yaml
   warcmill feed export --to brozzler news > news.yaml
 
@@ -37,7 +45,25 @@ crawls do not log in. Such targets are named, and are not a fault.
 --json: {"targets", "seeds", "depths", "scopes", "frequencies", "ignore_robots",
 "refresh", "without_login": [id], "faults": [{"where", "why"}], "notes": [{"where", "why"}]}
 
-import makes a job of the built-in crawler of brozzler's job-conf: its papers are an edition,
+targets, add, edit, pause, resume, history and undo are about the feed that [feed] source names,
+for a JOB of [feed] jobs. It can be edited if it is a file of JSON Lines that this user may
+write; each saved change is an edition, with who, when and why, and what was edited by hand is
+one, too. Other lines, and other fields of a line, stay as they are. A schedule is a line as
+'monthly', 'every 6 hours', 'daily from 2026-12-01 to 2027-06-01', 'daily refresh'; --url and
+--schedule may be given several times, and replace what the target had. A paused target is
+never due. The fate of a target is what became of its seeds in the newest launch of JOB that
+asked for it.
+
+import --from w3act takes W3ACT's JSON Lines or CSV, or an export: a target whose id the feed has
+is changed in what the list names, others are added, and none is removed. --dry-run says so, and
+writes nothing. A line that cannot be taken is named with its number and the reason.
+
+--json: targets: {"faults", "job", "source", "targets": [{"id", "title", "addresses",
+"schedules", "owner", "paused", "fate", "fault", "line", ...}], "total", "why_fixed"}; add, edit,
+pause, resume: {"changed", "edition", "job", "targets"}; import: {"new", "changed", "same",
+"refused": [{"line", "text", "why"}], "new_ids", "changed_ids", "ignored", "edition"}
+
+import --from brozzler makes a job of the built-in crawler of brozzler's job-conf: its papers are an edition,
 and its name is the id, or the host of the first seed. No crawl is begun: 'warcmill pulse
 start' or 'warcmill schedule' does. An import that differs replaces an earlier one, unless
 somebody has edited the job since. export prints a job as a job-conf: an imported one as it
@@ -45,30 +71,73 @@ was, until it is edited. What the other crawler would not do is listed on stderr
 each; then nothing is written, and the exit code is 1, unless there is --lossy. A password
 may only be ${NAME}, a variable of the environment. YAML has no aliases and no tags here.
 
-exit codes: 0 sound, or done, 1 faults, no targets, or something cannot be kept, 2 usage,
-3 configuration, 4 it could not be read, or the archive did not answer
+exit codes: 0 sound, or done, 1 faults, no targets, something cannot be kept or was refused,
+somebody else has saved the target meanwhile, 2 usage, 3 configuration, also a feed that cannot
+be edited here, 4 it could not be read, or the archive did not answer
 """
-BROZZLER = "brozzler"
+BROZZLER, W3ACT = "brozzler", "w3act"
+LISTS = ("jsonl", "csv")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """check FILE, --json; import --from brozzler FILE and export --to brozzler JOB, --lossy."""
-    actions = parser.add_subparsers(dest="action", required=True, metavar="check|import|export")
+    """check FILE, --json; import --from FILE and export --to JOB; what is done to the targets of JOB."""
+    actions = parser.add_subparsers(
+        dest="action", required=True, metavar="|".join(("check", "import", "export", *TARGETS))
+    )
     check, read_in, write_out = (actions.add_parser(name, allow_abbrev=False) for name in ("check", "import", "export"))
     check.add_argument("file", metavar="FILE", help="a feed")
     add_json(check)
-    read_in.add_argument("--from", dest="of", choices=(BROZZLER,), required=True, help="the crawler whose file it is")
-    read_in.add_argument("file", metavar="FILE", help="a job-conf")
-    write_out.add_argument("--to", dest="of", choices=(BROZZLER,), required=True, help="the crawler that is to read it")
-    write_out.add_argument("job", type=job, metavar="JOB", help="a job of the built-in crawler")
+    read_in.add_argument(
+        "--from", dest="of", choices=(BROZZLER, W3ACT), required=True, help="the program whose file it is"
+    )
+    read_in.add_argument("--job", type=job, metavar="JOB", help="of w3act: a job with the feed")
+    read_in.add_argument("--dry-run", action="store_true", help="of w3act: say what it would be, and write nothing")
+    read_in.add_argument("--why", default="", metavar="TEXT", help="of w3act: kept with the edition")
+    read_in.add_argument("file", metavar="FILE", help="a job-conf; a list of targets")
+    add_json(read_in)
+    write_out.add_argument("--to", dest="of", choices=(BROZZLER, *LISTS), required=True, help="the form that it gets")
+    write_out.add_argument("job", type=job, metavar="JOB", help="a job of the built-in crawler, or with the feed")
     for one in (read_in, write_out):
-        one.add_argument("--lossy", action="store_true", help="leave out what cannot be kept")
+        one.add_argument("--lossy", action="store_true", help="of brozzler: leave out what cannot be kept")
+    _add_targets({name: actions.add_parser(name, allow_abbrev=False) for name in TARGETS})
+
+
+def _add_targets(parsers: Mapping[str, argparse.ArgumentParser]) -> None:
+    for name, parser in parsers.items():
+        parser.add_argument("job", type=job, metavar="JOB", help="a job of [feed] jobs")
+        add_json(parser)
+        if name not in ("targets", "history"):
+            parser.add_argument("--why", default="", metavar="TEXT", help="kept with the edition")
+    parsers["targets"].add_argument("--words", default="", metavar="TEXT", help="in the title, an address or the id")
+    parsers["targets"].add_argument("--owner", default="", metavar="TEXT", help="whose they are")
+    parsers["targets"].add_argument("--paused", action="store_true", help="only those that are paused")
+    parsers["targets"].add_argument("--limit", type=int, default=100, metavar="NUMBER", help="how many; by default 100")
+    parsers["edit"].add_argument("id", metavar="ID", help="the id of a target")
+    for name in ("pause", "resume"):
+        parsers[name].add_argument("ids", nargs="+", metavar="ID", help="the id of a target")
+    parsers["undo"].add_argument("--edition", type=int, default=0, metavar="NUMBER", help="back to this one")
+    for name in ("add", "edit"):
+        one = parsers[name]
+        one.add_argument("--url", action="append", dest="addresses", metavar="URL", help="an address to begin with")
+        one.add_argument(
+            "--schedule", action="append", dest="schedules", metavar="TEXT", help="as 'monthly'; '' for none"
+        )
+        one.add_argument("--title", metavar="TEXT", help="for people")
+        one.add_argument("--owner", metavar="TEXT", help="for people")
+        one.add_argument("--scope", choices=[*TargetScope], help="how far from its addresses")
+        one.add_argument("--depth", choices=[*Depth], help="how much of a host")
+        one.add_argument("--watched", choices=("yes", "no"), help="its documents are looked for")
+        one.add_argument("--ignore-robots", choices=("yes", "no"), help="leave its robots.txt aside")
 
 
 def run(args: argparse.Namespace) -> int:
     """Check a feed, or exchange a job."""
     if args.action == "check":
         return _check(args)
+    if args.action in TARGETS or args.of in (W3ACT, *LISTS):
+        from commands.console import feed_targets  # checking a feed needs no archive
+
+        return feed_targets.ACTIONS[args.action](args)
     return _import(args) if args.action == "import" else _export(args)
 
 
@@ -92,6 +161,8 @@ def _import(args: argparse.Namespace) -> int:
     from warcmill.formats import job_conf
     from warcmill.markers.papers import read_papers
 
+    if args.job or args.dry_run or args.json:
+        raise BadInput("--job, --dry-run, --json", "they are for --from w3act; nothing was read")
     known = job_conf.read(feed_source.read_file(args.file), args.file)
     made = brozzler.papers(known, args.file, job_of(known.seeds[0].url))
     if _is_refused(made.lost, lossy=args.lossy):
@@ -130,6 +201,10 @@ def _is_refused(lost: Iterable[str], *, lossy: bool) -> bool:
     if lines and not lossy:
         err("nothing was written; with --lossy the rest is")
     return bool(lines) and not lossy
+
+
+TARGETS = ("targets", "add", "edit", "pause", "resume", "history", "undo")
+"""The actions on the targets of a job's feed."""
 
 
 def _json(faults: list[BadInput]) -> list[Json]:

@@ -67,7 +67,7 @@ VERBS: dict[str, dict[str, str]] = {
         "check": "check that WARC files and bags are whole, anywhere, without a line",
         "cdxj": "print the index lines (CDXJ) of WARC files",
         "surt": "print the key under which a CDX index sorts a URL",
-        "feed": "check a crawl feed, and count its targets; import and export jobs of brozzler",
+        "feed": "check a crawl feed; list, add, edit, pause its targets; exchange them, and jobs of brozzler",
         "catalogue": "find SIPs, WARCs and ARKs in the catalogue, or make it anew from the markers",
         "versions": "list, compare, verify or retire the versions of an index; hide captures in it",
         "documents": "list the publications that crawls brought, decide which are kept, hand them on",

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from tasks.config import chains
+from tasks.config import chains, engines
+from tasks.config import feed as feeds
 from tasks.config.settings import Settings, settings
 from warcmill import layout
 from warcmill.chain import Wanted
-from warcmill.errors import BadConfig
+from warcmill.errors import BadConfig, NotReady
 from warcmill.launches.roots import JobRoots, RootMap
 from warcmill.launches.view import LaunchView
 from warcmill.markers.state import MarkerStore
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from warcmill.extracts.extracts import Extracts
     from warcmill.markers.papers import JobPapers
     from warcmill.package.catalogue import Catalogue
+    from warcmill.pulse.feed_edits import JobFeed
 
 MOST_TASKS = 1_000  # of one scan: Luigi's cost grows faster than the number of its pending tasks
 
@@ -73,6 +75,20 @@ def papers_of(line: OpenRoots, folder: Path, job: str) -> JobPapers:
     from warcmill.markers.papers import JobPapers
 
     return JobPapers(folder, JobEditions(line.state.store, lambda: line.store, job))
+
+
+def feed_of(line: OpenRoots, job: str) -> JobFeed:
+    """The feed of a job, as people edit it. NotReady for a job without one."""
+    if not feeds.is_fed(job):
+        raise NotReady(f"job {job}", "it crawls no feed: [feed] jobs of luigi.cfg has not its name")
+    from warcmill.clients import feed_source
+    from warcmill.markers.editions import FEED, JobEditions
+    from warcmill.pulse import feed, feed_edits
+
+    source = feeds.source_text()
+    editions = JobEditions(line.state.store, lambda: line.store, FEED)
+    kept = partial(feed.kept, line.state, job)
+    return feed_edits.of_source(job, source, feed_source.shown(source), editions, kept, engines.networks_of(job))
 
 
 def catalogue_of(line: OpenRoots) -> Catalogue:

@@ -13,7 +13,7 @@ import luigi
 from tasks.config import engines
 from tasks.config import feed as feeds
 from tasks.config import pypi as indexes
-from tasks.line import OpenRoots, open_line, papers_of
+from tasks.line import OpenRoots, feed_of, open_line, papers_of
 from tasks.params import CheckpointParameter, DueParameter, LaunchParameter, NumberParameter
 from tasks.pypi import DumpDistributionData, DumpFull
 from tasks.step import JobStep, Scan, Step, ToRun, span
@@ -92,6 +92,7 @@ class CrawlFeed(JobStep):
             line.state.publish(self.key, self._of_index(line))
             return
         feeds.refuse_unfit(line.settings, self.job)
+        _look_at_feed(line, self.job)
         line.state.publish(self.key, feed.crawl(line.state, feeds.due_of(self.job, self.due), feeds.source()))
 
     def _of_index(self, line: OpenRoots) -> Claim:
@@ -412,6 +413,17 @@ def _stamp(moment: datetime) -> str:
 def _fed(job: str, due: str) -> list[luigi.Task]:
     """The feed step of a due crawl; none for a job without a feed."""
     return [CrawlFeed(job=job, due=due)] if feeds.is_fed(job) or indexes.mirrors(job) else []
+
+
+def _look_at_feed(line: OpenRoots, job: str) -> None:
+    """Complete a save of the feed that a kill cut short, and make an edition of what was edited by hand, of a feed that
+    people edit here. An outage of the store is logged, and holds up no crawl."""
+    papers = feed_of(line, job).papers
+    try:
+        if papers and papers.editions.newest():
+            papers.settle()
+    except WarcmillError as error:
+        log.warning("%s: no edition is made of what was edited by hand in its feed since the last: %s", job, error)
 
 
 def _look_at_papers(line: OpenRoots, engine: Engine, job: str) -> None:

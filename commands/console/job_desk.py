@@ -17,7 +17,7 @@ from pathlib import Path
 
 from commands.console import chosen_job, crawl, luigi_cfg, scheduled
 from tasks.config import engines, feed, folders, pypi
-from tasks.line import open_line, papers_of
+from tasks.line import feed_of, open_line, papers_of
 from warcmill.base import clock
 from warcmill.base.schedule import LONGEST, Schedule, in_words
 from warcmill.crawl.job import file, form
@@ -27,6 +27,7 @@ from warcmill.errors import BadConfig, BadInput, Busy, NotReady, Unavailable
 from warcmill.formats.feed import TargetScope
 from warcmill.markers.papers import JobPapers
 from warcmill.model import Json, Launch, parse_job
+from warcmill.pulse.feed_edits import JobFeed
 from warcmill.reports import rule_trial
 from warcmill.reports.rule_trial import LaunchLogs, RuleTrial
 
@@ -137,6 +138,10 @@ class OwnJobs:
         with closing(luigi_cfg.engine_for(job)) as engine:
             last = job_log.last(engine.places.job(job))
         return Launch.parse(job, last.launch) if last else None
+
+    def feed(self, job: str) -> JobFeed:
+        """The feed of a job. NotReady for a job without one."""
+        return feed_of(open_line(), job)
 
     def is_running(self, job: str) -> bool:
         """True while a crawl of the job runs."""

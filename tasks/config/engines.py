@@ -201,6 +201,16 @@ def engine_at(section: str) -> Engine:
     return HeritrixEngine(Heritrix.at(needed(section, "url"), needed(section, "user"), _password(section), certificate))
 
 
+def networks_of(job: str) -> tuple[str, ...]:
+    """The inside addresses that the engine of a job lets in; none of an engine of another kind."""
+    section = section_of(job)
+    return _networks(section) if section else ()
+
+
+def _networks(section: str) -> tuple[str, ...]:
+    return tuple(filter(None, re.split(r"[,\s]+", value(section, "allow_private"))))
+
+
 def own_engine(section: str) -> WarcmillEngine:
     """The built-in crawler of a section, or BadConfig: it writes to folders of this host, and nobody logs in."""
     from warcmill.crawl.engine import WarcmillEngine
@@ -212,7 +222,7 @@ def own_engine(section: str) -> WarcmillEngine:
     site = roots.site_of(section, settings().site)
     output = folders.local(f"{site.name} output", site.output)
     jobs = folders.local(f"{site.name} job_files", site.jobs)
-    networks = tuple(filter(None, re.split(r"[,\s]+", value(section, "allow_private"))))
+    networks = _networks(section)
     try:
         Judge(networks)
     except BadConfig as error:

@@ -81,18 +81,23 @@ def configured() -> feed:
     return sections.read(feed)
 
 
+def source_text() -> str:
+    """The source of the feed as luigi.cfg has it, or BadConfig. It may have secrets."""
+    if not (where := configured().source):
+        raise BadConfig("[feed] source", "is not set; a path, a URL, or command: with a command")
+    return where
+
+
 def source() -> Source:
     """Where the feed comes from, or BadConfig."""
     from warcmill.clients import feed_source
     from warcmill.pulse.feed import Source
 
-    keys = configured()
-    if not keys.source:
-        raise BadConfig("[feed] source", "is not set; a path, a URL, or command: with a command")
+    keys, where = configured(), source_text()
     if not 0 <= keys.most_faulty <= 100:
         raise BadConfig("[feed] most_faulty", f"is {keys.most_faulty}; percent, from 0 to 100")
-    read = partial(feed_source.read, keys.source)
-    return Source(read, feed_source.shown(keys.source), keys.fallback, keys.accept, keys.most_faulty)
+    read = partial(feed_source.read, where)
+    return Source(read, feed_source.shown(where), keys.fallback, keys.accept, keys.most_faulty)
 
 
 def recipe(line: Settings, job: str) -> Recipe:

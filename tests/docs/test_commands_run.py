@@ -16,6 +16,8 @@ ELSEWHERE = {
     "warcmill crawl": ("tests/pipeline/test_crawl_command.py", "process, terminal = begun(tmp_path, *words)"),
     "warcmill job": ("tests/tasks/test_job_command.py", 'typed(capsys, "state")'),
     "warcmill documents": ("tests/pipeline/test_documents_command.py", '"documents", '),
+    "warcmill feed add": ("tests/pipeline/test_feed_targets.py", 'feed(base, "add", "daily"'),
+    "warcmill feed pause": ("tests/pipeline/test_feed_targets.py", 'feed(base, "pause", "daily"'),
     "warcmill feed export": ("tests/pipeline/test_feed_exchange.py", '(base, "export", "--to", "brozzler"'),
     "warcmill feed import": ("tests/pipeline/test_feed_exchange.py", '(base, "import", "--from", "brozzler"'),
     "warcmill pulse": PULSE,

@@ -58,6 +58,7 @@ ADDRESSES: Mapping[str, tuple[tuple[str, Mapping[str, str]], ...]] = {
     "/jobs/{job}": ((f"/jobs/{sample.JOB}", {}),),
     "/jobs/{job}/watch": ((f"/jobs/{sample.JOB}/watch", {}),),  # of a crawl of ours: tests/unit/web/test_watch.py
     "/jobs/{job}/queue": ((f"/jobs/{sample.JOB}/queue", {}),),
+    "/jobs/{job}/targets": ((f"/jobs/{sample.JOB}/targets", {}),),  # of a feed: tests/unit/web/test_targets.py
     # A job with scripts, tests/unit/web: test_script_pages.py and test_script_editor.py.
     **{
         f"/jobs/{{job}}/{part}": ((f"/jobs/{sample.JOB}/{part.format(name='shop', key='1')}", {}),)

@@ -312,8 +312,11 @@ NONE_OF_ITS_OWN = {
     "commands/console/scanner.py",
     # Their answers are those of warcmill/markers/job_edits.py, warcmill/reports/rule_trial.py and reachability.py.
     "commands/console/crawl.py",
+    "commands/console/feed_targets.py",
     "commands/console/job_papers.py",
+    "warcmill/pulse/target_list.py",
     "warcmill/web/views/jobs/form.py",
+    "warcmill/web/views/jobs/targets.py",
     # Its JSON is text in a page; what programs get is of warcmill/scripts/answers.py and the book of tasks.
     "warcmill/web/views/scripts.py",
     # What a step answers is for the page's own script.

@@ -3,12 +3,13 @@
     {"id": 1, "title": "...", "seeds": ["http://..."], "depth": "CAPPED", "scope": "subdomains",
      "ignoreRobotsTxt": false, "watched": false, "documentUrlScheme": null, "loginPageUrl": null,
      "logoutUrl": null, "secretId": null,
-     "schedules": [{"startDate": 1438246800000, "endDate": null, "frequency": "MONTHLY"}]}
+     "schedules": [{"startDate": 1438246800000, "endDate": null, "frequency": "MONTHLY"}],
+     "paused": false, "owner": "..."}
 
-Dates are milliseconds since 1970, or ISO 8601 (without an offset: UTC). Words may be in upper or lower case. Other
-fields are ignored. Two mistakes are accepted and noted, as their meaning is clear: a seed without a scheme (crawled by
-https and http), and a schedule of an unknown frequency (skipped). A seed or a schedule that is invalid is left out of
-its target, which keeps the others.
+Dates are milliseconds since 1970, or ISO 8601 (without an offset: UTC). Words may be in upper or lower case. `owner`
+is for people alone; other fields are ignored. Two mistakes are accepted and noted, as their meaning is clear: a seed
+without a scheme (crawled by https and http), and a schedule of an unknown frequency (skipped). A seed or a schedule
+that is invalid is left out of its target, which keeps the others.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class TargetScope(StrEnum):
 class Target(Struct, frozen=True):
     """One target of the feed. `watched` and `document_url_scheme` do not change its crawl: they are kept for later.
 
-    `refresh`: crawl only the seeds now, with their parts.
+    `refresh`: crawl only the seeds now, with their parts. `paused`: it is never due, whatever its schedules.
     """
 
     id: str
@@ -76,6 +77,7 @@ class Target(Struct, frozen=True):
     logout_url: str | None = None
     secret_id: str | None = None
     refresh: bool = False
+    paused: bool = False
 
     @property
     def needs_login(self) -> bool:
@@ -206,6 +208,7 @@ def _read_target(read: _Fields, seeds: tuple[str, ...], schedules: tuple[Schedul
         login_page_url=read.optional_url("loginPageUrl"),
         logout_url=read.optional_url("logoutUrl"),
         secret_id=read.number_or_text("secretId"),
+        paused=read.truth("paused"),
     )
 
 
@@ -328,7 +331,7 @@ class _Fields:
         if value is None or value == "":
             return None
         try:
-            date = _moment(value)
+            date = moment(value)
         except (ValueError, OverflowError):
             date = None
         if date is None or date.year not in _YEARS:
@@ -344,7 +347,8 @@ class _Fields:
         return BadInput(self.where, f"{name}: {str(value)[:80]!r} is not {wanted}")
 
 
-def _moment(value: Any) -> datetime | None:
+def moment(value: Any) -> datetime | None:
+    """The time that a date of a feed is; None for another value. ValueError, OverflowError for an invalid one."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int):

@@ -81,14 +81,16 @@ class Plan(Struct, frozen=True):
         }
 
 
-def selected(targets: Iterable[Target], frequency: Frequency, due: datetime) -> list[Target]:
-    """The targets that a job of this frequency crawls at `due`: those with a schedule of it in force.
+def selected(targets: Iterable[Target], frequency: Frequency, due: datetime, *, paused: bool = False) -> list[Target]:
+    """The targets that a job of this frequency crawls at `due`: those with a schedule of it in force, and, if `paused`,
+    those that it would crawl if they were not paused.
 
     A target is refreshed if all these schedules are refreshes.
     """
     in_force = [
         (target, [schedule for schedule in target.schedules if schedule.frequency == frequency and schedule.holds(due)])
         for target in targets
+        if paused or not target.paused
     ]
     return [
         replace(target, refresh=all(schedule.refresh for schedule in schedules))

@@ -4,6 +4,8 @@
             editions/{job}/{number}/{file}.{sha256}   the bytes of each paper that is new in it
     store   state/_archive/ and the same paths
 
+The feed that people edit here has editions too, as if `_feed` were a job: several jobs may have one feed.
+
 A *paper* is a file that says what a job crawls: crawl.toml, seeds.txt, surts.txt, exclude.txt, scripts/NAME.py. It has
 the name that it has in the job's folder. Editions of a job are numbered from 1. An edition is there once its
 edition.json is, which is made exclusively, after its papers; none is ever changed, and none may be missing.
@@ -28,10 +30,11 @@ from warcmill.model import parse_job
 from warcmill.stores import LocalStore, Store
 
 FOLDER = "editions"
+FEED = "_feed"  # in the place of a job: no job has this name
 HEAD = "edition.json"
 SCHEMA = 1
 LARGEST = 1 << 20  # bytes of edition.json
-LARGEST_PAPER = 16 << 20  # bytes
+LARGEST_PAPER = 32 << 20  # bytes; a feed of 100,000 targets has 20 MiB
 MOST_WHO, MOST_WHY = 200, 2000  # letters
 _is_number = re.compile(r"[0-9]{6}|[1-9][0-9]{6,}").fullmatch
 _is_paper = re.compile(r"(?:scripts/)?[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}").fullmatch
@@ -104,10 +107,11 @@ class _Written(Struct, frozen=True):
 
 
 class JobEditions:
-    """The editions of one job. `open_store` is called only by what writes: reading needs the state alone."""
+    """The editions of one job, or of the feed (`FEED`). `open_store` is called only by what writes: reading needs the
+    state alone."""
 
     def __init__(self, state: LocalStore, open_store: Callable[[], Store], job: str) -> None:
-        self.job = parse_job(job)
+        self.job = job if job == FEED else parse_job(job)
         self._state, self._open_store = state, open_store
         self._folder = f"{FOLDER}/{self.job}"
 
@@ -318,7 +322,7 @@ class JobEditions:
 
 
 def jobs_in(state: LocalStore) -> list[str]:
-    """The jobs that have editions, by name."""
+    """The jobs that have editions, by name; FEED if the feed has some."""
     return sorted(filter(_is_job, state.names(FOLDER)))
 
 
@@ -379,6 +383,6 @@ def _committed(store: Store, path: str, data: bytes) -> bool:
 
 def _is_job(text: str) -> bool:
     try:
-        return bool(parse_job(text))
+        return text == FEED or bool(parse_job(text))
     except BadInput:
         return False

@@ -45,7 +45,9 @@ class PlacedEdition(Struct, frozen=True):
 
 
 class JobPapers:
-    """The papers of a job: its folder and its editions."""
+    """The papers of a job: its folder and its editions. `mark`: the name of the mark there."""
+
+    mark = MARK
 
     def __init__(self, folder: Path, editions: JobEditions) -> None:
         self.folder, self.editions = folder, editions
@@ -67,7 +69,7 @@ class JobPapers:
         gone all papers are written again.
         """
         for name, data in changes.items():
-            _check(name, data)
+            self.check(name, data)
         if not self.folder.is_dir():
             self._place(PlacedEdition(self.editions.job, 0, {}))
         with self._alone():
@@ -76,6 +78,18 @@ class JobPapers:
             edition = self.editions.save(changes, who=who, why=why, made_from=made_from)
             self._settle()  # writes the files as after a kill: not over one that was edited by hand meanwhile
             return edition
+
+    def read(self) -> dict[str, bytes]:
+        """The papers as they are, by name."""
+        return read_papers(self.folder)
+
+    def path(self, name: str) -> Path:
+        """Where a paper is."""
+        return self.folder / name
+
+    def check(self, name: str, data: bytes | None) -> None:
+        """BadInput for a paper that it cannot have."""
+        _check(name, data)
 
     def _settle(self) -> Edition | None:
         for _ in range(_TRIES):
@@ -86,7 +100,7 @@ class JobPapers:
                 raise Conflict(f"state:editions/{self.editions.job}", why)
             if newest and mark and mark.number < number:
                 self._complete(newest, mark)
-            found = read_papers(self.folder)
+            found = self.read()
             names = {*found, *(newest.papers if newest else ())}
             edited = {
                 name: found.get(name)
@@ -107,7 +121,7 @@ class JobPapers:
     def _complete(self, newest: Edition, mark: PlacedEdition) -> None:
         """Write what a kill left unwritten: the files that are still as they were before."""
         self.editions.copy()
-        found = read_papers(self.folder)
+        found = self.read()
         behind = [name for name in newest.places if newest.digest(name) != mark.papers.get(name, "")]
         untouched = [name for name in behind if _digest(found.get(name)) == mark.papers.get(name, "")]
         texts = {name: self.editions.text(newest.number, name) if newest.digest(name) else None for name in untouched}
@@ -115,7 +129,7 @@ class JobPapers:
 
     def _write(self, changes: Mapping[str, bytes | None]) -> None:
         for name, data in changes.items():
-            path = self.folder / name
+            path = self.path(name)
             if data is None:
                 path.unlink(missing_ok=True)
             else:
@@ -128,11 +142,11 @@ class JobPapers:
 
     def _place(self, mark: PlacedEdition) -> None:
         durable.make_folder(self.folder)
-        durable.replace(self.folder / MARK, msgspec.json.encode(mark, order="sorted") + b"\n")
+        durable.replace(self.folder / self.mark, msgspec.json.encode(mark, order="sorted") + b"\n")
 
     def _mark(self) -> PlacedEdition | None:
         """The mark of the folder; None where there is none, or that of a folder which was copied from another job."""
-        mark = read_mark(self.folder)
+        mark = read_mark(self.folder, self.mark)
         return mark if mark and mark.job == self.editions.job else None
 
     @contextmanager
@@ -179,14 +193,14 @@ def read_papers(folder: Path) -> dict[str, bytes]:
     return found
 
 
-def read_mark(folder: Path) -> PlacedEdition | None:
+def read_mark(folder: Path, name: str = MARK) -> PlacedEdition | None:
     """The edition that the files of a job were at last; None if nothing, or nothing that can be read, says so."""
     try:
-        return msgspec.json.decode((folder / MARK).read_bytes(), type=PlacedEdition)
+        return msgspec.json.decode((folder / name).read_bytes(), type=PlacedEdition)
     except (FileNotFoundError, msgspec.MsgspecError, UnicodeDecodeError):
         return None
     except OSError as error:
-        raise Unavailable(str(folder / MARK), disk.reason(error, folder / MARK)) from error
+        raise Unavailable(str(folder / name), disk.reason(error, folder / name)) from error
 
 
 def check_name(name: str, where: str) -> None:

@@ -18,7 +18,7 @@ from warcmill import layout
 from warcmill.base import clock
 from warcmill.base.clock import stamp_text
 from warcmill.base.digests import sha512 as digest_of
-from warcmill.base.schedule import Frequency
+from warcmill.base.schedule import DAILY, Frequency
 from warcmill.clients.heritrix import job as heritrix_job
 from warcmill.crawl.job import file, text
 from warcmill.errors import BadConfig, BadInput, Mismatch, Unavailable
@@ -35,6 +35,7 @@ from warcmill.model import FileRef, Json, Key, Launch, stamp_time
 log = logging.getLogger(__name__)
 LEAST_DIGITS = 16
 MOST_NAMED = 10
+LATEST = "99991231235959"
 _MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")
 
 
@@ -50,9 +51,9 @@ class Due(Struct, frozen=True):
         """The key of this due crawl's 00.feed."""
         return layout.feed_key(self.job, self.moment)
 
-    def select(self, targets: list[Target]) -> list[Target]:
-        """The targets to crawl at that moment."""
-        return chosen.selected(targets, self.frequency, stamp_time(self.moment))
+    def select(self, targets: list[Target], *, paused: bool = False) -> list[Target]:
+        """The targets to crawl at that moment; with those that are `paused`, if it is true."""
+        return chosen.selected(targets, self.frequency, stamp_time(self.moment), paused=paused)
 
 
 class Source(Struct, frozen=True):
@@ -114,6 +115,12 @@ def last_good(state: MarkerStore, due: Due) -> Evidence | None:
     return None
 
 
+def kept(state: MarkerStore, job: str) -> bytes | None:
+    """The newest good feed of a job, as it was kept; None if it has none."""
+    last = last_good(state, Due(job, LATEST, DAILY))
+    return _read(state, Fed.from_claim(last.claim).kept) if last else None
+
+
 def unanswered(state: MarkerStore, dues: Collection[Due]) -> dict[Frequency, list[str]]:
     """The targets of the newest good feed of these jobs, by each frequency in force now that none of the jobs has."""
     feeds = [marker for due in dues if (marker := last_good(state, due))]
@@ -123,6 +130,8 @@ def unanswered(state: MarkerStore, dues: Collection[Due]) -> dict[Frequency, lis
     now, answered = stamp_time(clock.stamp()), {due.frequency for due in dues}
     found: dict[Frequency, list[str]] = {}
     for target in feed.read(_read(state, kept), kept.path).targets:
+        if target.paused:
+            continue
         for frequency in {one.frequency for one in target.schedules if one.holds(now)} - answered:
             found.setdefault(frequency, []).append(str(target.id))
     return found
@@ -159,11 +168,13 @@ def _judged(fetched: Feed, data: bytes, due: Due, source: Source, before: Mappin
     fetched.refuse_faulty(source.shown, source.most_faulty)
     targets = fetched.targets
     new = {"targets": len(targets), "of_job": len(due.select(targets))}
+    unpaused = len(due.select(targets, paused=True))  # who pauses targets loses none
     if not new["of_job"]:
         why = f"of its {len(targets)} targets none is to be crawled {due.frequency} at {stamp_text(due.moment)}"
-        raise BadInput(source.shown, why)
+        more = f"; {unpaused} are paused" if unpaused else ""
+        raise BadInput(source.shown, why + more)
     if not _accepted(data, source):
-        for what, number in new.items():
+        for what, number in (("targets", len(targets)), ("of_job", unpaused)):
             if why := feed.why_shrunken(number, before.get(what, 0)):
                 raise BadInput(source.shown, f"{why}, counting {what}; {_how_to_accept(data)}")
     return new

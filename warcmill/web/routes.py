@@ -16,12 +16,13 @@ from warcmill.web.request import Answer, Asked
 from warcmill.web.served import Served
 from warcmill.web.views import documents, line, packages, script_editor, scripts, search
 from warcmill.web.views.groups import cluster_orders, clusters
-from warcmill.web.views.jobs import archive_site, form, job, watch
+from warcmill.web.views.jobs import archive_site, form, job, targets, watch
 from warcmill.web.views.launches import captures, launch, pages, quality
 
 GET, POST = ("GET", "HEAD"), ("POST",)
 LARGEST_FORM = 16_384  # bytes
 LARGEST_LIST = 24 << 20  # of a form with a list of addresses
+LARGEST_TARGET = 1 << 20  # of a form with the addresses of a target
 LARGEST_DECISION = 1 << 17  # of a form with the fields of a document
 LARGEST_SCRIPT = 1 << 20  # of a form with the text of a script
 LARGEST_ORDER = 1 << 19  # of an order in JSON
@@ -101,6 +102,19 @@ ROUTES = (
     Route("/jobs/{job}/edit", GET + POST, Role.CURATOR, form.edit, "job_form.html", body=LARGEST_LIST, files=1),
     Route("/jobs/{job}/papers", GET + POST, Role.CURATOR, form.texts, "job_texts.html", body=LARGEST_LIST),
     Route("/jobs/{job}/history", GET + POST, Role.CURATOR, form.history, "job_history.html"),
+    Route("/jobs/{job}/targets", GET + POST, Role.READER, targets.page, "targets.html", poster=Role.CURATOR),
+    Route("/jobs/{job}/targets/{id}", GET + POST, Role.CURATOR, targets.edit, "target_form.html", body=LARGEST_TARGET),
+    Route("/jobs/{job}/new-target", GET + POST, Role.CURATOR, targets.new, "target_form.html", body=LARGEST_TARGET),
+    Route(
+        "/jobs/{job}/import-targets",
+        GET + POST,
+        Role.CURATOR,
+        targets.import_list,
+        "import_targets.html",
+        body=LARGEST_LIST,
+        files=1,
+    ),
+    Route("/jobs/{job}/export-targets", GET, Role.CURATOR, targets.export),
     Route("/jobs/{job}/start", GET + POST, Role.CURATOR, job.action("start"), "action.html"),
     Route("/jobs/{job}/watch", GET, Role.READER, watch.watch, "watch.html"),
     Route("/jobs/{job}/queue", GET, Role.READER, watch.queue, "queue.html"),

@@ -17,6 +17,7 @@ from warcmill.formats.pypi.simple_pages import OfferedFile
 from warcmill.markers.papers import JobPapers
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Json
+from warcmill.pulse.feed_edits import JobFeed
 from warcmill.pypi.answers import PublishedData
 from warcmill.reports.rule_trial import RuleTrial
 from warcmill.scripts.folder import ScriptPlace
@@ -118,6 +119,10 @@ class JobDesk(Protocol):
 
     def look(self, url: str, allow_private: Sequence[str] = ()) -> Mapping[str, Json]:
         """A first look at an address, by a process of its own."""
+        ...
+
+    def feed(self, job: str) -> JobFeed:
+        """The feed of a job. NotReady for a job without one."""
         ...
 
     def is_running(self, job: str) -> bool:

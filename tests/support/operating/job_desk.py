@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from launches.engine import FourRoots
 
 from warcmill.errors import BadInput, NotReady
-from warcmill.markers.editions import JobEditions
+from warcmill.markers.editions import FEED, JobEditions
 from warcmill.markers.papers import JobPapers
 from warcmill.model import Json, Launch, parse_job
+from warcmill.pulse import feed, feed_edits
+from warcmill.pulse.feed_edits import JobFeed
 from warcmill.reports import rule_trial
 from warcmill.reports.rule_trial import LaunchLogs, RuleTrial
 
 
 class FolderDesk:
-    """The jobs of `names`, in the folder of jobs. `looked`: the answer of a first look. `launch`: the newest one."""
+    """The jobs of `names`, in the folder of jobs. `looked`: the answer of a first look. `launch`: the newest one.
+    `feed_file`: the source of their feed, if they have one."""
 
     def __init__(self, roots: FourRoots, *names: str) -> None:
         self.roots, self.names = roots, [*names]
@@ -23,6 +27,7 @@ class FolderDesk:
             "forbidden": False, "robots": "", "status": 200, "to": "", "type": "text/html", "why": "",
         }  # fmt: skip
         self.launch: Launch | None = None
+        self.feed_file: str | None = None
         self.schedules: dict[str, tuple[str, str]] = {}
 
     def _papers(self, job: str) -> JobPapers:
@@ -66,6 +71,13 @@ class FolderDesk:
 
     def look(self, url: str, allow_private: Sequence[str] = ()) -> Mapping[str, Json]:
         return {"url": url, **self.looked}
+
+    def feed(self, job: str) -> JobFeed:
+        if self.feed_file is None or job not in self.names:
+            raise NotReady(f"job {job}", "it crawls no feed")
+        editions = JobEditions(self.roots.state.store, lambda: self.roots.store, FEED)
+        kept = partial(feed.kept, self.roots.state, job)
+        return feed_edits.of_source(job, self.feed_file, self.feed_file, editions, kept)
 
     def is_running(self, job: str) -> bool:
         return False

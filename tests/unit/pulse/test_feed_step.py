@@ -263,3 +263,14 @@ def test_what_has_nothing_of_the_crawl_is_kept_for_later(state: MarkerStore) -> 
     assert json.loads(data).items() >= later.items()
     (found,) = read(data, path).targets
     assert (found.watched, found.document_url_scheme) == (True, "http://0.example/docs/")
+
+
+def test_who_pauses_targets_loses_none_and_all_paused_is_said(state: MarkerStore) -> None:
+    took(state, FIRST, feed_of(10))
+    lines = [json.loads(line) for line in feed_of(10).splitlines()]
+    paused = [json.dumps({**one, "paused": number < 8}).encode() for number, one in enumerate(lines)]
+    claim = crawl(state, due(SECOND), source(b"\n".join(paused)))
+    assert claim.counts == {"targets": 10, "of_job": 2}
+    everyone = b"\n".join(json.dumps({**one, "paused": True}).encode() for one in lines)
+    with pytest.raises(BadInput, match=r"none is to be crawled DAILY at .*; 10 are paused"):
+        crawl(state, due(SECOND), source(everyone))

@@ -43,6 +43,7 @@ FIELDS = {
     "results": ("before", "after", "format"),
     "/groups/{group}/clusters/{cluster}": ("status", "domain", "before"), "{host:path}": ("status", "after"),
     "uri": ("url", "crawl", "key"), "orders": ("state", "cluster", "before"), "history": ("url", "crawl", "key"),
+    "targets": ("words", "owner", "paused", "page", "saved"), "export-targets": ("as",),
     "uris": ("status", "host", "cluster", "prefix", "after", "limit"),
     "{launch_id}": ("page",), "{name:path}": ("begin",), "accept": ("finding",),
 }  # fmt: skip

@@ -65,10 +65,10 @@ class AddressList(NamedTuple):
         return tuple(one.url for one in self.found)
 
 
-def decoded(data: bytes, name: str = "the list") -> str:
+def decoded(data: bytes, name: str = "the list", most: int = LARGEST) -> str:
     """The text of a file: UTF-8 or UTF-16, with or without its mark. BadInput for another, and a file too large."""
-    if len(data) > LARGEST:
-        raise BadInput(name, f"it has {len(data):,} bytes; {LARGEST:,} are the most")
+    if len(data) > most:
+        raise BadInput(name, f"it has {len(data):,} bytes; {most:,} are the most")
     try:
         return data.decode(coding_of(data))
     except UnicodeDecodeError as error:
@@ -94,7 +94,7 @@ def read(text: str, allow_private: Iterable[str] = ()) -> AddressList:
         if url in known:
             repeated += 1
             continue
-        if why := _inside(url, judge):
+        if why := why_inside(url, judge):
             inside.append(WrongLine(number, url, why))
         known[url] = number
     found = tuple(ListedAddress(number, url) for url, number in known.items())
@@ -176,7 +176,7 @@ def _is_host(url: str) -> bool:
     return "." in host or ":" in host or host == "localhost"
 
 
-def _inside(url: str, judge: Judge) -> str:
+def why_inside(url: str, judge: Judge) -> str:
     """Why an address is one of the own network, as far as its text says; '' if it may be asked."""
     host = (urlsplit(url).hostname or "").removesuffix(".")
     if surt.is_address(host) or ":" in host:

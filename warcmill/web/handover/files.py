@@ -3,6 +3,7 @@
     {state}/web/files/{action}.wacz      what the action wrote, for who downloads it
     {state}/web/files/{action}.urls      the pages that were chosen for it
     {state}/web/files/{action}/{name}    what was uploaded, for the import that the action is
+    {state}/web/files/{form}.list        a list of targets that a page has looked at, for who then imports it
 
 All have the name of their action, and are kept for some days. An upload has its name once it is whole and durable: of
 one that breaks off nothing is left, and of a server that was killed meanwhile the next one sweeps the rest.
@@ -23,16 +24,17 @@ from pathlib import Path
 
 from warcmill import layout
 from warcmill.base import clock, disk
-from warcmill.errors import BadInput, Unavailable
+from warcmill.errors import BadInput, NotReady, Unavailable
 from warcmill.stores import LocalStore, temporary_names
 from warcmill.web.request import RefusedBody
 
 FOLDER = "web/files"
 SUFFIX = ".wacz"
 KEPT_DAYS = 7
+LARGEST_LIST = 24 << 20  # bytes
 RESERVE = 1 << 28  # bytes of the disk that no upload takes: the state is on it
 _DAY = 86_400
-_OURS = re.compile(r"([0-9]{14}-[0-9a-f]{12})(\.wacz|\.urls)?")
+_OURS = re.compile(r"([0-9]{14}-[0-9a-f]{12})(\.wacz|\.urls|\.list)?")
 _UPLOADED = re.compile(r"[^/\\\x00-\x1f\x7f.][^/\\\x00-\x1f\x7f]*\.(?:w?arc(?:\.gz)?|wacz)", re.IGNORECASE)
 
 
@@ -55,6 +57,22 @@ def make_folder(state: LocalStore) -> None:
         place.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise Unavailable(str(place), disk.reason(error, place)) from error
+
+
+def keep_list(state: LocalStore, form: str, data: bytes) -> None:
+    """Keep a list that a page has looked at, under the name of its form."""
+    make_folder(state)
+    state.replace(f"{FOLDER}/{form}.list", data)
+
+
+def kept_list(state: LocalStore, form: str) -> bytes:
+    """The list that a form has brought. BadInput for one that is not kept, or no more."""
+    try:
+        if _OURS.fullmatch(form):
+            return state.read(f"{FOLDER}/{form}.list", LARGEST_LIST)
+    except NotReady:
+        pass
+    raise BadInput("list", "choose a file; one that was looked at before is kept no more")
 
 
 def held(state: LocalStore, action_id: str, days: int) -> tuple[int, str] | None:

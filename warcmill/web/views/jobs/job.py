@@ -28,6 +28,7 @@ from warcmill.web.handover import files
 from warcmill.web.request import Answer, Asked, MovedTo, RefusedRequest, ShownPage
 from warcmill.web.served import Served
 from warcmill.web.views import scripts
+from warcmill.web.views.jobs import targets
 
 NEWEST = 10  # actions on a page
 NAMED = 200  # findings that the form of accept names one by one
@@ -95,6 +96,7 @@ def job(served: Served, asked: Asked) -> Answer:
         "head": job_answers.head(line.state, found.feed) if found.feed else "",
         "owed": [*due_crawls.in_groups(found.owed)],
         "owed_days": job_answers.OWED_DAYS,
+        "has_targets": targets.has_feed(served, found.job),
     }
     answer = found.json()
     if of_scripts := scripts.dashboard(served, asked, line):
