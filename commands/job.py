@@ -13,7 +13,7 @@ from typing import Any
 from commands.console import frontiers
 from commands.console.arguments import add_json, job, reason
 from commands.console.papers import open_papers, person
-from commands.console.show import as_json, out
+from commands.console.show import as_json, err, out
 from tasks.config import engines
 from warcmill.crawl.control import control
 from warcmill.crawl.control.calls import RunningJob
@@ -31,6 +31,7 @@ examples:
   warcmill job daily edit
   warcmill job daily edit --from form.toml --why "no calendars"
   warcmill job daily try --from form.toml
+  warcmill job daily try --crawl --pages 20
   warcmill job daily history
   warcmill job daily undo
   warcmill job daily state
@@ -80,21 +81,27 @@ for, and each comment of crawl.toml, stays too. Whole papers are the fields craw
 seeds_txt, surts_txt and exclude_txt. --new makes the job. If the job runs, it prints what
 counts at once, and what waits for the next launch. try judges the newest launch by the edited
 rules, from its crawl log, and asks no site: what they would leave out, by which rule, and
-what they would take. history lists the editions; undo goes back to the one before, or to
---edition, as a new one.
+what they would take. try --crawl asks for some pages instead, at most 50 and for ten minutes: it
+crawls as a launch would, by the same pace, robots.txt and inside addresses, and lists what was
+got, what each rule left out, and what would be next. Nothing of it is archived, and no launch
+knows of it; the report and three pictures of pages that were rendered are kept in web/files of
+the state for some days. It gives way to the job's own crawl. history lists the editions; undo
+goes back to the one before, or to --edition, as a new one.
 
 --json: what the crawl answers, as one document; for watch a document a line. state:
 {"state", "launch", "done", "queued", ...}; add: {"answers": [{"uri", "answer", "why"}]};
 list: {"uris": [{"uri", "queue", "status", ...}], "next"}; get: as one of the uris;
 edit: the fields, each a text; with --from: {"at_once", "changed", "edition", "job", "said",
 "waits"}; try: {"asked", "behind", "launch", "left_out": [{"rule", "number", "first"}],
-"left_out_number", "refused", "scope_log", "taken", "whole"}; history: {"editions":
+"left_out_number", "refused", "scope_log", "taken", "whole"}; try --crawl: {"began", "ended",
+"failed": [{"url", "why"}], "job", "left_out": [{"rule", "number", "first"}], "most", "next",
+"pages": [{"url", "status", "type", "size", "title", "picture"}], "parts", "robots"}; history: {"editions":
 [{"number", "time", "who", "why", "made_from", "papers"}]}; undo: {"changed", "edition"}
 workers: {"workers": [{"name", "state", "host", "version", "leases", "per_minute", ...}]}
 
 exit codes: 0 done, 1 no crawl of the job runs, it refused, the URI is not known, a field
 cannot be taken, somebody else has saved the job meanwhile, or there is nothing to go back to,
-2 usage, 3 configuration, 4 the crawl does not answer
+2 usage, 3 configuration, 4 the crawl does not answer, 5 a crawl or a trial of the job runs
 """
 
 LONG = 3600.0  # seconds for a checkpoint, or for a download to end
@@ -145,6 +152,11 @@ def _add_papers(choices: Mapping[str, argparse.ArgumentParser]) -> None:
             "--from", type=Path, dest="source", metavar="FILE", help="fields of the form, in TOML or JSON; - is stdin"
         )
     choices["edit"].add_argument("--new", action="store_true", help="make the job")
+    tried = choices["try"]
+    tried.add_argument("--crawl", action="store_true", help="ask for some pages, and archive nothing")
+    tried.add_argument("--pages", type=int, metavar="NUMBER", help="of --crawl: at most so many, 50 by default")
+    tried.add_argument("--new", action="store_true", help="of --crawl: the job is not made yet")
+    tried.add_argument("--id", default="", metavar="ID", help="of --crawl: the name of its folder; pages give one")
     choices["undo"].add_argument("--edition", type=int, default=0, metavar="NUMBER", help="back to this one")
     for name in ("edit", "undo"):
         choices[name].add_argument("--why", default="", metavar="TEXT", help="kept with the edition")
@@ -163,6 +175,8 @@ def run(args: argparse.Namespace) -> int:
     """Ask the crawl, or the Redis of its frontier; print what it answers."""
     if args.action in frontiers.ACTIONS:
         return frontiers.ACTIONS[args.action](args)
+    if args.action == "try" and (args.crawl or args.new or args.id or args.pages is not None):
+        return _crawl_some(args)
     if args.action in OF_PAPERS:
         from commands.console import job_papers  # it imports what crawls, which others do without
 
@@ -187,6 +201,15 @@ def run(args: argparse.Namespace) -> int:
     else:
         out(*ACTIONS[args.action](args, answer))
     return _code(args.action, answer)
+
+
+def _crawl_some(args: argparse.Namespace) -> int:
+    if not args.crawl:
+        err("warcmill job: --pages, --new and --id are for try --crawl")
+        return 2
+    from commands.console import trial  # it imports what crawls, too
+
+    return trial.run(args)
 
 
 async def _of_workers(args: argparse.Namespace) -> dict[str, Json]:

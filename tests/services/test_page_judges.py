@@ -5,6 +5,7 @@ A new route is judged by its own address, filled in from `NAMES`; what has more 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from datetime import date, timedelta
@@ -18,6 +19,7 @@ from indexing.document_archive import DocumentArchive, id_of, warc
 from indexing.searchable import Searchable
 from launches import launch_sorts
 from launches.engine import LAUNCH, Engine
+from operating import page_trials
 from playwright.sync_api import Browser, Page, expect
 from records.captures import response
 from records.pdfs import pdf
@@ -36,6 +38,7 @@ from warcmill.web.access import Role, add_token
 from warcmill.web.routes import ROUTES
 
 JOBS = ("refused", "runs-and-has-a-checkpoint", "crawled", "failed", "stale")
+FED = JOBS[2]
 DAY = date(2016, 10, 19)
 HTML = b"Content-Type: text/html; charset=utf-8"
 TITLE = "<title>&lt;b&gt; \u202egpj.exe".encode() + b"W" * 900 + b"</title>"
@@ -49,6 +52,15 @@ jobs={",".join(JOBS)}
 frequency=daily
 start=2016-10-19T00:00:00Z
 
+[job.{FED}]
+frequency=daily
+start=2016-10-19T00:00:00Z
+
+[feed]
+jobs={FED}
+source={{feed}}
+contact=https://archive.example/
+
 [documents]
 since=2016-10-01
 
@@ -60,7 +72,7 @@ BEES, WASPS = pdf("Of bees", title="Bees and others"), pdf("Of wasps")
 NAMES = {
     "id": id_of(BEES),
     "job": JOBS[0], "launch_id": LAUNCH.id, "group": centres.NAME, "cluster": centres.EAST, "host": centres.LARGE,
-    "number": "1",
+    "number": "1", "target": "7",
 }  # fmt: skip
 OF_DOCUMENTS = {
     "http://s.example/": f"{TITLE.decode()}<h1>Insects</h1><a href=/bees.pdf>All about bees</a>"
@@ -68,6 +80,7 @@ OF_DOCUMENTS = {
     "http://s.example/bees.pdf": BEES,
     "http://s.example/wasps.pdf": WASPS,
 }  # fmt: skip
+OF_TRIALS = {"action_id": page_trials.ID}
 OF_SCRIPTS = {"name": "shop", "key": quote(quote(script_books.MARKUP, safe=""))}
 MORE = {
     "/captures": ["?url=http://a.example/1", "?url=http://nowhere.example/"],
@@ -76,6 +89,7 @@ MORE = {
     "/groups/{group}/clusters/{cluster}": ["?status=Failed"],
     "/groups/{group}/uri": [f"?{urlencode({'url': url})}" for url in (f"http://{centres.LARGE}/0", centres.ODD)],
     "/jobs/{job}": ["?status=RUNNING", "?status=STOP"],
+    "/jobs/{job}/targets": ["?words=7", f"?words={HOSTILE}"],
     "/jobs/{job}/tasks": ["?status=failed", "?status=odd"],
     "/launches/{job}/{launch_id}/pages": ["?view=sites", "?view=not-got", "?view=changed"],
     "/search": ["?q=heron", f"?q={HOSTILE}", "?q=a.example/1", "?q=heron&from=yesterday"],
@@ -92,6 +106,7 @@ def served(tmp_path_factory: pytest.TempPathFactory, postgresql: PostgresqlServe
     first = Engine(made.base / "line")
     assert set(JOBS) <= set(launch_sorts.leave_all(first))
     script_books.leave(first.folders["jobs"] / JOBS[0])
+    page_trials.leave(first.state.store, JOBS[0])
     pages = (response(f"http://a.example/{number}", HTML, body=TITLE + b"heron") for number in range(40))
     with TextWorkers(1) as made.workers:
         made.add("20161021234428", {"a.warc.gz": warc_gz(warcinfo(), *pages)})
@@ -106,8 +121,11 @@ def served(tmp_path_factory: pytest.TempPathFactory, postgresql: PostgresqlServe
     group = centres.leave(postgresql, made.base)
     config = made.base / "luigi.cfg"
     config.write_text(configuration({**first.folders, "index": made.base / "index"}, first.layout))
+    feed = made.base / "feed.jsonl"
+    title = f"<b> \u202e{'W' * 900}"
+    feed.write_text(json.dumps({"id": 7, "title": title, "seeds": ["http://a.example/"]}) + "\nbroken <b>\n")
     with config.open("a") as file:
-        file.write(ENGINE.format(centre=group.centre.url))
+        file.write(ENGINE.format(centre=group.centre.url, feed=feed))
     serving.configure(config)
     token = add_token(made.state.store, "anna", Role.OPERATOR, None)
     with serving.serving(config, made.base / "log", token) as server:
@@ -119,10 +137,12 @@ def addresses(page: Page, served: RunningServe) -> Iterator[str]:
     yield from NOWHERE
     of_every = NAMES | a_log(page, served) | {"action_id": taken(page, served)}
     for route in ROUTES:
-        names = of_every | (OF_SCRIPTS if "/scripts/" in route.path else {})
+        own = OF_SCRIPTS if "/scripts/" in route.path else OF_TRIALS if "/trial/" in route.path else {}
+        names = of_every | own
         if not route.template or "GET" not in route.methods:
             continue
-        for job in JOBS if route.path == OF_EVERY_SORT else JOBS[:1]:
+        of_one = (FED,) if "target" in route.path else JOBS[:1]
+        for job in JOBS if route.path == OF_EVERY_SORT else of_one:
             parts = [name.partition(":")[0] for _, name, _, _ in Formatter().parse(route.path) if name]
             assert set(parts) <= names.keys(), f"{route.path}: give NAMES a value for each part"
             path = re.sub(r"\{(\w+)[^}]*\}", lambda match: {**names, "job": job}[match[1]], route.path)  # noqa: B023

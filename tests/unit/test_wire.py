@@ -297,6 +297,12 @@ JSON = (
     Place("warcmill/crawl/job/form.py", only=("JobForm",), fields=("JobForm",)),
     Place("warcmill/markers/job_edits.py", only=("SavedPapers.json", "history", "undone")),
     Place("warcmill/reports/rule_trial.py", only=("RuleHits.json", "RuleTrial.json")),
+    Place(
+        "warcmill/reports/page_trial.py",
+        only=("ENDS", "AnsweredPage", "RuleOut", "FailedPage", "PageTrial"),
+        but=("PageTrial.words",),
+        fields=("AnsweredPage", "RuleOut", "FailedPage", "PageTrial"),
+    ),
     Place("commands/console/frontiers.py", only=("_dump", "_load", "_rebuild", "_answer"), documents=True),
 )
 KINDS = {"claims": CLAIMS, "reports": REPORTS, "notices": NOTICES, "json": JSON}
@@ -310,12 +316,15 @@ NONE_OF_ITS_OWN = {
     "commands/accept.py",
     "commands/job.py",
     "commands/console/scanner.py",
-    # Their answers are those of warcmill/markers/job_edits.py, warcmill/reports/rule_trial.py and reachability.py.
+    # Their answers are those of warcmill/markers/job_edits.py, warcmill/reports/rule_trial.py, page_trial.py and
+    # reachability.py.
     "commands/console/crawl.py",
     "commands/console/feed_targets.py",
     "commands/console/job_papers.py",
-    "warcmill/pulse/target_list.py",
+    "commands/console/trial.py",
     "warcmill/web/views/jobs/form.py",
+    "warcmill/web/views/jobs/trial.py",
+    "warcmill/pulse/target_list.py",
     "warcmill/web/views/jobs/targets.py",
     # Its JSON is text in a page; what programs get is of warcmill/scripts/answers.py and the book of tasks.
     "warcmill/web/views/scripts.py",

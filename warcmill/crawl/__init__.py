@@ -8,6 +8,7 @@ Rooms
 
 Top down; each imports only from those below it, which setup.cfg holds:
 
+    trial                some pages of a job, in a folder beside its launches
     engine | process     the `Engine` that the line drives; the process that it starts, one for a launch
     beside/              pages that another engine has rendered, each in a WARC of its own
     launch/              one launch: opened, crawled, checkpointed, closed, repaired after a kill

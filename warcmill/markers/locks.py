@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from warcmill.base import disk
-from warcmill.errors import Unavailable
+from warcmill.errors import Busy, Unavailable
 from warcmill.markers.state import MarkerStore
 
 FOLDER = ".locks"
@@ -45,9 +45,9 @@ def take(state: MarkerStore, name: str) -> str:
 
 
 @contextmanager
-def alone(state: MarkerStore, name: str) -> Iterator[None]:
-    """Hold a lock; wait while another process of this host has it. Two starts at once could each tear down what the
-    other has just built."""
+def alone(state: MarkerStore, name: str, busy: str = "") -> Iterator[None]:
+    """Hold a lock; wait while another process of this host has it, or raise Busy by the name `busy`. Two starts at once
+    could each tear down what the other has just built."""
     path = state.store.base / FOLDER / name
     try:
         path.parent.mkdir(exist_ok=True)
@@ -55,6 +55,8 @@ def alone(state: MarkerStore, name: str) -> Iterator[None]:
     except OSError as error:
         raise Unavailable(f"root 'state', {path}", disk.reason(error, path)) from error
     with file:
+        if busy and not _lock(file.fileno()):
+            raise Busy(busy)
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import blake2b
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO, NamedTuple, TypeVar
 
 from msgspec import Struct, field
 
@@ -101,6 +101,30 @@ class RuleTrial(Struct):
         }  # fmt: skip
 
 
+class RefusedLink(NamedTuple):
+    """A link that a policy has refused, as scope.log has it."""
+
+    policy: str
+    uri: str
+    hops: str
+    via: str
+    seed: str
+
+
+def refused_links(lines: Iterable[bytes]) -> Iterator[RefusedLink]:
+    """The refused links of a scope.log, by its lines; an invalid line is passed over."""
+    for raw in lines:
+        parts = raw.split(b" ", 5)  # time, number, policy, decision, URI, what is known of it
+        if len(parts) < 6 or parts[3] != b"REJECT":
+            continue
+        try:
+            about = json.loads(parts[5])
+            hops, via, seed = (str(about.get(name) or "") for name in ("hopPath", "via", "seed"))
+        except (ValueError, AttributeError, RecursionError):
+            continue
+        yield RefusedLink(parts[2].decode("ascii", "replace"), parts[4].decode("utf-8", "replace"), hops, via, seed)
+
+
 class LaunchLogs(Struct, frozen=True):
     """The place of the logs of a launch: its folder, and the store where that has none any more."""
 
@@ -110,7 +134,7 @@ class LaunchLogs(Struct, frozen=True):
 
     def read(self, launch: Launch, take: Mapping[str, Callable[[BinaryIO], None]]) -> None:
         """Give the logs of each plain name, such as `crawl.log`, to a function, oldest first. NotReady without any."""
-        if found := _in_folder(self.folder):
+        if found := logs_in(self.folder):
             for plain, path in found:
                 if plain in take:
                     with path.open("rb") as stream:
@@ -134,7 +158,7 @@ def tried(logs: LaunchLogs, launch: Launch, files: Mapping[str, bytes], *, most:
     return trial.found
 
 
-def _in_folder(folder: Path) -> list[tuple[str, Path]]:
+def logs_in(folder: Path) -> list[tuple[str, Path]]:
     """The logs in a folder with their plain names, in the order of their lines."""
     paths = [*folder.iterdir()] if folder.is_dir() else []
     found = list[tuple[str, tuple[int, str, int, bool], str, Path]]()
@@ -159,7 +183,7 @@ class _Trial:
     def crawl_log(self, stream: BinaryIO) -> None:
         """Judge the lines of a crawl log."""
         for record in self._bounded(crawllog.lines(stream)):
-            if not isinstance(record, CrawlRecord) or record.is_asked_again or _is_first(record):
+            if not isinstance(record, CrawlRecord) or record.is_asked_again or is_first(record):
                 continue
             status = record.status or 0
             if status in (OUT_OF_SCOPE, BY_OWN, ROBOTS_FORBID):
@@ -171,19 +195,12 @@ class _Trial:
     def scope_log(self, stream: BinaryIO) -> None:
         """Judge the links in a scope.log that a rule has refused."""
         self.found.has_scope_log = True
-        for raw in self._bounded(line for block in crawllog.blocks(stream) for line in block):
-            parts = raw.split(b" ", 5)  # time, number, policy, decision, URI, what is known of it
-            if len(parts) < 6 or parts[3] != b"REJECT" or parts[2].decode("ascii", "replace") not in _RULES:
-                continue
-            try:
-                about = json.loads(parts[5])
-                hops, via, seed = (str(about.get(name) or "") for name in ("hopPath", "via", "seed"))
-            except (ValueError, AttributeError, RecursionError):
-                continue
-            self._refuse(parts[4].decode("utf-8", "replace"), hops, via, seed)
+        for one in refused_links(self._bounded(line for block in crawllog.blocks(stream) for line in block)):
+            if one.policy in _RULES:
+                self._refuse(one.uri, one.hops, one.via, one.seed)
 
     def _ask(self, record: CrawlRecord) -> None:
-        uri = _uri(record.uri, record.hops, record.via, record.source)
+        uri = logged_uri(record.uri, record.hops, record.via, record.source)
         if uri is None:
             return
         self.found.asked += 1
@@ -196,7 +213,7 @@ class _Trial:
             self._out.add(_key(uri.uri))
 
     def _refuse(self, address: str, hops: str | None, via: str | None, seed: str | None) -> None:
-        uri = _uri(address, hops, via, seed)
+        uri = logged_uri(address, hops, via, seed)
         if uri is None or (key := _key(uri.uri)) in self._refused or len(self._refused) >= REMEMBERED:
             return
         self._refused.add(key)
@@ -213,12 +230,13 @@ class _Trial:
             yield line
 
 
-def _is_first(record: CrawlRecord) -> bool:
+def is_first(record: CrawlRecord) -> bool:
     """True for what another fetch needs first: an address, a robots.txt."""
     return (record.hops or "").rstrip("R").endswith("P") or not record.uri.startswith(("http://", "https://"))
 
 
-def _uri(address: str, hops: str | None, via: str | None, seed: str | None) -> Uri | None:
+def logged_uri(address: str, hops: str | None, via: str | None, seed: str | None) -> Uri | None:
+    """The URI of a line, with what is logged of it; None for an invalid one."""
     try:
         return uris.make(address, hops=hops or "", via=via or "", source=seed or "")
     except BadInput:

@@ -105,6 +105,11 @@ ACTIONS: Final[Mapping[str, ActionVerb]] = {
         "Adds this beginning to the exclude.txt of the job, as a new edition of it. A running crawl refuses all that"
         " begins so from then on, and so does each later launch. What it has fetched stays.",
     ),
+    "try": ActionVerb(
+        "Try 50 pages",
+        ("job", "{job}", "try", "--crawl", "--from={file}", "--id={id}"),
+        "Asks for 50 pages at most, as a launch would, and archives nothing.",
+    ),
     "retry": ActionVerb(
         "Ask again",
         ("job", "{job}", "retry", "--missed"),

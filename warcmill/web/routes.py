@@ -16,7 +16,7 @@ from warcmill.web.request import Answer, Asked
 from warcmill.web.served import Served
 from warcmill.web.views import documents, line, packages, script_editor, scripts, search
 from warcmill.web.views.groups import cluster_orders, clusters
-from warcmill.web.views.jobs import archive_site, form, job, targets, watch
+from warcmill.web.views.jobs import archive_site, form, job, targets, trial, watch
 from warcmill.web.views.launches import captures, launch, pages, quality
 
 GET, POST = ("GET", "HEAD"), ("POST",)
@@ -102,8 +102,12 @@ ROUTES = (
     Route("/jobs/{job}/edit", GET + POST, Role.CURATOR, form.edit, "job_form.html", body=LARGEST_LIST, files=1),
     Route("/jobs/{job}/papers", GET + POST, Role.CURATOR, form.texts, "job_texts.html", body=LARGEST_LIST),
     Route("/jobs/{job}/history", GET + POST, Role.CURATOR, form.history, "job_history.html"),
+    Route("/jobs/{job}/trial/{action_id}", GET, Role.CURATOR, trial.page, "trial.html"),
+    Route("/jobs/{job}/trial/{action_id}/pictures/{number}", GET, Role.CURATOR, trial.picture),
     Route("/jobs/{job}/targets", GET + POST, Role.READER, targets.page, "targets.html", poster=Role.CURATOR),
-    Route("/jobs/{job}/targets/{id}", GET + POST, Role.CURATOR, targets.edit, "target_form.html", body=LARGEST_TARGET),
+    Route(
+        "/jobs/{job}/targets/{target}", GET + POST, Role.CURATOR, targets.edit, "target_form.html", body=LARGEST_TARGET
+    ),
     Route("/jobs/{job}/new-target", GET + POST, Role.CURATOR, targets.new, "target_form.html", body=LARGEST_TARGET),
     Route(
         "/jobs/{job}/import-targets",

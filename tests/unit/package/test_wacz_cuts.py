@@ -72,6 +72,40 @@ def test_bad_records_are_named_where_they_begin(made: tuple[dict[str, bytes], li
         assert "left out, as hidden captures cannot be found in them" in why
 
 
+class OnePage:
+    """A choice of one URL."""
+
+    def has(self, url: str) -> bool:
+        return url == HIDDEN
+
+    def may_be_in(self, warc: str) -> bool:
+        return warc != min(FILES)
+
+    def meet(self, key: str) -> bool:
+        return key.endswith(")/3")
+
+
+def test_of_damaged_warcs_a_chosen_page_alone_is_left(tmp_path: Path) -> None:
+    archive, target = Archive(tmp_path), io.BytesIO()
+    launch = archive.add("20161020000000", {name: one.data for name, one in FILES.items()})
+    sources, what = WaczSources(archive.state, archive.store, None, archive.base), contents(archive.state, launch, None)
+    done: list[int] = []
+    written = write(sources, what, target, done.append, choice=OnePage())
+    with ZipFile(target) as opened:
+        lines = gzip.decompress(opened.read("indexes/index.cdx.gz")).splitlines()
+        names = {name.removeprefix("archive/") for name in opened.namelist() if name.startswith("archive/")}
+        pages = opened.read("pages/pages.jsonl").splitlines()[1:]
+        for name in names:
+            data = opened.read(f"archive/{name}")
+            verdict = gate.examine(io.BytesIO(data), name, again=lambda data=data: io.BytesIO(data))
+            assert verdict.ok or (verdict.rest and not verdict.rest.bad_records)
+    urls = [json.loads(line[line.index(b"{") :]) for line in lines]
+    assert {(one["filename"], one["url"]) for one in urls} == {(name, HIDDEN) for name in FILES if name != min(FILES)}
+    assert (names, written.warcs) == ({*FILES} - {min(FILES)}, len(FILES) - 1)
+    assert {json.loads(one)["url"] for one in pages} == {HIDDEN}
+    assert sum(done) == what.size
+
+
 def test_what_is_left_is_a_file_of_its_own(tmp_path: Path) -> None:
     data, ranges = bytes(range(200)), [(0, 3), (10, 20), (20, 25), (190, 200)]
     (tmp_path / "x").write_bytes(data)

@@ -219,6 +219,7 @@ def test_each_action_has_the_words_of_a_verb() -> None:
             "url": "a.example",
             "begins": "--help",
             "file": "a.wacz",
+            "id": "20161019234428-0123456789ab",
         }
         verb, *words = row.filled(**names, reason="--help", key="--help")
         parsed = parser_of(verb).parse_args([*words, *(["--", "-a-name"] if verb == "accept" else [])])

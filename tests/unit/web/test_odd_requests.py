@@ -30,7 +30,7 @@ PARTS = {
     "job": JOB, "launch_id": WHOLE.id, "stage": "final", "name": "logs/crawl.log",
     "action_id": "20161019234428-0123456789ab", "serial": "7", "project": "a-b", "filename": "a_b-1-py3-none-any.whl",
     "module": "yaml", "group": "web", "cluster": JOB, "host": "example.org", "number": "7",
-    "id": "0" * 64,
+    "id": "0" * 64, "target": "7",
 }  # fmt: skip
 OF_SCRIPTS = {"name": "shop", "key": "on_start"}
 FIELDS = {

@@ -3,6 +3,7 @@
     {state}/web/files/{action}.wacz      what the action wrote, for who downloads it
     {state}/web/files/{action}.urls      the pages that were chosen for it
     {state}/web/files/{action}/{name}    what was uploaded, for the import that the action is
+    {state}/web/files/{action}/          a trial of a job's pages: its papers, its crawl while that runs, its report
     {state}/web/files/{form}.list        a list of targets that a page has looked at, for who then imports it
 
 All have the name of their action, and are kept for some days. An upload has its name once it is whole and durable: of
@@ -41,6 +42,14 @@ _UPLOADED = re.compile(r"[^/\\\x00-\x1f\x7f.][^/\\\x00-\x1f\x7f]*\.(?:w?arc(?:\.
 def wacz_of(action_id: str) -> str:
     """The path in the state of the WACZ that an action writes."""
     return f"{FOLDER}/{action_id}{SUFFIX}"
+
+
+def folder_of(state: LocalStore, action_id: str) -> Path:
+    """The folder of an action. BadInput for what is not the id of one."""
+    match = _OURS.fullmatch(action_id)
+    if not match or match[2]:
+        raise BadInput(action_id[:99], "it is not the id of an action: 14 digits, a hyphen, and 12 hexadecimal digits")
+    return state.real(f"{FOLDER}/{action_id}")
 
 
 def keep_urls(state: LocalStore, action_id: str, urls: Iterable[str]) -> Path:

@@ -26,6 +26,7 @@ from warcmill.reports.rule_trial import RuleTrial
 from warcmill.web.access import Role
 from warcmill.web.request import Answer, Asked, MovedTo, RefusedRequest, ShownPage
 from warcmill.web.served import JobDesk, Served
+from warcmill.web.views.jobs import trial
 
 EDITIONS = 100  # on a page
 LONG = 2_000  # addresses: so many are not sent to a browser
@@ -118,6 +119,10 @@ def _posted(served: Served, asked: Asked, papers: JobPapers | None, now: OpenedP
                 shown.judged = rules.judged(file.described(files, name or "new"), asked.fields.get("paste", ""))
             case "try" if papers:
                 shown.trial = desk.tried(name, change(now.files), most=LINES)
+            case "crawl":
+                before = now.files if papers else {}
+                after, of = change(before), papers or desk.new(_new_name(desk, asked, typed))
+                return trial.begin(served, asked, desk, of, before, after, _decoded(after), is_new=papers is None)
             case _:
                 return _saved(served, asked, papers, typed, change, name)
         return _page(served, asked, name, typed, shown, dates)

@@ -123,7 +123,7 @@ def new(served: Served, asked: Asked) -> Answer:
 
 def edit(served: Served, asked: Asked) -> Answer:
     """The form of a target; posted, it is saved."""
-    target_id = asked.names["id"]
+    target_id = asked.names["target"]
     try:
         feed = _feed(served, asked)
         feed.editable()
