@@ -34,6 +34,8 @@ examples:
   warcmill job daily try --crawl --pages 20
   warcmill job daily history
   warcmill job daily undo
+  warcmill job daily rename "News of the region"
+  warcmill job daily delete
   warcmill job daily state
   warcmill job daily watch
   warcmill job daily pause
@@ -86,7 +88,9 @@ crawls as a launch would, by the same pace, robots.txt and inside addresses, and
 got, what each rule left out, and what would be next. Nothing of it is archived, and no launch
 knows of it; the report and three pictures of pages that were rendered are kept in web/files of
 the state for some days. It gives way to the job's own crawl. history lists the editions; undo
-goes back to the one before, or to --edition, as a new one.
+goes back to the one before, or to --edition, as a new one. rename gives the job another title;
+its name stays, as launches have it. delete takes it out of the list, and ends its schedule: an
+edition without papers, which undo goes back from. What it has archived stays.
 
 --json: what the crawl answers, as one document; for watch a document a line. state:
 {"state", "launch", "done", "queued", ...}; add: {"answers": [{"uri", "answer", "why"}]};
@@ -96,12 +100,14 @@ edit: the fields, each a text; with --from: {"at_once", "changed", "edition", "j
 "left_out_number", "refused", "scope_log", "taken", "whole"}; try --crawl: {"began", "ended",
 "failed": [{"url", "why"}], "job", "left_out": [{"rule", "number", "first"}], "most", "next",
 "pages": [{"url", "status", "type", "size", "title", "picture"}], "parts", "robots"}; history: {"editions":
-[{"number", "time", "who", "why", "made_from", "papers"}]}; undo: {"changed", "edition"}
+[{"number", "time", "who", "why", "made_from", "papers"}]}; undo: {"changed", "edition"};
+rename: as edit; delete: {"job", "said"};
 workers: {"workers": [{"name", "state", "host", "version", "leases", "per_minute", ...}]}
 
 exit codes: 0 done, 1 no crawl of the job runs, it refused, the URI is not known, a field
 cannot be taken, somebody else has saved the job meanwhile, or there is nothing to go back to,
-2 usage, 3 configuration, 4 the crawl does not answer, 5 a crawl or a trial of the job runs
+2 usage, 3 configuration, also of a job to be deleted that something there points to, 4 the
+crawl does not answer, 5 a crawl or a trial of the job runs
 """
 
 LONG = 3600.0  # seconds for a checkpoint, or for a download to end
@@ -158,6 +164,7 @@ def _add_papers(choices: Mapping[str, argparse.ArgumentParser]) -> None:
     tried.add_argument("--new", action="store_true", help="of --crawl: the job is not made yet")
     tried.add_argument("--id", default="", metavar="ID", help="of --crawl: the name of its folder; pages give one")
     choices["undo"].add_argument("--edition", type=int, default=0, metavar="NUMBER", help="back to this one")
+    choices["rename"].add_argument("title", metavar="TEXT", help="its title, for people")
     for name in ("edit", "undo"):
         choices[name].add_argument("--why", default="", metavar="TEXT", help="kept with the edition")
 
@@ -385,7 +392,7 @@ def _text(value: Json) -> str:
     return ", ".join(f"{name} {one}" for name, one in value.items()) if isinstance(value, dict) else str(value)
 
 
-OF_PAPERS = ("edit", "try", "history", "undo")
+OF_PAPERS = ("edit", "try", "history", "undo", "rename", "delete")
 """The actions on the papers of a job, which need no crawl."""
 
 OF_WORKERS: Mapping[str, Callable[[argparse.Namespace, Any], Any]] = {"workers": _workers, "retire": _retired}

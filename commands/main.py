@@ -30,6 +30,7 @@ VERBS: dict[str, dict[str, str]] = {
     },
     "look": {
         "status": "show how far each launch has come, by day",
+        "jobs": "list all jobs: the newest launch of each, when it is due, and what needs a person",
         "why": "explain why a launch or a step is not done yet",
         "pages": "list the pages of a launch, what it did not get and why, and what changed",
         "quality": "open pages of a launch in replay with the network cut, and name what they lack",

@@ -16,15 +16,17 @@ from datetime import timedelta
 from pathlib import Path
 
 from commands.console import chosen_job, crawl, luigi_cfg, scheduled
-from tasks.config import engines, feed, folders, pypi
+from tasks.config import engines, feed, folders, pypi, sections
 from tasks.line import feed_of, open_line, papers_of
 from warcmill.base import clock
 from warcmill.base.schedule import LONGEST, Schedule, in_words
 from warcmill.crawl.job import file, form
 from warcmill.crawl.job.text import files
+from warcmill.crawl.launch import folders as lock
 from warcmill.crawl.launch import job_log
 from warcmill.errors import BadConfig, BadInput, Busy, NotReady, Unavailable
 from warcmill.formats.feed import TargetScope
+from warcmill.markers import job_edits
 from warcmill.markers.papers import JobPapers
 from warcmill.model import Json, Launch, parse_job
 from warcmill.pulse.feed_edits import JobFeed
@@ -132,6 +134,23 @@ class OwnJobs:
         except (ValueError, KeyError, TypeError) as error:
             raise BadInput("url", why.rpartition("\n")[2] or f"the look ended with {code}") from error
         return dict(found)
+
+    def delete(self, job: str, who: str) -> list[str]:
+        """Take a job out of the list: an edition without papers, and no schedule. Return what was done, in words.
+
+        Its folder, launches and editions stay; luigi.cfg still lists it, so that scans find its launches. Called again,
+        as after a kill, it does what is left. Busy while its crawl runs; BadConfig for a job that something points to.
+        """
+        papers = self.papers(job)
+        for section in sections.named("group."):
+            if job in sections.jobs_of(section):
+                raise BadConfig(f"[{section}] jobs", f"has job {job}; take it out there, then delete it")
+        if self.is_running(job):
+            raise Busy(f"the crawl of job {job}", f"stop it, then delete it: warcmill pulse stop {job}")
+        with closing(luigi_cfg.engine_for(job)) as engine, lock.held(engine.places.state(job)):  # no crawl begins
+            made = job_edits.delete(papers, who=who)
+        said = [f"{job}: deleted, edition {made.number}; to bring it back: warcmill job {job} undo"] if made else []
+        return [*(said or [f"{job}: it was deleted already"]), *self.set_schedule(job, "", "")]
 
     def last_launch(self, job: str) -> Launch | None:
         """The newest launch of a job; None if it was never launched."""

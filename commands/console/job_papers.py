@@ -1,4 +1,7 @@
-"""The papers of a job, for `warcmill job`: edit, try, history, undo. Writes the files of the job, and its editions."""
+"""The papers of a job, for `warcmill job`: edit, try, history, undo, rename, delete.
+
+Writes the files of the job, its editions, and its schedule in luigi.cfg.
+"""
 
 from __future__ import annotations
 
@@ -97,6 +100,27 @@ def _undo(args: argparse.Namespace) -> int:
     return 0
 
 
+def _rename(args: argparse.Namespace) -> int:
+    """Give a job another title, as an edition."""
+    desk = OwnJobs()
+    saved = job_edits.rename(desk.papers(args.job), args.title, who=person(), networks=desk.networks(args.job))
+    if args.json:
+        print(as_json(saved.json(args.job)))
+    else:
+        out(f"{args.job}: edition {saved.edition}" if saved.changed else f"{args.job}: it has this title already")
+    return 0
+
+
+def _delete(args: argparse.Namespace) -> int:
+    """Take a job out of the list; what it has archived stays."""
+    said = OwnJobs().delete(args.job, person())
+    if args.json:
+        print(as_json({"job": args.job, "said": [*said]}))
+    else:
+        out(*said)
+    return 0
+
+
 def change_of(wanted: Mapping[str, str]) -> job_edits.Change:
     """The change of some fields of the form; or of whole papers, whose names are crawl_toml, seeds_txt and so on."""
     texts = {TEXTS[name]: text for name, text in wanted.items() if name in TEXTS}
@@ -141,5 +165,5 @@ def _show_form(fields: Mapping[str, str], args: argparse.Namespace) -> None:
 
 
 ACTIONS: Mapping[str, Callable[[argparse.Namespace], int]] = {
-    "edit": _edit, "try": _try, "history": _history, "undo": _undo,
+    "edit": _edit, "try": _try, "history": _history, "undo": _undo, "rename": _rename, "delete": _delete,
 }  # fmt: skip

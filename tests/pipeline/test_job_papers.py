@@ -12,6 +12,8 @@ import preloaded
 import pytest
 from sites.several_hosts import page, serve
 
+from warcmill.crawl.launch import folders
+
 HOST, JOB, DAYS = "127.0.0.1", "127-0-0-1", 6
 PAGES = {
     (HOST, "/"): page([f"/calendar/{day}" for day in range(DAYS)] + ["/news"]),
@@ -94,3 +96,32 @@ def test_the_papers_of_a_job_that_was_crawled(desk: Desk) -> None:
     desk.run("job", "other", "edit", "--new", "--from", new, code=1)
     assert "it was never launched" in desk.run("job", "other", "try", code=1)
     assert "no engine crawls it" in desk.run("job", "nobody", "history", code=1)
+
+
+def test_a_job_is_renamed_deleted_and_brought_back(desk: Desk) -> None:
+    desk.run("crawl", desk.url, "--allow-private", "127.0.0.0/8", "--no-delay")
+    desk.run("schedule", JOB, "daily", "at", "02:00", "--zone", "Europe/Berlin")
+    desk.run("job", JOB, "rename", "News <b>")
+    (listed,) = desk.document("jobs")["jobs"]
+    assert (listed["title"], listed["newest"]["state"]) == ("News <b>", "done")
+    assert (listed["newest"]["got"], listed["newest"]["not_got"]) == (2 + 2 * DAYS, 1), "robots.txt is a 404"
+    assert "02:00 Europe/Berlin" in desk.run("jobs", "news")
+    assert f"01:00  {JOB}, News <b>" in desk.run("jobs", "--due") or f"00:00  {JOB}" in desk.run("jobs", "--due")
+
+    config = desk.folder / "archive/luigi.cfg"
+    before = config.read_text()
+    config.write_text(f"{before}\n[group.web]\njobs={JOB}\n")
+    assert "[group.web] jobs" in desk.run("job", JOB, "delete", code=3)
+    config.write_text(before)
+    with folders.held(desk.folder / "archive/jobs" / JOB / "state"):
+        assert f"the crawl of job {JOB}" in desk.run("job", JOB, "delete", code=5)
+    deleted, scheduled = desk.document("job", JOB, "delete")["said"]
+    assert (f"{JOB}: deleted, edition 3" in deleted, "no longer scheduled" in scheduled) == (True, True)
+    assert "it was deleted already" in desk.run("job", JOB, "delete")
+    assert (desk.document("jobs")["jobs"], desk.document("jobs")["deleted"]) == ([], [JOB])
+    desk.run("why", JOB)
+    assert f"job {JOB} has none" in desk.run("pulse", "start", JOB, "--again", code=30)
+
+    desk.run("job", JOB, "undo")
+    (listed,) = desk.document("jobs")["jobs"]
+    assert (listed["title"], listed["frequency"]) == ("News <b>", "")

@@ -63,6 +63,7 @@ TYPED = {
     "job {} list --after {}": "job JOB list --after 100",
     "job {} rebuild": "job JOB rebuild",
     "job {} retire {} --reason TEXT": "job JOB retire w2 --reason why",
+    "job {} undo": "job JOB undo",
     "job {} watch": "job JOB watch",
     "make {}": "make files.read-back.JOB.LAUNCH.final",
     "pages": "pages JOB LAUNCH",

@@ -55,6 +55,7 @@ ADDRESSES: Mapping[str, tuple[tuple[str, Mapping[str, str]], ...]] = {
     "/launches/{job}/{launch_id}/files": ((f"{LAUNCH}/files", {}),),
     "/launches/{job}/{launch_id}/reports/{stage}/{name:path}": (),
     "/jobs": (("/jobs", {}),),
+    "/calendar": (("/calendar", {}),),
     "/jobs/{job}": ((f"/jobs/{sample.JOB}", {}),),
     "/jobs/{job}/watch": ((f"/jobs/{sample.JOB}/watch", {}),),  # of a crawl of ours: tests/unit/web/test_watch.py
     "/jobs/{job}/queue": ((f"/jobs/{sample.JOB}/queue", {}),),

@@ -217,6 +217,7 @@ JSON = (
     Place("warcmill/audit/answers/health.py", only=("_HANGS",), documents=True),
     Place("warcmill/audit/answers/tally.py"),
     Place("warcmill/audit/answers/jobs.py", documents=True),
+    Place("warcmill/audit/answers/job_list.py", documents=True),
     Place("commands/catalogue.py", documents=True),
     Place(
         "commands/check.py",
@@ -336,6 +337,7 @@ NONE_OF_ITS_OWN = {
     # They print answers of warcmill/audit/answers/ and warcmill/pulse/reported_jobs.py.
     "commands/files.py",
     "commands/health.py",
+    "commands/jobs.py",
     "commands/pulse.py",
     "commands/reconcile.py",
     "commands/status.py",

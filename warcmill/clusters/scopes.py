@@ -24,7 +24,7 @@ from warcmill.clients.postgresql import Postgresql
 from warcmill.crawl import durable
 from warcmill.crawl.job import file, text, values
 from warcmill.crawl.job.file import EXCLUDE, SURTS
-from warcmill.crawl.job.values import CONFIGURATION
+from warcmill.crawl.job.values import CONFIGURATION, toml_of
 from warcmill.crawl.policies.scope import CrawlScope
 from warcmill.errors import BadConfig, BadInput, NotReady, Unavailable, WarcmillError
 
@@ -51,14 +51,14 @@ class GroupScope(Struct, frozen=True):
     def is_in(self, paper: str, data: bytes) -> bool:
         """True if a paper of a job has its part of this scope. BadConfig for a crawl.toml that is not TOML."""
         if paper == CONFIGURATION:
-            return _keys_of(file.toml_of(data)) == self.keys
+            return _keys_of(toml_of(data)) == self.keys
         return data == (self.surts if paper == SURTS else self.exclude)
 
     def put_into(self, paper: str, data: bytes) -> bytes:
         """Return a paper with its part of this scope; all else of a crawl.toml stays, but for its comments."""
         if paper != CONFIGURATION:
             return self.surts if paper == SURTS else self.exclude
-        found = file.toml_of(data)
+        found = toml_of(data)
         wanted = {**{key: value for key, value in found.items() if key not in KEYS}, **self.keys}
         made = text.render(wanted, HEAD)
         if tomllib.loads(made) != wanted:
@@ -91,7 +91,7 @@ def read_folder(folder: Path) -> GroupScope:
     if SURTS not in files:
         raise BadInput(str(folder / SURTS), "is not there; it has the SURT prefixes of the group's sites, a line each")
     try:
-        found = file.toml_of(files.get(CONFIGURATION, b""))
+        found = toml_of(files.get(CONFIGURATION, b""))
         values.refuse_unknown(CONFIGURATION, found, file.KEYS)
         keys = _keys_of(found)
         papers = {

@@ -21,6 +21,7 @@ from warcmill.model import Json
 
 Papers = Mapping[str, bytes]
 Change = Callable[[Papers], Papers]
+DELETED = "deleted"
 OPERATOR = "needs the role operator: it reaches inside addresses, files of this machine, or sites that refuse crawls"
 
 
@@ -85,6 +86,24 @@ def save(
     check(papers, before, after, whole, may_all=may_all, networks=networks)
     edition = papers.save(changes, who=who, why=why, made_from=made_from)
     return SavedPapers(edition.number, sorted(changes), *form.taken(now, whole))
+
+
+def rename(
+    papers: JobPapers, title: str, *, who: str, may_all: bool = True, networks: Sequence[str] = ()
+) -> SavedPapers:  # fmt: skip
+    """Give a job another title, for people. Its name stays: launches, WARCs and markers have it."""
+    if not title.strip():
+        raise BadInput("title", "it is empty")
+    change = of_form({"title": " ".join(title.split())})
+    return save(papers, change, who=who, why="renamed", may_all=may_all, networks=networks)
+
+
+def delete(papers: JobPapers, *, who: str) -> Edition | None:
+    """Save an edition without any paper: `undo` brings them back. None if the job has none already."""
+    newest = papers.settle()
+    if newest is None or not newest.papers:
+        return None
+    return papers.save(dict.fromkeys(newest.papers), who=who, why=DELETED, made_from=newest.number)
 
 
 def check(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from warcmill.crawl.job import file
+from warcmill.crawl.job import file, values
 from warcmill.crawl.job.text import files
 from warcmill.crawl.job.values import CONFIGURATION
 from warcmill.errors import BadInput
@@ -37,15 +37,15 @@ def papers_of(report: QualityReport, of_job: Mapping[str, bytes], networks: Sequ
     urls = [*asked_again(report.pages)]
     if not urls:
         raise BadInput(str(report.launch), f"check {report.number} names nothing that a crawl could bring")
-    found = file.toml_of(of_job[CONFIGURATION]) if CONFIGURATION in of_job else {}
+    found = values.toml_of(of_job[CONFIGURATION]) if CONFIGURATION in of_job else {}
     kept = {name: found[name] for name in _KEPT if name in found}
     if inside := list(dict.fromkeys([*kept.get("allow_private", ()), *networks])):
         kept["allow_private"] = inside
     about = {"title": f"Patch of {report.launch}", "description": _ABOUT.format(report.launch, report.number)}
-    return {**files({**kept, file.ABOUT: about}, urls, TargetScope.RESOURCE), file.EXCLUDE: None}
+    return {**files({**kept, values.ABOUT: about}, urls, TargetScope.RESOURCE), file.EXCLUDE: None}
 
 
 def is_patch(papers: Mapping[str, bytes]) -> bool:
     """True if a job was made to patch launches: its papers may be written anew."""
-    about = file.toml_of(papers[CONFIGURATION]).get(file.ABOUT, {}) if CONFIGURATION in papers else {}
+    about = values.toml_of(papers[CONFIGURATION]).get(values.ABOUT, {}) if CONFIGURATION in papers else {}
     return isinstance(about, dict) and str(about.get("description", "")).startswith(_ABOUT.partition("{}")[0])

@@ -24,14 +24,14 @@ from msgspec import Struct, field
 from warcmill import layout
 from warcmill.base.line_sort import SortedLines
 from warcmill.errors import BadInput, Foreign, NotReady
-from warcmill.formats.logs.crawllog import END, CrawlRecord, blocks, parse
+from warcmill.formats.logs.crawllog import END, CrawlRecord, blocks, is_got, parse
 from warcmill.launches import crawl_parts, stored_logs
 from warcmill.launches.view import Part
 from warcmill.markers.claim import Evidence
 from warcmill.markers.facts.reports import Seeds, SeedState
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Json, Launch
-from warcmill.reports.seed_fates import NO_LINE, is_got, reason
+from warcmill.reports.seed_fates import NO_LINE, reason
 from warcmill.stores import LocalStore, Store
 
 FIRST = 20  # URLs of each kind that are kept

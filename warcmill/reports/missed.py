@@ -14,12 +14,12 @@ from typing import BinaryIO, NamedTuple
 
 from warcmill import layout
 from warcmill.base.line_sort import SortedLines
-from warcmill.formats.logs.crawllog import END, CrawlRecord, blocks, parse
+from warcmill.formats.logs.crawllog import END, CrawlRecord, blocks, is_got, parse
 from warcmill.launches import crawl_parts, discovery, later_launches, stored_logs
 from warcmill.markers.facts.reports import Seeds
 from warcmill.markers.state import MarkerStore
 from warcmill.model import Json, Launch
-from warcmill.reports.seed_fates import REDIRECTS, is_got, reason
+from warcmill.reports.seed_fates import REDIRECTS, reason
 from warcmill.stores import Store
 
 COLUMNS = ("url", "status", "why", "referrer")

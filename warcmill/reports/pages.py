@@ -33,7 +33,7 @@ from warcmill.base.line_sort import SortedLines
 from warcmill.errors import BadInput, NotReady, Unavailable
 from warcmill.extracts import text
 from warcmill.extracts.extracts import Extracts
-from warcmill.formats.logs.crawllog import END, CrawlRecord, blocks, host, parse
+from warcmill.formats.logs.crawllog import END, CrawlRecord, blocks, host, is_got, parse
 from warcmill.launches import crawl_parts, holdings, stored_logs
 from warcmill.launches.view import Part
 from warcmill.markers.claim import Evidence
@@ -41,7 +41,7 @@ from warcmill.markers.state import MarkerStore
 from warcmill.model import Json, Launch
 from warcmill.reports import comparison
 from warcmill.reports.comparison import NOT_VISITED
-from warcmill.reports.seed_fates import REDIRECTS, is_got, reason
+from warcmill.reports.seed_fates import REDIRECTS, reason
 from warcmill.stores import LocalStore, Store, temporary_names
 from warcmill.versions.text import part
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from http import HTTPStatus
 
-from warcmill.formats.logs.crawllog import host
+from warcmill.formats.logs.crawllog import host, is_got
 from warcmill.formats.seeds import ListedSeed
 from warcmill.markers.facts.reports import SeedFate, SeedState
 from warcmill.reports.seed_lines import MOST_HOPS, SeedAnswer, SeedLines
@@ -88,11 +88,6 @@ def _plain(answer: SeedAnswer, lines: SeedLines) -> tuple[SeedState, int, str]:
         return SeedState.ALIVE, code, ""
     state = SeedState.UNTRIED if code in _UNTRIED else SeedState.DEAD
     return state, code, reason(code, answer.annotations, _first(answer, code, lines))
-
-
-def is_got(code: int) -> bool:
-    """True if a code is of a page: HTTP without an error or a redirect, or another protocol."""
-    return 200 <= code < 300 or code == HTTPStatus.NOT_MODIFIED or code > 1000
 
 
 def reason(code: int, annotations: Iterable[str] = (), first: str = "") -> str:

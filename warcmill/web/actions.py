@@ -17,6 +17,7 @@ import subprocess
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from io import BytesIO
 from itertools import islice
 from typing import Final
@@ -31,6 +32,7 @@ from warcmill.stores import LocalStore
 
 FOLDER = "web/actions"
 SHOWN = 65_536  # bytes of an output, its last ones
+AT_ONCE = 4  # processes of actions that wait for their turn
 LOOKED_AT = 300  # newest records, among which those of one job are looked for
 _LARGEST = 1 << 20  # bytes of a record: names that are accepted may be many, and JSON escapes them
 _ID = re.compile(r"[0-9]{14}-[0-9a-f]{12}")
@@ -98,6 +100,12 @@ ACTIONS: Final[Mapping[str, ActionVerb]] = {
         "Resume",
         ("job", "{job}", "resume"),
         "Continues a crawl that is paused.",
+    ),
+    "delete": ActionVerb(
+        "Delete",
+        ("job", "{job}", "delete"),
+        "Takes the job out of the list, and ends its schedule. All that it has archived stays, and its launches keep"
+        " their pages. Its editions stay too: by them it is brought back.",
     ),
     "leave out": ActionVerb(
         "Leave out",
@@ -233,11 +241,13 @@ class Actions:
         self.program = program
         self._running: set[str] = set()
         self._lock = threading.Lock()
+        self._turns = threading.BoundedSemaphore(AT_ONCE)
 
-    def start(self, state: LocalStore, wanted: TakenAction) -> None:
+    def start(self, state: LocalStore, wanted: TakenAction, *, in_turn: bool = False) -> None:
         """Start the process of an action, and record it; nothing happens if its id has a record already.
 
-        Returns at once. Unavailable if the record cannot be written: then nothing was started.
+        Returns at once. Unavailable if the record cannot be written: then nothing was started. `in_turn`: one of many,
+        whose process begins when others of these have ended.
         """
         if any("\0" in word for word in wanted.words):
             raise BadInput("the form", "no command takes a word with NUL in it")
@@ -250,12 +260,18 @@ class Actions:
             if not state.commit_new(_path(wanted.id), BytesIO(data), len(data), lambda _: True):
                 self._running.discard(wanted.id)
                 return
-            process = self._process(state, wanted)
+            waiting = partial(self._in_turn, state, wanted)
+            if not in_turn:
+                waiting = partial(self._wait, state, wanted, self._process(state, wanted))
         except BaseException:
             self._running.discard(wanted.id)
             raise
-        waiting = (state, wanted, process)
-        threading.Thread(target=self._wait, args=waiting, name=f"action {wanted.id}", daemon=True).start()
+        threading.Thread(target=waiting, name=f"action {wanted.id}", daemon=True).start()
+
+    def _in_turn(self, state: LocalStore, wanted: TakenAction) -> None:
+        """Start the process once it is its turn, and wait until it has ended."""
+        with self._turns:
+            self._wait(state, wanted, self._process(state, wanted))
 
     def _process(self, state: LocalStore, wanted: TakenAction) -> subprocess.Popen[bytes] | None:
         """The process, which outlives this one, and prints to a file; None if it could not be started."""

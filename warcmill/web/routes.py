@@ -16,7 +16,7 @@ from warcmill.web.request import Answer, Asked
 from warcmill.web.served import Served
 from warcmill.web.views import documents, line, packages, script_editor, scripts, search
 from warcmill.web.views.groups import cluster_orders, clusters
-from warcmill.web.views.jobs import archive_site, form, job, targets, trial, watch
+from warcmill.web.views.jobs import archive_site, desk, form, job, targets, trial, watch
 from warcmill.web.views.launches import captures, launch, pages, quality
 
 GET, POST = ("GET", "HEAD"), ("POST",)
@@ -97,11 +97,15 @@ ROUTES = (
     Route("/launches/{job}/{launch_id}/reports/{stage}/{name:path}", GET, Role.READER, launch.log_slice, "log.html"),
     Route("/archive-a-site", GET + POST, Role.CURATOR, archive_site.page, "archive_site.html", "Archive a site"),
     Route("/new-job", GET + POST, Role.CURATOR, form.new, "job_form.html", body=LARGEST_LIST, files=1),
-    Route("/jobs", GET, Role.READER, job.all_jobs, "jobs.html", "Jobs"),
+    Route("/jobs", GET, Role.READER, desk.all_jobs, "jobs.html", "Jobs"),
+    Route("/calendar", GET, Role.READER, desk.calendar, "calendar.html"),
+    Route("/jobs-at-once", GET + POST, Role.CURATOR, desk.at_once, "jobs_at_once.html"),
     Route("/jobs/{job}", GET, Role.READER, job.job, "job.html"),
     Route("/jobs/{job}/edit", GET + POST, Role.CURATOR, form.edit, "job_form.html", body=LARGEST_LIST, files=1),
     Route("/jobs/{job}/papers", GET + POST, Role.CURATOR, form.texts, "job_texts.html", body=LARGEST_LIST),
     Route("/jobs/{job}/history", GET + POST, Role.CURATOR, form.history, "job_history.html"),
+    Route("/jobs/{job}/rename", GET + POST, Role.CURATOR, desk.rename, "rename.html"),
+    Route("/jobs/{job}/delete", GET + POST, Role.OPERATOR, job.action("delete"), "action.html"),
     Route("/jobs/{job}/trial/{action_id}", GET, Role.CURATOR, trial.page, "trial.html"),
     Route("/jobs/{job}/trial/{action_id}/pictures/{number}", GET, Role.CURATOR, trial.picture),
     Route("/jobs/{job}/targets", GET + POST, Role.READER, targets.page, "targets.html", poster=Role.CURATOR),

@@ -139,3 +139,39 @@ def test_without_the_store_nothing_is_written(tmp_path: Path, papers: JobPapers)
     with pytest.raises(Unavailable):
         save(papers, of_form({"hops": "5"}), who="ada", why="")
     assert read(papers) == b"# ours\nhops = 4\n"
+
+
+def test_a_title_is_an_edition_and_an_empty_one_is_refused(papers: JobPapers) -> None:
+    assert job_edits.rename(papers, " News  of us ", who="ada").changed == ["crawl.toml"]
+    assert b'title = "News of us"' in read(papers)
+    assert job_edits.rename(papers, "News of us", who="ada").changed == []
+    with pytest.raises(BadInput, match="it is empty"):
+        job_edits.rename(papers, " ", who="ada")
+
+
+def test_a_deleted_job_has_no_paper_until_it_is_brought_back(papers: JobPapers) -> None:
+    made = job_edits.delete(papers, who="ada")
+    assert made
+    assert (made.number, made.why, [*made.papers]) == (2, "deleted", [])
+    assert {path.name for path in papers.folder.iterdir()} == {"edition.json"}
+    assert job_edits.delete(papers, who="ben") is None, "the second of two windows changes nothing"
+    job_edits.undo(papers, who="ada", why="")
+    assert read(papers) == TOML
+    assert numbers(papers) == [(3, "ada"), (2, "ada"), (1, "")]
+
+
+def test_a_deletion_that_a_kill_cut_short_is_completed(papers: JobPapers) -> None:
+    newest = papers.settle()
+    assert newest
+    papers.editions.save(dict.fromkeys(newest.papers), who="ada", why="deleted", made_from=1)  # no file has changed yet
+    assert read(papers) == TOML
+    assert job_edits.delete(papers, who="ada") is None
+    assert {path.name for path in papers.folder.iterdir()} == {"edition.json"}
+
+
+def test_nothing_is_deleted_while_the_store_is_away(papers: JobPapers, tmp_path: Path) -> None:
+    papers.settle()
+    (tmp_path / "store").rename(tmp_path / "away")
+    with pytest.raises(Unavailable):
+        job_edits.delete(papers, who="ada")
+    assert read(papers) == TOML

@@ -69,11 +69,11 @@ def read(state: MarkerStore, first: date, end: date, job: str = "", mark: str = 
     """The days from `first` up to, not including, `end`, the newest first: of all jobs and states, or of one."""
     days = [first + timedelta(days=number) for number in range((end - first).days)][::-1]
     names = {month: state.store.names(month) for month in {clock.month(day) for day in days}}
-    rows = [_of_day(state, day, names[clock.month(day)]) for day in days]
+    rows = [of_day(state, day, names[clock.month(day)]) for day in days]
     return [_only(row, job, mark) for row in rows] if job or mark else rows
 
 
-def _of_day(state: MarkerStore, day: date, there: Collection[str]) -> DayOfJobs:
+def of_day(state: MarkerStore, day: date, there: Collection[str]) -> DayOfJobs:
     """A day as its summary has it; `there` are the names in the folder of its month."""
     if day_summary.path(day).rpartition("/")[2] not in there:
         return of_summary(DaySummary(day, why=day_summary.ABSENT))

@@ -149,18 +149,13 @@ def names(line: AuditedLine) -> list[str]:
     return sorted({*line.engines, *line.schedules, *_in_state(line.state)})
 
 
-def every(line: AuditedLine) -> list[LineJob]:
-    """All jobs by name, each with its newest launch alone."""
-    return [read(line, job, 1) for job in names(line)]
-
-
 def read(line: AuditedLine, job: str, most: int = NEWEST) -> LineJob:
     """All that the state knows of a job, with its newest launches; BadInput if there is no such job."""
     if job not in line.engines and job not in line.schedules and job not in _in_state(line.state):
         raise BadInput(job, "there is no such job: luigi.cfg has none of this name, and no launch of it has a marker")
     now, schedule = stamp_time(clock.stamp()), line.schedules.get(job)
     last = newest_due(schedule, now) if schedule else None
-    coming = next(schedule.due(now, max(now, schedule.start) + LONGEST), None) if schedule else None
+    following = coming(schedule, now) if schedule else None
     due, launches = _dues(line, job, now), [*_launches(line.state, job)]
     return LineJob(
         job,
@@ -168,7 +163,7 @@ def read(line: AuditedLine, job: str, most: int = NEWEST) -> LineJob:
         schedule,
         clock.text(last) if last else "",
         _launched(line.state, job, clock.digits(last)) if last else "",
-        clock.text(coming) if coming else "",
+        clock.text(following) if following else "",
         tuple(due.gaps),
         tuple(due.accepted),
         _feed(line.state, job),
@@ -178,6 +173,11 @@ def read(line: AuditedLine, job: str, most: int = NEWEST) -> LineJob:
         next((one for one in running_crawls(line.state) if one.job == job), None),
         asked(line.state),
     )
+
+
+def coming(schedule: Schedule, now: datetime) -> datetime | None:
+    """The next due time; None if there is none in the next two years, nor in the two after its start."""
+    return next(schedule.due(now, max(now, schedule.start) + LONGEST), None)
 
 
 def asked(state: MarkerStore) -> str:

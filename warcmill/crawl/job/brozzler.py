@@ -258,7 +258,7 @@ class ExportedJob(Struct, frozen=True):
 def conf(files: Mapping[str, bytes], name: str) -> ExportedJob:
     """The job-conf of a job: the file that it was imported from, if its papers are still those of the import; else one
     that its papers make, with what that file had besides. BadConfig for papers that cannot be read."""
-    found = file.toml_of(files.get(CONFIGURATION, b""))
+    found = values.toml_of(files.get(CONFIGURATION, b""))
     file.described(files, name)
     imported = found.get(file.IMPORTED)
     known = None
@@ -274,7 +274,7 @@ def conf(files: Mapping[str, bytes], name: str) -> ExportedJob:
 
 def is_as_imported(files: Mapping[str, bytes], name: str) -> bool:
     """True if these papers are those of an import, unedited."""
-    known = file.toml_of(files.get(CONFIGURATION, b"")).get(file.IMPORTED)
+    known = values.toml_of(files.get(CONFIGURATION, b"")).get(file.IMPORTED)
     return known is not None and conf(files, name).conf == msgspec.convert(known, JobConf)
 
 

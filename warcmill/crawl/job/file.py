@@ -21,7 +21,6 @@ A key that is not there is as for the whole job. Of the prefixes that a URI has 
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Collection, Iterable, Mapping
 from ipaddress import ip_address
 from pathlib import Path
@@ -65,10 +64,8 @@ FLAGS = ("no_delay", "endless", "scope_log", "results_log")
 SCRIPTS = "scripts"  # whose results are lines of results.jsonl
 IMPORTED = "imported"  # the file of another crawler that the job was made from, which no crawl reads
 SERVICES = ("requests", SCRIPTS)  # flags of which one may be set: the room that serves who asks for URIs
-ABOUT = "about"
-"""The table for people: it changes no crawl."""
 KEYS = (
-    ABOUT, "contact", "queue_by", "gate_by", "expires", "pages", "revisits", *FLAGS, *SERVICES, *NUMBERS, *LISTS,
+    values.ABOUT, "contact", "queue_by", "gate_by", "expires", "pages", "revisits", *FLAGS, *SERVICES, *NUMBERS, *LISTS,
     *TABLES, *SHEET_KEYS, SHEETS, IMPORTED,
 )  # fmt: skip
 
@@ -218,7 +215,7 @@ def files_in(folder: Path) -> dict[str, bytes]:
 def lacks_seeds(files: Mapping[str, bytes]) -> bool:
     """True if these files have no URI to begin with, serve nobody who asks for some, and end: an endless job may be
     given its URIs by others."""
-    found = toml_of(files[CONFIGURATION])
+    found = values.toml_of(files[CONFIGURATION])
     has_others = _service(found) or values.flag(found, "endless")
     return not _lines(files, SEEDS) and SEED_LIST not in files and not has_others
 
@@ -234,7 +231,7 @@ def described(files: Mapping[str, bytes], name: str) -> Job:
     """The same job, unchecked: its policies, its browser or its login may be missing here."""
     if CONFIGURATION not in files:
         raise BadConfig(CONFIGURATION, f"job {name} has none; 'warcmill crawl URL --job {name}' writes one")
-    found = toml_of(files[CONFIGURATION])
+    found = values.toml_of(files[CONFIGURATION])
     values.refuse_unknown(CONFIGURATION, found, KEYS)
     seeds = _lines(files, SEEDS)
     service = _service(found)
@@ -249,7 +246,7 @@ def described(files: Mapping[str, bytes], name: str) -> Job:
     plain = Job(name, seeds)
     tables = {field: values.table(found, key, getattr(plain, field)) for key, field in TABLES.items()}
     ends = values.moment(found, "expires")
-    _check_about(found)
+    values.about(found)
     job = replace(
         plain,
         contact=values.text(found, "contact"),
@@ -274,18 +271,6 @@ def described(files: Mapping[str, bytes], name: str) -> Job:
     return replace(job, sheets=sheets(found, job))
 
 
-def _check_about(found: Mapping[str, Any]) -> None:
-    """BadConfig for a [about] with other keys than a title, a description, tags and an owner."""
-    where = f"{CONFIGURATION} [{ABOUT}]"
-    table = values.as_table(found.get(ABOUT, {}), where)
-    values.refuse_unknown(where, table, ("title", "description", "tags", "owner"))
-    for key in ("title", "owner"):
-        values.text(table, key, where)
-    values.text_list(table, "tags", where)
-    if not isinstance(table.get("description", ""), str):
-        raise BadConfig(f"{where} description", f"is {table['description']!r}; it takes a text")
-
-
 def _check(job: Job) -> None:
     """BadConfig for what only its user would refuse, when a launch has begun."""
     Judge(job.allow_private)
@@ -297,14 +282,6 @@ def _check(job: Job) -> None:
         check_browser(BrowserSettings(sandbox=job.render.sandbox))
         if job.render.behaviors:
             read_behavior(Path(job.render.behaviors))
-
-
-def toml_of(data: bytes) -> dict[str, Any]:
-    """The keys of a crawl.toml as it writes them; BadConfig for what is not TOML."""
-    try:
-        return tomllib.loads(data.decode("utf-8-sig"))
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-        raise BadConfig(CONFIGURATION, f"it is not TOML: {error}") from error
 
 
 def _pages(found: Mapping[str, Any], seeds: Iterable[str]) -> dict[str, PageReach]:

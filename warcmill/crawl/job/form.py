@@ -24,7 +24,7 @@ from tomlkit.items import Item
 from warcmill.base.escapes import nearest
 from warcmill.crawl.job import address_list, file, rules, text
 from warcmill.crawl.job.file import EXCLUDE, SEEDS, SURTS
-from warcmill.crawl.job.values import CONFIGURATION
+from warcmill.crawl.job.values import ABOUT, CONFIGURATION, toml_of
 from warcmill.crawl.render import WHICH
 from warcmill.crawl.uri import canonical
 from warcmill.errors import BadConfig, BadInput
@@ -123,7 +123,7 @@ class _Field(Struct, frozen=True):
 
 def of_papers(files: Mapping[str, bytes]) -> JobForm:
     """The form of a job's papers. BadConfig for a crawl.toml that is not TOML, or a value that no field can show."""
-    keys = file.toml_of(files.get(CONFIGURATION, b""))
+    keys = toml_of(files.get(CONFIGURATION, b""))
     fields = {name: _shown(keys, one) for name, one in _FIELDS.items()}
     prefixes = _decoded(files, EXCLUDE)
     patterns = map(rules.rule_of, _texts(keys, "patterns"))
@@ -298,7 +298,7 @@ def edited(written: str, edits: Mapping[tuple[str, str], Any], pages: Mapping[st
 
     BadConfig, and nothing is done, for a file that is written so that more would change.
     """
-    wanted = file.toml_of(written.encode())
+    wanted = toml_of(written.encode())
     is_whole = pages is None and len(written) <= LARGEST
     body, own_pages = (written, "") if is_whole else _without_pages(written, wanted)
     if len(body) > LARGEST:
@@ -314,11 +314,11 @@ def edited(written: str, edits: Mapping[tuple[str, str], Any], pages: Mapping[st
         after = f"{body.rstrip()}\n\n{own_pages}".lstrip("\n") if own_pages else body
     else:
         wanted = {key: one for key, one in wanted.items() if key != "pages"} | ({"pages": {**pages}} if pages else {})
-        if "pages" in file.toml_of(body.encode()):
+        if "pages" in toml_of(body.encode()):
             raise BadConfig(CONFIGURATION, "its [pages] are written in an unusual way; edit them by hand")
         shown = text.render({"pages": {**pages}}, "").lstrip("\n") if pages else ""
         after = f"{body.rstrip()}\n\n{shown}".lstrip("\n") if shown else body
-    if file.toml_of(after.encode()) != wanted:
+    if toml_of(after.encode()) != wanted:
         raise BadConfig(CONFIGURATION, "more would change than this form says; edit it by hand, as it is unusual")
     return after
 
@@ -416,7 +416,7 @@ def check_addresses(form: JobForm, own_networks: Sequence[str] = ()) -> address_
 
 def needs_operator(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> list[str]:
     """The keys by which some papers reach further than those before, and which only an operator may set so."""
-    old, new = (_for_operators(file.toml_of(files.get(CONFIGURATION, b""))) for files in (before, after))
+    old, new = (_for_operators(toml_of(files.get(CONFIGURATION, b""))) for files in (before, after))
     return sorted({name for name, value in new.items() if old.get(name) != value})
 
 
@@ -438,8 +438,8 @@ def _for_operators(keys: Mapping[str, Any], where: str = "") -> dict[str, str]:
 
 def taken(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> tuple[list[str], list[str]]:
     """The papers and keys that a running crawl takes at once, and those that wait for its next launch."""
-    old, new = (file.toml_of(files.get(CONFIGURATION, b"")) for files in (before, after))
-    keys = sorted(key for key in {*old, *new} if old.get(key) != new.get(key) and key != file.ABOUT)
+    old, new = (toml_of(files.get(CONFIGURATION, b"")) for files in (before, after))
+    keys = sorted(key for key in {*old, *new} if old.get(key) != new.get(key) and key != ABOUT)
     at_once = [*keys, *(name for name in (SURTS, EXCLUDE) if before.get(name) != after.get(name))]
     waits = [SEEDS] if before.get(SEEDS) != after.get(SEEDS) else []
     for key in keys:

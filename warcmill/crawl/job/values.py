@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, TypeVar
@@ -13,9 +14,30 @@ from warcmill.base.escapes import nearest
 from warcmill.errors import BadConfig
 
 CONFIGURATION = "crawl.toml"
+ABOUT = "about"
+"""The table for people: it changes no crawl."""
 _LIKE = 0.6
 T = TypeVar("T")
 D = TypeVar("D", bound=Struct)
+
+
+def toml_of(data: bytes) -> dict[str, Any]:
+    """The keys of a crawl.toml as it writes them; BadConfig for what is not TOML."""
+    try:
+        return tomllib.loads(data.decode("utf-8-sig"))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        raise BadConfig(CONFIGURATION, f"it is not TOML: {error}") from error
+
+
+def about(found: Mapping[str, Any]) -> tuple[str, tuple[str, ...], str]:
+    """Title, tags and owner in a crawl.toml; BadConfig if its [about] has other keys than these and a description."""
+    where = f"{CONFIGURATION} [{ABOUT}]"
+    table = as_table(found.get(ABOUT, {}), where)
+    refuse_unknown(where, table, ("title", "description", "tags", "owner"))
+    if not isinstance(table.get("description", ""), str):
+        raise BadConfig(f"{where} description", f"is {table['description']!r}; it takes a text")
+    title, owner = (text(table, key, where) for key in ("title", "owner"))
+    return title, text_list(table, "tags", where), owner
 
 
 def refuse_unknown(where: str, found: Mapping[str, Any], known: tuple[str, ...]) -> None:

@@ -29,6 +29,7 @@ import zlib
 from collections.abc import Callable, Container, Iterator
 from datetime import UTC, datetime
 from functools import lru_cache
+from http import HTTPStatus
 from typing import BinaryIO, NamedTuple, cast
 
 from msgspec import Struct
@@ -137,6 +138,11 @@ def parse(raw: bytes) -> CrawlRecord | Unread:
     if tail is None or _THREAD.search(front) or not is_time(logged):
         return _unread(raw)
     return _record(logged, [status, size, *columns], front.split(None, 1), tail)
+
+
+def is_got(code: int) -> bool:
+    """True if a code is of a page: HTTP without an error or a redirect, or another protocol."""
+    return 200 <= code < 300 or code == HTTPStatus.NOT_MODIFIED or code > 1000
 
 
 def host(uri: str) -> str:

@@ -1,5 +1,5 @@
 // Refreshes what is running: every element with an id and `data-refresh` (seconds) is replaced by that of the same page,
-// fetched anew. Every page works without it. It rests while the page is hidden, or someone types or selects in that part.
+// fetched anew. Every page works without it. It rests while the page is hidden, or someone types, ticks or selects there.
 
 const LONGEST = 120; // seconds between two tries while the server does not answer
 let failures = 0;
@@ -11,8 +11,9 @@ function parts() {
 
 function isInUse(part) {
   const selection = document.getSelection();
+  const ticked = part.querySelector("input:checked");
   const chosen = selection && !selection.isCollapsed && selection.containsNode(part, true);
-  return chosen || (part.contains(document.activeElement) && document.activeElement.matches("input, select, textarea"));
+  return ticked || chosen || (part.contains(document.activeElement) && document.activeElement.matches("input, select, textarea"));
 }
 
 // The way to an element from its part, by numbers of children: the same one has the focus afterwards.

@@ -47,7 +47,7 @@ def home(served: Served, asked: Asked) -> Answer:
         signed = sign_in(served, asked)
         return signed if isinstance(signed, MovedTo) else MovedTo("/")
     line = served.line().state_alone()
-    if asked.user.role >= Role.CURATOR and not asked.in_json and served.job_desk and not jobs.every(line):
+    if asked.user.role >= Role.CURATOR and not asked.in_json and served.job_desk and not jobs.names(line):
         return MovedTo("/archive-a-site")
     found, crawls = attention.read(line), jobs.running_crawls(served.state)
     may_run = bool(crawls) or any(one.mark is Mark.RUNNING for one in found.states.values())

@@ -1,4 +1,4 @@
-"""The views of jobs, and of the actions that people take. They read the state; an action is a process of its own."""
+"""The views of a job, and of the actions that people take. They read the state; an action is a process of its own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from warcmill import layout
 from warcmill.audit import due_crawls, gaps
-from warcmill.audit.answers import explanation
+from warcmill.audit.answers import explanation, job_list
 from warcmill.audit.answers import jobs as job_answers
 from warcmill.audit.answers.line import AuditedLine
 from warcmill.audit.findings import OF_SEEDS
@@ -33,9 +33,9 @@ from warcmill.web.views.jobs import targets
 NEWEST = 10  # actions on a page
 NAMED = 200  # findings that the form of accept names one by one
 LONGEST_LIST = 65_536  # characters of the names in one command
-OF_OUR_CRAWLER = ("pause", "resume", "leave out")
+OF_OUR_CRAWLER = ("pause", "resume", "leave out", "delete")
 OF_JOBS = ("start", "checkpoint", "stop", "retry", *OF_OUR_CRAWLER)
-BEGIN = ("crawl", "start", "retry")  # a crawl
+BEGINNING = ("start", "retry")
 REASONED = ("accept", "close")
 OF_SCRIPTS = ("run script", "delete script", "again")
 
@@ -70,17 +70,6 @@ class _Form(Struct, frozen=True):
         return (*filled, *(added or ()))
 
 
-def all_jobs(served: Served, asked: Asked) -> Answer:
-    """All jobs, and, for operators, the newest actions."""
-    line = served.line().state_alone()
-    found = job_answers.every(line)
-    if any(one.may_run for one in found):
-        served.refresh()
-    wrong = [str(error) for error in line.wrong]
-    answer: dict[str, Json] = {"jobs": [one.json() for one in found], "wrong": [*wrong]}
-    return _with_actions(served, asked, "", answer, {"jobs": found, "wrong": wrong})
-
-
 def job(served: Served, asked: Asked) -> Answer:
     """A job: its schedule, engine, launches and feed, its progress while it runs, its scripts; for operators, its
     actions."""
@@ -93,6 +82,7 @@ def job(served: Served, asked: Asked) -> Answer:
         served.refresh()
     shown = {
         "one": found,
+        "about": job_list.about(line.state, found.job),
         "head": job_answers.head(line.state, found.feed) if found.feed else "",
         "owed": [*due_crawls.in_groups(found.owed)],
         "owed_days": job_answers.OWED_DAYS,
@@ -101,10 +91,10 @@ def job(served: Served, asked: Asked) -> Answer:
     answer = found.json()
     if of_scripts := scripts.dashboard(served, asked, line):
         answer, shown = {**answer, **of_scripts.answer}, {**shown, **of_scripts.shown}
-    return _with_actions(served, asked, found.job, answer, shown)
+    return with_actions(served, asked, found.job, answer, shown)
 
 
-def _with_actions(
+def with_actions(
     served: Served, asked: Asked, job: str, answer: dict[str, Json], shown: dict[str, object]
 ) -> ShownPage:
     """A page with the newest actions of a job, '' for all: an operator's alone, as they name people; a curator sees
@@ -129,12 +119,12 @@ def _action(word: str, served: Served, asked: Asked) -> Answer:
     if isinstance(names, RefusedRequest):
         return names
     target = TakenAction("", word, job=names.get("job", ""), launch_id=names.get("launch_id", ""), who=asked.user.name)
-    if why := _unknown(line, target):
+    if why := unknown(line, target):
         return RefusedRequest(HTTPStatus.NOT_FOUND, why)
     choices = _choices(line, Launch(target.job, target.launch_id)) if word == "accept" else []
     if word == "accept" and not choices:
         return RefusedRequest(HTTPStatus.CONFLICT, f"{target.job}/{target.launch_id}: it has no finding to be accepted")
-    form = _Form(ACTIONS[_row(line, target)], target, names, choices, asked.fields.get("finding", ""))
+    form = _Form(ACTIONS[row(line, target)], target, names, choices, asked.fields.get("finding", ""))
     if asked.method != "POST":
         return _shown(served, asked, form)
     try:
@@ -163,7 +153,7 @@ def _names(word: str, served: Served, asked: Asked, line: AuditedLine) -> Mappin
     return names
 
 
-def _unknown(line: AuditedLine, target: TakenAction) -> str:
+def unknown(line: AuditedLine, target: TakenAction) -> str:
     """Why an action is about nothing that there is; '' if it is."""
     if target.launch_id:
         try:
@@ -178,10 +168,12 @@ def _unknown(line: AuditedLine, target: TakenAction) -> str:
             return f"its crawls are not started or stopped here: [{engine.section}] of luigi.cfg has no url"
         if target.action in OF_OUR_CRAWLER and engine.kind != "warcmill":
             return "it is not crawled by the built-in crawler, which alone takes this"
+    if target.action in BEGINNING and job_list.about(line.state, target.job).is_deleted:
+        return "it was deleted; its history brings it back"
     return ""
 
 
-def _row(line: AuditedLine, target: TakenAction) -> str:
+def row(line: AuditedLine, target: TakenAction) -> str:
     """The row of the table for an action: a start is one more, if the newest due crawl is launched, or none is due."""
     if target.action != "start":
         return target.action
@@ -250,7 +242,7 @@ def taken(served: Served, asked: Asked) -> Answer:
     if found.action == "wacz":
         held = files.held(state, found.id, served.file_days)
         answer["file"] = {"address": f"/files/{found.id}", "bytes": held[0], "until": held[1]} if held else None
-    engine = served.line().engines.get(found.job) if found.action in BEGIN else None
+    engine = served.line().engines.get(found.job) if found.action in ("crawl", *BEGINNING) else None
     shown = {
         "action": found, "is_cut": size > SHOWN, "held": held, "days": served.file_days,
         "can_watch": engine is not None and engine.kind == "warcmill",
