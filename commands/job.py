@@ -12,17 +12,13 @@ from typing import Any
 
 from commands.console import frontiers
 from commands.console.arguments import add_json, job, reason
-from commands.console.papers import open_papers, person
 from commands.console.show import as_json, err, out
 from tasks.config import engines
 from warcmill.crawl.control import control
 from warcmill.crawl.control.calls import RunningJob
 from warcmill.crawl.frontier.crew import Crew, RetiredWorker, WorkerSigns
 from warcmill.crawl.frontier.link import RedisLink
-from warcmill.crawl.job.file import EXCLUDE
-from warcmill.crawl.policies import scope
-from warcmill.errors import BadConfig, NotReady
-from warcmill.formats.seeds import coding_of
+from warcmill.errors import BadConfig
 from warcmill.model import Json
 
 SUMMARY = "edit a job of the built-in crawler; look at its running crawl, and steer it"
@@ -56,6 +52,8 @@ examples:
   warcmill job daily books
   warcmill job daily workers
   warcmill job daily leave-out example.org/calendar
+  warcmill job daily leave-out --rule "*/print/*"
+  warcmill job daily set --documents 5000 --seconds "2 h" --least 1 --keep
   warcmill job daily retry --missed
   warcmill job daily retire w2 --reason "its disk is broken"
 
@@ -91,6 +89,8 @@ the state for some days. It gives way to the job's own crawl. history lists the 
 goes back to the one before, or to --edition, as a new one. rename gives the job another title;
 its name stays, as launches have it. delete takes it out of the list, and ends its schedule: an
 edition without papers, which undo goes back from. What it has archived stays.
+leave-out adds a rule to what the job leaves out, as an edition. set changes limits or the pace of
+the running launch at once, and with --keep those of the job.
 
 --json: what the crawl answers, as one document; for watch a document a line. state:
 {"state", "launch", "done", "queued", ...}; add: {"answers": [{"uri", "answer", "why"}]};
@@ -102,6 +102,7 @@ edit: the fields, each a text; with --from: {"at_once", "changed", "edition", "j
 "pages": [{"url", "status", "type", "size", "title", "picture"}], "parts", "robots"}; history: {"editions":
 [{"number", "time", "who", "why", "made_from", "papers"}]}; undo: {"changed", "edition"};
 rename: as edit; delete: {"job", "said"};
+leave-out: {"edition", "new", "rule"}; set: {"documents", "bytes", "seconds", "least_ms"}
 workers: {"workers": [{"name", "state", "host", "version", "leases", "per_minute", ...}]}
 
 exit codes: 0 done, 1 no crawl of the job runs, it refused, the URI is not known, a field
@@ -112,13 +113,12 @@ crawl does not answer, 5 a crawl or a trial of the job runs
 
 LONG = 3600.0  # seconds for a checkpoint, or for a download to end
 TARGET = ("resume", "suspend", "remove")
-LEAVE_OUT = "leave-out"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """JOB, and what to do, with its own arguments."""
     parser.add_argument("job", type=job, metavar="JOB", help="the crawl's name")
-    names = (*ACTIONS, *OF_WORKERS, *frontiers.ACTIONS, *OF_PAPERS, LEAVE_OUT)
+    names = (*ACTIONS, *OF_WORKERS, *frontiers.ACTIONS, *OF_PAPERS)
     actions = parser.add_subparsers(dest="action", required=True, metavar="|".join(names))
     for name in names:
         actions.add_parser(name, allow_abbrev=False)
@@ -131,9 +131,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     listed = actions.choices["list"]
     listed.add_argument("--limit", type=int, default=100, metavar="NUMBER", help="how many; by default 100")
     listed.add_argument("--after", type=int, default=0, metavar="NUMBER", help="the 'next' of the list before")
-    actions.choices[LEAVE_OUT].add_argument(
-        "begins", metavar="URL", help="the beginning of a URL, a host, or a SURT prefix"
-    )
     watched = actions.choices["watch"]
     watched.add_argument("--seconds", type=int, default=2, metavar="NUMBER", help="between two lines; by default 2")
     _add_rate(actions.choices["rate"])
@@ -168,6 +165,18 @@ def _add_papers(choices: Mapping[str, argparse.ArgumentParser]) -> None:
     for name in ("edit", "undo"):
         choices[name].add_argument("--why", default="", metavar="TEXT", help="kept with the edition")
 
+    left = choices["leave-out"]
+    left.add_argument("rule", metavar="URL", help="the beginning of a URL, a host, or a SURT prefix")
+    left.add_argument(
+        "--rule", action="store_true", dest="is_rule", help="it is a word, wildcards, or re: and an expression of RE2"
+    )
+    limited = choices["set"]
+    limited.add_argument("--documents", metavar="NUMBER", help="at most so many; 0: no limit")
+    limited.add_argument("--bytes", metavar="TEXT", help="at most so many, as '10 GB'")
+    limited.add_argument("--seconds", metavar="TEXT", help="at most so long, as '2 h'")
+    limited.add_argument("--least", metavar="NUMBER", help="seconds between two requests to a host")
+    limited.add_argument("--keep", action="store_true", help="save it as an edition of the job, too")
+
 
 def _add_rate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--site", default="", metavar="NAME", help="by default all that have no rate of their own")
@@ -188,8 +197,6 @@ def run(args: argparse.Namespace) -> int:
         from commands.console import job_papers  # it imports what crawls, which others do without
 
         return job_papers.ACTIONS[args.action](args)
-    if args.action == LEAVE_OUT:
-        return _leave_out(args)
     answer: Any
     if args.action in OF_WORKERS:
         answer = asyncio.run(_of_workers(args))
@@ -264,29 +271,6 @@ def _workers(args: argparse.Namespace, answer: Any) -> Iterator[str]:
 
 def _retired(args: argparse.Namespace, answer: Any) -> Iterator[str]:
     yield f"{args.worker} on {answer['host']} is retired: {answer['visits']:,} visits since its last stage have no file"
-
-
-def _leave_out(args: argparse.Namespace) -> int:
-    """Add a prefix to the exclude.txt of a job, as an edition. One that is there already adds nothing."""
-    prefix, papers = scope.beginning(args.begins), open_papers(args.job)
-    newest = papers.settle()
-    if newest is None:
-        raise NotReady(f"job {args.job}", f"it has no files yet: 'warcmill crawl URL --job {args.job}' writes them")
-    path = papers.folder / EXCLUDE
-    before = path.read_bytes() if path.exists() else b""
-    text = before.decode(coding_of(before))
-    is_new = scope.read(text).covering(prefix) is None
-    if is_new:
-        added = f"{text}{'' if not text or text.endswith(chr(10)) else chr(10)}{prefix}\n".encode()
-        newest = papers.save({EXCLUDE: added}, who=person(), why=f"leave out {prefix}", made_from=newest.number)
-    if args.json:
-        print(as_json({"edition": newest.number, "new": is_new, "prefix": prefix}))
-        return 0
-    if is_new:
-        out(f"{args.job}: {prefix} is left out, edition {newest.number}; a running crawl takes that within a second")
-    else:
-        out(f"{args.job}: {prefix} is left out already")
-    return 0
 
 
 def _fields(args: argparse.Namespace) -> dict[str, Json]:
@@ -392,8 +376,8 @@ def _text(value: Json) -> str:
     return ", ".join(f"{name} {one}" for name, one in value.items()) if isinstance(value, dict) else str(value)
 
 
-OF_PAPERS = ("edit", "try", "history", "undo", "rename", "delete")
-"""The actions on the papers of a job, which need no crawl."""
+OF_PAPERS = ("edit", "try", "history", "undo", "leave-out", "set", "rename", "delete")
+"""The actions on the papers of a job, which need no crawl; set does, without --keep."""
 
 OF_WORKERS: Mapping[str, Callable[[argparse.Namespace, Any], Any]] = {"workers": _workers, "retire": _retired}
 """The actions that ask the Redis of the frontier, and the text of the answer to each."""

@@ -1,6 +1,6 @@
-"""The papers of a job, for `warcmill job`: edit, try, history, undo, rename, delete.
+"""The papers of a job, for `warcmill job`: edit, try, history, undo, leave-out, set, rename, delete.
 
-Writes the files of the job, its editions, and its schedule in luigi.cfg.
+Writes the files of the job, its editions, and its schedule in luigi.cfg; set asks the crawl that runs, too.
 """
 
 from __future__ import annotations
@@ -10,20 +10,24 @@ import json
 import sys
 import tomllib
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
+from typing import cast
 
 from msgspec.structs import asdict
 
 from commands.console.job_desk import OwnJobs
 from commands.console.papers import look_at, person
 from commands.console.show import as_json, out
-from warcmill.crawl.job import form
-from warcmill.errors import BadInput, Unavailable
+from tasks.config import engines
+from warcmill.crawl.job import form, rules
+from warcmill.errors import BadInput, NotReady, Unavailable
 from warcmill.markers import job_edits
 from warcmill.model import Json
 
 LARGEST = 32 << 20  # bytes of --from
 SCHEDULE = ("schedule", "zone")
+LIMITS = ("documents", "bytes", "seconds", "least")
 TEXTS = {paper.replace(".", "_"): paper for paper in form.PAPERS}
 
 
@@ -121,6 +125,46 @@ def _delete(args: argparse.Namespace) -> int:
     return 0
 
 
+def _leave_out(args: argparse.Namespace) -> int:
+    """Add a rule to what a job leaves out, as an edition. One that it has already adds nothing."""
+    rule = rules.named(args.rule, is_rule=args.is_rule)
+    saved = job_edits.leave_out(OwnJobs().papers(args.job), rule, who=person())
+    if args.json:
+        print(as_json({"edition": saved.edition, "new": bool(saved.changed), "rule": rule}))
+    elif saved.changed:
+        out(f"{args.job}: {rule} is left out, edition {saved.edition}; a running crawl takes that within a second")
+    else:
+        out(f"{args.job}: {rule} is left out already")
+    return 0
+
+
+def _set(args: argparse.Namespace) -> int:
+    """Set limits of the running launch, or its pace; with --keep those of the job, too, whether it runs or not."""
+    typed = {name: text for name in LIMITS if (text := getattr(args, name)) is not None}
+    wanted = {name: form.value(name, text) or 0 for name, text in typed.items()}
+    if not wanted:
+        raise BadInput("set", f"name some of {', '.join(f'--{name}' for name in LIMITS)}")
+    said, answer = list[str](), dict[str, Json]()
+    if args.keep:
+        change = job_edits.of_form(typed)
+        saved = job_edits.save(OwnJobs().papers(args.job), change, who=person(), why="limits and pace")
+        said.append(
+            f"{args.job}: edition {saved.edition}" if saved.changed else f"{args.job}: the job has them already"
+        )
+    try:
+        with closing(engines.running_job(args.job)) as crawl:
+            answer = cast("dict[str, Json]", crawl.ask("set", **wanted))
+        said.append(f"{args.job}: set for the running launch")
+    except NotReady:
+        if not args.keep:
+            raise
+    if args.json:
+        print(as_json(answer))
+    else:
+        out(*said)
+    return 0
+
+
 def change_of(wanted: Mapping[str, str]) -> job_edits.Change:
     """The change of some fields of the form; or of whole papers, whose names are crawl_toml, seeds_txt and so on."""
     texts = {TEXTS[name]: text for name, text in wanted.items() if name in TEXTS}
@@ -165,5 +209,6 @@ def _show_form(fields: Mapping[str, str], args: argparse.Namespace) -> None:
 
 
 ACTIONS: Mapping[str, Callable[[argparse.Namespace], int]] = {
-    "edit": _edit, "try": _try, "history": _history, "undo": _undo, "rename": _rename, "delete": _delete,
+    "edit": _edit, "try": _try, "history": _history, "undo": _undo, "leave-out": _leave_out, "set": _set,
+    "rename": _rename, "delete": _delete,
 }  # fmt: skip

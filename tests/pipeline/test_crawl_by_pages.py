@@ -49,7 +49,6 @@ port={port}
 replay_port={replay_port}
 """
 _FORM = re.compile(r'name="form" value="([^"]+)"')
-_BEGINS = re.compile(r'name="begins" type="text" value="([^"]+)"')
 
 
 @pytest.fixture(scope="module")
@@ -98,14 +97,19 @@ class Operator(requests.Session):
     def document(self, path: str) -> Any:
         return self.get(f"{self.base}{path}", params={"format": "json"}).json()
 
+    def submit(self, path: str, **fields: str) -> requests.Response:
+        """Open a page, press the button of its form, and go where it leads."""
+        form = _FORM.search(self.page(path))
+        assert form
+        return self.post(f"{self.base}{path}", {"form": form[1], **fields}, headers={"Origin": self.base})
+
+    def press(self, path: str, **fields: str) -> str:
+        """The same; return the page."""
+        return unescape(self.submit(path, **fields).text)
+
     def act(self, path: str, **fields: str) -> Any:
         """Open the page of an action, press its button, and wait for its end; return its document."""
-        page = self.page(path)
-        form, begins = _FORM.search(page), _BEGINS.search(page)
-        assert form
-        fields |= {"begins": begins[1]} if begins else {}
-        address = f"{self.base}{path.partition('?')[0]}"
-        done = self.post(address, {"form": form[1], **fields}, headers={"Origin": self.base})
+        done = self.submit(path, **fields)
         shown = done.url.removeprefix(self.base)
         assert shown.startswith("/actions/"), done.text
         until(lambda: self.document(shown)["exit_code"] is not None)
@@ -182,15 +186,25 @@ def test_a_crawl_is_watched_and_steered_by_pages(line: Line, site: int) -> None:
         assert 'data-refresh="2"' in shown
         assert f"warcmill job {JOB} watch" in shown
 
-        until(lambda: curator.document(f"{here}/queue?begins={HOST}:{site}/3")["hits"])
-        waits = curator.document(f"{here}/queue?begins={HOST}:{site}/3")
+        until(lambda: curator.document(f"{here}/queue?rule={HOST}:{site}/3")["hits"])
+        waits = curator.document(f"{here}/queue?rule={HOST}:{site}/3")
         assert waits["hits"] < waits["looked"]
         assert all(f":{site}/3" in one["uri"] for one in waits["uris"])
-        left_out = curator.act(f"{here}/leave-out?begins={HOST}:{site}/3")
-        assert (left_out["exit_code"], left_out["words"][:3]) == (0, ["job", JOB, "leave-out"]), left_out["output"]
+        looked = curator.document(f"{here}/leave-out?rule={HOST}:{site}/3")
+        assert looked["hits"]
+        rule = {"rule": f"{HOST}:{site}/3", "seen": looked["seen"], "do": "leave"}
+        assert "of the job is saved" in curator.press(f"{here}/leave-out", **rule)
         log = line.folders["output"] / "logs" / JOB / watched["launch_id"] / "crawl.log"
         until(lambda: f" -5000 - http://{HOST}:{site}/3" in re.sub(" +", " ", log.read_text()))
         assert "http://(example,a,:" in (line.folders["jobs"] / JOB / "exclude.txt").read_text()
+
+        assert "Limits and pace" in curator.press(f"{here}/limits", documents="390", keep="1")
+        until(lambda: curator.document(f"{here}/watch")["state"]["ceilings"] == {"documents": 390})
+        assert "documents = 390" in (line.folders["jobs"] / JOB / "crawl.toml").read_text()
+        looked = curator.document(f"{here}/leave-out?by=rule&rule=*/4*")
+        curator.press(f"{here}/leave-out", by="rule", rule="*/4*", seen=looked["seen"], do="leave")
+        until(lambda: f" -5000 - http://{HOST}:{site}/4" in re.sub(" +", " ", log.read_text()))
+        assert curator.document(f"{here}/watch")["state"]["ceilings"] == {"documents": 390}
 
         assert curator.act(f"{here}/pause")["exit_code"] == 0
         until(lambda: curator.document(f"{here}/watch")["state"]["state"] == "PAUSED")

@@ -79,6 +79,7 @@ TYPED = {
     "pypi dump_full {}": "pypi dump_full JOB",
     "pypi trigger_full {}": "pypi trigger_full JOB",
     "pypi trigger_incremental {}": "pypi trigger_incremental JOB",
+    "quality {} {}": "quality JOB LAUNCH --last",  # a check needs a browser: tests/services/test_quality.py
     "reconcile": "reconcile",
     "reconcile {}": "reconcile DAY",
     "reconcile {} --json": "reconcile DAY --json",

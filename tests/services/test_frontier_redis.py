@@ -22,6 +22,7 @@ from servers.redis import RedisServer
 from warcmill.crawl.control.frontier import as_json
 from warcmill.crawl.fetch.cookies import Cookie
 from warcmill.crawl.frontier import (
+    FIRST_PLACE,
     Begins,
     Change,
     Defer,
@@ -623,3 +624,23 @@ def test_with_outbox_limit_changes_waiting_for_a_redis_that_is_away_the_crawl_wa
         assert run(crawl()) == 4
     finally:
         server.stop()
+
+
+def test_what_waits_is_counted_by_queue_some_hundreds_at_a_time(there: There) -> None:
+    names = [f"h{number}.example" for number in range(1500)]
+
+    async def scenario() -> None:
+        frontier = there.open()
+        await frontier.offer([make(f"http://{name}/") for name in names])
+        await frontier.offer([make("http://h7.example/2")])
+        await frontier.block(Gate("closed.example"), FOREVER)
+        found, place, parts = Counter[str](), FIRST_PLACE, 0
+        while place:
+            part = await frontier.queues_after(place, 1)
+            assert len(part.counts) < 1000
+            found.update(dict(part.counts))
+            place, parts = part.next, parts + 1  # type: ignore[assignment] # None ends it
+        assert found == Counter({**dict.fromkeys(names, 1), "h7.example": 2})
+        assert parts > 1
+
+    run(scenario())

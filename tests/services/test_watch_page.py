@@ -89,8 +89,10 @@ def test_a_page_follows_its_crawl_to_the_end(browser: Browser, line: Line, entra
         window.keyboard.press("Enter")
         window.wait_for_url("**/queue?host=*")
         judged("queue")
-        window.goto(f"{base}/jobs/{JOB}/leave-out?begins={HOST}/calendar")
+        window.goto(f"{base}/jobs/{JOB}/leave-out?rule={HOST}/calendar")
         judged("leave out")
+        window.goto(f"{base}/jobs/{JOB}/limits")
+        judged("limits")
         window.goto(f"{base}/jobs/{JOB}/watch")
         expect(window.get_by_role("link", name="Pause…")).to_be_visible()
         assert line.warcmill("pulse", "stop", JOB).returncode == 0

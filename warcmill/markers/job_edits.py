@@ -11,8 +11,9 @@ from hashlib import sha256
 
 from msgspec import Struct
 
-from warcmill.crawl.job import file, form
+from warcmill.crawl.job import file, form, rules
 from warcmill.crawl.job.form import JobForm
+from warcmill.crawl.policies import scope
 from warcmill.errors import BadInput, NewerEdition, NotReady
 from warcmill.formats.seeds import SEED_LIST
 from warcmill.markers.editions import Edition
@@ -141,6 +142,24 @@ def undo(papers: JobPapers, *, who: str, why: str, to: int = 0, seen: int = 0) -
         if old.digest(name) != newest.digest(name)
     }
     return papers.save(changes, who=who, why=why or f"back to edition {number}", made_from=newest.number)
+
+
+def leave_out(papers: JobPapers, rule: str, *, who: str, may_all: bool = True) -> SavedPapers:
+    """Add a rule, as `rules.named` has it, to what a job leaves out: nothing where it does so already.
+
+    NotReady for a job without papers; NewerEdition, and nothing is written, if somebody else saves meanwhile.
+    """
+    if not _own(papers):
+        job = papers.editions.job
+        raise NotReady(f"job {job}", f"it has no files yet: 'warcmill crawl URL --job {job}' writes them")
+
+    def changed(before: Papers) -> Papers:
+        known = form.of_papers(before).leave_out
+        prefixes = scope.read("\n".join(rules.read(known).prefixes))
+        is_known = rule in known.splitlines() or prefixes.covering(rule) is not None
+        return before if is_known else of_form({"leave_out": f"{known}{rule}\n"})(before)
+
+    return save(papers, changed, who=who, why=f"leave out {rule}", may_all=may_all)
 
 
 def of_form(wanted: Mapping[str, str]) -> Change:

@@ -107,11 +107,10 @@ ACTIONS: Final[Mapping[str, ActionVerb]] = {
         "Takes the job out of the list, and ends its schedule. All that it has archived stays, and its launches keep"
         " their pages. Its editions stay too: by them it is brought back.",
     ),
-    "leave out": ActionVerb(
-        "Leave out",
-        ("job", "{job}", "leave-out", "--", "{begins}"),
-        "Adds this beginning to the exclude.txt of the job, as a new edition of it. A running crawl refuses all that"
-        " begins so from then on, and so does each later launch. What it has fetched stays.",
+    "set": ActionVerb(
+        "Set",
+        ("job", "{job}", "set"),
+        "Sets limits of the running launch, or its pace, at once.",
     ),
     "try": ActionVerb(
         "Try 50 pages",

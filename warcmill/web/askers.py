@@ -110,17 +110,23 @@ class Askers:
             self._turn.release()
 
     def queue(self, job: str, after: int, most: int, fits: Callable[[str], bool] | None = None) -> QueuePart:
-        """Some of the URIs that wait, in order of arrival: `most` of them, or those of a few slices that fit."""
+        """Some URIs that wait, in order of arrival: `most` of them; or those of a few slices that fit, at most so
+        many."""
         found, looked = list[Mapping[str, Any]](), 0
         with self._alone(job), closing(self._opened(job)) as crawl:
-            for _ in range(SLICES if fits else 1):
-                size = SLICE if fits else most
+
+            def part(size: int) -> tuple[Sequence[Mapping[str, Any]], list[int], int]:
                 page = cast("Mapping[str, Any]", crawl.ask("list", PATIENCE, after=after, limit=size))
-                for one in page["uris"]:
-                    if not fits or fits(one["uri"]):
-                        found.append(one)
-                looked, after = looked + len(page["uris"]), page["next"]
-                if not after:
+                uris = page["uris"]
+                return uris, [at for at, one in enumerate(uris) if not fits or fits(one["uri"])], page["next"]
+
+            for _ in range(SLICES if fits else 1):
+                uris, hits, following = part(SLICE if fits else most)
+                if len(found) + len(hits) > most:  # asked again up to the last, so that the next part begins after it
+                    uris, hits, following = part(hits[most - len(found) - 1] + 1)
+                found += [uris[at] for at in hits]
+                looked, after = looked + len(uris), following
+                if not after or len(found) >= most:
                     break
         return QueuePart(found, looked, after)
 

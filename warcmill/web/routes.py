@@ -16,7 +16,7 @@ from warcmill.web.request import Answer, Asked
 from warcmill.web.served import Served
 from warcmill.web.views import documents, line, packages, script_editor, scripts, search
 from warcmill.web.views.groups import cluster_orders, clusters
-from warcmill.web.views.jobs import archive_site, desk, form, job, targets, trial, watch
+from warcmill.web.views.jobs import archive_site, desk, form, job, steering, targets, trial, watch
 from warcmill.web.views.launches import captures, launch, pages, quality
 
 GET, POST = ("GET", "HEAD"), ("POST",)
@@ -126,7 +126,8 @@ ROUTES = (
     Route("/jobs/{job}/start", GET + POST, Role.CURATOR, job.action("start"), "action.html"),
     Route("/jobs/{job}/watch", GET, Role.READER, watch.watch, "watch.html"),
     Route("/jobs/{job}/queue", GET, Role.READER, watch.queue, "queue.html"),
-    Route("/jobs/{job}/leave-out", GET + POST, Role.CURATOR, job.action("leave out"), "action.html"),
+    Route("/jobs/{job}/leave-out", GET + POST, Role.CURATOR, steering.leave_out, "leave_out.html"),
+    Route("/jobs/{job}/limits", GET + POST, Role.CURATOR, steering.limits, "limits.html"),
     Route("/jobs/{job}/pause", GET + POST, Role.CURATOR, job.action("pause"), "action.html"),
     Route("/jobs/{job}/resume", GET + POST, Role.CURATOR, job.action("resume"), "action.html"),
     Route("/jobs/{job}/checkpoint", GET + POST, Role.CURATOR, job.action("checkpoint"), "action.html"),

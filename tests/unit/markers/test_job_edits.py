@@ -10,7 +10,7 @@ from warcmill.crawl.job.form import JobForm
 from warcmill.errors import BadInput, NewerEdition, NotReady, Unavailable
 from warcmill.markers import job_edits
 from warcmill.markers.editions import JobEditions
-from warcmill.markers.job_edits import SavedPapers, of_form, of_texts, opened, save
+from warcmill.markers.job_edits import SavedPapers, leave_out, of_form, of_texts, opened, save
 from warcmill.markers.papers import JobPapers
 from warcmill.stores import sentinel
 from warcmill.stores.file import FileStore
@@ -175,3 +175,27 @@ def test_nothing_is_deleted_while_the_store_is_away(papers: JobPapers, tmp_path:
     with pytest.raises(Unavailable):
         job_edits.delete(papers, who="ada")
     assert read(papers) == TOML
+
+
+def test_a_rule_is_left_out_beside_what_others_saved_and_once(papers: JobPapers) -> None:
+    begun = opened(papers)
+    for rule in ("calendar", "http://(example,a,)/old/", "re: (a+)+$"):
+        assert leave_out(papers, rule, who="ada").changed
+    assert opened(papers).form.leave_out == "calendar\nre: (a+)+$\nhttp://(example,a,)/old/\n"
+    assert not leave_out(papers, "calendar", who="ben").changed
+    assert not leave_out(papers, "http://(example,a,)/old/1", who="ben").changed, "a shorter one has it"
+    with pytest.raises(NewerEdition):
+        save(papers, of_form({"leave_out": "print\n"}), who="ben", why="", base=begun)
+    assert [one.why for one in papers.editions.all()][:2] == [
+        "leave out re: (a+)+$",
+        "leave out http://(example,a,)/old/",
+    ]
+    with pytest.raises(BadInput):
+        leave_out(papers, "re: (", who="ada")
+
+
+def test_a_job_without_papers_is_named_with_what_writes_them(papers: JobPapers) -> None:
+    for name in ("crawl.toml", "seeds.txt"):
+        (papers.folder / name).unlink()
+    with pytest.raises(NotReady, match="warcmill crawl URL --job news"):
+        leave_out(papers, "calendar", who="ada")

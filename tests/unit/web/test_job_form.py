@@ -208,7 +208,10 @@ def test_a_schedule_that_is_none_is_named(site: DeskSite) -> None:
 
 def test_an_address_is_archived_by_one_button(site: DeskSite) -> None:
     done = site.post("/archive-a-site", {"url": "c.example"}, role="curator")
-    assert (done.status, done.header("Location")) == (303, "/jobs/c-example")
+    assert (done.status, done.header("Location")) == (
+        303,
+        "/jobs/c-example/watch?action=" + site.actions.newest(site.state, 9)[0].id,
+    )
     (action,) = site.actions.newest(site.state, 9)
     assert (action.words, action.who) == (("crawl", "--job=c-example", "--", "https://c.example/"), "curator")
 

@@ -46,7 +46,8 @@ FIELDS = {
     "uri": ("url", "crawl", "key"), "orders": ("state", "cluster", "before"), "history": ("url", "crawl", "key"),
     "targets": ("words", "owner", "paused", "page", "saved"), "export-targets": ("as",),
     "uris": ("status", "host", "cluster", "prefix", "after", "limit"),
-    "{launch_id}": ("page",), "{name:path}": ("begin",), "accept": ("finding",),
+    "watch": ("action", "saved"), "queue": ("host", "rule", "after", "hits"), "leave-out": ("rule", "by"),
+    "limits": ("documents",), "{launch_id}": ("page",), "{name:path}": ("begin",), "accept": ("finding",),
 }  # fmt: skip
 QUERIES = (b"\xff\xfe", b"q=%ff", b"q=%ed%a0%80", b"%", b"&&=", b"page=1&page=-1", b"a=1&" * 30, b"format=x")
 HEADERS = (

@@ -95,6 +95,10 @@ class Controlled(Protocol):
         """Set the rate of a site, or of all sites without a rate of their own."""
         ...
 
+    async def limit(self, fields: Mapping[str, Json]) -> Json:
+        """Set limits of the launch, or its pace; return them as they are now."""
+        ...
+
     async def load(self, uris: Sequence[Json], visited: Sequence[Json]) -> Json:
         """Take URIs as a dump has them, and note others as visited."""
         ...
@@ -227,8 +231,8 @@ class Control:
             case "list":
                 after, limit = messages.whole(fields, "after", 0), messages.whole(fields, "limit", 100)
                 return await crawl.list(messages.text(fields, "crawl"), after, limit)
-            case "rate":
-                return await crawl.rate(fields)
+            case "rate" | "set":
+                return await (crawl.rate if verb == "rate" else crawl.limit)(fields)
             case "recent" | "active" | "hosts":
                 return await {"recent": crawl.recent, "active": crawl.active, "hosts": crawl.hosts}[verb]()
         return await self._do_to(verb, messages.target(verb, fields), fields)

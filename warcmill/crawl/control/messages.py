@@ -53,6 +53,7 @@ FIELDS: Mapping[str, Fields] = {
         "site": str, "hits": int, "window": (int, float), "scale": (int, float), "moderated": bool, "at_once": int,
         "none": bool,
     },
+    "set": {"documents": int, "bytes": int, "seconds": int, "least": (int, float)},
     "load": {"uris": list, "visited": list},
     "dump": {"to": str},
     "watch": {"seconds": int},

@@ -484,7 +484,7 @@ class Frontier(Protocol):
     async def queues_after(self, after: QueuePlace, limit: int) -> QueueSlice:
         """Count what may be leased by queue, of all crawls: so many rows from a place on; no more are read.
 
-        NotReady where the frontier is shared: it has no such call.
+        A shared frontier has counts of all that waits, by queue; NotReady while it is away.
         """
         ...
 

@@ -79,6 +79,7 @@ from warcmill.errors import NotReady, Unavailable, WarcmillError, describe
 
 T = TypeVar("T")
 _ANY = "*"  # any crawl, where rows are listed
+SCANS = 5  # parts of all queues, of about 100, that one count looks at
 
 
 class RedisFrontier:
@@ -442,8 +443,18 @@ class RedisFrontier:
             if cursor == b"0":
                 return waiting_of(waits, done, out, queues, longest)
 
-    async def queues_after(self, after: QueuePlace, limit: int) -> QueueSlice:  # noqa: ARG002 - as the protocol has it
-        raise NotReady("what waits by host", "a frontier in Redis does not count it; the report of the launch will")
+    async def queues_after(self, after: QueuePlace, limit: int) -> QueueSlice:  # noqa: ARG002 - it reads no rows
+        """Some hundreds of queues at most, by counts that Redis keeps. A queue that it moves may come twice."""
+        cursor, counts = max(0, after[0]), list[tuple[str, int]]()
+        for _ in range(SCANS):
+            answer = await self._sender.unless_away("look", "queues", cursor)
+            if answer is None:
+                raise NotReady("what waits by host", "the Redis of the frontier is away; it is asked again")
+            cursor, found = int(answer[0]), answer[1:]
+            counts += [(name.decode(), number) for name, number in _pairs(found) if number]
+            if not cursor:
+                return QueueSlice(counts, None)
+        return QueueSlice(counts, (cursor, 0, 0))
 
     async def tally(self, crawl: str | None = None) -> Sequence[Waited]:
         sums: dict[tuple[str, str, str], tuple[int, int, int]] = {}
@@ -526,6 +537,11 @@ class RedisFrontier:
         self._files.shutdown()
         if self._register:
             self._register.disconnect()
+
+
+def _pairs(found: Sequence[Any]) -> Iterable[tuple[bytes, int]]:
+    """Names and numbers of what a scan of queues has found."""
+    return ((name, int(number)) for name, number in zip(found[::3], found[1::3], strict=True))
 
 
 def _nothing(_: list[str]) -> None:

@@ -220,7 +220,7 @@ def papers(form: JobForm, before: Mapping[str, bytes]) -> dict[str, bytes]:
         return dict(before)
     files = {name: data for name, data in before.items() if name in PAPERS}
     edits: dict[tuple[str, str], Any] = {
-        (one.table, one.key): _value(name, getattr(form, name)) for name, one in _FIELDS.items() if name in changed
+        (one.table, one.key): value(name, getattr(form, name)) for name, one in _FIELDS.items() if name in changed
     }
     if "leave_out" in changed:
         try:
@@ -281,8 +281,8 @@ def _lines(lines: Any) -> bytes:
     return "".join(f"{line}\n" for line in dict.fromkeys(lines)).encode()
 
 
-def _value(name: str, typed: str) -> Any:
-    """The value of a field as crawl.toml has it; None takes the key away."""
+def value(name: str, typed: str) -> Any:
+    """The value of a field as crawl.toml has it; None takes the key away. BadInput names the field."""
     typed = typed.strip()
     if not typed:
         return None
@@ -494,6 +494,11 @@ def _number(typed: str) -> float | int:
     if not _is_decimal(typed):
         raise ValueError(f"{typed[:40]!r} is not a number, such as 3 or 0.5")
     return float(typed) if "." in typed else int(typed)
+
+
+def in_words(name: str, value: Any) -> str:
+    """A value of crawl.toml as a field has it; '' for none."""
+    return _FIELDS[name].write(value) if value else ""
 
 
 def _amount(kind: str, typed: str) -> int:

@@ -11,7 +11,7 @@ Words and wildcards are in upper or lower case alike. In crawl.toml they are exp
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -19,10 +19,12 @@ from msgspec import Struct
 from warcmill.crawl import uri as uris
 from warcmill.crawl.extract.links import LINK
 from warcmill.crawl.job.job import Job
+from warcmill.crawl.policies import scope
 from warcmill.crawl.policies.decision import Ask, Decision
 from warcmill.crawl.policies.scope import Extensions, Patterns, Traps
 from warcmill.crawl.uri import Uri
 from warcmill.errors import BadConfig, BadInput
+from warcmill.formats import surt as surts
 from warcmill.formats.logs.bounds import BOUNDS
 from warcmill.formats.targets import PageReach
 
@@ -87,6 +89,27 @@ def rule_of(expression: str) -> str:
     found = word if rule == f"*{word}*" and word and "*" not in word else rule
     is_same = not rest and found.strip() == found and not found.startswith((EXPRESSION, *_SURT)) and "\\" not in found
     return found if found and is_same and expression_of(found) == expression else f"{EXPRESSION} {expression}"
+
+
+def named(text: str, *, is_rule: bool) -> str:
+    """A rule as a list has it, of what a person names: a rule, or the beginning of URLs. BadInput for another text."""
+    if not is_rule:
+        return scope.beginning(text)
+    try:
+        found = read(text)
+    except BadInput as error:
+        raise BadInput("rule", error.why) from error
+    if len(found.patterns) + len(found.prefixes) != 1:
+        raise BadInput("rule", "name one rule: a word, wildcards, 're:' and an expression of RE2, or a SURT prefix")
+    return rule_of(found.patterns[0]) if found.patterns else scope.prefix(found.prefixes[0])
+
+
+def hits(rule: str) -> Callable[[str], bool]:
+    """The test by which a rule leaves out a canonical address, as at its lease."""
+    if rule.startswith(_SURT):
+        return lambda address: surts.surt(address).startswith(rule)
+    patterns = Patterns([expression_of(rule)])
+    return lambda address: patterns.judge(Uri(address, address, "")) is not None
 
 
 class JudgedAddress(Struct, frozen=True):

@@ -12,6 +12,7 @@ import signal
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -22,8 +23,9 @@ from warcmill.crawl.control.frontier import MOST_NAMED, FrontierControl
 from warcmill.crawl.control.hosts import MOST, HostCount
 from warcmill.crawl.durable import failed
 from warcmill.crawl.frontier.link import RedisLink
-from warcmill.crawl.job import file
+from warcmill.crawl.job import file, text, values
 from warcmill.crawl.job.job import End, Live
+from warcmill.crawl.job.values import CONFIGURATION
 from warcmill.crawl.launch.checkpoint import keep_edited
 from warcmill.crawl.launch.folder_watch import Watched
 from warcmill.crawl.launch.folders import CONTROL, PAPERS, STATE
@@ -32,13 +34,14 @@ from warcmill.crawl.launch.launch import Running, at_once
 from warcmill.crawl.launch.leader import files_of
 from warcmill.crawl.policies.owners import HostOwner
 from warcmill.crawl.uri import shown
-from warcmill.errors import Conflict, Unavailable, WarcmillError, describe
+from warcmill.errors import BadConfig, BadInput, Conflict, Unavailable, WarcmillError, describe
 from warcmill.formats.seeds import SEED_LIST
 from warcmill.model import Json
 
 log = logging.getLogger(__name__)
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 ROOT_SECONDS = 1.0  # between two looks at the roots
+_TABLES = {"documents": "limits", "bytes": "limits", "seconds": "limits", "least": "politeness"}
 
 
 class Session(FrontierControl):
@@ -146,12 +149,16 @@ class Session(FrontierControl):
     async def _take_edits(self) -> None:
         try:
             if edited := self._edits.take():
-                keep_edited(self._running.folders.job / STATE, self._running.launch, self._edits.known)
-                self._running.logs.alert("WARNING", edited)
-                if leader := self._running.leader:
-                    await leader.renew(files_of(self._edits.known, self._running.kit.job))
+                await self._have_edited(edited)
         except WarcmillError as error:
             self._running.logs.alert("SEVERE", unfit(error))
+
+    async def _have_edited(self, edited: str) -> None:
+        """Keep the papers that count now, name the edit, and tell the workers."""
+        keep_edited(self._running.folders.job / STATE, self._running.launch, self._edits.known)
+        self._running.logs.alert("WARNING", edited)
+        if leader := self._running.leader:
+            await leader.renew(files_of(self._edits.known, self._running.kit.job))
 
     def _signalled(self) -> None:
         if self._stopping:
@@ -172,6 +179,7 @@ class Session(FrontierControl):
             "bytes": moment.bytes,
             "under_way": moment.busy,
             "ceilings": self._ceilings(),
+            "least_ms": round(1000 * running.kit.live.job.politeness.least),
             **({"alone": True} if (owners := running.books.frontier.owners) and owners.is_alone else {}),
             **({"results": running.books.results_length} if running.job.results_log else {}),
             **running.summary(),
@@ -183,6 +191,15 @@ class Session(FrontierControl):
         found = self._running.kit.live.job.ceilings
         names = ("bytes", "documents", "seconds")
         return {name: getattr(found, name) for name in names if getattr(found, name)}
+
+    async def limit(self, fields: Mapping[str, Json]) -> Json:
+        """Set limits of the launch, or its least pause at a host: until it ends, or its files change the same one."""
+        if not fields:
+            raise BadInput("set", f"name some of {', '.join(_TABLES)}")
+        self._edits.set(fields)
+        words = ", ".join(f"{name} {value}" for name, value in sorted(fields.items()))
+        await self._have_edited(f"set for this launch alone: {words}")
+        return {**self._ceilings(), "least_ms": round(1000 * self._running.kit.live.job.politeness.least)}
 
     async def recent(self) -> Json:
         """The newest pages that this process has got."""
@@ -276,11 +293,13 @@ Signature = tuple[tuple[int, int, int] | None, ...]
 
 
 class Edits:
-    """The files in a job's folder, beside those in `own` that its launch began with."""
+    """The files in a job's folder, beside those in `own` that its launch began with. `known` are those that count: they
+    have what was set for the launch alone, until its key is edited."""
 
     def __init__(self, folder: Path, own: Path, live: Live) -> None:
         self._folder, self._live = folder, live
-        self.known = _read(own)
+        self.known = self._files = _read(own)
+        self._set: Mapping[str, Json] = {}
         self._seen: Signature = ()
 
     def take(self) -> str:
@@ -289,13 +308,47 @@ class Edits:
         if (signature := _signature(self._folder)) == self._seen:
             return ""
         self._seen, found = signature, _read(self._folder)
-        edited = [name for name in PAPERS if found.get(name) != self.known.get(name)]
+        edited = [name for name in PAPERS if found.get(name) != self._files.get(name)]
         if not edited:
             return ""
-        before = self._live.job
-        job = file.parse(found, before.name)
-        self.known, self._live.job = found, replace(job, allow_private=before.allow_private, audiences=before.audiences)
+        old, new = _keys(self._files), _keys(found)
+        kept = {name: one for name, one in self._set.items() if _value(old, name) == _value(new, name)}
+        self._count(found, kept)
         return f"{', '.join(edited)} edited: counts from now on; see docs/configuration.md for what waits for a launch"
+
+    def set(self, limits: Mapping[str, Json]) -> None:
+        """Have some limits count for this launch, whatever its files say. BadInput, and nothing is done, for an invalid
+        value."""
+        try:
+            self._count(self._files, {**self._set, **limits})
+        except BadConfig as error:
+            raise BadInput(error.key.rpartition(" ")[2], error.why) from error
+
+    def _count(self, files: Mapping[str, bytes], limits: Mapping[str, Json]) -> None:
+        """Have files count, with some limits."""
+        before, papers = self._live.job, _with(files, limits)
+        job = file.parse(papers, before.name)
+        self._files, self._set, self.known = files, limits, papers
+        self._live.job = replace(job, allow_private=before.allow_private, audiences=before.audiences)
+
+
+def _keys(papers: Mapping[str, bytes]) -> dict[str, Any]:
+    return values.toml_of(papers.get(CONFIGURATION, b""))
+
+
+def _value(keys: Mapping[str, Any], name: str) -> Any:
+    table = keys.get(_TABLES[name])
+    return table.get(name) if isinstance(table, dict) else None
+
+
+def _with(papers: Mapping[str, bytes], limits: Mapping[str, Json]) -> Mapping[str, bytes]:
+    """Papers with these limits, as the process and its workers read them: comments are lost, nobody sees them."""
+    if not limits:
+        return papers
+    keys = _keys(papers)
+    for name, value in limits.items():
+        keys[_TABLES[name]] = {**keys.get(_TABLES[name], {}), name: value}
+    return {**papers, CONFIGURATION: text.render(keys, "").encode()}
 
 
 def unfit(error: WarcmillError) -> str:

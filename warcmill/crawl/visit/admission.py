@@ -34,6 +34,7 @@ from warcmill.crawl.policies.decision import AT_LEASE, Ask, Decision, Own, Verdi
 from warcmill.crawl.policies.owners import POLICY, HeardOwners
 from warcmill.crawl.policies.politeness import Politeness, wait
 from warcmill.crawl.policies.robots import Standing
+from warcmill.crawl.policies.scope import Patterns
 from warcmill.crawl.uri import Uri
 from warcmill.crawl.visit.fetching import Admitted, Entries, Later, NotAdmitted, Refusal
 from warcmill.crawl.visit.robots_files import RobotsFiles, RobotsKeeper, RobotsSite
@@ -41,7 +42,7 @@ from warcmill.crawl.visit.robots_files import RobotsFiles, RobotsKeeper, RobotsS
 AT_ONCE = 6  # requests to a host that is not waited for, as browsers have it
 SILENT = 1.0  # seconds: other hosts of an address wait so long for a host that does not answer
 HOSTS_REMEMBERED = 20_000  # hosts that are strained, that were logged, and addresses that are left alone
-_STATUSES = {"scope": lines.OUT_OF_SCOPE, "expiry": lines.QUOTA, "quotas": lines.QUOTA}
+_STATUSES = {"scope": lines.OUT_OF_SCOPE, "patterns": lines.OUT_OF_SCOPE, "expiry": lines.QUOTA, "quotas": lines.QUOTA}
 
 
 class Admission:
@@ -53,7 +54,8 @@ class Admission:
     ) -> None:  # fmt: skip
         self._live, self._own, self._frontier = live, own, frontier
         self._hosts, self._sites, self._keeper, self._manners = hosts, sites, keeper, manners
-        self._by, self._policies = live.job, self._policies_of(live.job)
+        self._by, self._patterns = live.job, Patterns(live.job.patterns)
+        self._policies = self._policies_of(live.job)
         self._sums: dict[tuple[str, str], Sums] = {}
 
     async def admit(self, uri: Uri, job: Job, *, in_turn: bool = True) -> Admitted | NotAdmitted:
@@ -130,7 +132,8 @@ class Admission:
     async def _judged(self, uri: Uri, job: Job) -> Decision:
         """Ask the policies that need no network. Sums of quotas are read before, as a policy does not wait."""
         if self._by is not self._live.job:  # an edit replaces it
-            self._by, self._policies = self._live.job, self._policies_of(self._live.job)
+            self._by, self._patterns = self._live.job, Patterns(self._live.job.patterns)
+            self._policies = self._policies_of(self._live.job)
         policies = self._policies if job.audience is NOBODY else self._policies_of(job)
         if not job.quotas:
             return decision.judge(policies, uri)
@@ -142,7 +145,7 @@ class Admission:
 
     def _policies_of(self, job: Job) -> Sequence[Ask]:
         """The policies that need no network, in the job's order."""
-        built_in: dict[str, Ask] = {"scope": job.scope.judge}
+        built_in: dict[str, Ask] = {"scope": job.scope.judge, "patterns": self._patterns.judge}
         if owners := self._frontier.owners:
             built_in[POLICY] = lambda uri: _forbidden(owners, uri)
         if job.expiry.ends:

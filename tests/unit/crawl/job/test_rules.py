@@ -87,3 +87,31 @@ def test_a_page_that_is_linked_from_a_single_page_belongs_to_it() -> None:
         {"crawl.toml": b"[pages]\n'http://a.example/x/' = 'plus1'\n", "seeds.txt": b"http://a.example/x/\n"}, "a"
     )
     assert [one.rule for one in rules.judged(job, "http://b.example/\n")] == [""]
+
+
+@pytest.mark.parametrize(
+    ("typed", "is_rule", "rule", "address"),
+    [
+        ("A.example/x", False, "http://(example,a,)/x", "https://a.example/x/1"),
+        ("calendar", True, "calendar", "http://a.example/x?Calendar=1"),
+        (" *calendar* ", True, "calendar", "http://a.example/calendar"),
+        ("http*/print/*", True, "http*/print/*", "http://a.example/print/1"),
+        ("re: .*/print/[0-9]", True, "re: .*/print/[0-9]", "http://a.example/print/1"),
+        ("https://(example,a,)/x", True, "http://(example,a,)/x", "http://a.example/x/1"),
+    ],
+)
+def test_one_rule_is_named_and_hits_what_it_leaves_out(typed: str, is_rule: bool, rule: str, address: str) -> None:
+    assert rules.named(typed, is_rule=is_rule) == rule
+    assert rules.hits(rule)(address)
+    assert not rules.hits(rule)("http://b.example/")
+
+
+@pytest.mark.parametrize(("typed", "is_rule"), [("x y", False), ("a\nb", True), ("", True), ("re: (?=a)", True)])
+def test_what_is_no_rule_is_refused(typed: str, is_rule: bool) -> None:
+    with pytest.raises(BadInput):
+        rules.named(typed, is_rule=is_rule)
+
+
+def test_a_rule_that_is_catastrophic_elsewhere_is_linear() -> None:
+    fits = rules.hits(rules.named("re: .*((a+)+)+[^a]b$", is_rule=True))
+    assert not fits(f"http://a.example/{'a' * 2_000}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shutil
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -13,15 +14,15 @@ from msgspec.structs import replace
 from sites.several_hosts import page, serve
 
 from warcmill.crawl.control import control
-from warcmill.crawl.job.job import End
+from warcmill.crawl.job.job import Ceilings, End
 from warcmill.crawl.launch import folders, session
 from warcmill.crawl.launch.folders import CONTROL
 from warcmill.crawl.launch.launch import Running, open_launch
 from warcmill.crawl.launch.session import Session
-from warcmill.errors import Conflict, Unavailable, WarcmillError
+from warcmill.errors import BadInput, Conflict, Unavailable, WarcmillError
 from warcmill.formats import surt
 from warcmill.layout import SENTINEL
-from warcmill.model import Launch, Stage
+from warcmill.model import Json, Launch, Stage
 
 PAGES = 60
 Act = Callable[[Session, Path], Awaitable[None]]
@@ -198,6 +199,53 @@ def test_an_edit_of_its_files_counts_from_the_next_uri_on_and_one_with_a_fault_d
     found = list(crawled.statuses(tmp_path).values())
     assert found.count(200) <= 7
     assert -5003 in found
+
+
+def test_a_rule_holds_at_the_lease_and_limits_are_set_for_a_launch_until_they_are_edited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "ROOT_SECONDS", 0.01)
+
+    async def edited(crawl: Session, papers: dict[str, str]) -> None:
+        before = crawl._running.kit.job
+        for name, text in papers.items():
+            (tmp_path / "jobs/news" / name).write_text(text)
+        async with asyncio.timeout(300):
+            while crawl._running.kit.job is before:
+                await asyncio.sleep(0.01)
+
+    async def act(crawl: Session, folder: Path) -> None:
+        await done(crawl, 3)
+        await crawl.pause()
+        usual = crawl._running.kit.job
+        surts = surt.surt(surt.canonical(usual.seeds[0]))
+        toml = "no_delay = true\n[limits]\nbytes = 5000000\n"
+        await edited(crawl, {"seeds.txt": usual.seeds[0], "surts.txt": surts, "crawl.toml": toml})
+
+        async def ask(**fields: Json) -> Json:
+            return await asyncio.to_thread(control.ask, folder / "jobs/news/state" / CONTROL, "set", **fields)
+
+        with pytest.raises(BadInput, match="documents: is -1; it takes a whole number"):
+            await ask(documents=-1)
+        with pytest.raises(BadInput, match="name some of documents"):
+            await ask()
+        assert await ask(documents=4000, least=0.5) == {"bytes": 5000000, "documents": 4000, "least_ms": 500}
+        assert await ask(documents=5000, bytes=0) == {"documents": 5000, "least_ms": 500}
+        await edited(crawl, {"crawl.toml": f'patterns = [".*/[0-9]+"]\n{toml}'})
+        job = crawl._running.kit.job
+        assert (job.ceilings, job.politeness.least) == (Ceilings(documents=5000), 0.5), "another key was edited"
+        assert (await crawl.state())["ceilings"] == {"documents": 5000}
+        await edited(crawl, {"crawl.toml": 'patterns = [".*/[0-9]+"]\n[limits]\nbytes = 6000000\n'})
+        assert crawl._running.kit.job.ceilings == Ceilings(documents=5000, bytes=6000000)
+        assert await ask(least=0) == {"bytes": 6000000, "documents": 5000, "least_ms": 0}
+        await crawl.proceed()
+
+    assert run(tmp_path, act, pages=5_000) is End.EMPTY
+    found = crawled.statuses(tmp_path)
+    refused = {uri for uri, status in found.items() if status == -5000}
+    assert refused
+    assert all(re.fullmatch(r".*/[0-9]+", uri) for uri in refused)
+    assert "set for this launch alone: bytes 0, documents 5000" in crawled.told(tmp_path, "alerts.log")
 
 
 def test_a_checkpoint_that_fails_is_named_and_the_next_is_taken(

@@ -53,7 +53,7 @@ def page(served: Served, asked: Asked) -> Answer:
 
 
 def _begun(served: Served, asked: Asked, url: str, networks: list[str]) -> Answer:
-    """Begin the crawl, by its verb, and move to the page of its job."""
+    """Begin the crawl, by its verb, and move to where it is watched."""
     desk = served.job_desk
     if desk is None:
         raise NotReady("the desk", "this server has none")
@@ -64,7 +64,7 @@ def _begun(served: Served, asked: Asked, url: str, networks: list[str]) -> Answe
     words = (name, *options, *rest)
     wanted = TakenAction(asked.form, "crawl", words, asked.user.name, job, started=clock.now())
     served.actions.start(served.state.store, wanted)
-    return MovedTo(f"/jobs/{job}")
+    return MovedTo(f"/jobs/{job}/watch?action={asked.form}")
 
 
 def _desk_look(served: Served, url: str, networks: list[str]) -> Mapping[str, Json]:

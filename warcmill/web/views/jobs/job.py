@@ -18,7 +18,6 @@ from warcmill.audit.answers.line import AuditedLine
 from warcmill.audit.findings import OF_SEEDS
 from warcmill.base import clock
 from warcmill.base.schedule import newest_due
-from warcmill.crawl.policies import scope
 from warcmill.errors import BadInput
 from warcmill.model import Json, Launch, parse_reason, stamp_time
 from warcmill.web import actions
@@ -33,7 +32,7 @@ from warcmill.web.views.jobs import targets
 NEWEST = 10  # actions on a page
 NAMED = 200  # findings that the form of accept names one by one
 LONGEST_LIST = 65_536  # characters of the names in one command
-OF_OUR_CRAWLER = ("pause", "resume", "leave out", "delete")
+OF_OUR_CRAWLER = ("pause", "resume", "delete")
 OF_JOBS = ("start", "checkpoint", "stop", "retry", *OF_OUR_CRAWLER)
 BEGINNING = ("start", "retry")
 REASONED = ("accept", "close")
@@ -128,8 +127,6 @@ def _action(word: str, served: Served, asked: Asked) -> Answer:
     if asked.method != "POST":
         return _shown(served, asked, form)
     try:
-        if word == "leave out":
-            scope.beginning(asked.fields.get("begins", "").strip())
         words = form.words(parse_reason(asked.fields.get("reason", "")) if form.has_reason else "")
     except BadInput as error:
         return _shown(served, asked, form, error)
@@ -143,8 +140,6 @@ def _names(word: str, served: Served, asked: Asked, line: AuditedLine) -> Mappin
     names, state = asked.names, served.state.store
     if word in OF_SCRIPTS:
         return scripts.of_action(served, asked, line)
-    if word == "leave out":
-        return {**names, "begins": asked.fields.get("begins", "").strip() or "URL"}
     if word == "wacz" and asked.method == "POST":  # to where a download finds it
         files.make_folder(state)
         return {**names, "file": str(state.real(files.wacz_of(asked.form)))}
@@ -219,7 +214,6 @@ def _shown(served: Served, asked: Asked, form: _Form, wrong: BadInput | None = N
     }
     shown: dict[str, object] = {
         "typed": asked.fields.get("reason", ""),
-        "begins": asked.fields.get("begins", ""),
         "command": actions.command(words),
         "form": form,
         "wrong": wrong,

@@ -1,30 +1,35 @@
 """The views of a crawl that runs: what it does now, by one asker for all who watch; and what waits, some at a time.
+Before it has begun and after it has ended, what leads there, and on.
 
 They ask crawls of our own crawler alone, by the control socket. A job of another engine has its figures on its page.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlencode
 
 from warcmill.audit.answers import jobs as job_answers
 from warcmill.audit.answers.jobs import LineJob
-from warcmill.crawl.policies import scope
+from warcmill.audit.progress_grid import LaunchGrid, Mark
+from warcmill.base import clock
+from warcmill.crawl.job import rules
 from warcmill.errors import BadConfig, BadInput, NotReady, Unavailable
-from warcmill.formats import surt as surts
 from warcmill.formats.logs import crawllog
 from warcmill.model import Json
-from warcmill.web.actions import command
+from warcmill.web.access import Role
+from warcmill.web.actions import TakenAction, command
 from warcmill.web.askers import CrawlNow, QueuePart
 from warcmill.web.request import Answer, Asked, RefusedRequest, ShownPage
 from warcmill.web.served import Served
 from warcmill.web.views.launches.launch import number_in
 
 AT_ONCE = 200  # URIs of the queue on a page
+BEGINNING, RULE = BY = ("beginning", "rule")
+"""What a text names of the URIs that are looked for, or left out: their beginning, or a rule of the form of a job."""
+OF_THE_LINE = (("verify", "In the store"), ("package", "Packaged"), ("cdx", "In the index"))
 EVERY, SELDOM = "2", "5"  # seconds between two looks of a page; while a crawl may begin
 ABROAD = "Watch it by the same command on the machine where it is crawled."
 SILENT = "It is asked again each second. If this stays, see its process and its disk: warcmill doctor"
@@ -32,10 +37,11 @@ SILENT = "It is asked again each second. If this stays, see its process and its 
 
 def watch(served: Served, asked: Asked) -> Answer:
     """A running crawl: figures, hosts, what is fetched, the newest pages."""
-    found = _job(served, asked)
+    found = own_job(served, asked)
     if isinstance(found, RefusedRequest):
         return found
     why, todo, now = "", "", CrawlNow()
+    action = _action(served, asked, found.job)
     try:
         now = served.askers.look(found.job)
     except BadConfig as error:
@@ -43,36 +49,44 @@ def watch(served: Served, asked: Asked) -> Answer:
     if now.why and not now.has_ended:
         why, todo = now.why, SILENT if now.is_silent else ""
     newest = found.newest
+    if newest and action and not now.is_running and clock.stamp_text(newest.launch.id) < action.started:
+        newest = None  # the launch before
     launch_id = now.launch_id or (newest.launch.id if newest else "")
     left = [] if now.has_ended or not now.answers else _left(now)
-    every = EVERY if now.is_running or now.is_silent else ""
+    line = _by_the_line(newest) if newest and newest.ended and not now.is_running else []
+    every = EVERY if now.is_running or now.is_silent or (action and action.is_running) else ""
     if not every and found.may_run and not now.has_ended and todo != ABROAD:
         every = SELDOM
     answer: dict[str, Json] = {
-        "asked": now.asked, "ended": now.has_ended, "job": found.job, "launch_id": launch_id,
-        "left": [{"by": by, "seconds": seconds} for by, seconds in left],
-        "running": now.is_running, "todo": todo, "why": why, **{name: dict(one) for name, one in now.answers.items()},
+        "action": action.id if action else "", "asked": now.asked, "ended": now.has_ended, "job": found.job,
+        "launch_id": launch_id, "left": [{"by": by, "seconds": seconds} for by, seconds in left],
+        "line": {word: str(mark) for word, mark in line}, "running": now.is_running, "todo": todo, "why": why,
+        **{name: dict(one) for name, one in now.answers.items()},
     }  # fmt: skip
+    saved = number_in(asked.fields, "saved", 0) if "saved" in asked.fields else -1
     shown: dict[str, object] = {
         "now": now, "every": every,
         "command": command(("job", found.job, "watch")), "written": now.asked,
         "lefts": [(text, _span(seconds)) for text, seconds in left],
-        "rate": f"{now.documents / 1000:,.1f}", "size_rate": now.bytes // 1000,
+        "rate": f"{now.documents / 1000:,.1f}", "size_rate": now.bytes // 1000, "action": action, "line": line,
+        "begins": bool(action and action.is_running and not now.answers and not newest), "newest": newest,
+        "saved": saved, "url": action.words[-1] if action and action.words else "",
     }  # fmt: skip
     return ShownPage(answer, shown)
 
 
 def queue(served: Served, asked: Asked) -> Answer:
-    """The URIs that wait in a running crawl: all, those of a host, or those that begin so, counted slice by slice."""
-    found = _job(served, asked)
+    """The URIs that wait in a running crawl: all, those of a host, or those that a rule hits, slice by slice."""
+    found = own_job(served, asked)
     if isinstance(found, RefusedRequest):
         return found
-    host, begins = (asked.fields.get(name, "").strip() for name in ("host", "begins"))
+    host, typed = (asked.fields.get(name, "").strip() for name in ("host", "rule"))
+    by = RULE if asked.fields.get("by") == RULE else BEGINNING
     after = number_in(asked.fields, "after", 0)
     hits, looked = (number_in(asked.fields, name, 0) for name in ("hits", "looked"))
-    prefix, why, todo = scope.beginning(begins) if begins else "", "", ""
+    rule, why, todo = rules.named(typed, is_rule=by == RULE) if typed else "", "", ""
     try:
-        part = served.askers.queue(found.job, after, AT_ONCE, partial(_fits, host, prefix) if host or prefix else None)
+        part = served.askers.queue(found.job, after, AT_ONCE, _fits(host, rule))
     except BadConfig as error:
         part, why, todo = QueuePart((), 0, 0), str(error), ABROAD
     except Unavailable as error:
@@ -80,29 +94,44 @@ def queue(served: Served, asked: Asked) -> Answer:
     except NotReady as error:
         part, why, todo = QueuePart((), 0, 0), str(error), f"Start it: {command(('pulse', 'start', found.job))}"
     hits, looked = hits + len(part.uris), looked + part.looked
-    rows = part.uris[:AT_ONCE]
-    fields = {name: text for name, text in (("host", host), ("begins", begins)) if text}
+    of_rule = {"by": by, "rule": typed} if typed else {}
+    fields = {**({"host": host} if host else {}), **of_rule}
     going = {**fields, "after": str(part.next), "hits": str(hits), "looked": str(looked)}
     answer: dict[str, Json] = {
-        "begins": begins, "hits": hits, "host": host, "job": found.job, "looked": looked,
-        "next": part.next, "prefix": prefix, "todo": todo,
-        "uris": [dict(one) for one in rows], "why": why,
+        "by": by, "hits": hits, "host": host, "job": found.job, "looked": looked, "next": part.next, "rule": rule,
+        "todo": todo, "uris": [dict(one) for one in part.uris], "why": why,
     }  # fmt: skip
     words = ("job", found.job, "list", f"--limit={AT_ONCE}", *((f"--after={after}",) if after else ()))
     shown: dict[str, object] = {
-        "rows": rows, "more": len(part.uris) - len(rows), "first": f"?{urlencode(fields)}" if after else "",
-        "next": f"?{urlencode(going)}" if part.next else "", "command": command(words),
-        "leave_out": urlencode({"begins": begins}) if begins else "",
+        "rows": part.uris, "first": f"?{urlencode(fields)}" if after else "", "typed": typed,
+        "next": f"?{urlencode(going)}" if part.next else "", "command": command(words), "leave_out": urlencode(of_rule),
     }  # fmt: skip
     return ShownPage(answer, shown)
 
 
-def _fits(host: str, prefix: str, uri: str) -> bool:
-    """True for a URI of the host, where one is named, that begins so."""
-    return (not host or crawllog.host(uri) == host) and surts.surt(uri).startswith(prefix)
+def _fits(host: str, rule: str) -> Callable[[str], bool] | None:
+    """The test for URIs of a host that a rule hits, where these are named; None for all."""
+    if not rule:
+        return (lambda uri: crawllog.host(uri) == host) if host else None
+    hits = rules.hits(rule)
+    return lambda uri: (not host or crawllog.host(uri) == host) and hits(uri)
 
 
-def _job(served: Served, asked: Asked) -> LineJob | RefusedRequest:
+def _action(served: Served, asked: Asked, job: str) -> TakenAction | None:
+    """The action that leads here: a start that has not begun its crawl yet, or an order to it."""
+    if asked.user.role < Role.CURATOR:
+        return None
+    found = served.actions.read(served.state.store, asked.fields.get("action", ""))
+    may_see = found and (found.who == asked.user.name or asked.user.role >= Role.OPERATOR)
+    return found if found and may_see and found.job == job else None
+
+
+def _by_the_line(newest: LaunchGrid) -> list[tuple[str, Mark]]:
+    """The steps of a launch by which it comes into the archive, of those that are on."""
+    return [(word, newest.cells[step].mark) for step, word in OF_THE_LINE if step in newest.cells]
+
+
+def own_job(served: Served, asked: Asked) -> LineJob | RefusedRequest:
     """A job of our own crawler; or why it cannot be watched."""
     try:
         found = job_answers.read(served.line().state_alone(), asked.names["job"])
