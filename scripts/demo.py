@@ -23,7 +23,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import sample
-from loopback_site import slow_site
+from loopback_site import living_museum, slow_site
 
 from commands.console.scanner import moving, show
 from warcmill.crawl.launch import folders, job_log
@@ -38,6 +38,7 @@ KINDS = {
 }  # fmt: skip
 MORE = {"--pypi": "--s3", "--requests": "--services"}  # the word that may follow
 SITE, HOST = "site", "127.0.0.1"
+MUSEUM = "127-0-0-1"  # the job that "Archive a site" makes of an address on loopback
 BEFORE_KILL = 20  # documents
 PATIENCE = 60  # seconds until the crawl has fetched so many
 TROUBLE = "WARNING|ERROR|failed|^warcmill:"
@@ -108,9 +109,11 @@ def _demo(folder: Path) -> int:
     run("warcmill", "documents", "list")
     run("warcmill", "search", "limited upload rights", "--site", "docs.example")
     _where_to_look(folder, time.monotonic() - began)
-    # Its site is up again, and slow: a crawl of it that is started from a page can be watched and stopped.
-    with slow_site(threading.Event(), port_before(folder / "output" / "jobs")):
-        demo_serve.open_page(folder / "luigi.cfg", "chapter 1 getting started", SITE)
+    # Its site is up again, and slow: a crawl of it that is started from a page can be watched and stopped. So is a
+    # museum, for a curator's day: docs/start/archive-a-site.md.
+    jobs = folder / "output" / "jobs"
+    with slow_site(threading.Event(), port_before(jobs)), living_museum(port_before(jobs, MUSEUM)) as museum:
+        demo_serve.open_page(folder / "luigi.cfg", "chapter 1 getting started", SITE, museum)
     return code
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
-from demo import run
+from demo import HOST, run
 
 from commands.console.scanner import moving
 from commands.init import PUBLISHED
@@ -33,8 +33,9 @@ def index(config: Path, days: str, sections: str = "") -> None:
     run("luigi", "--module", "tasks.index", "index.ScanForIndexing", "--date-interval", days)
 
 
-def open_page(config: Path, words: str, job: str = "") -> None:
-    """Serve, search, and open the first result; on a terminal, serve until Ctrl-C. The site of `job` can be crawled."""
+def open_page(config: Path, words: str, job: str = "", museum: int = 0) -> None:
+    """Serve, search, and open the first result; on a terminal, serve until Ctrl-C. The site of `job` can be crawled,
+    and a museum at this port be archived."""
     with served(config) as server:
         with moving("starts pywb"):
             server.wait()
@@ -46,6 +47,9 @@ def open_page(config: Path, words: str, job: str = "") -> None:
                 print(
                     f"The site of the job '{job}' is up: start a crawl of it at {server.address}jobs/{job}", flush=True
                 )
+            if museum:
+                fields = urlencode({"url": f"http://{HOST}:{museum}/", "allow_private": f"{HOST}/32"})
+                print(f"A curator's day: archive a museum at {server.address}archive-a-site?{fields}", flush=True)
             print("Ctrl-C ends it", flush=True)
             with suppress(KeyboardInterrupt):
                 server.process.wait()

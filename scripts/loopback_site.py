@@ -1,14 +1,16 @@
 """Sites on loopback for an engine to crawl: numbered pages, each with links to the next few; chapters that a script
-shows; and a small museum."""
+shows; a small museum, as files and as it lives: with news, and a calendar that leads a crawler on and on."""
 
 from __future__ import annotations
 
 import json
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
@@ -163,6 +165,9 @@ def gazette(articles: int) -> Iterator[tuple[Gazette, int]]:
         yield paper, served
 
 
+MUSEUM = Path(__file__).with_name("windmills")
+
+
 class _Files(SimpleHTTPRequestHandler):
     extensions_map: ClassVar = {**SimpleHTTPRequestHandler.extensions_map, ".svg": "image/svg+xml"}
 
@@ -173,6 +178,58 @@ class _Files(SimpleHTTPRequestHandler):
 @contextmanager
 def windmills(port: int = 0) -> Iterator[int]:
     """Serve the museum's site in scripts/windmills, for a page and its pictures; yields the port."""
-    handler = partial(_Files, directory=str(Path(__file__).with_name("windmills")))
+    with _serving(LoopbackServer(("127.0.0.1", port), partial(_Files, directory=str(MUSEUM)))) as served:
+        yield served
+
+
+class _Living(_Files):
+    """The museum has news, which differ each time, and a slow calendar, whose months lead to days and on for ever. The
+    picture of the news is missing until it is asked for a third time."""
+
+    asked: dict[str, int]
+
+    def do_GET(self) -> None:
+        self.asked[self.path] = times = self.asked.get(self.path, 0) + 1
+        kind, _, date = self.path[1:].partition("/")
+        if kind == "calendar" and date.isdigit():
+            time.sleep(_DAWDLING)
+            days = "".join(f'<a href="/calendar/{date}.{day}">{day}</a> ' for day in range(1, 31))
+            self._page(f"Month {date}", f'{days}<a href="/calendar/{int(date) + 1}">The month after it</a>')
+        elif kind == "calendar":
+            time.sleep(_DAWDLING)
+            self._page(f"Day {date[:9]}", "<p>The mill is open.</p>")
+        elif self.path == "/news.html":
+            self._page("News", f'<img src="barn.svg" alt="A barn"><p>The miller has ground {times} sacks.</p>')
+        elif self.path == "/barn.svg" and times < 3:
+            self.send_error(HTTPStatus.NOT_FOUND)
+        elif self.path == "/barn.svg":
+            self._answer((MUSEUM / "tower.svg").read_bytes(), "image/svg+xml")
+        elif self.path == "/":
+            page = (MUSEUM / "index.html").read_text("utf-8")
+            self._answer(page.replace("</nav>", f"{_MORE}</nav>").encode(), "text/html")
+        else:
+            super().do_GET()
+
+    def _page(self, title: str, rest: str) -> None:
+        head = f'<title>{title} - The Windmill Museum</title><link rel="stylesheet" href="/style.css">'
+        self._answer(f"<!doctype html><meta charset=utf-8>{head}<h1>{title}</h1>{rest}".encode(), "text/html")
+
+    def _answer(self, body: bytes, kind: str) -> None:
+        self.send_response(HTTPStatus.OK)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        with suppress(ConnectionError):  # the client has hung up
+            self.end_headers()
+            self.wfile.write(body)
+
+
+_DAWDLING = 2  # seconds that a page of the calendar takes
+_MORE = '<a href="news.html">News</a><a href="calendar/1">Calendar</a>'
+
+
+@contextmanager
+def living_museum(port: int = 0) -> Iterator[int]:
+    """Serve the museum as it lives, on this port or a free one; yields the port."""
+    handler = partial(type("_Museum", (_Living,), {"asked": {}}), directory=str(MUSEUM))
     with _serving(LoopbackServer(("127.0.0.1", port), handler)) as served:
         yield served

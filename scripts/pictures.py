@@ -5,6 +5,7 @@ visualiser.png  luigid's own page, with one launch done and one that failed; nee
 replay.png      a page of scripts/windmills, crawled, out of its WACZ, in ReplayWeb.page; needs chromium
 search.png      what a reader's search finds in that crawl; served.png, a result in replay; need the same
 launch.png      the page of that crawl's launch
+watch.png       the page of a crawl of the same museum, while it runs; form.png, the form of its job; need the same
 rendered.png    the page of `scripts/demo --render` in replay, whose text and links a script made; needs chromium
 engine.png      the same page after `scripts/demo --servers`, as a graph; needs the servers' packages too
 """
@@ -16,6 +17,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -24,7 +26,7 @@ from pathlib import Path
 from urllib.request import urlopen
 
 import sample
-from loopback_site import windmills
+from loopback_site import living_museum, windmills
 from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.terminal_theme import MONOKAI
@@ -41,6 +43,10 @@ SCANS = (("tasks.output", "output.ScanForOutputs"), ("tasks.files", "files.ScanF
 WIDTH = 108
 PORT = 8399
 MUSEUM = "windmills.example"
+CRAWL = (
+    "warcmill", "crawl", f"http://{MUSEUM}/", "--allow-private", "127.0.0.0/8", "--no-delay", "--resolve",
+    f"{MUSEUM}=127.0.0.1",
+)  # fmt: skip
 BROWSER = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -56,6 +62,7 @@ def main() -> int:
             return 1
         draw_visualiser(base / "luigid", browser)
         draw_site(base / "site")
+        draw_desk(base / "desk")
         draw_rendered(base / "rendered")
         draw_engine(base / "archive", browser)
     return 0
@@ -125,9 +132,8 @@ def draw_rendered(base: Path) -> None:
 def draw_site(base: Path) -> None:
     """Draw a site that `warcmill crawl` has archived: a search, a result in replay, and its WACZ in ReplayWeb.page."""
     base.mkdir()
-    here = ("--allow-private", "127.0.0.0/8", "--no-delay", "--resolve", f"{MUSEUM}=127.0.0.1")
-    with windmills(80) as port:
-        run(None, "warcmill", "crawl", f"http://{MUSEUM}:{port}/", *here, folder=base)
+    with windmills(80):
+        run(None, *CRAWL, folder=base)
     config, wacz = base / "archive" / "luigi.cfg", base / "museum.wacz"
     run(config, "warcmill", "wacz", MUSEUM.replace(".", "-"), "-o", str(wacz))
     site = serving.served(base / "site", wacz, f"http://{MUSEUM}/")
@@ -153,6 +159,34 @@ def photograph_serve(config: Path, base: Path) -> None:
         page.screenshot(path=PICTURES / "search.png")
         serving.follow(page, "The Windmill Museum")
         page.screenshot(path=PICTURES / "served.png")
+
+
+def draw_desk(base: Path) -> None:
+    """Draw a crawl that is watched, and the form that leaves a calendar out of its job."""
+    base.mkdir()
+    config, job = base / "archive" / "luigi.cfg", MUSEUM.replace(".", "-")
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with living_museum(80), subprocess.Popen([BIN / CRAWL[0], *CRAWL[1:]], cwd=base, **quiet) as crawl:
+        while not (base / "archive" / "jobs" / job / "state" / "control.sock").exists():
+            time.sleep(0.1)
+        serving.configure(config)
+        with (
+            serving.serving(config, base / "serve.log") as server,
+            browsing.opened() as browser,
+            browsing.window(browser) as page,
+        ):
+            page.goto(server.entrance)
+            page.goto(f"{server.address}jobs/{job}/watch")
+            page.get_by_text("until nothing waits").wait_for()
+            page.screenshot(path=PICTURES / "watch.png")
+            page.goto(f"{server.address}jobs/{job}/edit")
+            page.get_by_label("Leave out", exact=True).fill("calendar")
+            addresses = "".join(f"http://{MUSEUM}/{path}\n" for path in ("calendar/2", "visit.html"))
+            page.get_by_label("Addresses to look at").fill(addresses)
+            page.get_by_role("button", name="Look at them").click()
+            page.get_by_label("Leave out", exact=True).evaluate("one => one.closest('p').scrollIntoView()")
+            page.screenshot(path=PICTURES / "form.png")
+        crawl.send_signal(signal.SIGINT)
 
 
 def photograph(browser: str, profile: Path, url: str, name: str = "visualiser.png", height: int = 860) -> None:

@@ -21,7 +21,7 @@ SECONDS: Final = 600
 _RULES: Final[dict[Scheme, str]] = {"light": "", "dark": ", runOnly: ['color-contrast']"}
 # A frame of replay has scripts, and is of another host than ours: this warns of frames of one's own.
 _OF_FRAMES: Final = "Setting both “allow-scripts” and “allow-same-origin” is not recommended"
-_TOO_WIDE: Final = "() => document.documentElement.scrollWidth - innerWidth"
+TOO_WIDE: Final = "() => Math.max(0, document.documentElement.scrollWidth - innerWidth)"
 
 
 def faults(page: Page) -> list[str]:
@@ -37,8 +37,8 @@ def faults(page: Page) -> list[str]:
 
 
 def _faults(page: Page, rules: str) -> list[str]:
-    wide = page.evaluate(_TOO_WIDE)
-    too_wide = [f"{wide} px wider than the window"] if wide > 0 else []
+    wide = page.evaluate(TOO_WIDE)
+    too_wide = [f"{wide} px wider than the window"] if wide else []
     axe = f"axe.run(document, {{resultTypes: ['violations']{rules}}}).then(found => found.violations)"
     return [*too_wide, *(f"{one['id']}: {one['help']}: {_places(one)}" for one in page.evaluate(axe))]
 

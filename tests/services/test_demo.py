@@ -8,6 +8,7 @@ import signal
 import subprocess
 from collections import Counter
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 from urllib.request import HTTPCookieProcessor, build_opener, urlopen
 
 from loopback_site import PAGES
@@ -80,6 +81,9 @@ def on_a_terminal(folder: Path) -> tuple[int, str]:
             assert "Newest launches" in answer.read().decode()
         with urlopen((folder / "output/jobs/site/seeds.txt").read_text().strip(), timeout=SECONDS) as answer:
             assert b"Page 0" in answer.read(), "its site is there, to be crawled once more"
+        (day,) = re.findall(r"A curator's day: .* at (\S+)", said)
+        with urlopen(parse_qs(urlsplit(day).query)["url"][0], timeout=SECONDS) as answer:
+            assert b"The Windmill Museum" in answer.read()
         os.killpg(process.pid, signal.SIGINT)  # as a terminal sends it: to the demo and to what it has started
         code = process.wait(SECONDS)
     os.close(ours)

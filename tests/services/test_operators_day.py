@@ -4,13 +4,13 @@ and a page of it found and replayed."""
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import preloaded
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from operating.keyboard import Keyboard
+from playwright.sync_api import Browser, expect
 from sites.several_hosts import Page as SitePage
 from sites.several_hosts import serve
 
@@ -40,35 +40,6 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         config = folder / "archive/luigi.cfg"
         serving.configure(config)
         yield config
-
-
-class Keyboard:
-    """Someone at a browser who has no mouse."""
-
-    def __init__(self, page: Page, *, scripts: bool) -> None:
-        self.page, self.scripts = page, scripts
-
-    def press(self, *names: str) -> None:
-        """Press each of these links and buttons in turn, each on the page that the one before has opened."""
-        for name in names:
-            browsing.press_to(self.page, name)
-            with self.page.expect_navigation():
-                self.page.keyboard.press("Enter")
-
-    def wait_for(self, text: str) -> None:
-        """Wait until the page shows a text: by itself, or, without scripts, when it is loaded again."""
-        until = time.monotonic() + browsing.SECONDS
-        while not self.scripts and text not in self.page.locator("main").inner_text():
-            assert time.monotonic() < until
-            time.sleep(0.5)
-            self.page.reload()
-        expect(self.page.locator("main")).to_contain_text(text)
-
-    def act(self, *names: str) -> None:
-        """Take an action by its button, and wait for its good end."""
-        self.press(*names)
-        self.wait_for("exit code")
-        expect(self.page.locator("#action")).to_contain_text("exit code 0: done")
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])

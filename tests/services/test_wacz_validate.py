@@ -16,6 +16,7 @@ from indexing.indexed import Archive
 from launches import chain as steps
 from launches.engine import Engine, line_of
 from packing.packages import HOSTILE
+from packing.wacz_judge import VALID, validate
 from records.captures import response, revisit
 from records.warcs import WEEKLY, sha1, warc_gz, warcinfo
 
@@ -27,7 +28,6 @@ from warcmill.versions import hidden_list
 
 CP = Stage.parse("cp00001-20161020000000")
 NAMES = [f"BL-20161019234430000-0000{serial}-1~crawler~8443.warc.gz" for serial in range(2)]
-VALID = "Validation succeeded, the passed WACZ is valid"
 
 
 def two_stages(made: Engine) -> tuple[Stage, ...]:
@@ -63,12 +63,6 @@ def made(folder: Path, lay_out: Callable[[Engine], tuple[Stage, ...]]) -> Path:
     with path.open("wb") as file:
         write(WaczSources(engine.state, engine.store, None, folder), what, file, lambda _: None)
     return path
-
-
-def validate(path: Path) -> tuple[int, str]:
-    command = [packages.bin_folder("wacz") / "wacz", "validate", "-f", path]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False)
-    return ran.returncode, ran.stdout.strip().rpartition("\n")[2]
 
 
 @pytest.mark.parametrize("lay_out", [two_stages, hostile_names, without_captures])

@@ -62,7 +62,9 @@ def test_a_form_shows_the_command_and_runs_exactly_that(tmp_path: Path, path: st
     assert done["started"] <= done["finished"]
     record = json.loads((tmp_path / "state" / FOLDER / f"{done['id']}.json").read_text())
     assert record == {name: value for name, value in done.items() if name in record}
-    assert "the answer is no" in site.get(f"/actions/{done['id']}").text
+    page = site.get(f"/actions/{done['id']}").text
+    assert "the answer is no" in page
+    assert ('href="/jobs/daily/watch"' in page) == (path == "/jobs/daily/start"), "a crawl that began can be watched"
 
 
 def test_a_start_is_of_the_due_crawl_and_else_one_more(tmp_path: Path) -> None:

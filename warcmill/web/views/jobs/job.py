@@ -268,5 +268,9 @@ def taken(served: Served, asked: Asked) -> Answer:
     if found.action == "wacz":
         held = files.held(state, found.id, served.file_days)
         answer["file"] = {"address": f"/files/{found.id}", "bytes": held[0], "until": held[1]} if held else None
-    shown = {"action": found, "is_cut": size > SHOWN, "held": held, "days": served.file_days}
+    engine = served.line().engines.get(found.job) if found.action in ("crawl", *BEGINNING) else None
+    shown = {
+        "action": found, "is_cut": size > SHOWN, "held": held, "days": served.file_days,
+        "can_watch": engine is not None and engine.kind == "warcmill",
+    }  # fmt: skip
     return ShownPage(answer, shown)
