@@ -12,7 +12,7 @@ from requesting.script_runs import HERE, RUN, crawling, line_for, script
 from sites import several_hosts
 from sites.several_hosts import Page
 
-from commands.console.papers import person
+from commands.console.person import person
 
 SCRIPT = """\
 from pyspider.libs.base_handler import *
