@@ -130,7 +130,7 @@ def test_a_launch_in_trouble_needs_a_person_and_has_its_command(site: WebSite, l
 
 
 def test_a_whole_launch_lacks_nothing_and_is_among_the_newest(site: WebSite) -> None:
-    assert "Nothing of its archive is missing." in shown(site, path_of(WHOLE))
+    assert "Of what was fetched, nothing is missing in the archive." in shown(site, path_of(WHOLE))
     document = get(site, "/", format="json").document
     assert [one["launch_id"] for one in document["launches"]] == [BROKEN.id, STALE.id, FAILED.id, REFUSED.id]
     assert {one["launch_id"]: one["state"] for one in document["newest"]}[WHOLE.id] == "done"
@@ -311,7 +311,7 @@ def test_a_damaged_log_in_a_sound_zip_is_a_page_with_the_reason(own: ArchiveOfSt
     assert answer.status == 503
     assert "damaged" in answer.text
     assert get(own.site(), address, begin=str(packed_logs.REACH + 1)).status == 400
-    assert "Nothing of its archive is missing." in shown(own.site(), path_of(WHOLE))
+    assert "Of what was fetched, nothing is missing in the archive." in shown(own.site(), path_of(WHOLE))
 
 
 def test_logs_are_listed_and_shown_whole_in_slices(
