@@ -72,10 +72,10 @@ hit. To look at it: https://replayweb.page, which reads it in the browser and se
 nowhere.
 
 exit codes: 0 written, 1 written, but captures will not replay since their originals are not
-to be had, a chosen page is not in it, or a part of the crawl is missing; or not written: no such launch or stage, it
-runs, it is not verified yet, it has no WARC to replay, a stored WARC is missing or changed,
-or FILE is there already; 2 usage, 3 configuration, 4 a root or the folder of FILE is
-unavailable or full
+to be had, a chosen page is not in it, or a part of the crawl is missing; or not written: no
+such launch or stage, it runs, it is not verified yet, it has no WARC to replay, a stored WARC
+is missing or changed, or FILE is there already; 2 usage, 3 configuration, 4 a root or the
+folder of FILE is unavailable or full
 """
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS)  # of a file system without hard links, as on a USB stick
 
