@@ -14,6 +14,7 @@ from launches.bundled import NAMES
 from line import DAY, REPORTS, SCANS, Line
 from sites.receivers import web_server
 
+from commands.console.person import person
 from warcmill import layout
 from warcmill.base import clock
 from warcmill.markers import decisions
@@ -108,7 +109,7 @@ def test_a_crawl_that_is_meant_to_be_skipped_is_accepted_and_not_started(owing: 
     assert at(owing, now, "accept", "daily", DUE, "--reason", "the site is closed").returncode == 0
     (made,) = decisions.read(owing.state.store, decisions.ACCEPTED)
     assert made.facts == {
-        "job": "daily", "kind": "due", "due": DUE, "name": DUE, "reason": "the site is closed",
+        "job": "daily", "kind": "due", "due": DUE, "name": DUE, "reason": "the site is closed", "by": person(),
     }  # fmt: skip
     other = at(owing, now, "accept", "daily", DUE, "--reason", "another")
     assert (other.returncode, "accepted already, for another reason: the site is closed" in other.stderr) == (1, True)

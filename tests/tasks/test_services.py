@@ -36,6 +36,7 @@ NO_SERVICE = {
     "[sftp] key_file": "how a root is reached",
     "[serve] replay_listen": "an address of ours",
     "[serve] replay_url": "an address of ours",
+    "[serve] url": "an address of ours",
     "[requests] rest_listen": "an address of ours",
     "[group.NAME] rules": "a file that updaters read, and name a fault of",
     "[scripts] proxies": "asked only for what a script fetches by one",

@@ -11,6 +11,8 @@ import pytest
 
 from warcmill.scutils.method_timer import MethodTimer
 
+pytestmark = pytest.mark.timeout(0)  # a limit of the test would be an alarm of somebody else
+
 SHORT, LONG = 0.05, 60
 
 

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 from msgspec import Struct
 
-from warcmill import layout
+from warcmill import chain, layout
 from warcmill.audit import due_crawls, gaps, survey
 from warcmill.audit.answers import days, dues, health, jobs
 from warcmill.audit.answers.attention import DUE_DAYS
@@ -43,6 +43,7 @@ PACE_DAYS = 30  # before today, whose launches are the pace at which disks fill
 GROWING = ("output", "store")  # the roots into which each WARC is written once
 _MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")
 _DAY, _SECOND = timedelta(days=1), timedelta(seconds=1)
+_LIST = chain.by_word(chain.ROWS)["assemble"].task
 _LOOKUP = 1  # the status of a line of crawl.log that is a lookup in the DNS
 _NEAR = 1 << 30  # bytes by which the room of one disk may change while it is asked for twice
 
@@ -388,7 +389,7 @@ def _assembled(state: MarkerStore, launch: Launch) -> Iterator[Assembled]:
     """The facts of the lists of each stage; a marker that cannot be read is a gap of its own."""
     keys = map(layout.parse_marker_name, state.store.names(layout.state_folder(launch)))
     for key in keys:
-        if key and key.task == "output.AssembleOutput":
+        if key and key.task == _LIST:
             try:
                 yield Assembled.from_claim(state.record(key).claim)
             except (BadInput, Foreign, NotReady):

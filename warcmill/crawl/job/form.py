@@ -55,7 +55,7 @@ _head_of = re.compile(r"\s*+\[\[?+([A-Za-z_.\s]++)\]").match
 _BLANKS, _SEPARATORS = re.compile(r"\s"), re.compile(r"[,\n]")
 _is_decimal = re.compile(r"[0-9]{1,9}(\.[0-9]{1,6})?").fullmatch
 _LINE_OF_FAULT = re.compile(r"\(at line ([0-9]+), column [0-9]+\)")
-_PLACE = re.compile(r"(?:\[\[?([A-Za-z_]+)\]\]?)?(?: ?([0-9]+))?(?: ?\[([a-z_]+)\])?(?: ?([a-z_]+))?")
+_PLACE = re.compile(r"(?:\[\[?+([A-Za-z_]++)\]\]?+)?+(?: ?+([0-9]++))?+(?: ?+\[([a-z_]++)\])?+(?: ?+([a-z_]++))?+")
 OF_OPERATORS = (
     "allow_private", "no_delay", "resolve", "name_servers", "policies", "[render] cookies", "[render] behaviors",
     "[render] sandbox",

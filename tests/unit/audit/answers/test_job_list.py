@@ -210,11 +210,11 @@ def test_a_disk_lasts_as_long_as_the_pace_of_the_launches_says(engine: Engine) -
         summed(engine, ago(days), 5 * GB)
     report(engine, output=(30 * GB, 100 * GB), store=(9 * GB, 50 * GB), state=(1, 2))
     output, store = job_list.read(line_of_jobs(engine)).disks
-    assert (output.roots, round(output.a_day / GB, 3), output.launches, output.days) == (("output",), 1, 2, 30)
+    assert (output.roots, round(output.a_day / GB, 1), output.launches, output.days) == (("output",), 1, 2, 30)
     assert (store.days, store.first) == (9, str(ago(10).day))
     report(engine, output=(30 * GB, 100 * GB), store=(30 * GB + 5, 100 * GB))
     (both,) = job_list.read(line_of_jobs(engine)).disks
-    assert (both.roots, round(both.a_day / GB, 3), both.days) == (("output", "store"), 2, 15)
+    assert (both.roots, round(both.a_day / GB, 1), both.days) == (("output", "store"), 2, 15)
     assert both.in_words == f"full in 15 days at {both.a_day:,} bytes a day, by 2 launches since {ago(10).day}"
 
 
