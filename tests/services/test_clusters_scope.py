@@ -50,7 +50,7 @@ def test_a_scope_is_written_into_each_job_by_its_updater_and_a_crawl_that_runs_f
         assert editions(pair) == dict.fromkeys(JOBS, 0)
         assert "it has a scope of its own: others; 1 is newest" in pair.warcmill("group", GROUP, "status")
 
-        pair.wait_between_pages(0.15)
+        pair.wait_between_pages(0.5)  # so that the last pages are asked for after the second edition
         before = paper(pair, EAST, "crawl.toml").read_bytes()
         pair.update_all()
         until(lambda: editions(pair) == dict.fromkeys(JOBS, 1))
@@ -85,6 +85,11 @@ def test_a_scope_is_written_into_each_job_by_its_updater_and_a_crawl_that_runs_f
         pair.in_order()
 
 
+def hosts_of(pair: Pair, cluster: str) -> int:
+    """The number of hosts that a cluster owns."""
+    return len([host for host, owner in pair.owners().items() if host and owner == cluster])
+
+
 def test_a_frontier_that_was_lost_comes_back_from_the_centre_and_the_centre_from_the_journals(
     postgresql: PostgresqlServer, tmp_path: Path
 ) -> None:
@@ -106,10 +111,11 @@ def test_a_frontier_that_was_lost_comes_back_from_the_centre_and_the_centre_from
             shutil.rmtree(logs)
         visits = "SELECT uri FROM visits v JOIN uris u USING (host, digest) WHERE v.cluster = $1"
         known = {row["uri"] for row in pair.query(visits, EAST)}
-        mine = [host for host, cluster in pair.owners().items() if cluster == EAST]
 
+        before = hosts_of(pair, EAST)
         answer = pair.asked("group", GROUP, "recover", "--cluster", EAST)
-        assert (answer["hosts"], answer["cluster"]) == (len([host for host in mine if host]), EAST)
+        assert before <= answer["hosts"] <= hosts_of(pair, EAST), "the other cluster goes on, and may hand one over"
+        assert answer["cluster"] == EAST
         assert answer["waiting"] > 0
         assert answer["visited"] >= len(known) > 0
         pair.write_papers(EAST)
