@@ -76,9 +76,8 @@ def test_a_site_is_archived_and_its_job_edited(browser: Browser, entrance: str, 
         window.get_by_label("Address", exact=True).fill(f"http://{HOST}:{port}/")
         type_into(window, "Inside addresses", "127.0.0.0/8")
         window.keyboard.press("Enter")
-        window.wait_for_url(f"**/jobs/{JOB}")
-        action = window.locator("#actions a").first.get_attribute("href")
-        window.goto(f"{base}{action}")
+        window.wait_for_url(f"**/jobs/{JOB}/watch?action=*")
+        window.goto(f"{base}/actions/{window.url.partition('action=')[2]}")
         while window.locator("#action[data-refresh]").count():
             window.reload()
         expect(window.locator("main")).to_contain_text("exit code 0")
