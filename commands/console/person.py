@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import pwd
 
+from warcmill.markers.editions import MOST_WHO
 from warcmill.web.actions import PERSON
-
-_LONGEST = 200  # letters, as editions keep them
 
 
 def person() -> str:
     """The person of the page that has started this process; else the user of this process."""
     if named := os.environ.get(PERSON, ""):
-        return named[:_LONGEST]
+        return named[:MOST_WHO]
     try:
         return pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:  # as in a container

@@ -24,7 +24,9 @@ PROFILE = (ROOT / "tests" / "data" / "heritrix" / "profile.cxml").read_text("utf
 JOB = "daily"  # the pages'
 STOP = f"warcmill pulse stop {JOB}"
 SPEAKS = re.compile(r"warcmill pulse|luigi --module tasks\.(pulse|feeds)")
-OWN = re.compile("ondemand|papers|web-east|windmills-example")  # jobs of the built-in crawler, whose pages have tests of their own
+OWN = re.compile(
+    "ondemand|papers|web-east|windmills-example"
+)  # jobs of the built-in crawler, whose pages have tests of their own
 COMMANDS = [one for one in PRINTED if SPEAKS.match(one.bare) and not OWN.search(one.bare)]
 
 

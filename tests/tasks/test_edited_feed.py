@@ -13,6 +13,7 @@ from line import Line, line_at
 from tasks.config import feed as feeds
 from tasks.line import feed_of, open_line
 from tasks.pulse import CrawlFeed
+from warcmill.errors import Unavailable
 from warcmill.pulse import feed, feed_edits
 
 SCHEDULES = [{"startDate": "2026-01-01", "frequency": "DAILY"}]
@@ -92,3 +93,21 @@ def test_while_the_store_is_away_nobody_saves_and_the_crawl_goes_on(line: Line) 
     assert (done.returncode, file_of(line).read_bytes()) == (4, before)
     file_of(line).write_bytes(before.replace(b"2.example", b"two.example"))
     assert "http://two.example/" in fed(line, 21)
+
+
+def test_a_disk_that_is_not_mounted_is_no_edit_of_the_feed_on_it(line: Line) -> None:
+    edit("pause", "1")
+    file, mark = file_of(line), file_of(line).with_name(".feed.jsonl.edition.json")
+    before = file.read_bytes(), mark.read_bytes()
+    file.unlink()
+    mark.unlink()
+    feed_of_job = feed_of(open_line(), "daily").editable()
+    with pytest.raises(Unavailable, match="mount the disk"):
+        feed_of_job.settle()
+    assert not file.exists()
+    assert not mark.exists()
+    file.write_bytes(before[0])
+    mark.write_bytes(before[1])
+    newest = feed_of_job.settle()
+    assert newest
+    assert newest.why != "edited by hand"

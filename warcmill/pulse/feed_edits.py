@@ -41,14 +41,20 @@ class FeedPapers(JobPapers):
         self.mark = f".{self.file.name}.edition.json"
 
     def read(self) -> dict[str, bytes]:
-        """The feed as it is; nothing where there is no file."""
+        """The feed as it is; nothing where there is no file. Unavailable where its mark is missing too: nobody has
+        removed the feed then, and its disk is not mounted."""
         try:
             if (size := self.file.stat().st_size) > LARGEST_PAPER:
                 raise BadInput(
                     str(self.file), f"it has {size:,} bytes; {LARGEST_PAPER:,} are the most that are edited here"
                 )
             return {PAPER: self.file.read_bytes()}
-        except FileNotFoundError:
+        except FileNotFoundError as error:
+            newest = self.editions.newest()
+            if newest and newest.digest(PAPER) and not (self.folder / self.mark).exists():
+                why = f"it is missing, and {self.mark} beside it: mount the disk, or copy the newest text"
+                kept = f"state:{self.editions.path(newest.number)}"
+                raise Unavailable(str(self.file), f"{why} that {kept} or an edition before it has to here") from error
             return {}
         except OSError as error:
             raise Unavailable(str(self.file), disk.reason(error, self.file)) from error

@@ -182,12 +182,13 @@ def is_list(data: bytes) -> bool:
 
 
 def read(data: bytes) -> Iterator[TargetLine]:
-    """The targets of a feed, sound or not, in its order; not what has no id. Of a JSON list the number is the place."""
+    """The targets of a feed, sound or not, in its order; not what has no id. Of a JSON list the number is the place.
+    BadInput for a JSON list that cannot be read."""
     if is_list(data):
         try:
             found: Sequence[bytes | Raw] = msgspec.json.decode(data.removeprefix(codecs.BOM_UTF8), type=list[Raw])
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            return
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise BadInput("the feed", f"it begins as a JSON list, and is not one: {error}") from error
     else:
         found = data.removeprefix(codecs.BOM_UTF8).splitlines()
     for number, line in enumerate(found, start=1):

@@ -28,7 +28,7 @@ from warcmill.web.views.launches.launch import number_in
 
 AT_ONCE = 200  # URIs of the queue on a page
 BEGINNING, RULE = BY = ("beginning", "rule")
-"""What a text names of the URIs that are looked for, or left out: their beginning, or a rule of the form of a job."""
+"""The two meanings of a text that is looked for, or left out: the beginning of a URI, or a rule of a job's form."""
 OF_THE_LINE = (("verify", "In the store"), ("package", "Packaged"), ("cdx", "In the index"))
 EVERY, SELDOM = "2", "5"  # seconds between two looks of a page; while a crawl may begin
 ABROAD = "Watch it by the same command on the machine where it is crawled."
