@@ -132,9 +132,11 @@ def _facts(launch: Launch, word: str, note: str, report: int, who: str) -> dict[
     }  # fmt: skip
 
 
-def marks(state: LocalStore, launch: Launch) -> list[RecordedDecision]:
-    """The marks of a launch, of which the last one counts. A damaged one is left out."""
-    return _of(decisions.readable(state, decisions.QUALITY)[0], launch)
+def marks(state: LocalStore, launch: Launch) -> tuple[list[RecordedDecision], list[BadInput]]:
+    """The marks of a launch, of which the last one counts; and an error for each mark, of whichever launch, that is
+    damaged or missing."""
+    made, wrong = decisions.readable(state, decisions.QUALITY)
+    return _of(made, launch), wrong
 
 
 def _of(made: Iterable[RecordedDecision], launch: Launch) -> list[RecordedDecision]:

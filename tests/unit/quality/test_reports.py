@@ -83,12 +83,12 @@ def test_a_mark_is_a_decision_with_its_author_and_the_last_one_counts(line: Engi
         1,
         2,
     ]
-    made = reports.marks(line.state.store, LAUNCH)
+    made = reports.marks(line.state.store, LAUNCH)[0]
     assert [dict(one.facts) for one in made] == [
         {"job": LAUNCH.job, "launch_id": LAUNCH.id, "mark": word, "note": note, "report": 1, "who": who}
         for word, note, who in (("poor", "no pictures", "anna"), ("bad", "", "bert"))
     ]
-    assert reports.marks(line.state.store, Launch("other", LAUNCH.id)) == []
+    assert reports.marks(line.state.store, Launch("other", LAUNCH.id))[0] == []
     stored = line.store.real(f"state/_archive/{decisions.path_of(decisions.QUALITY, 2)}")  # type: ignore[attr-defined]
     assert stored.read_bytes() == line.state.store.real(made[-1].path).read_bytes()
 
@@ -100,7 +100,7 @@ def test_another_mark_and_a_note_of_two_lines_are_refused(line: Engine, word: st
     with pytest.raises(BadInput) as refused:
         mark(line, word, note)
     assert refused.value.path == where
-    assert reports.marks(line.state.store, LAUNCH) == []
+    assert reports.marks(line.state.store, LAUNCH)[0] == []
 
 
 def test_a_patch_has_the_manners_of_the_job_and_none_of_its_rules() -> None:

@@ -109,14 +109,24 @@ def test_a_curator_marks_once_however_often_he_posts(site: WebSite) -> None:
     for _ in range(2):
         done = site.post(PAGE, {"mark": "poor", "note": f"no pictures {MARKUP}"}, role="curator")
         assert (done.status, done.header("location")) == (303, PAGE)
-    (mark,) = reports.marks(site.state, WHOLE)
+    (mark,) = reports.marks(site.state, WHOLE)[0]
     assert (mark.facts["who"], mark.facts["mark"], mark.facts["report"]) == ("curator", "poor", 2)
     text = site.get(PAGE, role="reader").text
     assert "no pictures &lt;script&gt;" in text
     assert "curator" in text
     assert 'name="mark"' not in text, "a reader has no form"
     assert site.get(PAGE, {"format": "json"}).document["marks"][0]["note"] == f"no pictures {MARKUP}"
-    assert reports.marks(site.state, Launch(WHOLE.job, "20161019234429")) == []
+    assert reports.marks(site.state, Launch(WHOLE.job, "20161019234429"))[0] == []
+
+
+def test_a_mark_that_cannot_be_read_is_named(site: WebSite) -> None:
+    site.post(PAGE, {"mark": "poor", "note": "no pictures"}, role="curator")
+    ((mark,), _) = reports.marks(site.state, WHOLE)
+    path = site.state.real(mark.path)
+    path.chmod(0o644)
+    path.write_bytes(path.read_bytes().replace(b"poor", b"good"))
+    assert "A mark cannot be read, so another one may count" in site.get(PAGE, role="reader").text
+    assert mark.path in str(site.get(PAGE, {"format": "json"}).document["unread"])
 
 
 @pytest.mark.parametrize("fields", ODD)
@@ -124,7 +134,7 @@ def test_an_invalid_mark_is_refused_and_what_was_typed_stays(site: WebSite, fiel
     answer = site.post(PAGE, fields, role="curator")
     assert answer.status == 400
     assert 'class="wrong"' in answer.text
-    assert reports.marks(site.state, WHOLE) == []
+    assert reports.marks(site.state, WHOLE)[0] == []
 
 
 def test_readers_mark_nothing_and_a_damaged_report_is_named(site: WebSite) -> None:

@@ -51,11 +51,13 @@ def _shown(served: Served, asked: Asked, launch: Launch, wrong: BadInput | None 
         return RefusedRequest(HTTPStatus.NOT_FOUND, str(error))
     except BadInput as error:
         raise Unavailable(error.path, f"{error.why}; move it away, then check again") from error
-    marks: list[Json] = [reports.marked(one) for one in reports.marks(state, launch)]
+    made, unread = reports.marks(state, launch)
+    marks: list[Json] = [reports.marked(one) for one in made]
     may_mark = asked.user.role >= Role.CURATOR and found is not None
     answer: dict[str, Json] = {
         "form": served.forms.new(asked.user, asked.path) if may_mark else "", "job": launch.job,
         "launch_id": launch.id, "marks": marks, "report": found.json() if found else None,
+        "unread": [*map(str, unread)],
     }  # fmt: skip
     shown: dict[str, object] = {
         "launch": str(launch), "path": path_of(launch), "report": None, "marks": [*reversed(marks)],
