@@ -12,12 +12,14 @@ import io
 import json
 import logging
 import platform
+import re
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
+from typing import TypeVar
 
 from msgspec import Struct
 
@@ -27,14 +29,16 @@ from warcmill.errors import BadInput, Conflict, Foreign, NotReady, Unavailable
 from warcmill.formats.logs import logzip
 from warcmill.markers import claim as evidence
 from warcmill.markers.claim import Claim, Evidence, Input, Run, SoundMarker
-from warcmill.model import FileRef, Key, Launch, Stage
+from warcmill.model import FileRef, Key, Launch, Stage, parse_job
 from warcmill.stores import LocalStore, Stat, temporary_names
 
 log = logging.getLogger(__name__)
 SCRATCH = ".scratch"
 CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
 LARGEST_RUN = 1 << 20  # bytes
+T = TypeVar("T")
 NO_TOOLS: Mapping[str, str] = MappingProxyType({})
+_is_month = re.compile(r"[0-9]{4}-[0-9]{2}").fullmatch
 _reported: set[tuple[str, str]] = set()
 
 
@@ -110,6 +114,21 @@ class MarkerStore:
             if key and (marker := self.read(key)):
                 markers[entry.name] = marker
         return markers
+
+    def months(self) -> list[str]:
+        """The months that have a folder, the newest first."""
+        return sorted(filter(_is_month, self.store.names("")), reverse=True)
+
+    def jobs(self) -> set[str]:
+        """The jobs that have a folder in some month."""
+        return {name for month in self.months() for name in self.store.names(month) if _parsed(parse_job, name)}
+
+    def launches(self, job: str) -> Iterator[Launch]:
+        """The launches of a job that have a folder, the newest first."""
+        for month in self.months():
+            for name in sorted(self.store.names(f"{month}/{job}"), reverse=True):
+                if launch := _parsed(Launch.parse, job, name):
+                    yield launch
 
     def stages(self, launch: Launch) -> set[Stage]:
         """Return the stages of a launch that have any marker, sound or not."""
@@ -277,6 +296,14 @@ def input_of(state: MarkerStore, key: Key) -> Input:
 def rests_on(*markers: Evidence) -> tuple[Input, ...]:
     """Return markers as inputs of the claim that rests on them: as they were read, not as they are on disk now."""
     return tuple(Input(layout.marker_path(marker.claim.key), marker.digest) for marker in markers)
+
+
+def _parsed(parse: Callable[..., T], *names: str) -> T | None:
+    """A job or a launch of this name; None for another name, as the summary of a day or a marker of a due crawl."""
+    try:
+        return parse(*names)
+    except BadInput:
+        return None
 
 
 def _document(claim: Claim, run: Run) -> bytes:

@@ -6,7 +6,7 @@ Reads the state and the feed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import islice
 
 from msgspec import Struct
@@ -97,7 +97,7 @@ def newest(state: MarkerStore, job: str, lines: Sequence[TargetLine]) -> dict[st
     of."""
     owed = {one.id: _seeds(one) for one in lines}
     found = dict[str, TargetFate]()
-    for _, launch in zip(range(LAUNCHES), _launches(state, job), strict=False):
+    for launch in islice(state.launches(job), LAUNCHES):
         if not owed:
             break
         for target_id, fate in _of_launch(state, launch, owed).items():
@@ -130,13 +130,3 @@ def _fate(launch: Launch, fates: Sequence[SeedFate]) -> TargetFate:
 def _seeds(line: TargetLine) -> frozenset[str]:
     """The seeds of a target as launches have them; none of a faulty one."""
     return frozenset(surt.canonical(seed) for one in feed.read(line.encode(), "").targets for seed in one.seeds)
-
-
-def _launches(state: MarkerStore, job: str) -> Iterator[Launch]:
-    """The launches of a job that have a folder in the state, the newest first."""
-    for month in sorted((name for name in state.store.names("") if _MONTH.fullmatch(name)), reverse=True):
-        for name in sorted(state.store.names(f"{month}/{job}"), reverse=True):
-            try:
-                yield Launch.parse(job, name)
-            except BadInput:
-                continue  # the marker of a due crawl

@@ -89,10 +89,8 @@ def before(state: MarkerStore, launch: Launch) -> Launch | None:
     if not _may_have_pages(state, launch):
         return None
     continued = {one.id for one in crawl_parts.of(state, launch).before}
-    names = {name for month in state.store.names("") for name in state.store.names(f"{month}/{launch.job}")}
-    ids = sorted((name for name in names if name.isdigit() and name < launch.id and len(name) == 14), reverse=True)
-    for earlier in (Launch(launch.job, one) for one in ids if one not in continued):
-        if not _may_have_pages(state, earlier):
+    for earlier in state.launches(launch.job):
+        if earlier.id >= launch.id or earlier.id in continued or not _may_have_pages(state, earlier):
             continue
         if state.holds(layout.step("process", earlier)) and all(
             state.holds(layout.step("verify", *part)) for part in _stages(state, earlier)

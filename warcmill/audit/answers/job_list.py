@@ -7,10 +7,10 @@ a stage is read, where its summary has it done; all of its markers, where not.
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
-from functools import partial
+from itertools import islice
 from zoneinfo import ZoneInfo
 
 from msgspec import Struct
@@ -35,7 +35,7 @@ from warcmill.markers import editions
 from warcmill.markers.editions import JobEditions
 from warcmill.markers.facts.output import Assembled
 from warcmill.markers.state import MarkerStore
-from warcmill.model import Json, Launch, parse_job, stamp_time
+from warcmill.model import Json, Launch, stamp_time
 
 PAST = 30  # launches of a job
 DAYS = 28  # from today on, of which the calendar has what is due
@@ -252,7 +252,8 @@ class DueJob(Struct, frozen=True):
 
 def read(line: AuditedLine) -> JobList:
     """All jobs, and the room of the disks."""
-    now, past = stamp_time(clock.stamp()), _launches(line.state)
+    now = stamp_time(clock.stamp())
+    past = {job: [*islice(line.state.launches(job), PAST)] for job in line.state.jobs()}
     pace = {now.date() - timedelta(days=number) for number in range(PACE_DAYS + 1)}
     rows = _days(line.state, pace | {one.day for launches in past.values() for one in launches})
     summed = {(one.job, one.id): one for row in rows.values() for of_job in row.jobs.values() for one in of_job}
@@ -316,32 +317,6 @@ def _by_day(schedule: Schedule, now: datetime, end: datetime) -> Iterator[tuple[
         if first:
             yield first, 1 + (until - _SECOND - first) // timedelta(hours=hours)
         begin = datetime.combine(begin.date() + _DAY, time(), UTC)
-
-
-def _launches(state: MarkerStore) -> dict[str, list[Launch]]:
-    """The newest launches of each job that has a folder in the state, the newest first."""
-    found: dict[str, list[Launch]] = defaultdict(list)
-    for month in sorted((name for name in state.store.names("") if _MONTH.fullmatch(name)), reverse=True):
-        for job in filter(_is_job, state.store.names(month)):
-            if len(found[job]) < PAST:
-                names = sorted(filter(str.isdecimal, state.store.names(f"{month}/{job}")), reverse=True)
-                launches = filter(None, map(partial(_launch, job), names))
-                found[job] += [one for one, _ in zip(launches, range(PAST - len(found[job])), strict=False)]
-    return found
-
-
-def _is_job(name: str) -> bool:
-    try:
-        return bool(parse_job(name))
-    except BadInput:
-        return False  # the summary of a day
-
-
-def _launch(job: str, launch_id: str) -> Launch | None:
-    try:
-        return Launch.parse(job, launch_id)
-    except BadInput:
-        return None
 
 
 def _days(state: MarkerStore, wanted: Iterable[date]) -> dict[date, days.DayOfJobs]:

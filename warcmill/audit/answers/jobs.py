@@ -5,8 +5,7 @@ No engine is asked: the figures of a running crawl come from `status/now.json`, 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -24,13 +23,13 @@ from warcmill.base.schedule import Schedule, newest_due
 from warcmill.errors import BadInput, Foreign, NotReady
 from warcmill.markers.facts.pulse import Fed, Launched, Started
 from warcmill.markers.state import MarkerStore
-from warcmill.model import FileRef, Json, Launch, Window, parse_job, stamp_time
+from warcmill.model import FileRef, Json, Launch, Window, stamp_time
 
 OWED_DAYS = 60  # before today, in which due crawls without a launch are looked for
 NEWEST = 20  # launches that the answer has
 LONGEST = timedelta(days=366 * 2)  # from now, in which the next due time of any schedule lies
 HEAD = 16_384  # bytes of a feed as it was read
-_MONTH, _FEED = re.compile(r"[0-9]{4}-[0-9]{2}"), layout.feed_key("x", "20161019234428").task
+_FEED = layout.feed_key("x", "20161019234428").task
 _FIGURES = ("done", "queued", "per_minute", "kib_per_second", "alerts")
 _SECOND = timedelta(seconds=1)
 
@@ -146,17 +145,17 @@ class LineJob(Struct, frozen=True):
 
 def names(line: AuditedLine) -> list[str]:
     """All jobs: those of luigi.cfg, and those that have a folder in the state."""
-    return sorted({*line.engines, *line.schedules, *_in_state(line.state)})
+    return sorted({*line.engines, *line.schedules, *line.state.jobs()})
 
 
 def read(line: AuditedLine, job: str, most: int = NEWEST) -> LineJob:
     """All that the state knows of a job, with its newest launches; BadInput if there is no such job."""
-    if job not in line.engines and job not in line.schedules and job not in _in_state(line.state):
+    if job not in line.engines and job not in line.schedules and job not in line.state.jobs():
         raise BadInput(job, "there is no such job: luigi.cfg has none of this name, and no launch of it has a marker")
     now, schedule = stamp_time(clock.stamp()), line.schedules.get(job)
     last = newest_due(schedule, now) if schedule else None
     following = coming(schedule, now) if schedule else None
-    due, launches = _dues(line, job, now), [*_launches(line.state, job)]
+    due, launches = _dues(line, job, now), [*line.state.launches(job)]
     return LineJob(
         job,
         line.engines.get(job),
@@ -251,32 +250,9 @@ def _dues(line: AuditedLine, job: str, now: datetime) -> dues.Dues:
     return found
 
 
-def _months(state: MarkerStore) -> list[str]:
-    """The months of the state, the newest first."""
-    return sorted((name for name in state.store.names("") if _MONTH.fullmatch(name)), reverse=True)
-
-
-def _in_state(state: MarkerStore) -> Iterator[str]:
-    """The jobs that have a folder in the state."""
-    for name in {name for month in _months(state) for name in state.store.names(month)}:
-        try:
-            yield parse_job(name)
-        except BadInput:
-            continue  # the summary of a day
-
-
-def _launches(state: MarkerStore, job: str) -> Iterator[Launch]:
-    for month in _months(state):
-        for name in sorted(state.store.names(f"{month}/{job}"), reverse=True):
-            try:
-                yield Launch.parse(job, name)
-            except BadInput:
-                continue  # a marker of a due crawl
-
-
 def _feed(state: MarkerStore, job: str) -> ReadFeed | None:
     """The newest feed; None if no due crawl has one. One that does not fit is passed over: `status` names it."""
-    for month in _months(state):
+    for month in state.months():
         keys = filter(None, map(layout.parse_marker_name, state.store.names(f"{month}/{job}")))
         for key in sorted((key for key in keys if key.task == _FEED and key["job"] == job), reverse=True):
             marker = state.read(key)
